@@ -1,0 +1,28 @@
+# The distribution's packages. `./roci deps` installs them; see docs/architecture.md for what each is for.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(TBB REQUIRED)
+find_package(tl-expected REQUIRED)
+pkg_check_modules(DPDK REQUIRED IMPORTED_TARGET libdpdk>=22.11)
+pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
+pkg_check_modules(PCAP REQUIRED IMPORTED_TARGET libpcap)
+pkg_check_modules(IBVERBS REQUIRED IMPORTED_TARGET libibverbs)
+
+# We use rdma-core's value types and its wire-adjacent constants; our own library implements the calls, so its
+# headers are taken and its shared object is not linked.
+add_library(roci_verbs_headers INTERFACE)
+target_include_directories(roci_verbs_headers SYSTEM INTERFACE ${IBVERBS_INCLUDE_DIRS})
+
+# The in-process ring port needs the driver's own symbols, which libdpdk.pc leaves to the plug-in loader.
+find_library(RTE_NET_RING rte_net_ring REQUIRED)
+
+if(ROCI_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+if(ROCI_BENCH)
+  find_package(benchmark REQUIRED)
+endif()

@@ -1,0 +1,80 @@
+// Sequence arithmetic, all of it: 24-bit packet sequence numbers that wrap, and 64-bit byte sequence numbers whose
+// low bits travel on the wire.
+#pragma once
+
+#include <cstdint>
+
+namespace roci {
+
+// A packet sequence number (IBTA 9.7.2): 24 bits, wraps to 0. There is no order between two PSNs, only a signed
+// distance, which is meaningful while they are less than 2^23 apart; therefore no operator<.
+class Psn {
+ public:
+  static constexpr uint32_t kMask = 0xffffff;
+  static constexpr uint32_t kHalf = 0x800000;
+
+  constexpr Psn() = default;
+  // Takes the low 24 bits.
+  constexpr explicit Psn(uint32_t value) : value_(value & kMask) {}
+  [[nodiscard]] constexpr uint32_t value() const { return value_; }
+
+  friend constexpr bool operator==(Psn, Psn) = default;
+  friend constexpr Psn operator+(Psn p, uint32_t n) { return Psn{p.value_ + n}; }
+  friend constexpr Psn operator-(Psn p, uint32_t n) { return Psn{p.value_ - n}; }
+  constexpr Psn& operator+=(uint32_t n) { return *this = *this + n; }
+  constexpr Psn& operator++() { return *this += 1; }
+
+  // How far `a` is ahead of `b`: in [-2^23, 2^23). Negative when `a` is behind.
+  friend constexpr int32_t operator-(Psn a, Psn b) {
+    const uint32_t d = (a.value_ - b.value_) & kMask;
+    return d < kHalf ? static_cast<int32_t>(d) : static_cast<int32_t>(d) - (1 << 24);
+  }
+
+ private:
+  uint32_t value_ = 0;
+};
+
+constexpr bool is_before(Psn a, Psn b) { return a - b < 0; }
+constexpr bool is_after(Psn a, Psn b) { return a - b > 0; }
+// Whether first <= p <= last, going round the circle from first.
+constexpr bool is_within(Psn p, Psn first, Psn last) {
+  return ((p.value() - first.value()) & Psn::kMask) <= ((last.value() - first.value()) & Psn::kMask);
+}
+
+// A message sequence number (IBTA 9.7.5.1.5): 24 bits, counts completed messages.
+class Msn {
+ public:
+  constexpr Msn() = default;
+  constexpr explicit Msn(uint32_t value) : value_(value & Psn::kMask) {}
+  [[nodiscard]] constexpr uint32_t value() const { return value_; }
+  friend constexpr bool operator==(Msn, Msn) = default;
+  constexpr Msn& operator++() { return *this = Msn{value_ + 1}; }
+
+ private:
+  uint32_t value_ = 0;
+};
+
+// A byte sequence number of one direction of a queue pair (draft-dai-tsvwg-pfc-free-congestion-control §3.1): 64
+// bits inside, so it never wraps in practice and is totally ordered.
+class Lsn {
+ public:
+  constexpr Lsn() = default;
+  constexpr explicit Lsn(uint64_t value) : value_(value) {}
+  [[nodiscard]] constexpr uint64_t value() const { return value_; }
+  friend constexpr auto operator<=>(Lsn, Lsn) = default;
+  friend constexpr Lsn operator+(Lsn l, uint64_t bytes) { return Lsn{l.value_ + bytes}; }
+  constexpr Lsn& operator+=(uint64_t bytes) { return *this = *this + bytes; }
+  friend constexpr uint64_t operator-(Lsn a, Lsn b) { return a.value_ - b.value_; }
+
+ private:
+  uint64_t value_ = 0;
+};
+
+// The full LSN whose low 32 bits are `wire` and which is closest to `near`; for carriers that have room for 32 bits
+// only. Correct while the two are less than 2^31 bytes apart.
+constexpr Lsn unwrap_lsn(uint32_t wire, Lsn near) {
+  const auto delta = static_cast<int32_t>(wire - static_cast<uint32_t>(near.value()));
+  return Lsn{near.value() + static_cast<uint64_t>(static_cast<int64_t>(delta))};
+}
+
+}  // namespace roci

@@ -1,0 +1,74 @@
+// MAC addresses, GIDs and IP networks, with their text forms. In RoCEv2 a GID is an IPv6 address, or an IPv4 address
+// as ::ffff:a.b.c.d (RoCEv2 annex A17.4.5.2).
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.hpp"
+
+namespace roci {
+
+struct MacAddress {
+  std::array<uint8_t, 6> bytes{};
+
+  static constexpr MacAddress broadcast() { return {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}; }
+  // A locally administered unicast address made from the low 40 bits of `seed`.
+  static MacAddress local(uint64_t seed);
+  static Result<MacAddress> parse(std::string_view text);  // "02:00:00:00:00:01"
+  [[nodiscard]] std::string to_string() const;
+
+  [[nodiscard]] constexpr bool is_multicast() const { return (bytes[0] & 1) != 0; }
+  [[nodiscard]] constexpr bool is_zero() const { return *this == MacAddress{}; }
+  friend constexpr auto operator<=>(const MacAddress&, const MacAddress&) = default;
+};
+
+// An IPv6 address, or an IPv4 one in mapped form; at the same time the GID of a RoCEv2 port.
+struct IpAddress {
+  std::array<uint8_t, 16> bytes{};
+
+  static IpAddress from_v4(uint32_t host_order);
+  static Result<IpAddress> parse(std::string_view text);  // "10.0.0.1", "fd00::1", "::ffff:10.0.0.1"
+  // fe80::/64 with the modified EUI-64 of the MAC (RFC 4291 app. A).
+  static IpAddress link_local(const MacAddress& mac);
+  [[nodiscard]] std::string to_string() const;
+
+  [[nodiscard]] bool is_v4() const;
+  [[nodiscard]] uint32_t v4() const;  // host order; only when is_v4()
+  [[nodiscard]] bool is_multicast() const;
+  [[nodiscard]] bool is_zero() const { return *this == IpAddress{}; }
+  [[nodiscard]] bool is_link_local() const { return bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80; }
+  // ff02::1:ffXX:XXXX, where a neighbour solicitation for this IPv6 address goes (RFC 4291 2.7.1).
+  [[nodiscard]] IpAddress solicited_node() const;
+  friend constexpr auto operator<=>(const IpAddress&, const IpAddress&) = default;
+};
+using Gid = IpAddress;
+
+// The MAC a multicast IP address maps to (RFC 1112 6.4, RFC 2464 7).
+MacAddress multicast_mac(const IpAddress& group);
+
+// An address with the length of its network's prefix: "10.0.0.1/24". The length counts from the start of the IPv4
+// address for IPv4.
+struct IpNetwork {
+  IpAddress address;
+  uint8_t prefix_length = 0;
+
+  static Result<IpNetwork> parse(std::string_view text);
+  [[nodiscard]] std::string to_string() const;
+  [[nodiscard]] bool contains(const IpAddress& other) const;
+  friend constexpr auto operator<=>(const IpNetwork&, const IpNetwork&) = default;
+};
+
+}  // namespace roci
+
+template <>
+struct std::hash<roci::IpAddress> {
+  size_t operator()(const roci::IpAddress& a) const noexcept;
+};
+template <>
+struct std::hash<roci::MacAddress> {
+  size_t operator()(const roci::MacAddress& a) const noexcept;
+};

@@ -1,0 +1,36 @@
+// Big-endian fields of packet headers: byte arrays with an explicit conversion, so a header struct has no padding,
+// needs no alignment, and cannot be used as a number by accident.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace roci {
+
+template <class Value, size_t kBytes>
+class BigEndian {
+ public:
+  constexpr BigEndian() = default;
+  constexpr explicit BigEndian(Value value) { set(value); }
+  [[nodiscard]] constexpr Value get() const {
+    Value value = 0;
+    for (const uint8_t byte : bytes_) value = static_cast<Value>(static_cast<uint64_t>(value) << 8 | byte);
+    return value;
+  }
+  constexpr void set(Value value) {
+    for (size_t i = 0; i < kBytes; ++i) {
+      bytes_[i] = static_cast<uint8_t>(static_cast<uint64_t>(value) >> (8 * (kBytes - 1 - i)));
+    }
+  }
+
+ private:
+  std::array<uint8_t, kBytes> bytes_{};
+};
+
+using Be16 = BigEndian<uint16_t, 2>;
+using Be24 = BigEndian<uint32_t, 3>;
+using Be32 = BigEndian<uint32_t, 4>;
+using Be64 = BigEndian<uint64_t, 8>;
+
+}  // namespace roci

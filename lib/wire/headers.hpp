@@ -1,0 +1,143 @@
+// The headers of RoCEv2 as they lie in a frame, and the constants in them. Every struct has the exact size and no
+// alignment need, so a pointer into a frame may be cast to it.
+#pragma once
+
+#include <cstdint>
+
+#include "base/sequence.hpp"
+#include "base/types.hpp"
+#include "wire/address.hpp"
+#include "wire/endian.hpp"
+#include "wire/opcodes.hpp"
+
+namespace roci {
+
+inline constexpr uint16_t kEtherTypeIpv4 = 0x0800;
+inline constexpr uint16_t kEtherTypeArp = 0x0806;
+inline constexpr uint16_t kEtherTypeVlan = 0x8100;    // C-TAG, 802.1Q
+inline constexpr uint16_t kEtherTypeSTag = 0x88a8;    // S-TAG, 802.1ad
+inline constexpr uint16_t kEtherTypeIpv6 = 0x86dd;
+inline constexpr uint8_t kProtocolUdp = 17;
+inline constexpr uint8_t kProtocolIcmp = 1;
+inline constexpr uint8_t kProtocolIcmpv6 = 58;
+inline constexpr uint16_t kRoceUdpPort = 4791;
+inline constexpr uint32_t kIcrcBytes = 4;
+
+struct EthernetHeader {
+  MacAddress destination;
+  MacAddress source;
+  Be16 ether_type;
+};
+static_assert(sizeof(EthernetHeader) == 14);
+
+struct VlanHeader {  // what follows the TPID
+  Be16 tci;          // PCP 3 | DEI 1 | VID 12
+  Be16 ether_type;
+};
+static_assert(sizeof(VlanHeader) == 4);
+
+struct Ipv4Header {
+  uint8_t version_ihl = 0x45;
+  uint8_t tos = 0;  // DSCP 6 | ECN 2
+  Be16 total_length;
+  Be16 id;
+  Be16 flags_fragment;  // DF 0x4000, MF 0x2000
+  uint8_t ttl = 64;
+  uint8_t protocol = kProtocolUdp;
+  Be16 checksum;
+  Be32 source;
+  Be32 destination;
+};
+static_assert(sizeof(Ipv4Header) == 20);
+
+struct Ipv6Header {
+  Be32 version_class_flow;  // 4 | 8 | 20
+  Be16 payload_length;
+  uint8_t next_header = kProtocolUdp;
+  uint8_t hop_limit = 64;
+  std::array<uint8_t, 16> source;
+  std::array<uint8_t, 16> destination;
+};
+static_assert(sizeof(Ipv6Header) == 40);
+
+struct UdpHeader {
+  Be16 source_port;
+  Be16 destination_port;
+  Be16 length;
+  Be16 checksum;
+};
+static_assert(sizeof(UdpHeader) == 8);
+
+// Base transport header (IBTA 9.2; FECN and BECN: RoCEv2 annex A17.9.3).
+struct Bth {
+  static constexpr uint8_t kSolicited = 0x80;
+  static constexpr uint8_t kMigReq = 0x40;
+  static constexpr uint8_t kFecn = 0x80;
+  static constexpr uint8_t kBecn = 0x40;
+  static constexpr uint8_t kAckReq = 0x80;
+
+  uint8_t opcode = 0;
+  uint8_t flags = 0;  // SE 1 | MigReq 1 | PadCnt 2 | TVer 4
+  Be16 pkey;
+  uint8_t congestion = 0;  // FECN 1 | BECN 1 | reserved 6: outside the ICRC
+  Be24 destination_qp;
+  uint8_t ack_request = 0;  // AckReq 1 | reserved 7
+  Be24 psn;
+
+  [[nodiscard]] constexpr uint8_t pad_count() const { return flags >> 4 & 3; }
+  [[nodiscard]] constexpr uint8_t version() const { return flags & 0xf; }
+  [[nodiscard]] constexpr bool solicited() const { return (flags & kSolicited) != 0; }
+  [[nodiscard]] constexpr bool ack_requested() const { return (ack_request & kAckReq) != 0; }
+};
+static_assert(sizeof(Bth) == 12);
+
+struct Deth {
+  Be32 qkey;
+  uint8_t reserved = 0;
+  Be24 source_qp;
+};
+struct Reth {
+  Be64 va;
+  Be32 rkey;
+  Be32 length;
+};
+struct AtomicEth {
+  Be64 va;
+  Be32 rkey;
+  Be64 swap_or_add;
+  Be64 compare;
+};
+struct Aeth {
+  uint8_t syndrome = 0;
+  Be24 msn;
+};
+struct AtomicAckEth {
+  Be64 original;
+};
+struct ImmDt {
+  Be32 data;
+};
+struct Ieth {
+  Be32 rkey;
+};
+struct CnpReserved {
+  std::array<uint8_t, 16> zero{};
+};
+static_assert(sizeof(Deth) == header_size(Header::kDeth));
+static_assert(sizeof(Reth) == header_size(Header::kReth));
+static_assert(sizeof(AtomicEth) == header_size(Header::kAtomicEth));
+static_assert(sizeof(Aeth) == header_size(Header::kAeth));
+static_assert(sizeof(AtomicAckEth) == header_size(Header::kAtomicAckEth));
+static_assert(sizeof(ImmDt) == header_size(Header::kImmDt));
+static_assert(sizeof(Ieth) == header_size(Header::kIeth));
+static_assert(sizeof(CnpReserved) == header_size(Header::kCnpReserved));
+
+// The longest a RoCEv2 header chain of ours gets: Ethernet, two tags, IPv6, UDP, BTH, RETH and ImmDt or AtomicETH.
+inline constexpr uint32_t kMaxHeaderBytes = 14 + 8 + 40 + 8 + 12 + 28;
+// What a path MTU adds up to as an IP packet, at worst (RETH and ImmDt, IPv6): the port's MTU must be this much more.
+inline constexpr uint32_t kMaxIpOverhead = 40 + 8 + 12 + 16 + 4 + kIcrcBytes;
+
+// ECN codepoints (RFC 3168).
+enum class Ecn : uint8_t { kNotEct = 0, kEct1 = 1, kEct0 = 2, kCe = 3 };
+
+}  // namespace roci

@@ -1,0 +1,143 @@
+// The one table of BTH opcodes. Parsing, building, length checks, the responder's sequence check, the printer and
+// the tests all walk it; no other place lists opcodes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace roci {
+
+// BTH opcode (IBTA table 35; CNP: RoCEv2 annex A17.9.3).
+enum class Opcode : uint8_t {
+  kRcSendFirst = 0x00,
+  kRcSendMiddle = 0x01,
+  kRcSendLast = 0x02,
+  kRcSendLastImm = 0x03,
+  kRcSendOnly = 0x04,
+  kRcSendOnlyImm = 0x05,
+  kRcWriteFirst = 0x06,
+  kRcWriteMiddle = 0x07,
+  kRcWriteLast = 0x08,
+  kRcWriteLastImm = 0x09,
+  kRcWriteOnly = 0x0a,
+  kRcWriteOnlyImm = 0x0b,
+  kRcReadRequest = 0x0c,
+  kRcReadResponseFirst = 0x0d,
+  kRcReadResponseMiddle = 0x0e,
+  kRcReadResponseLast = 0x0f,
+  kRcReadResponseOnly = 0x10,
+  kRcAcknowledge = 0x11,
+  kRcAtomicAcknowledge = 0x12,
+  kRcCompareSwap = 0x13,
+  kRcFetchAdd = 0x14,
+  kRcSendLastInv = 0x16,
+  kRcSendOnlyInv = 0x17,
+  kUcSendFirst = 0x20,
+  kUcSendMiddle = 0x21,
+  kUcSendLast = 0x22,
+  kUcSendLastImm = 0x23,
+  kUcSendOnly = 0x24,
+  kUcSendOnlyImm = 0x25,
+  kUcWriteFirst = 0x26,
+  kUcWriteMiddle = 0x27,
+  kUcWriteLast = 0x28,
+  kUcWriteLastImm = 0x29,
+  kUcWriteOnly = 0x2a,
+  kUcWriteOnlyImm = 0x2b,
+  kUdSendOnly = 0x64,
+  kUdSendOnlyImm = 0x65,
+  kCnp = 0x81,
+};
+
+// The transport service an opcode belongs to: the top three bits.
+enum class TransportClass : uint8_t { kRc = 0, kUc = 1, kUd = 3, kCnp = 4 };
+
+enum class Operation : uint8_t {
+  kSend,
+  kWrite,
+  kReadRequest,
+  kReadResponse,
+  kAcknowledge,
+  kAtomicAcknowledge,
+  kCompareSwap,
+  kFetchAdd,
+  kCongestionNotification,
+};
+
+// Where in its message a packet stands.
+enum class Position : uint8_t { kFirst, kMiddle, kLast, kOnly };
+
+// The extended headers behind the BTH, in the order of their bits on the wire.
+enum class Header : uint8_t { kDeth, kReth, kAtomicEth, kAeth, kAtomicAckEth, kImmDt, kIeth, kCnpReserved };
+inline constexpr unsigned kHeaderCount = 8;
+
+class HeaderSet {
+ public:
+  constexpr HeaderSet() = default;
+  template <class... H>
+  constexpr explicit HeaderSet(H... headers) : bits_(static_cast<uint8_t>((0U | ... | (1U << static_cast<unsigned>(headers))))) {}
+  [[nodiscard]] constexpr bool has(Header h) const { return (bits_ >> static_cast<unsigned>(h) & 1U) != 0; }
+  friend constexpr bool operator==(HeaderSet, HeaderSet) = default;
+
+ private:
+  uint8_t bits_ = 0;
+};
+
+// How many payload bytes a packet of this opcode may carry (IBTA 9.4.3.1, 9.4.4, 9.7.4.1.6).
+enum class PayloadRule : uint8_t {
+  kNone,      // 0
+  kFullMtu,   // exactly the path MTU, pad count 0
+  kOneToMtu,  // 1 to path MTU
+  kUpToMtu,   // 0 to path MTU
+};
+
+struct OpcodeInfo {
+  Opcode opcode;
+  std::string_view name;  // as captures and documents name it: "RC_SEND_FIRST"
+  TransportClass transport;
+  Operation operation;
+  Position position;
+  HeaderSet headers;
+  PayloadRule payload;
+  uint8_t header_bytes;                                     // BTH and extended headers together
+  uint8_t offset[kHeaderCount];                             // of each present header, from the start of the BTH
+
+  [[nodiscard]] constexpr bool has(Header h) const { return headers.has(h); }
+  [[nodiscard]] constexpr bool starts_message() const {
+    return position == Position::kFirst || position == Position::kOnly;
+  }
+  [[nodiscard]] constexpr bool ends_message() const {
+    return position == Position::kLast || position == Position::kOnly;
+  }
+  // Travels from requester to responder.
+  [[nodiscard]] constexpr bool is_request() const {
+    return operation == Operation::kSend || operation == Operation::kWrite || operation == Operation::kReadRequest ||
+           operation == Operation::kCompareSwap || operation == Operation::kFetchAdd;
+  }
+  // Travels from responder to requester.
+  [[nodiscard]] constexpr bool is_response() const {
+    return operation == Operation::kReadResponse || operation == Operation::kAcknowledge ||
+           operation == Operation::kAtomicAcknowledge;
+  }
+  // Whether the message consumes a receive work request when it ends.
+  [[nodiscard]] constexpr bool consumes_receive() const {
+    return operation == Operation::kSend || (operation == Operation::kWrite && has(Header::kImmDt));
+  }
+};
+
+// Bytes of one extended header on the wire.
+constexpr uint8_t header_size(Header h) {
+  constexpr uint8_t kSizes[kHeaderCount] = {8, 16, 28, 4, 8, 4, 4, 16};
+  return kSizes[static_cast<unsigned>(h)];
+}
+std::string_view header_name(Header h);
+
+// Null for an opcode that is not in the table.
+const OpcodeInfo* find_opcode(uint8_t raw);
+// For opcodes this program names itself.
+const OpcodeInfo& opcode_info(Opcode opcode);
+// The whole table, in ascending order.
+std::span<const OpcodeInfo> opcode_table();
+
+}  // namespace roci
