@@ -1,0 +1,183 @@
+// The C++ API of Rocinante: an RDMA device made of a DPDK port. Names, value types and return codes are those of
+// rdma-core's verbs (`ibv_*`); objects are C++ and free themselves.
+//
+// Threads: every call may come from any thread. Objects must be destroyed children first (queue pairs before their
+// completion queues and protection domain, all before the device); a parent that still has children refuses to die
+// quietly: its destructor reports the leak in the log and takes the children out of service.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "roci/result.hpp"
+
+namespace roci {
+
+class Host;
+class Poller;
+class Port;
+class QueuePairCore;
+class CompletionRing;
+
+// Who calls the device's poll loop.
+enum class Progress : uint8_t {
+  // Polling a completion queue drives the device; a helper thread takes over when nobody has polled for
+  // `takeover`, so that one-sided access to an idle process still works. Quickest on few cores.
+  kApplication,
+  // A thread of the device's own polls all the time.
+  kDedicated,
+  // A runner of the caller's polls Device::poller(): virtual time, or many devices on one thread.
+  kExternal,
+};
+
+// What a helper or dedicated thread does when a round found nothing to do.
+enum class IdlePolicy : uint8_t { kSpin, kYield, kSleep };
+
+struct DeviceConfig {
+  std::string name = "roci0";
+  // IP networks of the port ("10.0.0.1/24", "fd00::1/64"). GID 0 is the link-local address made from the MAC, the
+  // addresses follow from GID 1 in this order.
+  std::vector<std::string> addresses;
+  std::vector<std::string> gateways;              // next hop of what no network above contains; at most one a family
+  std::map<std::string, std::string> neighbours;  // static entries, IP to MAC
+  uint16_t vlan = 0;                              // 1 to 4094; 0 sends untagged
+  uint8_t priority = 0;                           // PCP of the VLAN tag, 0 to 7
+  Progress progress = Progress::kApplication;
+  IdlePolicy idle = IdlePolicy::kYield;
+  std::chrono::nanoseconds takeover = std::chrono::microseconds{500};
+  int cpu = -1;                        // for kDedicated: the core to pin to; -1 leaves it to the system
+  uint32_t tx_buffers = 4096;          // frames in the device's own buffer pool
+  uint32_t window_bytes = 512 * 1024;  // un-acknowledged request bytes a queue pair may have in flight
+  uint64_t seed = 0;  // 0: QPNs, keys and PSNs from the operating system's generator; else replayable ones
+};
+
+class Device;
+class ProtectionDomain;
+class MemoryRegion;
+class CompletionQueue;
+class QueuePair;
+
+// A device: one port, its addresses and everything created on it.
+class Device {
+ public:
+  // Makes a device of a port. Fails on a bad address, on a port whose MTU cannot carry a path MTU of 256, and when
+  // memory for the buffers runs out.
+  static Result<std::unique_ptr<Device>> create(std::unique_ptr<Port> port, const DeviceConfig& config);
+  ~Device();
+
+  [[nodiscard]] const std::string& name() const;
+  [[nodiscard]] ibv_device_attr query_device() const;
+  [[nodiscard]] ibv_port_attr query_port() const;  // active_mtu: the largest the port's MTU can carry
+  [[nodiscard]] Result<ibv_gid> query_gid(int index) const;
+  [[nodiscard]] int gid_count() const;
+
+  Result<std::unique_ptr<ProtectionDomain>> allocate_pd();
+  // `entries`: at least 1, at most max_cqe of query_device().
+  Result<std::unique_ptr<CompletionQueue>> create_cq(int entries);
+
+  // Finds the MAC of a peer and waits for it up to `timeout`, driving the device meanwhile unless progress is
+  // kExternal. Fails when nobody answers.
+  Status resolve(const ibv_gid& peer, std::chrono::nanoseconds timeout);
+
+  // One round of the poll loop under Progress::kApplication; for applications that wait without polling a
+  // completion queue. Returns whether anything was done.
+  bool progress();
+  // What the caller's runner polls under Progress::kExternal.
+  [[nodiscard]] Poller& poller();
+
+  // Named counters with their values, in a fixed order: packets, retransmissions, NAKs, drops by reason.
+  [[nodiscard]] std::vector<std::pair<std::string, uint64_t>> counters() const;
+
+  [[nodiscard]] Host& host() { return *host_; }  // the insides, for the layers of this project
+
+ private:
+  explicit Device(std::unique_ptr<Host> host);
+  std::unique_ptr<Host> host_;
+};
+
+// Memory and queue pairs that may be used together (IBTA 10.2.3).
+class ProtectionDomain {
+ public:
+  ~ProtectionDomain();
+  // `access` is a set of ibv_access_flags; remote write needs local write (IBTA 11.2.8.2). The memory stays the
+  // caller's and must outlive the region. Length 0 is allowed; address + length must not wrap.
+  Result<std::unique_ptr<MemoryRegion>> register_memory(void* address, size_t length, int access);
+  // RC only so far; capabilities come back in `init->cap` (at least what was asked).
+  Result<std::unique_ptr<QueuePair>> create_qp(ibv_qp_init_attr* init, CompletionQueue& send_cq,
+                                               CompletionQueue& recv_cq);
+
+ private:
+  friend class Device;
+  ProtectionDomain(Host& host, uint32_t id) : host_(host), id_(id) {}
+  Host& host_;
+  uint32_t id_;
+};
+
+class MemoryRegion {
+ public:
+  ~MemoryRegion();  // from here on every access with its keys fails
+  [[nodiscard]] void* address() const { return address_; }
+  [[nodiscard]] size_t length() const { return length_; }
+  [[nodiscard]] uint32_t lkey() const { return key_; }
+  [[nodiscard]] uint32_t rkey() const { return key_; }
+
+ private:
+  friend class ProtectionDomain;
+  MemoryRegion(Host& host, void* address, size_t length, uint32_t key)
+      : host_(host), address_(address), length_(length), key_(key) {}
+  Host& host_;
+  void* address_;
+  size_t length_;
+  uint32_t key_;
+};
+
+class CompletionQueue {
+ public:
+  ~CompletionQueue();
+  // As ibv_poll_cq: up to `count` completions into `out`; the number, or -1 after an overflow. Drives the device
+  // under Progress::kApplication when the queue is empty.
+  int poll(int count, ibv_wc* out);
+  // The next completion (the next solicited or failed one) makes event_fd() readable, once (IBTA 11.4.2.2).
+  void request_notify(bool solicited_only);
+  // An eventfd; created at the first call, -1 when the system has none to give.
+  [[nodiscard]] int event_fd();
+
+ private:
+  friend class Device;
+  friend class ProtectionDomain;
+  CompletionQueue(Host& host, std::unique_ptr<CompletionRing> ring);
+  Host& host_;
+  std::unique_ptr<CompletionRing> ring_;
+};
+
+class QueuePair {
+ public:
+  ~QueuePair();
+  [[nodiscard]] uint32_t qp_num() const;
+  [[nodiscard]] ibv_qp_state state() const;
+
+  // As ibv_modify_qp: `mask` is a set of ibv_qp_attr_mask. The transition and its attributes are checked as IBTA
+  // 11.2.5.2 says; nothing is changed on error. The move to RTR starts the search for the peer's MAC and does not
+  // wait for it; Device::resolve() does.
+  Status modify(const ibv_qp_attr& attr, int mask);
+  void query(ibv_qp_attr* attr, ibv_qp_init_attr* init) const;
+
+  // As ibv_post_send and ibv_post_recv: 0, or an errno with *bad at the request that was not taken (those before it
+  // were). Send opcodes: SEND, SEND_WITH_IMM, RDMA_WRITE, RDMA_WRITE_WITH_IMM, RDMA_READ; others EOPNOTSUPP.
+  int post_send(ibv_send_wr* list, ibv_send_wr** bad);
+  int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
+
+ private:
+  friend class ProtectionDomain;
+  QueuePair(Host& host, std::unique_ptr<QueuePairCore> core);
+  Host& host_;
+  std::unique_ptr<QueuePairCore> core_;
+};
+
+}  // namespace roci

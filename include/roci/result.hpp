@@ -1,0 +1,36 @@
+// Errors of the control path are values that carry one sentence for a person: what was wrong, where, what is
+// allowed. The data path uses named outcomes and counters instead.
+#pragma once
+
+#include <cerrno>
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+
+namespace roci {
+
+struct Error {
+  std::string message;   // one sentence, no trailing newline
+  int code = EINVAL;     // the errno a verbs caller would see
+
+  // The same error seen from further out: "config.yaml: ports: ...".
+  [[nodiscard]] Error within(const std::string& where) const { return {where + ": " + message, code}; }
+};
+
+template <class T>
+using Result = tl::expected<T, Error>;
+using Status = Result<void>;
+
+[[nodiscard]] inline tl::unexpected<Error> fail(std::string message, int code = EINVAL) {
+  return tl::unexpected<Error>(Error{std::move(message), code});
+}
+[[nodiscard]] inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
+
+// Returns the error of a Result from the calling function, or goes on.
+#define ROCI_TRY(expression)                                             \
+  do {                                                                   \
+    auto roci_try_result = (expression);                                 \
+    if (!roci_try_result) return ::roci::fail(std::move(roci_try_result).error()); \
+  } while (false)
+
+}  // namespace roci
