@@ -1,0 +1,70 @@
+// Counters of a host, as one table: the enum names them for code, the names for people, and a test walks both.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+namespace roci {
+
+enum class Counter : uint8_t {
+  kRxFrames,             // taken from the port
+  kRxRoce,               // parsed as RoCEv2 with a right ICRC
+  kRxNotForUs,           // destination MAC or IP is not ours
+  kRxMalformed,          // truncated, bad IP or UDP, fragment, bad version, bad length
+  kRxUnknownOpcode,
+  kRxIcrcErrors,
+  kRxOtherProtocol,      // neither RoCEv2 nor anything a host answers
+  kRxUnknownQp,
+  kRxWrongSource,        // source address is not the queue pair's peer
+  kRxWrongPkey,
+  kRxWrongTransport,     // opcode of another transport service than the queue pair's
+  kRxBadState,           // the queue pair's state does not take such packets
+  kRxCnp,                // congestion notifications received
+  kRxCeMarked,           // requests and responses that arrived with CE
+  kTxFrames,
+  kTxNoBuffer,           // a packet waited because the buffer pool was empty
+  kRequestsReceived,     // executed request packets
+  kRequestsDuplicate,
+  kRequestsOutOfOrder,   // ahead of the expected PSN
+  kReadReplays,          // duplicate READ requests answered again
+  kReadReplaysRefused,   // duplicate READ requests that match no remembered one
+  kAcksSent,
+  kNaksSequenceSent,
+  kNaksInvalidSent,      // remote invalid request
+  kNaksAccessSent,       // remote access error
+  kNaksOperationalSent,
+  kRnrNaksSent,
+  kResponsesReceived,    // responses that the completer used
+  kResponsesDuplicate,   // nothing new in them
+  kResponsesGhost,       // acknowledge what was never sent
+  kResponsesOutOfOrder,  // READ responses with a gap in front of them
+  kNaksSequenceReceived,
+  kNaksFatalReceived,
+  kRnrNaksReceived,
+  kTimeouts,
+  kPacketsRetransmitted,
+  kReadsReissued,
+  kCqOverflows,
+  kCount,
+};
+inline constexpr size_t kCounterCount = static_cast<size_t>(Counter::kCount);
+std::string_view counter_name(Counter counter);
+
+// Written by one thread at a time, read by any: relaxed stores, no locked instruction.
+class Counters {
+ public:
+  void add(Counter counter, uint64_t by = 1) {
+    auto& value = values_[static_cast<size_t>(counter)];
+    value.store(value.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+  [[nodiscard]] uint64_t get(Counter counter) const {
+    return values_[static_cast<size_t>(counter)].load(std::memory_order_relaxed);
+  }
+
+ private:
+  std::array<std::atomic<uint64_t>, kCounterCount> values_{};
+};
+
+}  // namespace roci

@@ -1,0 +1,35 @@
+// What a queue pair sees of the outside while it works: where packets go, what time it is, whose memory it may touch.
+#pragma once
+
+#include <rte_mbuf.h>
+
+#include "base/types.hpp"
+#include "memory/memory_table.hpp"
+#include "telemetry/counters.hpp"
+
+namespace roci {
+
+// Takes finished frames towards the port.
+class PacketSink {
+ public:
+  PacketSink() = default;
+  PacketSink(const PacketSink&) = delete;
+  PacketSink& operator=(const PacketSink&) = delete;
+  virtual ~PacketSink() = default;
+
+  // An empty frame buffer that holds a whole frame in one segment, or null when there is no room or no buffer; then
+  // the caller stops and is asked again later.
+  virtual rte_mbuf* allocate() = 0;
+  // Takes over a frame that allocate() gave. Always succeeds.
+  virtual void send(rte_mbuf* frame) = 0;
+};
+
+// Lent by the engine for one call into a queue pair.
+struct TransportContext {
+  Nanos now;
+  PacketSink& sink;
+  const MemoryTable& memory;
+  Counters& counters;
+};
+
+}  // namespace roci

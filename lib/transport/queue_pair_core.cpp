@@ -1,0 +1,231 @@
+#include "transport/queue_pair_core.hpp"
+
+#include <bit>
+#include <cstring>
+#include <mutex>
+
+namespace roci {
+namespace {
+
+constexpr uint64_t kMaxMessage = 1ULL << 31;  // IBTA 9.3.3.1.2
+
+ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
+  switch (opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return IBV_WC_RDMA_WRITE;
+    case IBV_WR_RDMA_READ:
+      return IBV_WC_RDMA_READ;
+    default:
+      return IBV_WC_SEND;
+  }
+}
+
+uint32_t send_trailer(const QueuePairConfig& config) {
+  return std::max(config.max_send_sge * static_cast<uint32_t>(sizeof(ibv_sge)), config.max_inline);
+}
+
+}  // namespace
+
+QueuePairCore::QueuePairCore(const QueuePairConfig& c, CompletionRing& send_completions, CompletionRing& recv_completions)
+    : config(c),
+      send_queue(std::bit_ceil(c.max_send_wr), send_trailer(c)),
+      recv_queue(std::bit_ceil(c.max_recv_wr), c.max_recv_sge * static_cast<uint32_t>(sizeof(ibv_sge))),
+      requester(*this),
+      responder(*this),
+      send_cq(send_completions),
+      recv_cq(recv_completions) {}
+
+// 0 when the request can be taken.
+int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
+  switch (wr.opcode) {
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_RDMA_READ:
+      break;
+    default:
+      return EOPNOTSUPP;
+  }
+  if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > config.max_send_sge) return EINVAL;
+  *length = 0;
+  for (int i = 0; i < wr.num_sge; ++i) *length += wr.sg_list[i].length;
+  if (*length > kMaxMessage) return EINVAL;
+  if ((wr.send_flags & IBV_SEND_INLINE) != 0 && (*length > config.max_inline || wr.opcode == IBV_WR_RDMA_READ)) {
+    return EINVAL;
+  }
+  return 0;
+}
+
+int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
+  const std::scoped_lock guard(send_queue.lock);
+  const auto refuse = [&](ibv_send_wr* wr, int code) {
+    if (bad != nullptr) *bad = wr;
+    return code;
+  };
+  const ibv_qp_state now = state();
+  if (now != IBV_QPS_RTS && now != IBV_QPS_ERR) return refuse(list, EINVAL);
+  for (ibv_send_wr* wr = list; wr != nullptr; wr = wr->next) {
+    uint64_t length = 0;
+    if (const int code = check_send(*wr, &length); code != 0) return refuse(wr, code);
+    if (send_queue.full()) return refuse(wr, ENOMEM);
+    SendWqe& wqe = send_queue.next_free();
+    wqe.wr_id = wr->wr_id;
+    wqe.opcode = wr->opcode;
+    wqe.send_flags = wr->send_flags | (config.signal_all ? IBV_SEND_SIGNALED : 0U);
+    wqe.length = static_cast<uint32_t>(length);
+    wqe.immediate = wr->imm_data;
+    wqe.remote_address = wr->wr.rdma.remote_addr;
+    wqe.rkey = wr->wr.rdma.rkey;
+    if (wqe.is_inline()) {
+      auto* to = const_cast<uint8_t*>(wqe.inline_data());
+      for (int i = 0; i < wr->num_sge; ++i) {
+        std::memcpy(to, reinterpret_cast<const void*>(wr->sg_list[i].addr), wr->sg_list[i].length);
+        to += wr->sg_list[i].length;
+      }
+    } else {
+      wqe.sge_count = static_cast<uint16_t>(wr->num_sge);
+      if (wr->num_sge > 0) {
+        std::memcpy(const_cast<ibv_sge*>(wqe.sges()), wr->sg_list, sizeof(ibv_sge) * wqe.sge_count);
+      }
+    }
+    send_queue.publish();
+  }
+  return 0;
+}
+
+int QueuePairCore::post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) {
+  const std::scoped_lock guard(recv_queue.lock);
+  const auto refuse = [&](ibv_recv_wr* wr, int code) {
+    if (bad != nullptr) *bad = wr;
+    return code;
+  };
+  if (state() == IBV_QPS_RESET) return refuse(list, EINVAL);
+  for (ibv_recv_wr* wr = list; wr != nullptr; wr = wr->next) {
+    if (wr->num_sge < 0 || static_cast<uint32_t>(wr->num_sge) > config.max_recv_sge) return refuse(wr, EINVAL);
+    uint64_t capacity = 0;
+    for (int i = 0; i < wr->num_sge; ++i) capacity += wr->sg_list[i].length;
+    if (recv_queue.full()) return refuse(wr, ENOMEM);
+    RecvWqe& wqe = recv_queue.next_free();
+    wqe.wr_id = wr->wr_id;
+    wqe.capacity = static_cast<uint32_t>(std::min<uint64_t>(capacity, kMaxMessage));
+    wqe.sge_count = static_cast<uint32_t>(wr->num_sge);
+    if (wr->num_sge > 0) {
+      std::memcpy(const_cast<ibv_sge*>(wqe.sges()), wr->sg_list, sizeof(ibv_sge) * wqe.sge_count);
+    }
+    recv_queue.publish();
+  }
+  return 0;
+}
+
+bool QueuePairCore::is_from_peer(TransportContext& context, const FrameView& view) const {
+  if (view.opcode->transport != TransportClass::kRc && view.opcode->transport != TransportClass::kCnp) {
+    context.counters.add(Counter::kRxWrongTransport);
+    return false;
+  }
+  if (((view.bth().pkey.get() ^ attributes.pkey.value()) & 0x7fff) != 0) {
+    context.counters.add(Counter::kRxWrongPkey);
+    return false;
+  }
+  if (view.source_ip() != attributes.path.destination_ip || view.destination_ip() != attributes.path.source_ip) {
+    context.counters.add(Counter::kRxWrongSource);
+    return false;
+  }
+  return true;
+}
+
+void QueuePairCore::on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
+  if (state() != IBV_QPS_RTR && state() != IBV_QPS_RTS) {
+    context.counters.add(Counter::kRxBadState);
+    return;
+  }
+  if (!is_from_peer(context, view)) return;
+  if (view.opcode->is_request()) {
+    responder.on_request(context, view, frame);
+  } else if (view.opcode->is_response()) {
+    requester.on_response(context, view, frame);
+  } else {
+    context.counters.add(Counter::kRxCnp);
+  }
+}
+
+bool QueuePairCore::transmit(TransportContext& context, uint32_t budget) {
+  const ibv_qp_state now = state();
+  if (now == IBV_QPS_ERR) {
+    flush(context);
+    // What was executed before the error is still answered, and the NAK that names it.
+    return path_ready_ && responder.has_answers() && responder.transmit(context, budget);
+  }
+  if (!path_ready_ || (now != IBV_QPS_RTR && now != IBV_QPS_RTS)) return false;
+  const bool answers_left = responder.transmit(context, budget);
+  const bool requests_left = state() == IBV_QPS_RTS && requester.transmit(context, budget);
+  return answers_left || requests_left || state() == IBV_QPS_ERR;
+}
+
+void QueuePairCore::flush(TransportContext& context) {
+  requester.flush(context);
+  responder.flush(context);
+}
+
+void QueuePairCore::on_unreachable(TransportContext& context) {
+  if (state() == IBV_QPS_RTS && !send_queue.empty()) requester.fail_oldest(context, IBV_WC_RETRY_EXC_ERR);
+}
+
+void QueuePairCore::to_init() { state_.store(IBV_QPS_INIT, std::memory_order_relaxed); }
+
+void QueuePairCore::to_ready_to_receive(Psn expected) {
+  responder.reset(expected, attributes.max_dest_rd_atomic);
+  path_ready_ = false;
+  state_.store(IBV_QPS_RTR, std::memory_order_relaxed);
+}
+
+void QueuePairCore::to_ready_to_send(Psn first) {
+  requester.reset(first);
+  state_.store(IBV_QPS_RTS, std::memory_order_relaxed);
+}
+
+void QueuePairCore::to_reset() {
+  state_.store(IBV_QPS_RESET, std::memory_order_relaxed);
+  const std::scoped_lock guard(send_queue.lock, recv_queue.lock);
+  send_queue.clear();
+  recv_queue.clear();
+  requester.reset(Psn{0});
+  responder.reset(Psn{0}, 0);
+  path_ready_ = false;
+  send_cq.forget(config.number.value());
+  if (&recv_cq != &send_cq) recv_cq.forget(config.number.value());
+}
+
+void QueuePairCore::set_peer_mac(const MacAddress& mac) {
+  attributes.path.destination_mac = mac;
+  writer = RoceWriter(attributes.path);
+  path_ready_ = true;
+}
+
+void QueuePairCore::complete_send(TransportContext& context, const SendWqe& wqe, ibv_wc_status status) {
+  if (status == IBV_WC_SUCCESS && (wqe.send_flags & IBV_SEND_SIGNALED) == 0) return;
+  ibv_wc wc{};
+  wc.wr_id = wqe.wr_id;
+  wc.status = status;
+  wc.opcode = completion_opcode(wqe.opcode);
+  wc.byte_len = wqe.length;
+  wc.qp_num = config.number.value();
+  if (!send_cq.push(wc, false)) {
+    context.counters.add(Counter::kCqOverflows);
+    to_error();
+  }
+}
+
+void QueuePairCore::complete_recv(TransportContext& context, ibv_wc& wc, bool solicited) {
+  wc.wr_id = recv_queue.at(recv_queue.head()).wr_id;
+  wc.qp_num = config.number.value();
+  wc.src_qp = attributes.remote_qp.value();
+  recv_queue.pop();
+  if (!recv_cq.push(wc, solicited)) {
+    context.counters.add(Counter::kCqOverflows);
+    to_error();
+  }
+}
+
+}  // namespace roci

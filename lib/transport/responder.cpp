@@ -1,0 +1,387 @@
+#include "transport/responder.hpp"
+
+#include <algorithm>
+
+#include "transport/queue_pair_core.hpp"
+#include "transport/scatter.hpp"
+
+namespace roci {
+
+void Responder::reset(Psn expected, uint32_t reads) {
+  expected_ = expected;
+  msn_ = Msn{0};
+  pending_ = Pending::kNone;
+  executed_any_ = nak_sent_ = in_message_ = holds_receive_ = false;
+  received_ = announced_ = 0;
+  reads_.assign(reads, Read{});
+  order_.assign(reads, 0);
+  next_read_ = order_head_ = active_reads_ = 0;
+}
+
+void Responder::on_request(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
+  const ibv_qp_state state = qp_.state();
+  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) {
+    context.counters.add(Counter::kRxBadState);
+    return;
+  }
+  if (view.ecn() == Ecn::kCe) context.counters.add(Counter::kRxCeMarked);
+  const int32_t ahead = view.psn() - expected_;
+  if (ahead > 0) {
+    context.counters.add(Counter::kRequestsOutOfOrder);
+    if (nak_sent_) return;
+    nak_sent_ = true;
+    pending_ = Pending::kRetry;
+    pending_syndrome_ = nak_syndrome(NakCode::kPsnSequenceError);
+    pending_psn_ = expected_;
+    return;
+  }
+  if (ahead < 0) {
+    on_duplicate(context, view);
+    return;
+  }
+  nak_sent_ = false;
+  Verdict verdict = check_sequence(view);
+  if (verdict == Verdict::kExecuted) verdict = check_length(view);
+  if (verdict == Verdict::kExecuted) verdict = execute(context, view, frame);
+  answer(context, view, verdict);
+}
+
+// IBTA 9.7.4.1.1, 9.7.4.1.2: the opcode must go on with the message under way, or start one when there is none.
+Responder::Verdict Responder::check_sequence(const FrameView& view) const {
+  if (!in_message_) return view.opcode->starts_message() ? Verdict::kExecuted : Verdict::kInvalidRequest;
+  const bool goes_on = !view.opcode->starts_message() && view.opcode->operation == operation_;
+  return goes_on ? Verdict::kExecuted : Verdict::kInvalidRequest;
+}
+
+// IBTA 9.7.4.1.6: payload and pad count against the opcode and the path MTU.
+Responder::Verdict Responder::check_length(const FrameView& view) const {
+  const uint32_t mtu = qp_.attributes.path_mtu;
+  const uint32_t length = view.payload_length;
+  bool right = view.pad == ((0U - length) & 3U);
+  switch (view.opcode->payload) {
+    case PayloadRule::kNone:
+      right = right && length == 0;
+      break;
+    case PayloadRule::kFullMtu:
+      right = right && length == mtu;
+      break;
+    case PayloadRule::kOneToMtu:
+      right = right && length >= 1 && length <= mtu;
+      break;
+    case PayloadRule::kUpToMtu:
+      right = right && length <= mtu;
+      break;
+  }
+  return right ? Verdict::kExecuted : Verdict::kInvalidRequest;
+}
+
+Responder::Verdict Responder::execute(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
+  switch (view.opcode->operation) {
+    case Operation::kSend:
+      return execute_send(context, view, frame);
+    case Operation::kWrite:
+      return execute_write(context, view, frame);
+    case Operation::kReadRequest:
+      return execute_read(context, view);
+    default:
+      return Verdict::kInvalidRequest;  // not supported by this queue pair (IBTA 9.7.4.1.5)
+  }
+}
+
+Responder::Verdict Responder::execute_send(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
+  const OpcodeInfo& info = *view.opcode;
+  if (info.has(Header::kIeth)) return Verdict::kInvalidRequest;
+  if (info.starts_message()) {
+    if (qp_.recv_queue.empty()) return Verdict::kNotReady;
+    holds_receive_ = true;
+    received_ = 0;
+  }
+  const RecvWqe& wqe = qp_.recv_queue.at(qp_.recv_queue.head());
+  ibv_wc wc{};
+  if (view.payload_length > wqe.capacity - received_) {
+    wc.status = IBV_WC_LOC_LEN_ERR;
+    qp_.complete_recv(context, wc, true);
+    holds_receive_ = false;
+    return Verdict::kInvalidRequest;  // IBTA 9.9.3: length error
+  }
+  if (!scatter(context.memory, qp_.config.pd, {wqe.sges(), wqe.sge_count}, received_, frame, view.payload_offset,
+               view.payload_length)) {
+    wc.status = IBV_WC_LOC_PROT_ERR;
+    qp_.complete_recv(context, wc, true);
+    holds_receive_ = false;
+    return Verdict::kOperationError;
+  }
+  received_ += view.payload_length;
+  if (info.ends_message()) complete_message(context, view);
+  return Verdict::kExecuted;
+}
+
+Responder::Verdict Responder::execute_write(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
+  const OpcodeInfo& info = *view.opcode;
+  if (info.starts_message()) {
+    if ((qp_.attributes.access & IBV_ACCESS_REMOTE_WRITE) == 0) return Verdict::kInvalidRequest;
+    received_ = 0;
+    announced_ = view.reth().length.get();
+    va_ = view.reth().va.get();
+    rkey_ = MemoryKey{view.reth().rkey.get()};
+  }
+  const uint32_t left = announced_ - received_;
+  if (info.ends_message() ? view.payload_length != left : view.payload_length >= left) return Verdict::kInvalidRequest;
+  // The whole range is checked before its first byte is written, then each packet again: the region may go away.
+  uint8_t* where = nullptr;
+  const uint32_t range = info.starts_message() ? announced_ : view.payload_length;
+  if (context.memory.check(rkey_, qp_.config.pd, va_, range, Access::kRemoteWrite, &where) !=
+      AccessOutcome::kAllowed) {
+    return Verdict::kAccessError;
+  }
+  if (info.consumes_receive() && qp_.recv_queue.empty()) return Verdict::kNotReady;
+  if (view.payload_length > 0) {
+    uint32_t done = 0;
+    for_each_piece(frame, view.payload_offset, view.payload_length, [&](const uint8_t* from, uint32_t piece) {
+      const bool ending = info.ends_message() && done + piece == view.payload_length;
+      if (ending) {
+        copy_ending(where + done, from, piece);
+      } else {
+        std::memcpy(where + done, from, piece);
+      }
+      done += piece;
+    });
+  }
+  va_ += view.payload_length;
+  received_ += view.payload_length;
+  if (info.ends_message() && info.consumes_receive()) complete_message(context, view);
+  return Verdict::kExecuted;
+}
+
+Responder::Verdict Responder::execute_read(TransportContext& context, const FrameView& view) {
+  if ((qp_.attributes.access & IBV_ACCESS_REMOTE_READ) == 0) return Verdict::kInvalidRequest;
+  // More READs at a time than were agreed on (IBTA 9.7.4.1.4).
+  if (reads_.empty() || reads_[next_read_].active()) return Verdict::kInvalidRequest;
+  const Reth& reth = view.reth();
+  const uint32_t length = reth.length.get();
+  if (length > 1U << 31) return Verdict::kInvalidRequest;
+  uint8_t* where = nullptr;
+  if (context.memory.check(MemoryKey{reth.rkey.get()}, qp_.config.pd, reth.va.get(), length, Access::kRemoteRead,
+                           &where) != AccessOutcome::kAllowed) {
+    return Verdict::kAccessError;
+  }
+  const uint32_t mtu = qp_.attributes.path_mtu;
+  Read& read = reads_[next_read_];
+  ++msn_;
+  read = {.first = view.psn(),
+          .packets = std::max(1U, (length + mtu - 1) / mtu),
+          .va = reth.va.get(),
+          .rkey = reth.rkey.get(),
+          .length = length,
+          .msn = msn_};
+  read.next = read.packets;
+  activate(read, 0);
+  next_read_ = (next_read_ + 1) % static_cast<uint32_t>(reads_.size());
+  return Verdict::kExecuted;
+}
+
+// The receive completion of a SEND or of a WRITE with immediate.
+void Responder::complete_message(TransportContext& context, const FrameView& view) {
+  ibv_wc wc{};
+  wc.status = IBV_WC_SUCCESS;
+  wc.opcode = view.opcode->operation == Operation::kSend ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
+  wc.byte_len = received_;
+  if (view.opcode->has(Header::kImmDt)) {
+    wc.wc_flags |= IBV_WC_WITH_IMM;
+    std::memcpy(&wc.imm_data, &view.imm().data, sizeof wc.imm_data);
+  }
+  qp_.complete_recv(context, wc, view.bth().solicited());
+  holds_receive_ = false;
+}
+
+void Responder::answer(TransportContext& context, const FrameView& view, Verdict verdict) {
+  NakCode code = NakCode::kInvalidRequest;
+  switch (verdict) {
+    case Verdict::kExecuted: {
+      const OpcodeInfo& info = *view.opcode;
+      context.counters.add(Counter::kRequestsReceived);
+      executed_any_ = true;
+      const bool is_read = info.operation == Operation::kReadRequest;
+      if (is_read) {
+        const uint32_t last = (next_read_ + static_cast<uint32_t>(reads_.size()) - 1) % static_cast<uint32_t>(reads_.size());
+        expected_ += reads_[last].packets;
+        if (pending_ == Pending::kAck) pending_ = Pending::kNone;  // its first response acknowledges all before it
+        if (pending_ == Pending::kRetry) pending_ = Pending::kNone;
+        return;
+      }
+      ++expected_;
+      in_message_ = !info.ends_message();
+      operation_ = info.operation;
+      if (info.ends_message()) ++msn_;
+      if (pending_ == Pending::kRetry) pending_ = Pending::kNone;  // the gap is closed
+      if (view.bth().ack_requested()) pending_ = Pending::kAck;
+      return;
+    }
+    case Verdict::kDropped:
+      return;
+    case Verdict::kNotReady:
+      nak_sent_ = true;
+      pending_ = Pending::kRetry;
+      pending_syndrome_ = rnr_syndrome(qp_.attributes.min_rnr_timer);
+      pending_psn_ = expected_;
+      return;
+    case Verdict::kInvalidRequest:
+      code = NakCode::kInvalidRequest;
+      break;
+    case Verdict::kAccessError:
+      code = NakCode::kRemoteAccessError;
+      break;
+    case Verdict::kOperationError:
+      code = NakCode::kRemoteOperationalError;
+      break;
+  }
+  pending_ = Pending::kFatal;
+  pending_syndrome_ = nak_syndrome(code);
+  pending_psn_ = expected_;
+  qp_.to_error();
+}
+
+// IBTA 9.7.5.1.2, 9.7.5.1.3: a SEND or WRITE seen before is acknowledged again, a READ is executed again.
+void Responder::on_duplicate(TransportContext& context, const FrameView& view) {
+  if (!executed_any_) {  // a packet of an earlier life of this number: there is nothing to acknowledge
+    context.counters.add(Counter::kRxBadState);
+    return;
+  }
+  context.counters.add(Counter::kRequestsDuplicate);
+  switch (view.opcode->operation) {
+    case Operation::kSend:
+    case Operation::kWrite:
+      if (pending_ == Pending::kNone) pending_ = Pending::kAck;
+      return;
+    case Operation::kReadRequest:
+      replay_read(context, view);
+      return;
+    default:
+      return;
+  }
+}
+
+// The request may start in the middle of the original one, but must stay within it.
+void Responder::replay_read(TransportContext& context, const FrameView& view) {
+  const Reth& reth = view.reth();
+  const uint32_t mtu = qp_.attributes.path_mtu;
+  for (Read& read : reads_) {
+    if (read.packets == 0 || !is_within(view.psn(), read.first, read.first + (read.packets - 1))) continue;
+    const uint32_t skip = (view.psn().value() - read.first.value()) & Psn::kMask;
+    const uint64_t offset = static_cast<uint64_t>(skip) * mtu;
+    if (reth.rkey.get() != read.rkey || reth.va.get() != read.va + offset || reth.length.get() != read.length - offset) {
+      break;
+    }
+    context.counters.add(Counter::kReadReplays);
+    activate(read, skip);
+    return;
+  }
+  context.counters.add(Counter::kReadReplaysRefused);
+}
+
+// Puts a READ's responses, from packet `from` on, into the order of answers; one that is there keeps its place.
+void Responder::activate(Read& read, uint32_t from) {
+  if (!read.active()) {
+    const auto size = static_cast<uint32_t>(order_.size());
+    order_[(order_head_ + active_reads_) % size] = static_cast<uint32_t>(&read - reads_.data());
+    ++active_reads_;
+  }
+  read.begin = read.next = from;
+}
+
+Responder::Read* Responder::front_read() { return active_reads_ == 0 ? nullptr : &reads_[order_[order_head_]]; }
+
+bool Responder::transmit(TransportContext& context, uint32_t& budget) {
+  while (Read* read = front_read()) {
+    if (budget == 0) return true;
+    if (!send_read_response(context, *read)) return true;
+    --budget;
+    if (!read->active()) {
+      order_head_ = (order_head_ + 1) % static_cast<uint32_t>(order_.size());
+      --active_reads_;
+    }
+  }
+  if (pending_ == Pending::kNone) return false;
+  if (budget == 0 || !send_pending(context)) return true;
+  --budget;
+  return false;
+}
+
+// False when there was no buffer.
+bool Responder::send_read_response(TransportContext& context, Read& read) {
+  const uint32_t mtu = qp_.attributes.path_mtu;
+  const uint64_t offset = static_cast<uint64_t>(read.next) * mtu;
+  const auto length = static_cast<uint32_t>(std::min<uint64_t>(mtu, read.length - offset));
+  const bool first = read.next == read.begin;
+  const bool last = read.next + 1 == read.packets;
+  const BthFields bth{.opcode = first ? (last ? Opcode::kRcReadResponseOnly : Opcode::kRcReadResponseFirst)
+                                      : (last ? Opcode::kRcReadResponseLast : Opcode::kRcReadResponseMiddle),
+                      .destination_qp = qp_.attributes.remote_qp,
+                      .psn = read.first + read.next,
+                      .pkey = qp_.attributes.pkey};
+  const auto outcome = send_packet(context, qp_, bth, length, [&](const RoceWriter::Open& open) {
+    if (open.view.opcode->has(Header::kAeth)) {
+      auto& aeth = open.header<Aeth>(Header::kAeth);
+      aeth.syndrome = kSyndromeAck;
+      aeth.msn.set(read.msn.value());
+    }
+    uint8_t* where = nullptr;
+    if (context.memory.check(MemoryKey{read.rkey}, qp_.config.pd, read.va + offset, length, Access::kRemoteRead,
+                             &where) != AccessOutcome::kAllowed) {
+      return false;
+    }
+    if (length > 0) std::memcpy(open.payload, where, length);
+    return true;
+  });
+  if (outcome == SendOutcome::kNoRoom) return false;
+  if (outcome == SendOutcome::kSent) {
+    ++read.next;
+    return true;
+  }
+  // The region went away while it was being read.
+  pending_ = Pending::kFatal;
+  pending_syndrome_ = nak_syndrome(NakCode::kRemoteAccessError);
+  pending_psn_ = bth.psn;
+  read.next = read.packets;
+  qp_.to_error();
+  return true;
+}
+
+bool Responder::send_pending(TransportContext& context) {
+  const bool ack = pending_ == Pending::kAck;
+  const uint8_t syndrome = ack ? kSyndromeAck : pending_syndrome_;
+  const BthFields bth{.opcode = Opcode::kRcAcknowledge,
+                      .destination_qp = qp_.attributes.remote_qp,
+                      .psn = ack ? expected_ - 1 : pending_psn_,
+                      .pkey = qp_.attributes.pkey};
+  const auto outcome = send_packet(context, qp_, bth, 0, [&](const RoceWriter::Open& open) {
+    auto& aeth = open.header<Aeth>(Header::kAeth);
+    aeth.syndrome = syndrome;
+    aeth.msn.set(msn_.value());
+    return true;
+  });
+  if (outcome != SendOutcome::kSent) return false;
+  pending_ = Pending::kNone;
+  if (ack) {
+    context.counters.add(Counter::kAcksSent);
+  } else if (aeth_kind(syndrome) == AethKind::kRnrNak) {
+    context.counters.add(Counter::kRnrNaksSent);
+  } else {
+    constexpr Counter kByCode[] = {Counter::kNaksSequenceSent, Counter::kNaksInvalidSent, Counter::kNaksAccessSent,
+                                   Counter::kNaksOperationalSent};
+    context.counters.add(kByCode[aeth_value(syndrome)]);
+  }
+  return true;
+}
+
+void Responder::flush(TransportContext& context) {
+  holds_receive_ = false;
+  in_message_ = false;
+  while (!qp_.recv_queue.empty()) {
+    ibv_wc wc{};
+    wc.status = IBV_WC_WR_FLUSH_ERR;
+    qp_.complete_recv(context, wc, false);
+  }
+}
+
+}  // namespace roci

@@ -1,0 +1,103 @@
+// The responder of a queue pair: executes request packets in PSN order and answers them (IBTA 9.7.4, 9.7.5). Answers
+// leave in PSN order too: READ responses first, then one acknowledgement for everything executed up to then, so that
+// a batch of requests costs one ACK.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/sequence.hpp"
+#include "transport/packet_sink.hpp"
+#include "wire/aeth.hpp"
+#include "wire/frame.hpp"
+
+namespace roci {
+
+class QueuePairCore;
+
+class alignas(64) Responder {
+ public:
+  explicit Responder(QueuePairCore& qp) : qp_(qp) {}
+
+  // Expects `expected` next and can remember `reads` READ requests (max_dest_rd_atomic).
+  void reset(Psn expected, uint32_t reads);
+  void on_request(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
+  // Sends answers that are due. True when more are left.
+  bool transmit(TransportContext& context, uint32_t& budget);
+  // Completes everything posted to the receive queue as flushed, the message under way first.
+  void flush(TransportContext& context);
+  [[nodiscard]] bool has_answers() const { return active_reads_ > 0 || pending_ != Pending::kNone; }
+
+  [[nodiscard]] Psn expected() const { return expected_; }
+  [[nodiscard]] Msn msn() const { return msn_; }
+
+ private:
+  // What a check or an execution step made of the packet.
+  enum class Verdict : uint8_t {
+    kExecuted,         // go on; expected PSN moves
+    kDropped,          // silently
+    kNotReady,         // RNR NAK: no receive request is posted
+    kInvalidRequest,   // NAK 1 and the error state
+    kAccessError,      // NAK 2 and the error state
+    kOperationError,   // NAK 3 and the error state
+  };
+  // The answer that waits behind the READ responses.
+  enum class Pending : uint8_t { kNone, kAck, kRetry /* NAK 0 or RNR */, kFatal /* NAK 1, 2 or 3 */ };
+  // A READ request that was accepted, kept for duplicates as long as max_dest_rd_atomic later ones have not come.
+  struct Read {
+    Psn first;
+    uint32_t packets = 0;
+    uint64_t va = 0;
+    uint32_t rkey = 0;
+    uint32_t length = 0;
+    Msn msn;
+    uint32_t begin = 0;   // packet at which the responses under way began
+    uint32_t next = 0;    // packet to be sent next; `packets` when all have been
+    [[nodiscard]] bool active() const { return next < packets; }
+  };
+
+  // The chain of checks, in the order of IBTA 9.7.4.1.
+  Verdict check_sequence(const FrameView& view) const;
+  Verdict check_length(const FrameView& view) const;
+  Verdict execute(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
+  Verdict execute_send(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
+  Verdict execute_write(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
+  Verdict execute_read(TransportContext& context, const FrameView& view);
+  void complete_message(TransportContext& context, const FrameView& view);
+  void on_duplicate(TransportContext& context, const FrameView& view);
+  void replay_read(TransportContext& context, const FrameView& view);
+  void answer(TransportContext& context, const FrameView& view, Verdict verdict);
+  bool send_read_response(TransportContext& context, Read& read);
+  bool send_pending(TransportContext& context);
+  void activate(Read& read, uint32_t from);
+  Read* front_read();
+
+  QueuePairCore& qp_;
+
+  Psn expected_;
+  Msn msn_;
+  Pending pending_ = Pending::kNone;
+  uint8_t pending_syndrome_ = 0;
+  Psn pending_psn_;
+  bool executed_any_ = false;   // since reset; before, nothing can be a duplicate
+  bool nak_sent_ = false;       // one NAK or RNR NAK per gap: silent until the expected PSN arrives
+
+  // The message under way.
+  bool in_message_ = false;
+  Operation operation_ = Operation::kSend;
+  bool holds_receive_ = false;  // a SEND has taken the receive request at the queue's head
+  uint32_t received_ = 0;       // bytes of it so far
+  uint32_t announced_ = 0;      // WRITE: DMA length of its RETH
+  uint64_t va_ = 0;             // WRITE: where its next byte goes
+  MemoryKey rkey_{0};
+
+  // READs remembered, as a ring with the next one to overwrite; `order_` holds those under way, first in first out.
+  std::vector<Read> reads_;
+  std::vector<uint32_t> order_;
+  uint32_t next_read_ = 0;
+  uint32_t order_head_ = 0;
+  uint32_t active_reads_ = 0;
+};
+
+}  // namespace roci

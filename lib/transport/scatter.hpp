@@ -1,0 +1,93 @@
+// Moving bytes between packets and the memory that scatter lists name, with every access checked against its region.
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <rte_mbuf.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "memory/memory_table.hpp"
+
+namespace roci {
+
+// Calls visit(pointer, length) for each contiguous piece of `length` bytes of a frame from `offset` on.
+template <class F>
+void for_each_piece(const rte_mbuf* frame, uint32_t offset, uint32_t length, F&& visit) {
+  for (; frame != nullptr && length > 0; frame = frame->next) {
+    const uint32_t here = rte_pktmbuf_data_len(frame);
+    if (offset >= here) {
+      offset -= here;
+      continue;
+    }
+    const uint32_t take = here - offset < length ? here - offset : length;
+    visit(rte_pktmbuf_mtod_offset(frame, const uint8_t*, offset), take);
+    offset = 0;
+    length -= take;
+  }
+}
+
+// Copies the last piece of a message so that its final byte (its final 8, when they are aligned) becomes visible
+// after all the others: programs wait for a WRITE by looking at its end.
+inline void copy_ending(uint8_t* to, const uint8_t* from, uint32_t length) {
+  if (length == 0) return;
+  if (length >= 8 && (reinterpret_cast<uintptr_t>(to) + length) % 8 == 0) {
+    std::memcpy(to, from, length - 8);
+    uint64_t word = 0;
+    std::memcpy(&word, from + length - 8, 8);
+    std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(to + length - 8)).store(word, std::memory_order_release);
+    return;
+  }
+  std::memcpy(to, from, length - 1);
+  std::atomic_ref<uint8_t>(to[length - 1]).store(from[length - 1], std::memory_order_release);
+}
+
+// Walks `length` bytes of a scatter list from `offset` on and calls move(host_pointer, list_offset, length) for each
+// piece, after its region allowed it. Returns false at the first refusal (pieces before it are done), or when the
+// list is too short.
+template <class F>
+bool for_each_sge(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list, uint64_t offset,
+                  uint32_t length, Access access, F&& move) {
+  uint32_t moved = 0;
+  for (const ibv_sge& sge : list) {
+    if (moved == length) break;
+    if (offset >= sge.length) {
+      offset -= sge.length;
+      continue;
+    }
+    const auto here = static_cast<uint32_t>(sge.length - offset);
+    const uint32_t take = here < length - moved ? here : length - moved;
+    uint8_t* host = nullptr;
+    if (memory.check(MemoryKey{sge.lkey}, pd, sge.addr + offset, take, access, &host) != AccessOutcome::kAllowed) {
+      return false;
+    }
+    move(host, moved, take);
+    moved += take;
+    offset = 0;
+  }
+  return moved == length;
+}
+
+// From memory into a packet.
+inline bool gather(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list, uint64_t offset,
+                   uint32_t length, uint8_t* to) {
+  return for_each_sge(memory, pd, list, offset, length, Access::kLocalRead,
+                      [&](const uint8_t* host, uint32_t at, uint32_t n) { std::memcpy(to + at, host, n); });
+}
+
+// From a packet into memory.
+inline bool scatter(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list, uint64_t offset,
+                    const rte_mbuf* frame, uint32_t frame_offset, uint32_t length) {
+  return for_each_sge(memory, pd, list, offset, length, Access::kLocalWrite,
+                      [&](uint8_t* host, uint32_t at, uint32_t n) {
+                        uint32_t done = 0;
+                        for_each_piece(frame, frame_offset + at, n, [&](const uint8_t* from, uint32_t piece) {
+                          std::memcpy(host + done, from, piece);
+                          done += piece;
+                        });
+                      });
+}
+
+}  // namespace roci

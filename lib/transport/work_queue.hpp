@@ -1,0 +1,96 @@
+// The send queue and the receive queue of a queue pair: rings of work requests that any application thread fills
+// (under the queue's lock) and the worker empties.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/sequence.hpp"
+#include "base/spinlock.hpp"
+#include "wire/opcodes.hpp"
+
+namespace roci {
+
+// One work request of the send queue. The slot holds this header and behind it the scatter list or, for inline
+// requests, the data itself.
+struct SendWqe {
+  // As posted.
+  uint64_t wr_id = 0;
+  uint64_t remote_address = 0;
+  uint32_t rkey = 0;
+  uint32_t length = 0;           // bytes of the whole message
+  uint32_t immediate = 0;        // as the verbs give it: big-endian
+  uint32_t send_flags = 0;       // ibv_send_flags
+  ibv_wr_opcode opcode = IBV_WR_SEND;
+  uint16_t sge_count = 0;        // 0 for inline
+
+  // Set by the requester when it starts the request.
+  bool started = false;
+  ibv_wc_status local_error = IBV_WC_SUCCESS;  // found before anything of it was sent
+  Psn first_psn;
+  uint32_t packets = 0;          // PSNs it takes; a READ takes one per response packet
+  uint32_t responses = 0;        // READ: response packets that have arrived
+  Lsn first_lsn;
+
+  [[nodiscard]] bool is_read() const { return opcode == IBV_WR_RDMA_READ; }
+  [[nodiscard]] bool is_inline() const { return (send_flags & IBV_SEND_INLINE) != 0; }
+  [[nodiscard]] Psn last_psn() const { return first_psn + (packets - 1); }
+  [[nodiscard]] const ibv_sge* sges() const { return reinterpret_cast<const ibv_sge*>(this + 1); }
+  [[nodiscard]] const uint8_t* inline_data() const { return reinterpret_cast<const uint8_t*>(this + 1); }
+};
+
+struct RecvWqe {
+  uint64_t wr_id = 0;
+  uint32_t capacity = 0;  // bytes its scatter list holds
+  uint32_t sge_count = 0;
+  [[nodiscard]] const ibv_sge* sges() const { return reinterpret_cast<const ibv_sge*>(this + 1); }
+};
+
+// A ring of fixed-size slots. Indices run freely and wrap at 2^32; the capacity is a power of two.
+template <class Wqe>
+class WorkRing {
+ public:
+  // `trailer`: bytes behind the header of each slot.
+  WorkRing(uint32_t capacity, uint32_t trailer)
+      : capacity_(capacity),
+        stride_((sizeof(Wqe) + trailer + 63) & ~size_t{63}),
+        storage_(static_cast<std::byte*>(::operator new(capacity * stride_, std::align_val_t{64}))) {}
+
+  [[nodiscard]] uint32_t capacity() const { return capacity_; }
+  [[nodiscard]] Wqe& at(uint32_t index) {
+    return *reinterpret_cast<Wqe*>(storage_.get() + (index & (capacity_ - 1)) * stride_);
+  }
+
+  // The poster's side, under `lock`.
+  Spinlock lock;
+  [[nodiscard]] bool full() const {
+    return posted_.load(std::memory_order_relaxed) - done_.load(std::memory_order_acquire) >= capacity_;
+  }
+  // The slot to fill next; publish() makes it visible to the worker.
+  Wqe& next_free() { return *new (&at(posted_.load(std::memory_order_relaxed))) Wqe; }
+  void publish() { posted_.store(posted_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+
+  // The worker's side.
+  [[nodiscard]] uint32_t posted() const { return posted_.load(std::memory_order_acquire); }
+  [[nodiscard]] uint32_t head() const { return done_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool empty() const { return head() == posted(); }
+  void pop() { done_.store(head() + 1, std::memory_order_release); }
+  // Forgets everything; nobody may be posting.
+  void clear() { done_.store(posted_.load(std::memory_order_acquire), std::memory_order_release); }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{64}); }
+  };
+  uint32_t capacity_;
+  size_t stride_;
+  std::unique_ptr<std::byte, Free> storage_;
+  alignas(64) std::atomic<uint32_t> posted_{0};
+  alignas(64) std::atomic<uint32_t> done_{0};
+};
+
+}  // namespace roci

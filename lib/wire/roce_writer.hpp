@@ -1,0 +1,76 @@
+// Writing RoCEv2 frames: the headers that stay the same for a path are laid out once, and each packet copies them and
+// fills in what changes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "wire/frame.hpp"
+#include "wire/headers.hpp"
+
+namespace roci {
+
+// Where packets of a queue pair come from and go to, above the port.
+struct RocePath {
+  MacAddress source_mac, destination_mac;
+  IpAddress source_ip, destination_ip;  // both IPv4 or both IPv6
+  uint16_t vlan_id = 0;                 // 0: untagged
+  uint8_t priority = 0;                 // PCP, used with a VLAN id
+  uint8_t traffic_class = 0;            // IPv4 TOS or IPv6 traffic class, DSCP and ECN
+  uint8_t hop_limit = 64;
+  uint32_t flow_label = 0;              // IPv6, 20 bits
+  uint16_t udp_source_port = 0xc000;
+};
+
+// The UDP source port of a connected queue pair as the Linux kernel computes it, the same in both directions: from
+// the 20-bit flow label, or from the two queue pair numbers when that is 0.
+uint16_t flow_udp_source_port(uint32_t flow_label, Qpn local, Qpn remote);
+
+// What a packet says in its BTH.
+struct BthFields {
+  Opcode opcode;
+  Qpn destination_qp;
+  Psn psn;
+  PKey pkey = kDefaultPKey;
+  bool solicited = false;
+  bool ack_request = false;
+  bool becn = false;
+};
+
+// Lays frames out for one path. A frame is written in three steps: begin() puts the headers, the caller fills the
+// extended headers and the payload through the pointers it gets, finish() puts the ICRC.
+class RoceWriter {
+ public:
+  RoceWriter() = default;
+  explicit RoceWriter(const RocePath& path);
+
+  struct Open {
+    uint8_t* extended = nullptr;  // behind the BTH
+    uint8_t* payload = nullptr;
+    FrameView view;               // of the frame being written; its payload and ICRC offsets are set
+    template <class T>
+    T& header(Header h) const {
+      return *reinterpret_cast<T*>(const_cast<uint8_t*>(view.frame) + view.bth_offset +
+                                   view.opcode->offset[static_cast<unsigned>(h)]);
+    }
+  };
+
+  // Bytes of a frame with this opcode and payload.
+  [[nodiscard]] uint32_t frame_bytes(const OpcodeInfo& info, uint32_t payload_length) const {
+    return bth_offset() + info.header_bytes + ((payload_length + 3) & ~3U) + kIcrcBytes;
+  }
+  // `frame` has room for frame_bytes(). Pad bytes are zeroed, extended headers and payload are left to the caller.
+  Open begin(uint8_t* frame, const BthFields& bth, uint32_t payload_length);
+  static void finish(const Open& open);
+
+ private:
+  [[nodiscard]] uint32_t bth_offset() const { return static_cast<uint32_t>(l4_offset_) + 8U; }
+
+  std::array<uint8_t, 14 + 4 + 40 + 8> bytes_{};
+  uint16_t next_ip_id_ = 0;
+  uint8_t l3_offset_ = 0;
+  uint8_t l4_offset_ = 0;
+  bool ipv6_ = false;
+};
+
+}  // namespace roci
