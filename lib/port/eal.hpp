@@ -1,0 +1,57 @@
+// Starting DPDK inside a process that has other things to do: by default without hugepages, root, a NIC,
+// files that another process could clash with, or any trace in the caller's thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+
+struct rte_mempool;
+
+namespace roci {
+
+struct EalConfig {
+  bool hugepages = false;                 // take memory from hugepages; physical NICs want it
+  bool pci = false;                       // look for PCI devices
+  uint32_t memory_mib = 512;              // for all pools of the process; pages are touched when used
+  std::vector<std::string> extra_args{};  // appended to EAL's own arguments
+
+  friend bool operator==(const EalConfig&, const EalConfig&) = default;
+};
+
+// Starts the environment abstraction layer, once per process: later calls with the same config succeed at
+// once, with another config they fail. A process that has called rte_eal_init() itself keeps its own.
+// Thread-safe. The calling thread becomes lcore 0 and keeps its affinity; other threads that use mbufs a lot
+// should rte_thread_register(). DPDK's messages go to roci's log.
+Status start_eal(const EalConfig& config = {});
+
+// The newest message of error level that DPDK has logged on this thread, or empty; for error sentences.
+std::string last_dpdk_error();
+void clear_dpdk_error();
+
+// A pool of mbufs. Shared by whatever holds buffers of it: the memory is given back when the last owner lets
+// go.
+class MbufPool {
+ public:
+  // `count` buffers that hold `data_room` bytes of a frame each, behind the usual headroom. The name is for
+  // DPDK's tools; it need not be unique.
+  static Result<std::shared_ptr<MbufPool>> create(const std::string& name, uint32_t count,
+                                                  uint16_t data_room);
+  ~MbufPool();
+  MbufPool(const MbufPool&) = delete;
+  MbufPool& operator=(const MbufPool&) = delete;
+
+  [[nodiscard]] rte_mempool* get() const { return pool_; }
+  [[nodiscard]] uint32_t size() const;
+  // Buffers that are neither in the pool nor in a thread's cache of it. Counts; not for the data path.
+  [[nodiscard]] uint32_t in_use() const;
+
+ private:
+  explicit MbufPool(rte_mempool* pool) : pool_(pool) {}
+  rte_mempool* pool_;
+};
+
+}  // namespace roci

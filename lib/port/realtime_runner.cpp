@@ -1,0 +1,195 @@
+#include "port/realtime_runner.hpp"
+
+#include <pthread.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+#include <rte_pause.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <cassert>
+#include <ctime>
+#include <future>
+#include <system_error>
+
+namespace roci {
+namespace {
+
+// How many idle rounds only yield before the first sleep, so that a short gap between bursts costs no
+// wake-up.
+constexpr unsigned kRoundsBeforeSleep = 64;
+constexpr Nanos kFirstSleep = 1us;
+// Linux rounds sleeps up by 50 us unless a thread asks for less.
+constexpr unsigned long kTimerSlackNanos = 1000;
+
+bool poll_all(const std::vector<Poller*>& pollers, Nanos now) {
+  bool worked = false;
+  for (Poller* poller : pollers) worked |= poller->poll(now);
+  return worked;
+}
+
+Nanos earliest_deadline(const std::vector<Poller*>& pollers) {
+  Nanos earliest = kNever;
+  for (const Poller* poller : pollers) earliest = std::min(earliest, poller->next_deadline());
+  return earliest;
+}
+
+void sleep_for(Nanos span) {
+  const timespec wait{static_cast<time_t>(span.count() / 1'000'000'000),
+                      static_cast<long>(span.count() % 1'000'000'000)};
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &wait,
+                  nullptr);  // woken early by a signal: polls earlier, which is fine
+}
+
+// Keeps the idle state of one thread.
+class Idler {
+ public:
+  explicit Idler(const RunnerThreadConfig& config) : config_(config) {}
+
+  void worked() {
+    idle_rounds_ = 0;
+    sleep_ = kFirstSleep;
+  }
+  void rest(Nanos now) {
+    switch (config_.idle) {
+      case IdlePolicy::kSpin:
+        rte_pause();
+        return;
+      case IdlePolicy::kYield:
+        sched_yield();
+        return;
+      case IdlePolicy::kSleep:
+        break;
+    }
+    if (++idle_rounds_ <= kRoundsBeforeSleep) {
+      sched_yield();
+      return;
+    }
+    const Nanos deadline = earliest_deadline(config_.pollers);
+    if (deadline <= now) {  // due, but blocked on something else
+      sched_yield();
+      return;
+    }
+    sleep_for(std::min(sleep_, deadline - now));
+    sleep_ = std::min(sleep_ * 2, std::max(config_.longest_sleep, kFirstSleep));
+  }
+
+ private:
+  const RunnerThreadConfig& config_;
+  unsigned idle_rounds_ = 0;
+  Nanos sleep_ = kFirstSleep;
+};
+
+Status pin_to(unsigned core) {
+  if (core >= CPU_SETSIZE)
+    return fail("core " + std::to_string(core) + " is beyond what this system can name");
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  const int error = pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+  if (error == 0) return {};
+  return fail("the thread cannot be pinned to core " + std::to_string(core) + ": " +
+                  std::generic_category().message(error) +
+                  " (is the core there and allowed to this process?)",
+              error);
+}
+
+}  // namespace
+
+std::string_view idle_policy_name(IdlePolicy policy) {
+  switch (policy) {
+    case IdlePolicy::kSpin:
+      return "spin";
+    case IdlePolicy::kYield:
+      return "yield";
+    case IdlePolicy::kSleep:
+      return "sleep";
+  }
+  return "unknown";
+}
+
+Nanos monotonic_now() {
+  timespec t{};
+  clock_gettime(CLOCK_MONOTONIC, &t);  // answered in user space from the TSC
+  return Nanos{static_cast<int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec};
+}
+
+struct RealtimeRunner::Worker {
+  explicit Worker(const RunnerThreadConfig& c) : config(c) {}
+  const RunnerThreadConfig& config;
+  std::atomic<bool> stop{false};
+  std::promise<Status> ready;
+  std::thread thread;
+};
+
+RealtimeRunner::RealtimeRunner(std::vector<RunnerThreadConfig> threads) : configs_(std::move(threads)) {}
+
+RealtimeRunner::~RealtimeRunner() {
+  stop();
+}
+
+Status RealtimeRunner::start() {
+  if (running()) return fail("the runner is running already", EALREADY);
+  for (const RunnerThreadConfig& config : configs_) {
+    Worker& worker = *workers_.emplace_back(std::make_unique<Worker>(config));
+    auto ready = worker.ready.get_future();
+    try {
+      worker.thread = std::thread{[this, &worker] { run(worker); }};
+    } catch (const std::system_error& e) {
+      workers_.pop_back();
+      stop();
+      return fail("thread '" + config.name + "' cannot be started: " + e.what(), EAGAIN);
+    }
+    Status status = ready.get();
+    if (!status) {
+      stop();
+      return fail(status.error().within("thread '" + config.name + "'"));
+    }
+  }
+  return {};
+}
+
+void RealtimeRunner::stop() {
+  for (auto& worker : workers_) worker->stop.store(true, std::memory_order_relaxed);
+  for (auto& worker : workers_) worker->thread.join();
+  workers_.clear();
+}
+
+bool RealtimeRunner::step() {
+  assert(!running());
+  const Nanos now = monotonic_now();
+  bool worked = false;
+  for (const RunnerThreadConfig& config : configs_) worked |= poll_all(config.pollers, now);
+  return worked;
+}
+
+void RealtimeRunner::run(Worker& worker) {
+  const RunnerThreadConfig& config = worker.config;
+  pthread_setname_np(pthread_self(), config.name.substr(0, 15).c_str());
+  prctl(PR_SET_TIMERSLACK, kTimerSlackNanos, 0, 0, 0);
+  if (rte_thread_register() != 0) {
+    worker.ready.set_value(fail(std::string{"DPDK does not take another thread: "} + rte_strerror(rte_errno) +
+                                    " (is the EAL started, and are there fewer than RTE_MAX_LCORE threads?)",
+                                rte_errno));
+    return;
+  }
+  // After the registration, which gives a thread the affinity it has been started with.
+  Status pinned = config.core ? pin_to(*config.core) : Status{};
+  const bool good = pinned.has_value();
+  worker.ready.set_value(std::move(pinned));
+  if (good) {
+    Idler idler{config};
+    while (!worker.stop.load(std::memory_order_relaxed)) {
+      const Nanos now = monotonic_now();
+      if (poll_all(config.pollers, now)) {
+        idler.worked();
+      } else {
+        idler.rest(now);
+      }
+    }
+  }
+  rte_thread_unregister();
+}
+
+}  // namespace roci

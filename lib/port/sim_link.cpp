@@ -1,0 +1,115 @@
+#include "port/sim_link.hpp"
+
+#include <algorithm>
+
+#include "port/sim_way.hpp"
+#include "wire/headers.hpp"
+
+namespace roci {
+
+// A port: it sends on one way and receives from the other.
+class SimLink::End : public Port {
+ public:
+  End(std::string name, MacAddress mac, uint16_t mtu, Way& out, Way& in)
+      : name_(std::move(name)), mac_(mac), out_(out), in_(in) {
+    capabilities_.mtu = mtu;
+    capabilities_.tx_multi_segment = true;
+    capabilities_.rx_multi_segment = true;
+    capabilities_.link_rate = out.line.rate();
+  }
+
+  uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override {
+    uint16_t count = 0;
+    uint64_t bytes = 0;
+    const size_t most = std::min<size_t>(out.size(), UINT16_MAX);
+    while (count < most) {
+      rte_mbuf* frame = in_.receive(now);
+      if (frame == nullptr) break;
+      bytes += frame->pkt_len;
+      out[count++] = frame;
+    }
+    bump(stats_.rx_packets, count);
+    bump(stats_.rx_bytes, bytes);
+    return count;
+  }
+
+  uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override {
+    constexpr uint32_t kFraming = sizeof(EthernetHeader) + 2 * sizeof(VlanHeader);
+    const size_t most = std::min<size_t>(frames.size(), UINT16_MAX);
+    uint16_t count = 0;
+    for (; count < most; ++count) {
+      rte_mbuf* frame = frames[count];
+      const uint32_t bytes = frame->pkt_len;
+      if (bytes > capabilities_.mtu + kFraming) {
+        bump(stats_.tx_dropped);
+        rte_pktmbuf_free(frame);
+        continue;
+      }
+      if (!out_.send(frame, now)) break;
+      bump(stats_.tx_packets);
+      bump(stats_.tx_bytes, bytes);
+    }
+    bump(stats_.tx_refused, frames.size() - count);
+    return count;
+  }
+
+  [[nodiscard]] Nanos next_arrival() const override { return in_.next_arrival(); }
+  [[nodiscard]] const PortCapabilities& capabilities() const override { return capabilities_; }
+  [[nodiscard]] MacAddress mac() const override { return mac_; }
+  [[nodiscard]] std::string_view name() const override { return name_; }
+  [[nodiscard]] const PortStats& stats() const override { return stats_; }
+
+ private:
+  std::string name_;
+  MacAddress mac_;
+  Way& out_;
+  Way& in_;
+  PortCapabilities capabilities_;
+  PortStats stats_;
+};
+
+SimLink::SimLink(const SimLinkConfig& config, std::shared_ptr<MbufPool> copies)
+    : name_(config.name), copies_(std::move(copies)) {
+  Rng rng{config.seed};
+  const std::array directions = {&config.a_to_b, &config.b_to_a};
+  for (size_t i = 0; i < 2; ++i) ways_[i] = std::make_unique<Way>(*directions[i], rng.fork(), copies_->get());
+  for (size_t i = 0; i < 2; ++i) {
+    const uint64_t address = rng.next();
+    const MacAddress mac = config.macs[i].is_zero() ? MacAddress::local(address) : config.macs[i];
+    ends_[i] =
+        std::make_unique<End>(name_ + (i == 0 ? ":a" : ":b"), mac, config.mtu, *ways_[i], *ways_[1 - i]);
+  }
+}
+
+SimLink::~SimLink() = default;
+
+Port& SimLink::a() {
+  return *ends_[0];
+}
+Port& SimLink::b() {
+  return *ends_[1];
+}
+const SimDirectionStats& SimLink::stats(Direction direction) const {
+  return ways_[direction]->stats;
+}
+void SimLink::set_faults(Direction direction, const SimFaults& faults) {
+  ways_[direction]->faults = faults;
+}
+void SimLink::set_script(Direction direction, SimScript script) {
+  ways_[direction]->script = std::move(script);
+}
+void SimLink::set_rate(Direction direction, BitsPerSec rate) {
+  ways_[direction]->line.set_rate(rate);
+}
+
+bool SimLink::poll(Nanos now) {
+  const bool woke_a = ways_[0]->wake(now);
+  const bool woke_b = ways_[1]->wake(now);
+  return woke_a || woke_b;
+}
+
+Nanos SimLink::next_deadline() const {
+  return std::min(ways_[0]->room_at(), ways_[1]->room_at());
+}
+
+}  // namespace roci

@@ -1,0 +1,165 @@
+#include "port/sim_way.hpp"
+
+#include <algorithm>
+
+#include "wire/rewrite.hpp"
+
+namespace roci {
+namespace {
+
+bool is_private(const rte_mbuf* frame) {
+  for (; frame != nullptr; frame = frame->next) {
+    if (!RTE_MBUF_DIRECT(frame) || rte_mbuf_refcnt_read(frame) != 1) return false;
+  }
+  return true;
+}
+
+// Flips one bit of the frame, wherever in the chain it lies.
+void flip_bit(rte_mbuf* frame, uint32_t bit) {
+  uint32_t byte = bit / 8;
+  while (frame != nullptr && byte >= frame->data_len) {
+    byte -= frame->data_len;
+    frame = frame->next;
+  }
+  if (frame != nullptr)
+    *rte_pktmbuf_mtod_offset(frame, uint8_t*, byte) ^= static_cast<uint8_t>(1U << bit % 8);
+}
+
+}  // namespace
+
+SimLink::Way::Way(const SimDirectionConfig& config, Rng rng, rte_mempool* copies)
+    : faults(config.faults),
+      line(config.rate),
+      delay_(config.delay),
+      queue_limit_(config.queue.value()),
+      rng_(std::move(rng)),
+      copies_(copies) {
+  flying_.reserve(1024);
+}
+
+SimLink::Way::~Way() {
+  for (const Flying& f : flying_) rte_pktmbuf_free(f.frame);
+}
+
+bool SimLink::Way::send(rte_mbuf* frame, Nanos now) {
+  retire(now);
+  const uint32_t bytes = frame->pkt_len;
+  if (!sending_.empty() && sending_bytes_ + bytes > queue_limit_) {
+    refused_ = true;
+    return false;
+  }
+  const Nanos done = line.occupy(now, Bytes{bytes} + kEthernetLineOverhead);
+  if (done > now) {
+    sending_.push({done, bytes});
+    sending_bytes_ += bytes;
+    if (sending_bytes_ > stats.peak_queue) stats.peak_queue.store(sending_bytes_, std::memory_order_relaxed);
+  }
+
+  const uint64_t index = stats.accepted;
+  bump(stats.accepted);
+  const SimVerdict verdict = script ? script(*frame, index) : SimVerdict{};
+  if (verdict.drop || rng_.chance(faults.loss)) {
+    bump(stats.lost);
+    rte_pktmbuf_free(frame);
+    return true;
+  }
+  frame = own(frame);
+  if (frame == nullptr) return true;
+  harm(frame, verdict, faults);
+
+  Nanos arrival = done + delay_ + verdict.extra_delay;
+  const bool late = rng_.chance(faults.reordering);
+  if (late) {
+    const auto most = static_cast<uint64_t>(std::max<int64_t>(faults.reordering_delay.count(), 1));
+    arrival += Nanos{static_cast<int64_t>(rng_.between(1, most))};
+  }
+  if (late || verdict.extra_delay > Nanos{0}) bump(stats.reordered);
+
+  const unsigned duplicates = verdict.duplicates + (rng_.chance(faults.duplication) ? 1U : 0U);
+  fly(frame, arrival);
+  for (unsigned i = 0; i < duplicates; ++i) {
+    bump(stats.duplicated);
+    rte_mbuf* copy = rte_pktmbuf_copy(frame, copies_, 0, UINT32_MAX);
+    if (copy == nullptr) {
+      bump(stats.no_buffer);
+    } else {
+      fly(copy, arrival);
+    }
+  }
+  return true;
+}
+
+rte_mbuf* SimLink::Way::receive(Nanos now) {
+  if (flying_.empty() || flying_.front().arrival > now) return nullptr;
+  std::pop_heap(flying_.begin(), flying_.end(), Later{});
+  rte_mbuf* frame = flying_.back().frame;
+  flying_.pop_back();
+  bump(stats.delivered);
+  return frame;
+}
+
+Nanos SimLink::Way::room_at() const {
+  if (!refused_) return kNever;
+  return sending_.empty() ? Nanos{0} : sending_.front().done;
+}
+
+bool SimLink::Way::wake(Nanos now) {
+  if (room_at() > now) return false;
+  retire(now);
+  refused_ = false;
+  return true;
+}
+
+void SimLink::Way::retire(Nanos now) {
+  while (!sending_.empty() && sending_.front().done <= now) sending_bytes_ -= sending_.pop().bytes;
+}
+
+rte_mbuf* SimLink::Way::own(rte_mbuf* frame) {
+  if (is_private(frame)) {
+    frame->ol_flags = 0;  // what the sender wanted of its NIC is nothing the receiver's NIC says
+    return frame;
+  }
+  rte_mbuf* copy = rte_pktmbuf_copy(frame, copies_, 0, UINT32_MAX);
+  rte_pktmbuf_free(frame);
+  if (copy == nullptr) {
+    bump(stats.no_buffer);
+  } else {
+    copy->ol_flags = 0;
+  }
+  return copy;
+}
+
+void SimLink::Way::harm(rte_mbuf* frame, const SimVerdict& verdict, const SimFaults& random) {
+  if ((verdict.mark || rng_.chance(random.marking)) &&
+      mark_congestion(rte_pktmbuf_mtod(frame, uint8_t*), frame->data_len)) {
+    bump(stats.marked);
+  }
+  for (const uint32_t bit : verdict.flip_bits) flip_bit(frame, bit);
+  bool corrupted = !verdict.flip_bits.empty();
+  if (rng_.chance(random.corruption)) corrupted |= flip_random_bits(frame, random.corruption_bits);
+  if (corrupted) bump(stats.corrupted);
+}
+
+bool SimLink::Way::flip_random_bits(rte_mbuf* frame, unsigned most) {
+  constexpr uint32_t kSpared = sizeof(EthernetHeader) * 8;
+  const uint32_t bits = frame->pkt_len * 8;
+  if (bits <= kSpared || most == 0) return false;
+  const uint64_t room = std::min<uint64_t>({most, kSimCorruptionBits, bits - kSpared});
+  const auto count = static_cast<unsigned>(rng_.between(1, room));
+  std::array<uint32_t, kSimCorruptionBits> chosen;
+  for (unsigned n = 0; n < count;) {
+    const auto bit = static_cast<uint32_t>(rng_.between(kSpared, bits - 1));
+    const auto end = chosen.begin() + n;
+    if (std::find(chosen.begin(), end, bit) != end) continue;  // flipped twice would be whole again
+    chosen[n++] = bit;
+    flip_bit(frame, bit);
+  }
+  return true;
+}
+
+void SimLink::Way::fly(rte_mbuf* frame, Nanos arrival) {
+  flying_.push_back({arrival, order_++, frame});
+  std::push_heap(flying_.begin(), flying_.end(), Later{});
+}
+
+}  // namespace roci

@@ -1,0 +1,162 @@
+#include "base/virtual_runner.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace roci {
+namespace {
+
+// A poller whose behaviour is two functions.
+class Scripted : public Poller {
+ public:
+  Scripted(std::string name, std::function<bool(Nanos)> poll, std::function<Nanos()> deadline)
+      : name_(std::move(name)), poll_(std::move(poll)), deadline_(std::move(deadline)) {}
+  bool poll(Nanos now) override { return poll_(now); }
+  [[nodiscard]] Nanos next_deadline() const override { return deadline_(); }
+  [[nodiscard]] std::string_view name() const override { return name_; }
+
+ private:
+  std::string name_;
+  std::function<bool(Nanos)> poll_;
+  std::function<Nanos()> deadline_;
+};
+
+// Works every `period`, and logs when it did.
+class Ticker : public Poller {
+ public:
+  using Log = std::vector<std::pair<std::string, Nanos>>;
+  Ticker(std::string name, Nanos period, Log& log)
+      : name_(std::move(name)), period_(period), next_(period), log_(log) {}
+  bool poll(Nanos now) override {
+    if (now < next_) return false;
+    log_.emplace_back(name_, now);
+    next_ += period_;
+    return true;
+  }
+  [[nodiscard]] Nanos next_deadline() const override { return next_; }
+  [[nodiscard]] std::string_view name() const override { return name_; }
+
+ private:
+  std::string name_;
+  Nanos period_, next_;
+  Log& log_;
+};
+
+TEST(VirtualRunner, jumps_from_deadline_to_deadline_in_the_order_of_adding) {
+  Ticker::Log log;
+  Ticker a{"a", 20ns, log}, b{"b", 30ns, log};
+  VirtualRunner runner;
+  runner.add(b);
+  runner.add(a);
+  ASSERT_TRUE(runner.run_until(60ns));
+  const Ticker::Log expected = {{"a", 20ns}, {"b", 30ns}, {"a", 40ns}, {"b", 60ns}, {"a", 60ns}};
+  EXPECT_EQ(log, expected);
+  EXPECT_EQ(runner.now(), 60ns);
+}
+
+TEST(VirtualRunner, an_hour_of_sleep_costs_one_jump) {
+  Ticker::Log log;
+  Ticker a{"a", 1h, log};
+  VirtualRunner runner;
+  runner.add(a);
+  ASSERT_TRUE(runner.run_until(Nanos{1h} * 1000));
+  EXPECT_EQ(log.size(), 1000U);
+}
+
+TEST(VirtualRunner, settles_an_instant_before_time_passes) {
+  // A token goes back and forth five times at 10 ns; each side is due only while it holds the token.
+  int holder = 0, moves = 0;
+  const auto side = [&](int me) {
+    return Scripted{me == 0 ? "left" : "right",
+                    [&, me](Nanos now) {
+                      if (now != 10ns || holder != me || moves == 5) return false;
+                      holder = 1 - me;
+                      ++moves;
+                      return true;
+                    },
+                    [&, me] { return holder == me && moves < 5 ? Nanos{10} : kNever; }};
+  };
+  Scripted left = side(0), right = side(1);
+  VirtualRunner runner;
+  runner.add(right);
+  runner.add(left);
+  const auto idle = runner.run_until_idle();
+  ASSERT_TRUE(idle);
+  EXPECT_TRUE(*idle);
+  EXPECT_EQ(moves, 5);
+  EXPECT_EQ(runner.now(), 10ns);
+}
+
+TEST(VirtualRunner, does_not_poll_what_is_not_due) {
+  int polls = 0;
+  Scripted sleeper{"sleeper", [&](Nanos) { return ++polls, false; }, [] { return kNever; }};
+  Ticker::Log log;
+  Ticker ticker{"ticker", 1us, log};
+  VirtualRunner runner;
+  runner.add(sleeper);
+  runner.add(ticker);
+  ASSERT_TRUE(runner.run_until(1ms));
+  EXPECT_EQ(polls, 0);
+}
+
+TEST(VirtualRunner, a_blocked_poller_is_polled_again_with_the_next_event_of_another) {
+  // Due from the start, but it can only work from 50 ns on.
+  std::vector<Nanos> worked;
+  Scripted blocked{"blocked",
+                   [&](Nanos now) {
+                     if (now < 50ns || !worked.empty()) return false;
+                     worked.push_back(now);
+                     return true;
+                   },
+                   [&] { return worked.empty() ? Nanos{0} : kNever; }};
+  Ticker::Log log;
+  Ticker ticker{"ticker", 20ns, log};
+  VirtualRunner runner;
+  runner.add(blocked);
+  runner.add(ticker);
+  ASSERT_TRUE(runner.run_until(100ns));
+  EXPECT_EQ(worked, std::vector<Nanos>{60ns});
+}
+
+TEST(VirtualRunner, a_poller_that_always_claims_work_is_named_instead_of_hanging) {
+  Ticker::Log log;
+  Ticker honest{"honest", 10ns, log};
+  Scripted liar{"liar", [](Nanos now) { return now >= 30ns; }, [] { return Nanos{30}; }};
+  VirtualRunner runner{1000};
+  runner.add(liar);
+  runner.add(honest);
+  const Status status = runner.run_until(1us);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message,
+            "virtual time stands still at 30 ns: poller 'liar' still claims work after 1000 rounds at that "
+            "instant");
+}
+
+TEST(VirtualRunner, run_while_stops_when_the_condition_ends_or_at_the_limit) {
+  Ticker::Log log;
+  Ticker ticker{"ticker", 10ns, log};
+  VirtualRunner runner;
+  runner.add(ticker);
+  const auto ended = runner.run_while([&] { return log.size() < 3; }, 1s);
+  ASSERT_TRUE(ended);
+  EXPECT_TRUE(*ended);
+  EXPECT_EQ(runner.now(), 30ns);
+  const auto limited = runner.run_while([&] { return log.size() < 1000; }, 95ns);
+  ASSERT_TRUE(limited);
+  EXPECT_FALSE(*limited);
+  EXPECT_EQ(runner.now(), 90ns);
+}
+
+TEST(VirtualRunner, run_while_is_false_when_nothing_is_left_to_happen) {
+  VirtualRunner runner;
+  const auto ended = runner.run_while([] { return true; });
+  ASSERT_TRUE(ended);
+  EXPECT_FALSE(*ended);
+}
+
+}  // namespace
+}  // namespace roci

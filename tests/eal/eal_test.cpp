@@ -1,0 +1,161 @@
+#include "port/eal.hpp"
+
+#include <gtest/gtest.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+namespace roci {
+namespace {
+
+// Runs `body` in a child of its own, because DPDK starts once per process; returns the child's exit code.
+template <class Body>
+int in_child(Body body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const int code = body();
+    _exit(code);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+TEST(Eal, starts_once_and_again_only_with_the_same_settings) {
+  EXPECT_EQ(in_child([] {
+              const Status first = start_eal();
+              if (!first) {
+                std::fprintf(stderr, "%s\n", first.error().message.c_str());
+                return 1;
+              }
+              if (!start_eal()) return 2;
+              const Status other = start_eal({.memory_mib = 64});
+              if (other) return 3;
+              return other.error().message.find("once per process") == std::string::npos ? 4 : 0;
+            }),
+            0);
+}
+
+TEST(Eal, leaves_affinity_signal_handlers_and_files_as_they_were) {
+  EXPECT_EQ(in_child([] {
+              cpu_set_t before;
+              cpu_set_t after;
+              sched_getaffinity(0, sizeof before, &before);
+              std::vector<void (*)(int)> handlers;
+              const auto handler_of = [](int signal) {
+                struct sigaction action {};
+                sigaction(signal, nullptr, &action);
+                return action.sa_handler;
+              };
+              for (int s = 1; s < NSIG; ++s) handlers.push_back(handler_of(s));
+              if (!start_eal()) return 1;
+              sched_getaffinity(0, sizeof after, &after);
+              if (CPU_EQUAL(&before, &after) == 0) return 2;
+              for (int s = 1; s < NSIG; ++s) {
+                if (handler_of(s) != handlers[static_cast<size_t>(s - 1)]) return 3;
+              }
+              if (std::filesystem::exists(rte_eal_get_runtime_dir())) return 4;
+              // One lcore: the thread that asked; no thread is spawned for the machine's other processors.
+              return rte_lcore_count() == 1 ? 0 : 5;
+            }),
+            0);
+}
+
+TEST(Eal, starts_without_a_home_directory) {
+  EXPECT_EQ(in_child([] {
+              unsetenv("XDG_RUNTIME_DIR");
+              setenv("HOME", "/nonexistent", 1);
+              return start_eal() ? 0 : 1;
+            }),
+            0);
+}
+
+TEST(Eal, several_processes_start_at_the_same_time) {
+  std::vector<pid_t> children;
+  for (int i = 0; i < 4; ++i) {
+    const pid_t child = fork();
+    if (child == 0) _exit(start_eal() && MbufPool::create("p", 1000, 2048) ? 0 : 1);
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+}
+
+TEST(Eal, threads_that_start_it_together_all_succeed) {
+  EXPECT_EQ(in_child([] {
+              std::atomic<int> good{0};
+              std::vector<std::thread> threads;
+              for (int i = 0; i < 4; ++i) threads.emplace_back([&] { good += start_eal() ? 1 : 0; });
+              for (auto& t : threads) t.join();
+              return good == 4 ? 0 : 1;
+            }),
+            0);
+}
+
+TEST(Eal, says_so_when_there_is_no_memory_at_all) {
+  EXPECT_EQ(in_child([] {
+              const Status status = start_eal({.memory_mib = 0});
+              return !status && status.error().message.find("memory_mib") != std::string::npos ? 0 : 1;
+            }),
+            0);
+}
+
+TEST(Eal, names_the_option_that_dpdk_does_not_know) {
+  EXPECT_EQ(in_child([] {
+              const Status status = start_eal({.extra_args = {"--no-such-option"}});
+              return !status && status.error().message.find("DPDK did not start") == 0 ? 0 : 1;
+            }),
+            0);
+}
+
+TEST(MbufPool, needs_dpdk) {
+  EXPECT_EQ(in_child([] {
+              const auto pool = MbufPool::create("early", 10, 2048);
+              return !pool && pool.error().message.find("start_eal") != std::string::npos ? 0 : 1;
+            }),
+            0);
+}
+
+TEST(MbufPool, too_big_for_the_memory_is_one_clear_sentence) {
+  EXPECT_EQ(in_child([] {
+              if (!start_eal({.memory_mib = 64})) return 1;
+              const auto pool = MbufPool::create("huge", 100'000, 9000);
+              if (pool) return 2;
+              if (pool.error().code != ENOMEM) return 3;
+              const std::string& why = pool.error().message;
+              return why.find("no memory: ") == 0 && why.find("memory_mib") != std::string::npos ? 0 : 4;
+            }),
+            0);
+}
+
+TEST(MbufPool, counts_what_is_in_use_and_gives_every_buffer) {
+  EXPECT_EQ(in_child([] {
+              if (!start_eal()) return 1;
+              auto pool = MbufPool::create("a name that is much too long for DPDK", 100, 2048);
+              if (!pool || (*pool)->size() != 100) return 2;
+              std::vector<rte_mbuf*> all;
+              while (rte_mbuf* m = rte_pktmbuf_alloc((*pool)->get())) all.push_back(m);
+              if (all.size() != 100 || (*pool)->in_use() != 100) return 3;
+              if (rte_pktmbuf_tailroom(all[0]) < 2048) return 4;
+              for (rte_mbuf* m : all) rte_pktmbuf_free(m);
+              return (*pool)->in_use() == 0 ? 0 : 5;
+            }),
+            0);
+}
+
+}  // namespace
+}  // namespace roci
