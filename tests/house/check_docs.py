@@ -79,8 +79,15 @@ def check_folders(root):
             yield f"docs/architecture.md: `lib/{folder.name}/` is not described"
 
 
+NEEDED = ("README.md", "docs/architecture.md", "roci", "CMakePresets.json")
+
+
 def check(root):
     root = pathlib.Path(root).resolve()
+    missing = [name for name in NEEDED if not (root / name).is_file()]
+    if missing:
+        yield from (f"{name}: is missing" for name in missing)
+        return
     for part in (check_links, check_subcommands, check_presets, check_folders):
         yield from part(root)
 

@@ -55,6 +55,10 @@ class CheckDocs(unittest.TestCase):
         self.assertEqual(self.complaints({"lib/port/port.hpp": ""}),
                          ["docs/architecture.md: `lib/port/` is not described"])
 
+    def test_a_missing_page_is_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertIn("README.md: is missing", list(check_docs.check(folder)))
+
 
 if __name__ == "__main__":
     unittest.main()
