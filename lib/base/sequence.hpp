@@ -2,6 +2,7 @@
 // low bits travel on the wire.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 
 namespace roci {

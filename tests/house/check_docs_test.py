@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""The document check must be able to fail: each test makes a small, true set of documents and one of them lie."""
+
+import pathlib
+import tempfile
+import unittest
+
+import check_docs
+
+TRUE_DOCUMENTS = {
+    "roci": "readonly PRESETS=(release asan)\nhelp_demo() {\n:\n}\ncmd_demo() { :; }\n",
+    "CMakePresets.json": '{"configurePresets": [{"name": "base", "hidden": true}, {"name": "asan"}, {"name": "release"}]}',
+    "README.md": "Run `./roci demo`; see [the map](docs/architecture.md#what-is-where), [there](https://example.org).\n"
+                 "```\n[no link](in/code)\n```\n<img src=\"docs/picture.svg\">\n",
+    "docs/picture.svg": "<svg/>",
+    "docs/architecture.md": "## What is where\n`lib/wire/` is bytes; [home](../README.md)\n",
+    "lib/wire/icrc.hpp": "",
+}
+
+
+class CheckDocs(unittest.TestCase):
+    def complaints(self, changes):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in {**TRUE_DOCUMENTS, **changes}.items():
+                path = pathlib.Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            return list(check_docs.check(folder))
+
+    def test_true_documents_have_no_complaint(self):
+        self.assertEqual(self.complaints({}), [])
+
+    def test_a_dead_link_is_found(self):
+        for link in ("[x](gone.md)", "![x](gone.png)", '<img src="gone.svg">', "[x](docs/architecture.md#gone)",
+                     "[x](../outside.md)"):
+            self.assertEqual(len(self.complaints({"docs/more.md": "ok\n", "MORE.md": link})), 1, link)
+
+    def test_a_subcommand_without_a_word_in_the_readme_is_found(self):
+        script = TRUE_DOCUMENTS["roci"] + "help_lint() {\n:\n}\ncmd_lint() { :; }\n"
+        self.assertEqual(self.complaints({"roci": script}), ["README.md: './roci lint' is not mentioned"])
+
+    def test_a_subcommand_without_help_is_found(self):
+        script = TRUE_DOCUMENTS["roci"].replace("help_demo", "help_other")
+        self.assertEqual(self.complaints({"roci": script}), ["roci: 'demo' has no --help"])
+
+    def test_an_invented_subcommand_is_found(self):
+        readme = TRUE_DOCUMENTS["README.md"] + "`./roci fly`\n"
+        self.assertEqual(self.complaints({"README.md": readme}), ["README.md: there is no './roci fly'"])
+
+    def test_a_preset_only_one_side_knows_is_found(self):
+        script = TRUE_DOCUMENTS["roci"].replace("release asan", "release")
+        self.assertEqual(len(self.complaints({"roci": script})), 1)
+
+    def test_a_folder_without_description_is_found(self):
+        self.assertEqual(self.complaints({"lib/port/port.hpp": ""}),
+                         ["docs/architecture.md: `lib/port/` is not described"])
+
+    def test_a_missing_page_is_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertIn("README.md: is missing", list(check_docs.check(folder)))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Checks that every #include points downwards in the house (docs/architecture.md, "Layers").
+
+Prints one line per bad include, `file:line: why`, and exits 1 when there is any.
+"""
+
+import pathlib
+import re
+import sys
+from fnmatch import fnmatch
+
+# Which rooms a room may include, itself aside. A room is a folder under lib/, or a top folder of its own.
+BOTTOM = ["base", "wire", "telemetry"]
+MIDDLE = BOTTOM + ["port", "memory"]
+PROTOCOL = MIDDLE + ["transport", "congestion"]
+DEVICE = PROTOCOL + ["engine", "device", "api"]
+ALL = DEVICE + ["verbs", "cm", "lab", "switch", "cc", "apps"]
+MAY_INCLUDE = {
+    "api": [],
+    "base": [],
+    "wire": ["base"],
+    "telemetry": ["base", "wire"],
+    "port": BOTTOM,
+    "memory": BOTTOM,
+    "transport": MIDDLE,
+    "congestion": MIDDLE,
+    "engine": PROTOCOL,
+    "device": PROTOCOL + ["engine", "api"],
+    "verbs": DEVICE,
+    "cm": DEVICE,
+    "lab": DEVICE + ["switch"],
+    "cc": [],
+    "switch": BOTTOM + ["port"],
+    "apps": [room for room in ALL if room != "cc"],
+    "tests": ALL,
+    "bench": ALL,
+}
+
+# Public headers that are not the whole API but a word everybody may use, and the plugin ABI.
+API_FOR_ROOM = {
+    "roci/version.h": set(MAY_INCLUDE),
+    "roci/result.hpp": set(MAY_INCLUDE) - {"cc"},
+    "roci/cc.h": {"congestion", "engine", "cc"},
+}
+
+# Headers from outside, by pattern: the first rule that matches the header decides. A pattern without a rule may be
+# included by anybody. `only` names the rooms that may.
+OUTSIDE = [
+    # Transport and everything beside it knows ports, not DPDK's devices.
+    (["rte_ethdev*", "rte_eth_*", "rte_dev.h", "rte_bus*", "rte_pci*", "rte_vdev*"], ["port", "tests", "bench"],
+     "ethernet devices of DPDK belong behind lib/port"),
+    (["rte_mbuf.h", "rte_ip.h", "rte_ether.h", "rte_byteorder.h", "rte_prefetch.h", "rte_branch_prediction.h"],
+     [room for room in MAY_INCLUDE if room not in ("api", "base", "cc")],
+     "this room is free of DPDK"),
+    (["rte_*"], [room for room in MAY_INCLUDE if room not in ("api", "base", "wire", "cc")],
+     "of DPDK, wire takes only rte_mbuf.h, rte_ip.h and helpers without state; api, base and cc take nothing"),
+    (["infiniband/*", "rdma/*"], [room for room in MAY_INCLUDE if room not in ("base", "wire", "port", "cc", "switch")],
+     "verbs' types begin above the port"),
+    (["gtest/*", "gmock/*"], ["tests"], "test libraries belong into tests/"),
+    (["benchmark/*"], ["bench"], "Google Benchmark belongs into bench/"),
+    (["CLI/*"], ["apps", "tests", "bench"], "command lines belong into apps/"),
+    (["yaml-cpp/*"], [room for room in MAY_INCLUDE if room not in ("api", "wire", "transport", "congestion", "cc")],
+     "configuration files are not read here"),
+    (["spdlog/*", "tl/*", "nlohmann/*", "oneapi/*", "tbb/*", "isa-l/*", "isa-l.h"],
+     [room for room in MAY_INCLUDE if room not in ("cc",)],
+     "a plugin sees roci/cc.h and the standard headers alone"),
+]
+API_EXTRA = re.compile(r"^(spdlog|nlohmann|oneapi|tbb|isa-l|rdma)\b")
+
+TOP_ROOMS = ("cc", "switch", "apps", "tests", "bench")
+INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
+
+
+def room_of(path):
+    """The room of a path relative to the root, or None when it is in none."""
+    parts = path.parts
+    if len(parts) > 2 and parts[0] == "lib":
+        return parts[1]
+    if parts[:2] == ("include", "roci"):
+        return "api"
+    return parts[0] if parts[0] in TOP_ROOMS else None
+
+
+def resolve(root, source, text):
+    """The file of ours that an #include means, relative to the root, or None."""
+    for base in (source.parent, root / "include", root / "lib", root, root / "apps", root / "tests"):
+        target = (base / text).resolve()
+        if target.is_file() and target.is_relative_to(root):
+            return target.relative_to(root)
+    return None
+
+
+def why_not_ours(room, target):
+    """Why `room` may not include our file `target`; None when it may."""
+    to = room_of(target)
+    if to == room:
+        return "a plugin includes roci/cc.h alone" if room == "cc" else None
+    if to == "api":
+        allowed = API_FOR_ROOM.get(str(target.relative_to("include")))
+        if (allowed and room in allowed) or "api" in MAY_INCLUDE[room]:
+            return None
+        return f"{room} may not use {target.relative_to('include')}"
+    if to is None or to not in MAY_INCLUDE[room]:
+        rooms = ", ".join(MAY_INCLUDE[room]) or ("roci/cc.h alone" if room == "cc" else "nothing of ours outside roci/")
+        return f"{room} may not include {to or target}; it may include {rooms}"
+    if to == "port" and target.name.startswith("ethdev") and room not in ("apps", "tests", "bench", "device", "lab"):
+        return f"{room} knows ports as port/port.hpp, not as Ethernet devices"
+    return None
+
+
+def why_not_outside(room, header):
+    """Why `room` may not include the foreign `header`; None when it may."""
+    for patterns, only, why in OUTSIDE:
+        if any(fnmatch(header, pattern) for pattern in patterns):
+            return None if room in only else f"{room} may not include <{header}>: {why}"
+    return None
+
+
+def check_file(root, source):
+    room = room_of(source.relative_to(root))
+    where = source.relative_to(root)
+    if room not in MAY_INCLUDE:
+        yield f"{where}:1: the room '{room}' is not in the layer table of tests/house/check_includes.py"
+        return
+    for number, line in enumerate(source.read_text(errors="replace").splitlines(), 1):
+        found = INCLUDE.match(line)
+        if not found:
+            continue
+        quoted, angled = found.groups()
+        text = quoted or angled
+        target = resolve(root, source, text)
+        if target is not None:
+            why = why_not_ours(room, target)
+        elif quoted:
+            why = f'no file "{text}" in the house; headers from outside are included with <>'
+        elif room == "api" and API_EXTRA.match(text):
+            why = f"a public header may not make its users include <{text}>"
+        else:
+            why = why_not_outside(room, text)
+        if why:
+            yield f"{where}:{number}: {why}"
+
+
+def check_tree(root):
+    root = pathlib.Path(root).resolve()
+    bad = []
+    count = 0
+    for top in ("include/roci", "lib", *TOP_ROOMS):
+        for source in sorted((root / top).rglob("*")):
+            if source.suffix in (".hpp", ".cpp", ".h", ".c"):
+                count += 1
+                bad.extend(check_file(root, source))
+    return count, bad
+
+
+def main():
+    root = sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2]
+    count, bad = check_tree(root)
+    for line in bad:
+        print(line)
+    print(f"{count} files, {len(bad)} bad includes")
+    return 1 if bad or count == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

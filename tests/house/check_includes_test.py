@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""The include check must be able to fail: each test builds a small house and breaks one rule in it."""
+
+import pathlib
+import tempfile
+import unittest
+
+import check_includes
+
+SOUND_HOUSE = {
+    "include/roci/cc.h": "#include <stdint.h>\n",
+    "include/roci/result.hpp": "#include <tl/expected.hpp>\n",
+    "include/roci/device.hpp": '#include <infiniband/verbs.h>\n#include "roci/result.hpp"\n',
+    "lib/base/types.hpp": "#include <cstdint>\n",
+    "lib/base/result.hpp": '#include "roci/result.hpp"\n',
+    "lib/wire/icrc.hpp": '#include <rte_mbuf.h>\n#include "base/types.hpp"\n',
+    "lib/telemetry/counters.hpp": '#include "base/types.hpp"\n',
+    "lib/port/port.hpp": '#include "wire/icrc.hpp"\n#include "telemetry/counters.hpp"\n',
+    "lib/port/ethdev_port.hpp": '#include <rte_ethdev.h>\n#include "port/port.hpp"\n',
+    "lib/memory/region.hpp": '#include "base/types.hpp"\n',
+    "lib/transport/requester.hpp": '#include "memory/region.hpp"\n#include "wire/icrc.hpp"\n',
+    "lib/congestion/flow.hpp": '#include "base/types.hpp"\n#include <roci/cc.h>\n',
+    "lib/engine/worker.hpp": '#include "transport/requester.hpp"\n#include "congestion/flow.hpp"\n',
+    "lib/device/device.cpp": '#include "roci/device.hpp"\n#include "engine/worker.hpp"\n',
+    "cc/static_rate.c": "#include <roci/cc.h>\n#include <math.h>\n",
+    "switch/switch.hpp": '#include "port/port.hpp"\n',
+    "apps/roci-perf/main.cpp": '#include "roci/device.hpp"\n#include "switch/switch.hpp"\n#include <CLI/CLI.hpp>\n',
+    "tests/wire/icrc_test.cpp": '#include "wire/icrc.hpp"\n#include <gtest/gtest.h>\n',
+}
+
+
+class CheckIncludes(unittest.TestCase):
+    def complaints(self, changes):
+        """The complaints about a sound house with some files replaced or added."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in {**SOUND_HOUSE, **changes}.items():
+                path = pathlib.Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            count, bad = check_includes.check_tree(folder)
+            self.assertEqual(count, len({**SOUND_HOUSE, **changes}))
+            return bad
+
+    def expect_complaint(self, where, why, changes):
+        bad = self.complaints(changes)
+        self.assertEqual(len(bad), 1, bad)
+        self.assertTrue(bad[0].startswith(where + ": "), bad[0])
+        self.assertIn(why, bad[0])
+
+    def test_a_sound_house_has_no_complaint(self):
+        self.assertEqual(self.complaints({}), [])
+
+    def test_each_layer_includes_only_what_is_below_it(self):
+        order = ["base/types.hpp", "wire/icrc.hpp", "port/port.hpp", "transport/requester.hpp", "engine/worker.hpp"]
+        for above in range(1, len(order)):
+            for below in range(above):
+                name = f"lib/{order[below].split('/')[0]}/wrong.hpp"
+                self.expect_complaint(f"{name}:2", "may not include", {name: f'#pragma once\n#include "{order[above]}"\n'})
+
+    def test_transport_and_congestion_do_not_know_each_other(self):
+        self.expect_complaint("lib/transport/x.cpp:1", "transport may not include congestion",
+                              {"lib/transport/x.cpp": '#include "congestion/flow.hpp"\n'})
+        self.expect_complaint("lib/congestion/x.cpp:1", "congestion may not include transport",
+                              {"lib/congestion/x.cpp": '#include "transport/requester.hpp"\n'})
+
+    def test_ethernet_devices_stay_behind_the_port(self):
+        self.expect_complaint("lib/transport/x.cpp:3", "behind lib/port",
+                              {"lib/transport/x.cpp": "\n\n#  include <rte_ethdev.h>\n"})
+        self.expect_complaint("lib/transport/x.cpp:1", "not as Ethernet devices",
+                              {"lib/transport/x.cpp": '#include "port/ethdev_port.hpp"\n'})
+
+    def test_wire_takes_of_dpdk_what_has_no_state(self):
+        self.expect_complaint("lib/wire/x.cpp:2", "<rte_ring.h>",
+                              {"lib/wire/x.cpp": "#include <rte_ip.h>\n#include <rte_ring.h>\n"})
+        self.expect_complaint("lib/base/x.cpp:1", "free of DPDK", {"lib/base/x.cpp": "#include <rte_mbuf.h>\n"})
+
+    def test_a_plugin_includes_its_abi_alone(self):
+        for text in ('"base/types.hpp"', '"cc/static_rate.c"', "<roci/device.hpp>", "<roci/result.hpp>",
+                     "<spdlog/spdlog.h>", "<rte_mbuf.h>"):
+            self.expect_complaint("cc/dcqcn.c:1", "", {"cc/dcqcn.c": f"#include {text}\n"})
+
+    def test_the_switch_knows_no_queue_pair(self):
+        self.expect_complaint("switch/x.cpp:1", "switch may not include transport",
+                              {"switch/x.cpp": '#include "transport/requester.hpp"\n'})
+
+    def test_public_headers_do_not_reach_inside(self):
+        self.expect_complaint("include/roci/x.hpp:1", "api may not include base",
+                              {"include/roci/x.hpp": '#include "base/types.hpp"\n'})
+        self.expect_complaint("include/roci/x.hpp:1", "<spdlog/spdlog.h>",
+                              {"include/roci/x.hpp": "#include <spdlog/spdlog.h>\n"})
+
+    def test_lower_layers_do_not_use_the_public_api(self):
+        self.expect_complaint("lib/engine/x.cpp:1", "engine may not use roci/device.hpp",
+                              {"lib/engine/x.cpp": '#include "roci/device.hpp"\n'})
+
+    def test_a_path_with_dots_is_the_file_it_leads_to(self):
+        self.expect_complaint("lib/wire/x.cpp:1", "wire may not include port",
+                              {"lib/wire/x.cpp": '#include "../port/port.hpp"\n'})
+
+    def test_a_quoted_header_must_exist(self):
+        self.expect_complaint("lib/wire/x.cpp:1", "no file", {"lib/wire/x.cpp": '#include "wire/gone.hpp"\n'})
+
+    def test_a_room_must_be_in_the_table(self):
+        self.expect_complaint("lib/attic/x.hpp:1", "not in the layer table", {"lib/attic/x.hpp": ""})
+
+
+if __name__ == "__main__":
+    unittest.main()
