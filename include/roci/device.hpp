@@ -1,9 +1,8 @@
 // The C++ API of Rocinante: an RDMA device made of a DPDK port. Names, value types and return codes are those of
 // rdma-core's verbs (`ibv_*`); objects are C++ and free themselves.
 //
-// Threads: every call may come from any thread. Objects must be destroyed children first (queue pairs before their
-// completion queues and protection domain, all before the device); a parent that still has children refuses to die
-// quietly: its destructor reports the leak in the log and takes the children out of service.
+// Threads: every call may come from any thread. Objects may be destroyed in any order: each keeps what it stands on
+// alive, and the port is closed with the last of them.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -15,29 +14,16 @@
 #include <string>
 #include <vector>
 
+#include "roci/progress.hpp"
 #include "roci/result.hpp"
 
 namespace roci {
 
+class CompletionRing;
 class Host;
 class Poller;
 class Port;
-class QueuePairCore;
-class CompletionRing;
-
-// Who calls the device's poll loop.
-enum class Progress : uint8_t {
-  // Polling a completion queue drives the device; a helper thread takes over when nobody has polled for
-  // `takeover`, so that one-sided access to an idle process still works. Quickest on few cores.
-  kApplication,
-  // A thread of the device's own polls all the time.
-  kDedicated,
-  // A runner of the caller's polls Device::poller(): virtual time, or many devices on one thread.
-  kExternal,
-};
-
-// What a helper or dedicated thread does when a round found nothing to do.
-enum class IdlePolicy : uint8_t { kSpin, kYield, kSleep };
+struct AttachedQueuePair;
 
 struct DeviceConfig {
   std::string name = "roci0";
@@ -50,6 +36,7 @@ struct DeviceConfig {
   uint8_t priority = 0;                           // PCP of the VLAN tag, 0 to 7
   Progress progress = Progress::kApplication;
   IdlePolicy idle = IdlePolicy::kYield;
+  // kApplication: how long nobody must have polled before the helper thread does.
   std::chrono::nanoseconds takeover = std::chrono::microseconds{500};
   int cpu = -1;                        // for kDedicated: the core to pin to; -1 leaves it to the system
   uint32_t tx_buffers = 4096;          // frames in the device's own buffer pool
@@ -97,8 +84,8 @@ class Device {
   [[nodiscard]] Host& host() { return *host_; }  // the insides, for the layers of this project
 
  private:
-  explicit Device(std::unique_ptr<Host> host);
-  std::unique_ptr<Host> host_;
+  explicit Device(std::shared_ptr<Host> host);
+  std::shared_ptr<Host> host_;
 };
 
 // Memory and queue pairs that may be used together (IBTA 10.2.3).
@@ -114,9 +101,9 @@ class ProtectionDomain {
 
  private:
   friend class Device;
-  ProtectionDomain(Host& host, uint32_t id) : host_(host), id_(id) {}
-  Host& host_;
-  uint32_t id_;
+  ProtectionDomain(std::shared_ptr<Host> host, uint32_t number);
+  std::shared_ptr<Host> host_;
+  uint32_t number_;
 };
 
 class MemoryRegion {
@@ -129,9 +116,8 @@ class MemoryRegion {
 
  private:
   friend class ProtectionDomain;
-  MemoryRegion(Host& host, void* address, size_t length, uint32_t key)
-      : host_(host), address_(address), length_(length), key_(key) {}
-  Host& host_;
+  MemoryRegion(std::shared_ptr<Host> host, void* address, size_t length, uint32_t key);
+  std::shared_ptr<Host> host_;
   void* address_;
   size_t length_;
   uint32_t key_;
@@ -151,9 +137,9 @@ class CompletionQueue {
  private:
   friend class Device;
   friend class ProtectionDomain;
-  CompletionQueue(Host& host, std::unique_ptr<CompletionRing> ring);
-  Host& host_;
-  std::unique_ptr<CompletionRing> ring_;
+  CompletionQueue(std::shared_ptr<Host> host, std::shared_ptr<CompletionRing> ring);
+  std::shared_ptr<Host> host_;
+  std::shared_ptr<CompletionRing> ring_;
 };
 
 class QueuePair {
@@ -175,9 +161,15 @@ class QueuePair {
 
  private:
   friend class ProtectionDomain;
-  QueuePair(Host& host, std::unique_ptr<QueuePairCore> core);
-  Host& host_;
-  std::unique_ptr<QueuePairCore> core_;
+  QueuePair(std::shared_ptr<Host> host, std::unique_ptr<AttachedQueuePair> attached,
+            std::shared_ptr<CompletionRing> send_cq, std::shared_ptr<CompletionRing> recv_cq);
+  Status change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mask);
+
+  std::shared_ptr<Host> host_;
+  std::shared_ptr<CompletionRing> send_cq_, recv_cq_;
+  std::unique_ptr<AttachedQueuePair> attached_;
+  ibv_qp_init_attr init_{};
+  ibv_qp_attr attributes_{};  // as last set, for query()
 };
 
 }  // namespace roci

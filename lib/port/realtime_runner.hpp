@@ -15,15 +15,10 @@
 #include "base/poller.hpp"
 #include "base/result.hpp"
 #include "base/types.hpp"
+#include "roci/progress.hpp"
 
 namespace roci {
 
-// What a thread does after a round in which no poller had work.
-enum class IdlePolicy : uint8_t {
-  kSpin,   // polls on: the least latency, a whole core
-  kYield,  // lets others run first: for more busy threads than cores
-  kSleep,  // yields for some rounds, then sleeps twice as long each time, never past a poller's deadline
-};
 std::string_view idle_policy_name(IdlePolicy policy);
 
 struct RunnerThreadConfig {

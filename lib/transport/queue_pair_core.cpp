@@ -73,7 +73,7 @@ int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
     SendWqe& wqe = send_queue.next_free();
     wqe.wr_id = wr->wr_id;
     wqe.opcode = wr->opcode;
-    wqe.send_flags = wr->send_flags | (config.signal_all ? IBV_SEND_SIGNALED : 0U);
+    wqe.send_flags = wr->send_flags | (config.signal_all ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U);
     wqe.length = static_cast<uint32_t>(length);
     wqe.immediate = wr->imm_data;
     wqe.remote_address = wr->wr.rdma.remote_addr;

@@ -139,7 +139,7 @@ Requester::Step Requester::send_message_packet(TransportContext& context, SendWq
       reth.rkey.set(wqe.rkey);
       reth.length.set(wqe.length);
     }
-    if (info.has(Header::kImmDt)) std::memcpy(&open.header<ImmDt>(Header::kImmDt), &wqe.immediate, sizeof(ImmDt));
+    if (info.has(Header::kImmDt)) open.header<ImmDt>(Header::kImmDt).data.set(__builtin_bswap32(wqe.immediate));
     if (wqe.is_inline()) {
       std::memcpy(open.payload, wqe.inline_data() + offset, length);
       return true;

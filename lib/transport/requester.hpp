@@ -37,6 +37,7 @@ class alignas(64) Requester {
   void flush(TransportContext& context);
 
   // For the checks of the tests and for telemetry.
+  [[nodiscard]] Psn next_psn() const { return next_psn_; }
   [[nodiscard]] Psn oldest_unacknowledged() const { return una_; }
   [[nodiscard]] Lsn sent_lsn() const { return next_lsn_; }
   void set_first_lsn(Lsn lsn) { next_lsn_ = lsn; }  // before anything is posted

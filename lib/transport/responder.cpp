@@ -188,7 +188,7 @@ void Responder::complete_message(TransportContext& context, const FrameView& vie
   wc.byte_len = received_;
   if (view.opcode->has(Header::kImmDt)) {
     wc.wc_flags |= IBV_WC_WITH_IMM;
-    std::memcpy(&wc.imm_data, &view.imm().data, sizeof wc.imm_data);
+    wc.imm_data = __builtin_bswap32(view.imm().data.get());
   }
   qp_.complete_recv(context, wc, view.bth().solicited());
   holds_receive_ = false;

@@ -97,7 +97,7 @@ RoceWriter::Open RoceWriter::begin(uint8_t* frame, const BthFields& fields, uint
     ip.total_length.set(static_cast<uint16_t>(view.frame_length - l3_offset_));
     ip.id.set(next_ip_id_++);
     const uint16_t sum = inet_checksum(&ip, sizeof ip);
-    std::memcpy(&ip.checksum, &sum, sizeof sum);
+    std::memcpy(static_cast<void*>(&ip.checksum), &sum, sizeof sum);
   }
 
   auto& bth = at<Bth>(frame, view.bth_offset);

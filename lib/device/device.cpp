@@ -1,0 +1,150 @@
+#include <bit>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "device/host.hpp"
+#include "device/limits.hpp"
+#include "roci/device.hpp"
+
+namespace roci {
+namespace {
+
+ibv_mtu mtu_code(uint32_t bytes) { return static_cast<ibv_mtu>(std::bit_width(bytes) - 8); }  // 256 is 1
+
+ibv_gid to_ibv(const Gid& gid) {
+  ibv_gid out;
+  std::memcpy(out.raw, gid.bytes.data(), sizeof out.raw);
+  return out;
+}
+
+}  // namespace
+
+Device::Device(std::shared_ptr<Host> host) : host_(std::move(host)) {}
+Device::~Device() = default;
+
+Result<std::unique_ptr<Device>> Device::create(std::unique_ptr<Port> port, const DeviceConfig& config) {
+  auto host = Host::create(std::move(port), config);
+  if (!host) return fail(host.error());
+  return std::unique_ptr<Device>(new Device(std::move(*host)));
+}
+
+const std::string& Device::name() const { return host_->config().name; }
+
+ibv_device_attr Device::query_device() const {
+  ibv_device_attr attr{};
+  std::strncpy(attr.fw_ver, "roci", sizeof attr.fw_ver - 1);
+  const MacAddress mac = host_->port().mac();
+  const Gid link_local = IpAddress::link_local(mac);
+  std::memcpy(&attr.node_guid, link_local.bytes.data() + 8, sizeof attr.node_guid);
+  attr.sys_image_guid = attr.node_guid;
+  attr.max_mr_size = UINT64_MAX;
+  attr.page_size_cap = 0xfffff000;
+  attr.max_qp = 1 << 23;
+  attr.max_qp_wr = kMaxWorkRequests;
+  attr.max_sge = kMaxSge;
+  attr.max_sge_rd = kMaxSge;
+  attr.max_cq = 1 << 23;
+  attr.max_cqe = kMaxCqEntries;
+  attr.max_mr = 1 << 23;
+  attr.max_pd = 1 << 23;
+  attr.max_qp_rd_atom = kMaxReads;
+  attr.max_qp_init_rd_atom = kMaxReads;
+  attr.max_res_rd_atom = kMaxReads * 1024;
+  attr.atomic_cap = IBV_ATOMIC_NONE;
+  attr.max_pkeys = 1;
+  attr.phys_port_cnt = 1;
+  return attr;
+}
+
+ibv_port_attr Device::query_port() const {
+  ibv_port_attr attr{};
+  attr.state = IBV_PORT_ACTIVE;
+  attr.max_mtu = IBV_MTU_4096;
+  bool has_v4 = false;
+  for (const Gid& gid : host_->gids()) has_v4 = has_v4 || gid.is_v4();
+  attr.active_mtu = mtu_code(host_->largest_path_mtu(!has_v4));
+  attr.gid_tbl_len = static_cast<int>(host_->gids().size());
+  attr.max_msg_sz = 1U << 31;
+  attr.pkey_tbl_len = 1;
+  attr.phys_state = 5;  // link up
+  attr.link_layer = IBV_LINK_LAYER_ETHERNET;
+  return attr;
+}
+
+Result<ibv_gid> Device::query_gid(int index) const {
+  if (index < 0 || index >= gid_count()) {
+    return fail("device " + name() + ": no GID " + std::to_string(index) + "; 0 to " +
+                std::to_string(gid_count() - 1) + " exist");
+  }
+  return to_ibv(host_->gids()[static_cast<size_t>(index)]);
+}
+
+int Device::gid_count() const { return static_cast<int>(host_->gids().size()); }
+
+Result<std::unique_ptr<ProtectionDomain>> Device::allocate_pd() {
+  return std::unique_ptr<ProtectionDomain>(new ProtectionDomain(host_, host_->next_pd.fetch_add(1)));
+}
+
+Result<std::unique_ptr<CompletionQueue>> Device::create_cq(int entries) {
+  if (entries < 1 || static_cast<uint32_t>(entries) > kMaxCqEntries) {
+    return fail("completion queue: " + std::to_string(entries) + " entries; 1 to " + std::to_string(kMaxCqEntries) +
+                " are allowed");
+  }
+  auto ring = std::make_shared<CompletionRing>(static_cast<uint32_t>(entries));
+  return std::unique_ptr<CompletionQueue>(new CompletionQueue(host_, std::move(ring)));
+}
+
+Status Device::resolve(const ibv_gid& peer, std::chrono::nanoseconds timeout) {
+  Gid gid;
+  std::memcpy(gid.bytes.data(), peer.raw, sizeof peer.raw);
+  return host_->resolve(gid, timeout);
+}
+
+bool Device::progress() { return host_->application_drives() && host_->drive(); }
+
+Poller& Device::poller() { return *host_; }
+
+std::vector<std::pair<std::string, uint64_t>> Device::counters() const {
+  std::vector<std::pair<std::string, uint64_t>> out;
+  for (size_t i = 0; i < kCounterCount; ++i) {
+    const auto counter = static_cast<Counter>(i);
+    out.emplace_back(counter_name(counter), host_->worker().counters().get(counter));
+  }
+  return out;
+}
+
+ProtectionDomain::ProtectionDomain(std::shared_ptr<Host> host, uint32_t number)
+    : host_(std::move(host)), number_(number) {}
+ProtectionDomain::~ProtectionDomain() = default;
+
+Result<std::unique_ptr<MemoryRegion>> ProtectionDomain::register_memory(void* address, size_t length, int access) {
+  const std::scoped_lock guard(host_->worker().token());
+  auto key = host_->memory().add(PdNumber{number_}, address, length, access);
+  if (!key) return fail(key.error());
+  return std::unique_ptr<MemoryRegion>(new MemoryRegion(host_, address, length, key->value()));
+}
+
+MemoryRegion::MemoryRegion(std::shared_ptr<Host> host, void* address, size_t length, uint32_t key)
+    : host_(std::move(host)), address_(address), length_(length), key_(key) {}
+
+MemoryRegion::~MemoryRegion() {
+  const std::scoped_lock guard(host_->worker().token());
+  host_->memory().remove(MemoryKey{key_});
+}
+
+CompletionQueue::CompletionQueue(std::shared_ptr<Host> host, std::shared_ptr<CompletionRing> ring)
+    : host_(std::move(host)), ring_(std::move(ring)) {}
+CompletionQueue::~CompletionQueue() = default;
+
+int CompletionQueue::poll(int count, ibv_wc* out) {
+  const int got = ring_->poll(count, out);
+  if (got != 0 || !host_->application_drives()) return got;
+  host_->drive();
+  return ring_->poll(count, out);
+}
+
+void CompletionQueue::request_notify(bool solicited_only) { ring_->request_notify(solicited_only); }
+int CompletionQueue::event_fd() { return ring_->event_fd(); }
+
+}  // namespace roci

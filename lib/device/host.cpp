@@ -1,0 +1,215 @@
+#include "device/host.hpp"
+
+#include <rte_lcore.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <thread>
+#include <utility>
+
+namespace roci {
+namespace {
+
+// DPDK gives buffer caches only to threads it knows. A thread that drives a device becomes known at its first round;
+// when DPDK has no number left for it, it works without a cache.
+void introduce_thread() {
+  struct Introduction {
+    Introduction() : mine(rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0) {}
+    ~Introduction() {
+      if (mine) rte_thread_unregister();
+    }
+    bool mine;
+  };
+  static const thread_local Introduction introduction;
+}
+
+Result<NeighbourConfig> read_addresses(const Port& port, const DeviceConfig& config) {
+  NeighbourConfig neighbours;
+  neighbours.mac = port.mac();
+  neighbours.vlan_id = config.vlan;
+  neighbours.addresses.push_back({IpAddress::link_local(port.mac()), 64});
+  for (const std::string& text : config.addresses) {
+    auto network = IpNetwork::parse(text);
+    if (!network) return fail(network.error().within("device " + config.name + ": addresses"));
+    if (network->address.is_multicast() || network->address.is_zero()) {
+      return fail("device " + config.name + ": addresses: " + text + " is not the address of a host");
+    }
+    neighbours.addresses.push_back(*network);
+  }
+  for (const std::string& text : config.gateways) {
+    auto gateway = IpAddress::parse(text);
+    if (!gateway) return fail(gateway.error().within("device " + config.name + ": gateways"));
+    auto& place = gateway->is_v4() ? neighbours.gateway_v4 : neighbours.gateway_v6;
+    if (place) return fail("device " + config.name + ": gateways: " + text + " is a second one of its IP version");
+    place = *gateway;
+  }
+  for (const auto& [ip_text, mac_text] : config.neighbours) {
+    auto ip = IpAddress::parse(ip_text);
+    if (!ip) return fail(ip.error().within("device " + config.name + ": neighbours"));
+    auto mac = MacAddress::parse(mac_text);
+    if (!mac) return fail(mac.error().within("device " + config.name + ": neighbours: " + ip_text));
+    neighbours.static_entries.push_back({*ip, *mac});
+  }
+  if (config.vlan > 4094) {
+    return fail("device " + config.name + ": vlan " + std::to_string(config.vlan) + " is out of range; 0 to 4094 is allowed");
+  }
+  if (config.priority > 7) {
+    return fail("device " + config.name + ": priority " + std::to_string(config.priority) +
+                " is out of range; 0 to 7 is allowed");
+  }
+  return neighbours;
+}
+
+}  // namespace
+
+// Sleeps while the application polls, and polls while it does not.
+class Host::Helper {
+ public:
+  explicit Helper(Host& host) : host_(host), thread_([this] { run(); }) {}
+  ~Helper() {
+    {
+      const std::scoped_lock guard(mutex_);
+      stop_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+  }
+  Helper(const Helper&) = delete;
+  Helper& operator=(const Helper&) = delete;
+
+ private:
+  void run() {
+    const Nanos takeover = host_.config_.takeover;
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, takeover, [this] { return stop_; })) {
+      // One busy period: as long as rounds find work, and a little longer, since answers bring the next request.
+      Nanos last_work = monotonic_now();
+      while (!stop_ && monotonic_now() - host_.last_application_poll() > takeover) {
+        lock.unlock();
+        if (host_.drive_as_helper()) last_work = monotonic_now();
+        sched_yield();
+        lock.lock();
+        if (monotonic_now() - last_work > takeover) break;
+      }
+    }
+  }
+
+  Host& host_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+Host::Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gids)
+    : config_(std::move(config)), port_(std::move(port)), gids_(std::move(gids)), ids_(config_.seed), memory_(ids_) {}
+
+Host::~Host() {
+  helper_.reset();
+  runner_.reset();
+}
+
+Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const DeviceConfig& config) {
+  auto neighbours = read_addresses(*port, config);
+  if (!neighbours) return fail(neighbours.error());
+  std::vector<Gid> gids;
+  for (const IpNetwork& network : neighbours->addresses) gids.push_back(network.address);
+  const uint16_t mtu = port->capabilities().mtu;
+  auto pool = MbufPool::create(config.name + "_tx", config.tx_buffers,
+                               static_cast<uint16_t>(mtu + sizeof(EthernetHeader) + 2 * sizeof(VlanHeader)));
+  if (!pool) return fail(pool.error().within("device " + config.name));
+  std::shared_ptr<Host> host(new Host(std::move(port), config, std::move(gids)));
+  if (host->largest_path_mtu(false) == 0) {
+    return fail("device " + config.name + ": MTU " + std::to_string(mtu) + " of port " +
+                std::string(host->port().name()) + " is too small; at least " +
+                std::to_string(256 + kMaxIpOverhead) + " is needed for the smallest path MTU");
+  }
+  auto worker = Worker::create(config.name, host->port(), *neighbours, host->memory_, *pool);
+  if (!worker) return fail(worker.error());
+  host->worker_ = std::move(*worker);
+  ROCI_TRY(host->start_progress());
+  return host;
+}
+
+Status Host::start_progress() {
+  switch (config_.progress) {
+    case Progress::kApplication:
+      helper_ = std::make_unique<Helper>(*this);
+      return {};
+    case Progress::kDedicated: {
+      RunnerThreadConfig thread;
+      thread.name = config_.name;
+      thread.pollers = {this};
+      if (config_.cpu >= 0) thread.core = static_cast<unsigned>(config_.cpu);
+      thread.idle = config_.idle;
+      runner_ = std::make_unique<RealtimeRunner>(std::vector{thread});
+      return runner_->start();
+    }
+    case Progress::kExternal:
+      return {};
+  }
+  return {};
+}
+
+bool Host::poll(Nanos now) {
+  if (!worker_->token().try_lock()) return false;
+  last_poll_.store(now.count(), std::memory_order_relaxed);
+  const bool worked = worker_->poll(now);
+  worker_->token().unlock();
+  return worked;
+}
+
+bool Host::drive() {
+  application_poll_.store(monotonic_now().count(), std::memory_order_relaxed);
+  return drive_as_helper();
+}
+
+bool Host::drive_as_helper() {
+  introduce_thread();
+  if (!worker_->token().try_lock()) return false;
+  // Read with the token in hand, so that time never goes backwards for the worker.
+  const Nanos now = monotonic_now();
+  last_poll_.store(now.count(), std::memory_order_relaxed);
+  const bool worked = worker_->poll(now);
+  worker_->token().unlock();
+  return worked;
+}
+
+uint32_t Host::largest_path_mtu(bool ipv6) const {
+  const uint32_t overhead = ipv6 ? kMaxIpOverhead : kMaxIpOverhead - static_cast<uint32_t>(sizeof(Ipv6Header)) + 20;
+  for (uint32_t mtu = 4096; mtu >= 256; mtu /= 2) {
+    if (mtu + overhead <= port_->capabilities().mtu) return mtu;
+  }
+  return 0;
+}
+
+Status Host::resolve(const Gid& peer, Nanos timeout) {
+  const Nanos begin = monotonic_now();
+  for (;;) {
+    {
+      const std::scoped_lock guard(worker_->token());
+      const Nanos now = config_.progress == Progress::kExternal ? last_poll() : monotonic_now();
+      switch (worker_->neighbours().resolve(peer, now).result) {
+        case Resolution::kResolved:
+          return {};
+        case Resolution::kFailed:
+          return fail("device " + config_.name + ": " + peer.to_string() + " does not answer (no ARP or ND reply)",
+                      EHOSTUNREACH);
+        case Resolution::kPending:
+          break;
+      }
+    }
+    if (config_.progress == Progress::kExternal) {
+      return fail("device " + config_.name + ": " + peer.to_string() + " is not resolved yet", EAGAIN);
+    }
+    if (monotonic_now() - begin >= timeout) {
+      return fail("device " + config_.name + ": " + peer.to_string() + " does not answer (no ARP or ND reply)",
+                  ETIMEDOUT);
+    }
+    if (application_drives()) drive();
+    std::this_thread::sleep_for(std::chrono::microseconds{20});
+  }
+}
+
+}  // namespace roci

@@ -1,0 +1,248 @@
+// roci::QueuePair and its making: verbs' attributes into the transport's.
+#include <bit>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "device/host.hpp"
+#include "device/limits.hpp"
+#include "roci/device.hpp"
+#include "transport/qp_transitions.hpp"
+
+namespace roci {
+namespace {
+
+Status check_range(const char* what, uint64_t value, uint64_t most) {
+  if (value <= most) return {};
+  return fail("queue pair: " + std::string(what) + " " + std::to_string(value) + " is too large; at most " +
+              std::to_string(most) + " is allowed");
+}
+
+Status check_capabilities(const ibv_qp_init_attr& init) {
+  if (init.qp_type != IBV_QPT_RC) return fail("queue pair: only the RC type is supported", EOPNOTSUPP);
+  if (init.srq != nullptr) return fail("queue pair: shared receive queues are not supported", EOPNOTSUPP);
+  ROCI_TRY(check_range("max_send_wr", init.cap.max_send_wr, kMaxWorkRequests));
+  ROCI_TRY(check_range("max_recv_wr", init.cap.max_recv_wr, kMaxWorkRequests));
+  ROCI_TRY(check_range("max_send_sge", init.cap.max_send_sge, kMaxSge));
+  ROCI_TRY(check_range("max_recv_sge", init.cap.max_recv_sge, kMaxSge));
+  return check_range("max_inline_data", init.cap.max_inline_data, kMaxInline);
+}
+
+// Fills in the path to the peer, without its MAC.
+Result<RocePath> read_path(const Host& host, const ibv_ah_attr& ah) {
+  if (ah.is_global == 0) return fail("queue pair: the address vector has no GRH; RoCE needs one (is_global = 1)");
+  if (ah.grh.sgid_index >= host.gids().size()) {
+    return fail("queue pair: sgid_index " + std::to_string(ah.grh.sgid_index) + " does not exist; 0 to " +
+                std::to_string(host.gids().size() - 1) + " do");
+  }
+  RocePath path;
+  path.source_ip = host.gids()[ah.grh.sgid_index];
+  std::memcpy(path.destination_ip.bytes.data(), ah.grh.dgid.raw, sizeof ah.grh.dgid.raw);
+  if (path.destination_ip.is_v4() != path.source_ip.is_v4()) {
+    return fail("queue pair: the peer's GID " + path.destination_ip.to_string() + " and our GID " +
+                path.source_ip.to_string() + " are of different IP versions");
+  }
+  if (path.destination_ip.is_zero() || path.destination_ip.is_multicast()) {
+    return fail("queue pair: " + path.destination_ip.to_string() + " is not the address of a host");
+  }
+  path.vlan_id = host.config().vlan;
+  path.priority = host.config().priority;
+  path.traffic_class = ah.grh.traffic_class;
+  path.flow_label = ah.grh.flow_label & 0xfffff;
+  path.hop_limit = ah.grh.hop_limit == 0 ? uint8_t{64} : ah.grh.hop_limit;
+  return path;
+}
+
+Result<uint32_t> read_path_mtu(const Host& host, ibv_mtu code, bool ipv6) {
+  if (code < IBV_MTU_256 || code > IBV_MTU_4096) {
+    return fail("queue pair: path MTU code " + std::to_string(static_cast<int>(code)) + " is unknown; 1 (256) to 5 (4096) are allowed");
+  }
+  const uint32_t mtu = 128U << code;
+  const uint32_t most = host.largest_path_mtu(ipv6);
+  if (mtu > most) {
+    return fail("queue pair: path MTU " + std::to_string(mtu) + " does not fit port MTU " +
+                std::to_string(host.port_mtu()) + "; at most " + std::to_string(most) + " does");
+  }
+  return mtu;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr* init, CompletionQueue& send_cq,
+                                                               CompletionQueue& recv_cq) {
+  ROCI_TRY(check_capabilities(*init));
+  QueuePairConfig config;
+  config.pd = PdNumber{number_};
+  config.max_send_wr = std::bit_ceil(std::max(1U, init->cap.max_send_wr));
+  config.max_recv_wr = std::bit_ceil(std::max(1U, init->cap.max_recv_wr));
+  config.max_send_sge = std::max(1U, init->cap.max_send_sge);
+  config.max_recv_sge = std::max(1U, init->cap.max_recv_sge);
+  config.max_inline = init->cap.max_inline_data;
+  config.signal_all = init->sq_sig_all != 0;
+  config.window_bytes = host_->config().window_bytes;
+
+  const std::scoped_lock guard(host_->worker().token());
+  do {
+    config.number = Qpn{host_->ids().next24()};
+    // 0, 1 and 0xffffff have a meaning of their own (IBTA 3.2.1, 10.5.2).
+  } while (config.number.value() <= 1 || config.number.value() == 0xffffff ||
+           host_->worker().has_queue_pair(config.number));
+  auto attached = std::make_unique<AttachedQueuePair>(config, *send_cq.ring_, *recv_cq.ring_);
+  host_->worker().attach(*attached);
+  std::unique_ptr<QueuePair> qp(new QueuePair(host_, std::move(attached), send_cq.ring_, recv_cq.ring_));
+  init->cap = {.max_send_wr = config.max_send_wr,
+               .max_recv_wr = config.max_recv_wr,
+               .max_send_sge = config.max_send_sge,
+               .max_recv_sge = config.max_recv_sge,
+               .max_inline_data = config.max_inline};
+  qp->init_ = *init;
+  return qp;
+}
+
+QueuePair::QueuePair(std::shared_ptr<Host> host, std::unique_ptr<AttachedQueuePair> attached,
+                     std::shared_ptr<CompletionRing> send_cq, std::shared_ptr<CompletionRing> recv_cq)
+    : host_(std::move(host)),
+      send_cq_(std::move(send_cq)),
+      recv_cq_(std::move(recv_cq)),
+      attached_(std::move(attached)) {}
+
+QueuePair::~QueuePair() {
+  const std::scoped_lock guard(host_->worker().token());
+  host_->worker().detach(*attached_);
+  attached_->core.to_reset();
+}
+
+uint32_t QueuePair::qp_num() const { return attached_->core.number().value(); }
+ibv_qp_state QueuePair::state() const { return attached_->core.state(); }
+
+int QueuePair::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
+  const int code = attached_->core.post_send(list, bad);
+  host_->worker().ring(*attached_);
+  return code;
+}
+
+int QueuePair::post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) {
+  const int code = attached_->core.post_recv(list, bad);
+  // A receive queue is looked at when a message comes; only in the error state must somebody flush it.
+  if (attached_->core.state() == IBV_QPS_ERR) host_->worker().ring(*attached_);
+  return code;
+}
+
+Status QueuePair::modify(const ibv_qp_attr& attr, int mask) {
+  const std::scoped_lock guard(host_->worker().token());
+  const ibv_qp_state from = state();
+  if ((mask & IBV_QP_CUR_STATE) != 0 && attr.cur_qp_state != from) {
+    return fail("queue pair: it is in " + std::string(qp_state_name(from)) + ", not in " +
+                std::string(qp_state_name(attr.cur_qp_state)) + " as the caller says");
+  }
+  const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attr.qp_state : from;
+  ROCI_TRY(check_transition(from, to, mask));
+  return change_state(to, attr, mask);
+}
+
+Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mask) {
+  QueuePairCore& core = attached_->core;
+  const ibv_qp_state from = core.state();
+  QueuePairAttributes next = core.attributes;  // nothing is changed on error
+  if ((mask & IBV_QP_PKEY_INDEX) != 0) ROCI_TRY(check_range("pkey_index", attr.pkey_index, 0));
+  if ((mask & IBV_QP_PORT) != 0 && attr.port_num != 1) return fail("queue pair: port " + std::to_string(attr.port_num) + " does not exist; the only port is 1");
+  if ((mask & IBV_QP_ACCESS_FLAGS) != 0) next.access = static_cast<int>(attr.qp_access_flags);
+  if ((mask & IBV_QP_AV) != 0) {
+    auto path = read_path(*host_, attr.ah_attr);
+    if (!path) return fail(path.error());
+    next.path = *path;
+  }
+  if ((mask & IBV_QP_PATH_MTU) != 0) {
+    auto mtu = read_path_mtu(*host_, attr.path_mtu, !next.path.destination_ip.is_v4());
+    if (!mtu) return fail(mtu.error());
+    next.path_mtu = *mtu;
+  }
+  if ((mask & IBV_QP_DEST_QPN) != 0) {
+    ROCI_TRY(check_range("dest_qp_num", attr.dest_qp_num, 0xffffff));
+    next.remote_qp = Qpn{attr.dest_qp_num};
+    next.path.udp_source_port = flow_udp_source_port(next.path.flow_label, core.number(), next.remote_qp);
+  }
+  if ((mask & IBV_QP_RQ_PSN) != 0) ROCI_TRY(check_range("rq_psn", attr.rq_psn, Psn::kMask));
+  if ((mask & IBV_QP_SQ_PSN) != 0) ROCI_TRY(check_range("sq_psn", attr.sq_psn, Psn::kMask));
+  if ((mask & IBV_QP_TIMEOUT) != 0) {
+    ROCI_TRY(check_range("timeout", attr.timeout, 31));
+    next.timeout = attr.timeout;
+  }
+  if ((mask & IBV_QP_RETRY_CNT) != 0) {
+    ROCI_TRY(check_range("retry_cnt", attr.retry_cnt, 7));
+    next.retry_count = attr.retry_cnt;
+  }
+  if ((mask & IBV_QP_RNR_RETRY) != 0) {
+    ROCI_TRY(check_range("rnr_retry", attr.rnr_retry, 7));
+    next.rnr_retry = attr.rnr_retry;
+  }
+  if ((mask & IBV_QP_MIN_RNR_TIMER) != 0) {
+    ROCI_TRY(check_range("min_rnr_timer", attr.min_rnr_timer, 31));
+    next.min_rnr_timer = attr.min_rnr_timer;
+  }
+  if ((mask & IBV_QP_MAX_QP_RD_ATOMIC) != 0) {
+    ROCI_TRY(check_range("max_rd_atomic", attr.max_rd_atomic, kMaxReads));
+    next.max_rd_atomic = attr.max_rd_atomic;
+  }
+  if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0) {
+    ROCI_TRY(check_range("max_dest_rd_atomic", attr.max_dest_rd_atomic, kMaxReads));
+    next.max_dest_rd_atomic = attr.max_dest_rd_atomic;
+  }
+  next.path.source_mac = host_->port().mac();
+  core.attributes = next;
+
+  const ibv_qp_attr before = attributes_;
+  attributes_ = attr;
+  if (from == IBV_QPS_RTR && to == IBV_QPS_RTS) {  // keep what the earlier steps set
+    attributes_.ah_attr = before.ah_attr;
+    attributes_.path_mtu = before.path_mtu;
+    attributes_.dest_qp_num = before.dest_qp_num;
+    attributes_.rq_psn = before.rq_psn;
+  }
+
+  if (to == from) return {};
+  switch (to) {
+    case IBV_QPS_RESET:
+      core.to_reset();
+      break;
+    case IBV_QPS_INIT:
+      core.to_init();
+      break;
+    case IBV_QPS_RTR:
+      core.to_ready_to_receive(Psn{attr.rq_psn});
+      attached_->neighbour = NeighbourRef();  // of the peer it had before
+      host_->worker().make_ready(*attached_);
+      break;
+    case IBV_QPS_RTS:
+      core.to_ready_to_send(Psn{attr.sq_psn});
+      host_->worker().make_ready(*attached_);
+      break;
+    default:
+      core.to_error();
+      host_->worker().make_ready(*attached_);
+  }
+  return {};
+}
+
+void QueuePair::query(ibv_qp_attr* attr, ibv_qp_init_attr* init) const {
+  const std::scoped_lock guard(host_->worker().token());
+  const QueuePairCore& core = attached_->core;
+  const QueuePairAttributes& now = core.attributes;
+  if (init != nullptr) *init = init_;
+  if (attr == nullptr) return;
+  *attr = attributes_;
+  attr->qp_state = attr->cur_qp_state = core.state();
+  attr->qp_access_flags = static_cast<unsigned>(now.access);
+  attr->cap = init_.cap;
+  attr->port_num = 1;
+  attr->timeout = now.timeout;
+  attr->retry_cnt = now.retry_count;
+  attr->rnr_retry = now.rnr_retry;
+  attr->min_rnr_timer = now.min_rnr_timer;
+  attr->max_rd_atomic = now.max_rd_atomic;
+  attr->max_dest_rd_atomic = now.max_dest_rd_atomic;
+  attr->sq_psn = core.requester.next_psn().value();
+  attr->rq_psn = core.responder.expected().value();
+}
+
+}  // namespace roci

@@ -1,0 +1,31 @@
+// A queue pair with what the engine needs to schedule it: its timer, its place in the worker's lists, its doorbell.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/timing_wheel.hpp"
+#include "port/neighbours.hpp"
+#include "transport/queue_pair_core.hpp"
+
+namespace roci {
+
+struct AttachedQueuePair : Timer {
+  AttachedQueuePair(const QueuePairConfig& config, CompletionRing& send_cq, CompletionRing& recv_cq)
+      : core(config, send_cq, recv_cq) {}
+
+  QueuePairCore core;
+
+  // Owned by the worker.
+  bool ready = false;                // is in the list of those with something to do
+  AttachedQueuePair* next_ready = nullptr;
+  bool waits_for_neighbour = false;            // is in the list of those whose peer has no MAC yet
+  NeighbourRef neighbour;                      // the next hop towards the peer; empty until first needed
+  uint32_t neighbour_version = 0;              // of the MAC that the headers hold
+
+  // Doorbell, any thread: set while the queue pair waits in the worker's stack of rung ones.
+  std::atomic<bool> rung{false};
+  AttachedQueuePair* next_rung = nullptr;
+};
+
+}  // namespace roci
