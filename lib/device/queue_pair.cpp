@@ -86,7 +86,7 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
     config.number = Qpn{host_->ids().next24()};
     // 0, 1 and 0xffffff have a meaning of their own (IBTA 3.2.1, 10.5.2).
   } while (config.number.value() <= 1 || config.number.value() == 0xffffff ||
-           host_->worker().has_queue_pair(config.number));
+           host_->worker().find(config.number) != nullptr);
   auto attached = std::make_unique<AttachedQueuePair>(config, *send_cq.ring_, *recv_cq.ring_);
   host_->worker().attach(*attached);
   std::unique_ptr<QueuePair> qp(new QueuePair(host_, std::move(attached), send_cq.ring_, recv_cq.ring_));

@@ -48,7 +48,8 @@ class Worker final : public Poller, private PacketSink, private FrameSink {
   // From attach() to detach() packets for its number reach the queue pair. False when the number is taken.
   bool attach(AttachedQueuePair& qp);
   void detach(AttachedQueuePair& qp);
-  [[nodiscard]] bool has_queue_pair(Qpn number) const { return queue_pairs_.find(number.value()) != nullptr; }
+  // Null when no queue pair has this number.
+  [[nodiscard]] AttachedQueuePair* find(Qpn number) const { return queue_pairs_.find(number.value()); }
   [[nodiscard]] size_t queue_pairs() const { return queue_pairs_.size(); }
   // The queue pair may have something to do: after a change of its state.
   void make_ready(AttachedQueuePair& qp);

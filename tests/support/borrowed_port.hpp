@@ -1,0 +1,23 @@
+// A port that belongs to somebody else, for owners that want one of their own: the ends of a simulated link.
+#pragma once
+
+#include "port/port.hpp"
+
+namespace roci::test {
+
+class BorrowedPort final : public Port {
+ public:
+  explicit BorrowedPort(Port& port) : port_(port) {}
+  uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override { return port_.rx_burst(out, now); }
+  uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override { return port_.tx_burst(frames, now); }
+  [[nodiscard]] Nanos next_arrival() const override { return port_.next_arrival(); }
+  [[nodiscard]] const PortCapabilities& capabilities() const override { return port_.capabilities(); }
+  [[nodiscard]] MacAddress mac() const override { return port_.mac(); }
+  [[nodiscard]] std::string_view name() const override { return port_.name(); }
+  [[nodiscard]] const PortStats& stats() const override { return port_.stats(); }
+
+ private:
+  Port& port_;
+};
+
+}  // namespace roci::test

@@ -1,0 +1,166 @@
+#include "support/two_hosts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <stdexcept>
+
+#include "wire/aeth.hpp"
+
+namespace roci::test {
+
+uint64_t Side::counter(const std::string& name) const {
+  for (const auto& [counter, value] : device->counters()) {
+    if (counter == name) return value;
+  }
+  throw std::runtime_error("no counter " + name);
+}
+
+std::vector<ibv_wc> Side::completions() {
+  std::vector<ibv_wc> all;
+  ibv_wc wc{};
+  while (cq->poll(1, &wc) == 1) all.push_back(wc);
+  return all;
+}
+
+int Side::post(ibv_wr_opcode opcode, uint64_t wr_id, size_t offset, size_t length, uint64_t remote, uint32_t rkey,
+               unsigned flags, uint32_t immediate) {
+  ibv_sge list = sge(offset, length);
+  ibv_send_wr wr{};
+  wr.wr_id = wr_id;
+  wr.sg_list = &list;
+  wr.num_sge = length == 0 ? 0 : 1;
+  wr.opcode = opcode;
+  wr.send_flags = flags;
+  wr.imm_data = immediate;
+  wr.wr.rdma.remote_addr = remote;
+  wr.wr.rdma.rkey = rkey;
+  ibv_send_wr* bad = nullptr;
+  return qp->post_send(&wr, &bad);
+}
+
+int Side::receive(uint64_t wr_id, size_t offset, size_t length) {
+  ibv_sge list = sge(offset, length);
+  ibv_recv_wr wr{};
+  wr.wr_id = wr_id;
+  wr.sg_list = &list;
+  wr.num_sge = 1;
+  ibv_recv_wr* bad = nullptr;
+  return qp->post_recv(&wr, &bad);
+}
+
+TwoHosts::TwoHosts(const TwoHostsOptions& options) : options_(options) {
+  must(start_eal());
+  pool_ = must(MbufPool::create("two_hosts", 4096, 9000));
+  SimLinkConfig link;
+  link.mtu = 4200;
+  link.a_to_b.delay = link.b_to_a.delay = options.delay;
+  link.a_to_b.rate = link.b_to_a.rate = 100_Gbps;
+  link_ = std::make_unique<SimLink>(link, pool_);
+  link_->set_script(SimLink::kAToB, [this](const rte_mbuf& frame, uint64_t) { return on_frame(frame, '>'); });
+  link_->set_script(SimLink::kBToA, [this](const rte_mbuf& frame, uint64_t) { return on_frame(frame, '<'); });
+  make_side(a, link_->a(), options.ipv6 ? "fd00::1/64" : "10.0.0.1/24", 1);
+  make_side(b, link_->b(), options.ipv6 ? "fd00::2/64" : "10.0.0.2/24", 2);
+  runner_.add(*link_);
+  runner_.add(a.device->poller());
+  runner_.add(b.device->poller());
+}
+
+TwoHosts::~TwoHosts() = default;
+
+void TwoHosts::make_side(Side& side, Port& port, const std::string& address, uint64_t seed) {
+  DeviceConfig config;
+  config.name = seed == 1 ? "a" : "b";
+  config.addresses = {address};
+  config.progress = Progress::kExternal;
+  config.seed = seed;
+  config.tx_buffers = 2048;
+  config.window_bytes = options_.window_bytes;
+  side.device = must(Device::create(std::make_unique<BorrowedPort>(port), config));
+  side.pd = must(side.device->allocate_pd());
+  side.cq = must(side.device->create_cq(options_.cq_entries));
+  side.memory.resize(options_.memory);
+  side.region = must(side.pd->register_memory(side.memory.data(), side.memory.size(), options_.access));
+  make_qp(side);
+}
+
+void TwoHosts::make_qp(Side& side) {
+  ibv_qp_init_attr init{};
+  init.qp_type = IBV_QPT_RC;
+  init.cap = options_.cap;
+  init.sq_sig_all = options_.signal_all ? 1 : 0;
+  side.qp = must(side.pd->create_qp(&init, *side.cq, *side.cq));
+}
+
+void TwoHosts::to_rts(Side& side, const Side& peer, uint32_t rq_psn, uint32_t sq_psn) {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = 1;
+  attr.qp_access_flags = static_cast<unsigned>(options_.access);
+  must(side.qp->modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+  attr = {};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = options_.path_mtu;
+  attr.dest_qp_num = peer.qp->qp_num();
+  attr.rq_psn = rq_psn & Psn::kMask;
+  attr.max_dest_rd_atomic = options_.reads;
+  attr.min_rnr_timer = options_.min_rnr_timer;
+  attr.ah_attr.is_global = 1;
+  attr.ah_attr.port_num = 1;
+  attr.ah_attr.grh.sgid_index = 1;
+  attr.ah_attr.grh.dgid = must(peer.device->query_gid(1));
+  must(side.qp->modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+  attr = {};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.timeout = options_.timeout;
+  attr.retry_cnt = options_.retry_count;
+  attr.rnr_retry = options_.rnr_retry;
+  attr.sq_psn = sq_psn & Psn::kMask;
+  attr.max_rd_atomic = options_.reads;
+  must(side.qp->modify(attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                                 IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+QueuePairCore& TwoHosts::core(Side& side) {
+  return side.device->host().worker().find(Qpn{side.qp->qp_num()})->core;
+}
+
+void TwoHosts::connect() {
+  to_rts(a, b, options_.psn_b, options_.psn_a);
+  to_rts(b, a, options_.psn_a, options_.psn_b);
+  run(10ms);
+  wire.clear();
+  recording_ = true;
+}
+
+void TwoHosts::run(Nanos limit) { must(runner_.run_until(runner_.now() + limit)); }
+
+SimVerdict TwoHosts::on_frame(const rte_mbuf& frame, char direction) {
+  SimVerdict verdict;
+  if (!recording_) return verdict;
+  const FrameView view =
+      parse_frame(rte_pktmbuf_mtod(&frame, const uint8_t*), rte_pktmbuf_data_len(&frame), rte_pktmbuf_pkt_len(&frame));
+  if (view.kind != FrameKind::kRoce) return verdict;
+  const bool of_a = (direction == '>') == view.opcode->is_request();  // whose PSN space the packet belongs to
+  const int32_t psn = view.psn() - Psn{of_a ? options_.psn_a : options_.psn_b};
+  std::string line = std::string(1, direction) + " " + std::string(view.opcode->name) + " " + std::to_string(psn);
+  if (view.opcode->operation == Operation::kAcknowledge) {
+    const uint8_t syndrome = view.aeth().syndrome;
+    switch (aeth_kind(syndrome)) {
+      case AethKind::kAck:
+        line += " ack";
+        break;
+      case AethKind::kRnrNak:
+        line += " rnr";
+        break;
+      default:
+        line += " nak " + std::to_string(aeth_value(syndrome));
+    }
+  }
+  verdict.drop = lose && lose(line);
+  wire.push_back(verdict.drop ? line + " lost" : line);
+  return verdict;
+}
+
+}  // namespace roci::test
