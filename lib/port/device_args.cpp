@@ -71,6 +71,28 @@ Result<DeviceArgs> complete_af_packet(DeviceArgs args, uint16_t mtu) {
   return args;
 }
 
+// A server that died leaves its socket behind, and the next one could not bind to it: it is removed when
+// nobody answers there. Several devices of this process may share one socket.
+Status prepare_server_socket(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (probe < 0) return {};
+  const int result = connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  const int code = errno;
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (result == 0) getsockopt(probe, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+  close(probe);
+  if (result != 0 && code == ECONNREFUSED) unlink(path.c_str());
+  if (result == 0 && peer.pid != getpid()) {
+    return fail("socket \"" + path + "\" is in use by process " + std::to_string(peer.pid) + "; name another",
+                EADDRINUSE);
+  }
+  return {};
+}
+
 Result<DeviceArgs> complete_memif(DeviceArgs args, uint16_t mtu) {
   if (const auto role = args.find("role"); role && *role != "client" && *role != "server") {
     return fail(args.name + ": role \"" + *role + "\" is not known; write role=server or role=client");
@@ -80,7 +102,9 @@ Result<DeviceArgs> complete_memif(DeviceArgs args, uint16_t mtu) {
       return fail(args.name + ": socket name \"" + *path + "\" is too long; at most " +
                   std::to_string(sizeof(sockaddr_un{}.sun_path) - 1) + " characters");
     }
-    // By default the name is an abstract one, which needs no folder.
+    // A path is a file here, as in other memif programs; the driver's default is an abstract name, which the
+    // driver cannot give back while the process lives.
+    if (path->starts_with('/') && !args.find("socket-abstract")) args.add("socket-abstract", "no");
     if (args.find("socket-abstract") == "no") {
       const std::filesystem::path folder = std::filesystem::path(*path).parent_path();
       std::error_code ignored;
@@ -90,6 +114,10 @@ Result<DeviceArgs> complete_memif(DeviceArgs args, uint16_t mtu) {
             ENOENT);
       }
     }
+  }
+  if (args.find("socket-abstract") == "no" && args.find("role") == "server") {
+    const Status ready = prepare_server_socket(args.find("socket").value_or(""));
+    if (!ready) return fail(ready.error().within(args.name));
   }
   if (!args.find("bsize"))
     args.add("bsize", std::to_string(std::min(round_up(mtu + kFrameOverhead, 64), 65472U)));

@@ -75,6 +75,7 @@ class EthdevPort::Rings {
 EthdevPort::EthdevPort(std::string name, const EthdevConfig& config)
     : name_(std::move(name)),
       pool_(config.pool),
+      connect_timeout_(config.connect_timeout),
       pool_room_(
           static_cast<uint16_t>(rte_pktmbuf_data_room_size(config.pool->get()) - RTE_PKTMBUF_HEADROOM)) {}
 
@@ -122,13 +123,35 @@ Status EthdevPort::start(const EthdevConfig& config) {
   ROCI_TRY(configure_queues(config));
   ROCI_TRY(set_mtu(config));
   set_addresses(config);
-  if (const int result = rte_eth_dev_start(id_); result != 0)
-    return fail("cannot be started: " + reason(-result), -result);
+  ROCI_TRY(start_device());
   rte_eth_link link{};
   if (rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP &&
       link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN) {
     capabilities_.link_rate = BitsPerSec{uint64_t{link.link_speed} * 1'000'000};
   }
+  return {};
+}
+
+Status EthdevPort::start_device() {
+  constexpr Nanos kStep = 20ms;
+  for (Nanos waited{0};; waited += kStep) {
+    clear_dpdk_error();
+    const int result = rte_eth_dev_start(id_);
+    if (result == 0) return {};
+    // A memif client whose server does not listen yet fails to start, and the driver does not try again.
+    if (!name_.starts_with("net_memif")) return fail("cannot be started: " + reason(-result), -result);
+    if (waited >= connect_timeout_) {
+      return fail(
+          "its server does not listen (" + reason(-result) + "); start the side with role=server first",
+          ECONNREFUSED);
+    }
+    std::this_thread::sleep_for(kStep);
+  }
+}
+
+Status EthdevPort::restart() {
+  rte_eth_dev_stop(id_);
+  if (Status status = start_device(); !status) return fail(status.error().within("device " + name_));
   return {};
 }
 

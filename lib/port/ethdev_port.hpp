@@ -25,6 +25,7 @@ struct EthdevConfig {
   uint16_t rx_descriptors = 1024;
   uint16_t tx_descriptors = 1024;
   bool promiscuous = false;          // take frames for any MAC; a switch port wants it
+  Nanos connect_timeout = 5s;        // how long a memif client waits for its server to listen
   std::optional<MacAddress> mac{};   // instead of the device's own
   std::shared_ptr<MbufPool> pool{};  // received frames come from it
 };
@@ -53,6 +54,9 @@ class EthdevPort final : public Port {
   [[nodiscard]] bool link_up() const;
   // Sleeps until the link is up; an error after `timeout`.
   [[nodiscard]] Status wait_for_link(Nanos timeout) const;
+  // Stops and starts the device, by the port's own thread: a memif client whose server went away connects
+  // again.
+  [[nodiscard]] Status restart();
   // Frames the device itself lost on reception: no buffer, no descriptor, broken.
   [[nodiscard]] uint64_t device_rx_missed() const;
 
@@ -65,6 +69,7 @@ class EthdevPort final : public Port {
 
   EthdevPort(std::string name, const EthdevConfig& config);
   Status start(const EthdevConfig& config);
+  Status start_device();
   Status configure_queues(const EthdevConfig& config);
   Status set_mtu(const EthdevConfig& config);
   void set_addresses(const EthdevConfig& config);
@@ -77,6 +82,7 @@ class EthdevPort final : public Port {
   std::string name_;
   std::shared_ptr<MbufPool> pool_;
   std::shared_ptr<Rings> rings_;
+  Nanos connect_timeout_;
   uint16_t pool_room_;              // bytes that one buffer of the pool holds
   uint16_t id_ = RTE_MAX_ETHPORTS;  // DPDK's; this value is none
   MacAddress mac_;

@@ -219,8 +219,8 @@ TEST(EthdevPort, same_device_twice_is_an_error_until_the_first_is_closed) {
 }
 
 std::string memif_device(int number, const std::string& role) {
-  return "net_memif" + std::to_string(number) + ",role=" + role + ",id=0,socket=roci-test-" +
-         std::to_string(getpid());
+  return "net_memif" + std::to_string(number) + ",role=" + role + ",id=0,socket=/tmp/roci-test-" +
+         std::to_string(getpid()) + ".sock";
 }
 
 // Both sides of one socket in this process; the pool's buffers are smaller than the frames.
@@ -238,11 +238,14 @@ TEST_P(Memif, carries_frames_of_the_mtu_in_chains_both_ways) {
     ASSERT_TRUE(client) << client.error().message;
     ASSERT_TRUE((*client)->wait_for_link(5s));
     ASSERT_TRUE((*server)->wait_for_link(5s));
+    // The client gives the server buffers to fill when it polls.
+    std::array<rte_mbuf*, 1> none{};
+    EXPECT_EQ((*client)->rx_burst(none, kNow), 0);
     for (auto& [from, to] :
          {std::pair{client->get(), server->get()}, std::pair{server->get(), client->get()}}) {
       std::vector<std::vector<uint8_t>> sent;
       for (uint32_t i = 0; i < 50; ++i) {
-        const uint32_t length = i == 0 ? mtu + 14U : 60 + i * 37 % mtu;
+        const uint32_t length = i == 0 ? mtu + 14U : 60 + i * 277 % (mtu - 60U);
         rte_mbuf* frame = make_frame(*pool, length, i, 700);
         sent.push_back(bytes_of(frame));
         ASSERT_EQ(from->tx_burst({&frame, 1}, kNow), 1);
@@ -257,15 +260,29 @@ TEST_P(Memif, carries_frames_of_the_mtu_in_chains_both_ways) {
 }
 INSTANTIATE_TEST_SUITE_P(Mtus, Memif, ::testing::Values(1500, 4200, 9000));
 
-TEST(MemifPort, client_opened_first_waits_for_its_server) {
+TEST(MemifPort, client_without_a_server_says_so_after_its_timeout) {
   auto pool = make_pool(2000);
+  EthdevConfig config = config_for(memif_device(1, "client"), pool);
+  config.connect_timeout = 40ms;
+  EXPECT_NE(error_of(config).find("its server does not listen"), std::string::npos);
+}
+
+TEST(MemifPort, client_connects_again_when_its_server_comes_back) {
+  auto pool = make_pool(4000);
+  auto server = EthdevPort::open(config_for(memif_device(0, "server"), pool));
+  ASSERT_TRUE(server) << server.error().message;
   auto client = EthdevPort::open(config_for(memif_device(1, "client"), pool));
   ASSERT_TRUE(client) << client.error().message;
+  ASSERT_TRUE((*client)->wait_for_link(5s));
+  ASSERT_TRUE((*server)->wait_for_link(5s));
+  // A link that is down takes no frame, and the caller keeps it.
+  ASSERT_TRUE((*server)->restart());
+  for (int i = 0; i < 1000 && (*client)->link_up(); ++i) usleep(1000);
+  EXPECT_FALSE((*client)->link_up());
   rte_mbuf* frame = make_frame(*pool, 100, 1);
   EXPECT_EQ((*client)->tx_burst({&frame, 1}, kNow), 0);
   rte_pktmbuf_free(frame);
-  auto server = EthdevPort::open(config_for(memif_device(0, "server"), pool));
-  ASSERT_TRUE(server) << server.error().message;
+  ASSERT_TRUE((*client)->restart());
   EXPECT_TRUE((*client)->wait_for_link(5s));
 }
 
