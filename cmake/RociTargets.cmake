@@ -1,6 +1,8 @@
 # roci_layer(NAME [USES target…])      a static library roci_NAME from the .cpp files of the current folder
 # roci_app(NAME [USES target…])        a program from apps/NAME/
-# roci_test(NAME [LABELS …] [USES …])  a GoogleTest program from tests/NAME/*.cpp, run as one CTest test
+# roci_test(NAME [LABELS …] [USES …] [RUNNER command…])
+#                                      a GoogleTest program from tests/NAME/*.cpp, run (by RUNNER, which may exit 77 to
+#                                      say why it cannot) as one CTest test
 function(roci_layer NAME)
   cmake_parse_arguments(ARG "" "" "USES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
@@ -18,13 +20,13 @@ function(roci_app NAME)
 endfunction()
 
 function(roci_test NAME)
-  cmake_parse_arguments(ARG "" "" "USES;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "USES;LABELS;RUNNER" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cpp)
   add_executable(${NAME}_tests ${sources})
   target_link_libraries(${NAME}_tests PRIVATE ${ARG_USES} GTest::gtest_main roci_options)
   target_include_directories(${NAME}_tests PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_compile_definitions(${NAME}_tests PRIVATE ROCI_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  add_test(NAME ${NAME} COMMAND ${NAME}_tests)
-  set_tests_properties(${NAME} PROPERTIES LABELS "${ARG_LABELS}"
+  add_test(NAME ${NAME} COMMAND ${ARG_RUNNER} $<TARGET_FILE:${NAME}_tests>)
+  set_tests_properties(${NAME} PROPERTIES LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77
     ENVIRONMENT "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp")
 endfunction()

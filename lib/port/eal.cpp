@@ -23,7 +23,7 @@
 namespace roci {
 namespace {
 
-thread_local std::string newest_error;
+thread_local std::string first_error;
 std::atomic<bool> running{false};
 
 // The write function of DPDK's log stream.
@@ -34,7 +34,7 @@ ssize_t forward_log(void*, const char* text, size_t size) {
   const int level = rte_log_cur_msg_loglevel();
   if (level <= static_cast<int>(RTE_LOG_ERR)) {
     // Callers turn these into an error sentence of their own; the raw text is for who asks for it.
-    newest_error = line;
+    if (first_error.empty()) first_error = line;
     log().info("DPDK: {}", line);
   } else if (level <= static_cast<int>(RTE_LOG_WARNING)) {
     log().info("DPDK: {}", line);
@@ -93,8 +93,8 @@ Status describe_failure(const EalConfig& config, int code) {
   } else {
     sentence += " with " + std::to_string(config.memory_mib) + " MiB of memory";
   }
-  if (!newest_error.empty()) {
-    sentence += ": " + newest_error;
+  if (!first_error.empty()) {
+    sentence += ": " + first_error;
   } else if (code != 0) {
     sentence += std::string(": ") + rte_strerror(code);
   }
@@ -109,7 +109,7 @@ Status initialise(const EalConfig& config) {
     return fail("DPDK did not start: the calling thread's CPU affinity cannot be read", errno);
   }
   take_over_log();
-  newest_error.clear();
+  first_error.clear();
   std::vector<std::string> arguments = eal_arguments(config, cpus);
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
@@ -155,10 +155,10 @@ Status start_eal(const EalConfig& config) {
 }
 
 std::string last_dpdk_error() {
-  return newest_error;
+  return first_error;
 }
 void clear_dpdk_error() {
-  newest_error.clear();
+  first_error.clear();
 }
 
 Result<std::shared_ptr<MbufPool>> MbufPool::create(const std::string& name, uint32_t count,

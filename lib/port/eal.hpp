@@ -28,7 +28,8 @@ struct EalConfig {
 // should rte_thread_register(). DPDK's messages go to roci's log.
 Status start_eal(const EalConfig& config = {});
 
-// The newest message of error level that DPDK has logged on this thread, or empty; for error sentences.
+// The first message of error level that DPDK has logged on this thread since the last clear, or empty: the
+// closest to the cause, because drivers complain before the layers above them do. For error sentences.
 std::string last_dpdk_error();
 void clear_dpdk_error();
 

@@ -1,8 +1,9 @@
-// A port: where frames leave and arrive. Behind it is an ethdev of DPDK (ethdev_port.hpp) or a simulated port on a
-// link (sim_link.hpp); nobody above can tell which.
+// A port: where frames leave and arrive. Behind it is an ethdev of DPDK (ethdev_port.hpp) or a simulated port
+// on a link (sim_link.hpp); nobody above can tell which.
 //
-// Ownership: an mbuf belongs to the caller until tx_burst() has accepted it and from rx_burst() on; in between it is
-// the port's. Threads: one thread at a time per port, except stats(), which any thread may call.
+// Ownership: an mbuf belongs to the caller until tx_burst() has accepted it and from rx_burst() on; in
+// between it is the port's. Threads: one thread at a time per port, except stats(), which any thread may
+// call.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -14,24 +15,25 @@
 #include <string_view>
 
 #include "base/types.hpp"
-#include "wire/address.hpp"
+#include "wire/headers.hpp"
 
 namespace roci {
 
 // What this port can do; what it cannot, the callers do in software.
 struct PortCapabilities {
-  uint16_t mtu = 1500;             // largest IP packet in bytes; the frame is up to 14 + 4 per VLAN tag longer
-  bool tx_multi_segment = false;   // accepts chained mbufs
-  bool rx_multi_segment = false;   // may deliver chained mbufs
-  BitsPerSec link_rate{0};         // as the device says; 0 when it does not know
+  uint16_t mtu = 1500;            // largest IP packet in bytes; the frame is up to 14 + 4 per VLAN tag longer
+  bool tx_multi_segment = false;  // accepts chained mbufs
+  bool rx_multi_segment = false;  // may deliver chained mbufs
+  BitsPerSec link_rate{0};        // as the device says; 0 when it does not know
 };
 
 // Single-writer counters; readable from any thread.
 struct PortStats {
   std::atomic<uint64_t> rx_packets{0}, rx_bytes{0};
   std::atomic<uint64_t> tx_packets{0}, tx_bytes{0};
-  std::atomic<uint64_t> tx_refused{0};   // frames tx_burst() did not take because the device was full
-  std::atomic<uint64_t> tx_dropped{0};   // frames freed because the device can never send them (too long)
+  std::atomic<uint64_t> tx_refused{0};  // frames tx_burst() did not take because the device was full
+  std::atomic<uint64_t> tx_dropped{0};  // frames freed because the device can never send them (too long)
+  std::atomic<uint64_t> rx_dropped{0};  // frames freed on arrival because they exceed this port's MTU
 };
 
 class Port {
@@ -41,15 +43,16 @@ class Port {
   Port& operator=(const Port&) = delete;
   virtual ~Port() = default;
 
-  // Takes up to out.size() frames that have arrived by `now`. Returns how many; they are the caller's to free.
+  // Takes up to out.size() frames that have arrived by `now`. Returns how many; they are the caller's to
+  // free.
   virtual uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) = 0;
 
-  // Offers frames in order. Returns how many of the first were accepted (or dropped for good and counted); the rest
-  // stays the caller's, to be offered again. Never blocks.
+  // Offers frames in order. Returns how many of the first were accepted (or dropped for good and counted);
+  // the rest stays the caller's, to be offered again. Never blocks.
   virtual uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) = 0;
 
-  // When the next frame can be taken by rx_burst(): the exact time on a simulated port, Nanos{0} ("ask me") on a
-  // real one, kNever when nothing is on its way.
+  // When the next frame can be taken by rx_burst(): the exact time on a simulated port, Nanos{0} ("ask me")
+  // on a real one, kNever when nothing is on its way.
   [[nodiscard]] virtual Nanos next_arrival() const = 0;
 
   [[nodiscard]] virtual const PortCapabilities& capabilities() const = 0;
@@ -57,6 +60,20 @@ class Port {
   [[nodiscard]] virtual std::string_view name() const = 0;
   [[nodiscard]] virtual const PortStats& stats() const = 0;
 };
+
+// Whether a frame carries more than `mtu` bytes of IP packet. The Ethernet header and up to two VLAN tags (as
+// many as parse_frame() understands) do not count.
+inline bool exceeds_mtu(const rte_mbuf& frame, uint16_t mtu) {
+  uint32_t limit = uint32_t{mtu} + sizeof(EthernetHeader);
+  if (frame.pkt_len <= limit) return false;
+  const auto is_tag = [&](uint32_t offset) {
+    if (frame.data_len < offset + 2) return false;
+    const uint16_t type = rte_pktmbuf_mtod_offset(&frame, const Be16*, offset)->get();
+    return type == kEtherTypeVlan || type == kEtherTypeSTag;
+  };
+  for (uint32_t offset = 12; offset <= 16 && is_tag(offset); offset += 4) limit += sizeof(VlanHeader);
+  return frame.pkt_len > limit;
+}
 
 // For single-writer counters: a relaxed load and store, no read-modify-write on the bus.
 inline void bump(std::atomic<uint64_t>& counter, uint64_t by = 1) {

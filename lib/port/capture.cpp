@@ -1,0 +1,93 @@
+#include "port/capture.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/log.hpp"
+
+namespace roci {
+
+Result<std::unique_ptr<CapturePort>> CapturePort::open(std::unique_ptr<Port> port,
+                                                       const CaptureConfig& config) {
+  const int descriptor = ::open(config.path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (descriptor < 0) {
+    const int code = errno;
+    return fail("capture file \"" + config.path + "\" cannot be written: " + std::strerror(code), code);
+  }
+  auto capture = std::unique_ptr<CapturePort>(new CapturePort(std::move(port), config, descriptor));
+  ROCI_TRY(capture->save());
+  return capture;
+}
+
+CapturePort::CapturePort(std::unique_ptr<Port> port, const CaptureConfig& config, int descriptor)
+    : port_(std::move(port)), config_(config), descriptor_(descriptor), buffer_(config.max_bytes) {
+  buffer_.add_interface(port_->name());
+}
+
+CapturePort::~CapturePort() {
+  if (const Status status = save(); !status) log().warn("{}", status.error().message);
+  close(descriptor_);
+}
+
+Status CapturePort::save() {
+  // Statistics stand at the end of the file and are replaced by the next save.
+  const size_t packets_end = buffer_.size();
+  buffer_.add_statistics(0, config_.epoch + newest_, captured_ + not_captured_, not_captured_);
+  const Status status = buffer_.write_to(descriptor_);
+  buffer_.truncate(packets_end);
+  if (!status) return fail(status.error().within("capture file \"" + config_.path + "\""));
+  if (not_captured_ > 0) {
+    log().info("capture file \"{}\": {} frames, {} more passed when it was full", config_.path, captured_,
+               not_captured_);
+  }
+  return {};
+}
+
+uint16_t CapturePort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
+  const uint16_t received = port_->rx_burst(out, now);
+  for (uint16_t i = 0; i < received; ++i) capture(*out[i], PcapngBuffer::Direction::kInbound, now);
+  return received;
+}
+
+uint16_t CapturePort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
+  // A frame is the device's once it is accepted, so it is captured before, and what was refused is taken
+  // back.
+  constexpr size_t kBatch = 64;
+  size_t done = 0;
+  while (done < frames.size()) {
+    const auto batch = frames.subspan(done, std::min(kBatch, frames.size() - done));
+    struct Mark {
+      size_t size;
+      uint64_t captured, not_captured;
+    } before[kBatch];
+    for (size_t i = 0; i < batch.size(); ++i) {
+      before[i] = {buffer_.size(), captured_, not_captured_};
+      if (!exceeds_mtu(*batch[i], port_->capabilities().mtu)) {
+        capture(*batch[i], PcapngBuffer::Direction::kOutbound, now);
+      }
+    }
+    const uint16_t accepted = port_->tx_burst(batch, now);
+    done += accepted;
+    if (accepted == batch.size()) continue;
+    buffer_.truncate(before[accepted].size);
+    captured_ = before[accepted].captured;
+    not_captured_ = before[accepted].not_captured;
+    break;
+  }
+  return static_cast<uint16_t>(done);
+}
+
+void CapturePort::capture(const rte_mbuf& frame, PcapngBuffer::Direction direction, Nanos now) {
+  newest_ = now;
+  if (captured_ >= config_.max_packets ||
+      !buffer_.add_packet(0, frame, direction, config_.epoch + now, config_.snap_length)) {
+    ++not_captured_;
+    return;
+  }
+  ++captured_;
+}
+
+}  // namespace roci

@@ -1,0 +1,57 @@
+// A tap around any port: remembers the first frames that pass, both ways, and leaves them as a pcapng file
+// that Wireshark and tshark read.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "port/pcapng.hpp"
+#include "port/port.hpp"
+
+namespace roci {
+
+struct CaptureConfig {
+  std::string path;
+  uint64_t max_packets = 10'000;  // further frames pass uncaptured and are counted
+  size_t max_bytes = 64 << 20;    // of the file; memory of this size is reserved until the file is written
+  uint32_t snap_length = 65535;   // bytes kept of each frame
+  Nanos epoch{0};  // added to `now`: the wall-clock time of the runner's origin, 0 under a virtual clock
+};
+
+// Owned by the thread that uses the port. Frames are copied in memory as they pass; the file is written by
+// save() and at the end, never on the data path.
+class CapturePort final : public Port {
+ public:
+  // Creates the file at once, so that a path that cannot be written is an error here.
+  static Result<std::unique_ptr<CapturePort>> open(std::unique_ptr<Port> port, const CaptureConfig& config);
+  ~CapturePort() override;
+
+  uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override;
+  uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override;
+  [[nodiscard]] Nanos next_arrival() const override { return port_->next_arrival(); }
+  [[nodiscard]] const PortCapabilities& capabilities() const override { return port_->capabilities(); }
+  [[nodiscard]] MacAddress mac() const override { return port_->mac(); }
+  [[nodiscard]] std::string_view name() const override { return port_->name(); }
+  [[nodiscard]] const PortStats& stats() const override { return port_->stats(); }
+
+  // Writes what was captured so far. Control path of the port's own thread.
+  Status save();
+
+  [[nodiscard]] uint64_t captured() const { return captured_; }
+  // Frames that passed when a limit was reached.
+  [[nodiscard]] uint64_t not_captured() const { return not_captured_; }
+
+ private:
+  CapturePort(std::unique_ptr<Port> port, const CaptureConfig& config, int descriptor);
+  void capture(const rte_mbuf& frame, PcapngBuffer::Direction direction, Nanos now);
+
+  std::unique_ptr<Port> port_;
+  CaptureConfig config_;
+  int descriptor_;
+  PcapngBuffer buffer_;
+  uint64_t captured_ = 0;
+  uint64_t not_captured_ = 0;
+  Nanos newest_{0};
+};
+
+}  // namespace roci

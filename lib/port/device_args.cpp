@@ -1,0 +1,183 @@
+#include "port/device_args.hpp"
+
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+
+#include "wire/headers.hpp"
+
+namespace roci {
+namespace {
+
+// Ethernet header and the two VLAN tags that may precede the IP packet.
+constexpr uint32_t kFrameOverhead = sizeof(EthernetHeader) + 2 * sizeof(VlanHeader);
+
+constexpr uint32_t round_up(uint32_t value, uint32_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+// The MTU the kernel has for an interface, or an error that says why there is none.
+Result<uint16_t> interface_mtu(const std::string& interface) {
+  if (interface.empty() || interface.size() >= IFNAMSIZ || if_nametoindex(interface.c_str()) == 0) {
+    return fail("network interface \"" + interface + "\" does not exist (ip link shows those that do)",
+                ENODEV);
+  }
+  const int packet = socket(AF_PACKET, SOCK_RAW, 0);
+  if (packet < 0) {
+    return fail("network interface \"" + interface + "\" cannot be opened raw: " + std::strerror(errno) +
+                    " (it takes root or CAP_NET_RAW)",
+                errno);
+  }
+  ifreq request{};
+  std::memcpy(request.ifr_name, interface.data(), interface.size());
+  const int result = ioctl(packet, SIOCGIFMTU, &request);
+  const int code = errno;
+  close(packet);
+  if (result != 0) return fail("network interface \"" + interface + "\": " + std::strerror(code), code);
+  return static_cast<uint16_t>(std::min(request.ifr_mtu, 65535));
+}
+
+Result<DeviceArgs> complete_af_packet(DeviceArgs args, uint16_t mtu) {
+  const auto interface = args.find("iface");
+  if (!interface) return fail(args.name + " needs iface=NAME, the network interface to use");
+  const auto kernel_mtu = interface_mtu(*interface);
+  if (!kernel_mtu) return fail(kernel_mtu.error().within(args.name));
+  if (mtu > *kernel_mtu) {
+    return fail(args.name + ": MTU " + std::to_string(mtu) + " is not possible: network interface \"" +
+                *interface + "\" has " + std::to_string(*kernel_mtu) +
+                "; configure that or less, or raise it with ip link set " + *interface + " mtu " +
+                std::to_string(mtu));
+  }
+  if (args.find("framesz") || args.find("blocksz") || args.find("framecnt")) return args;
+  // The driver takes frames to lie one behind the other through all blocks, the kernel wants blocks of whole
+  // pages: so a block is the least common multiple.
+  const uint32_t frame = af_packet_frame_size(mtu);
+  const uint32_t block = std::lcm(frame, static_cast<uint32_t>(sysconf(_SC_PAGESIZE)));
+  const uint32_t per_block = block / frame;
+  args.add("framesz", std::to_string(frame));
+  args.add("blocksz", std::to_string(block));
+  args.add("framecnt", std::to_string(round_up(512, per_block)));
+  return args;
+}
+
+// A server that died leaves its socket behind, and the next one could not bind to it: it is removed when
+// nobody answers there. Several devices of this process may share one socket.
+Status prepare_server_socket(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (probe < 0) return {};
+  const int result = connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  const int code = errno;
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (result == 0) getsockopt(probe, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+  close(probe);
+  if (result != 0 && code == ECONNREFUSED) unlink(path.c_str());
+  if (result == 0 && peer.pid != getpid()) {
+    return fail("socket \"" + path + "\" is in use by process " + std::to_string(peer.pid) + "; name another",
+                EADDRINUSE);
+  }
+  return {};
+}
+
+Result<DeviceArgs> complete_memif(DeviceArgs args, uint16_t mtu) {
+  if (const auto role = args.find("role"); role && *role != "client" && *role != "server") {
+    return fail(args.name + ": role \"" + *role + "\" is not known; write role=server or role=client");
+  }
+  if (const auto path = args.find("socket")) {
+    if (path->size() >= sizeof(sockaddr_un{}.sun_path)) {
+      return fail(args.name + ": socket name \"" + *path + "\" is too long; at most " +
+                  std::to_string(sizeof(sockaddr_un{}.sun_path) - 1) + " characters");
+    }
+    // A path is a file here, as in other memif programs; the driver's default is an abstract name, which the
+    // driver cannot give back while the process lives.
+    if (path->starts_with('/') && !args.find("socket-abstract")) args.add("socket-abstract", "no");
+    if (args.find("socket-abstract") == "no") {
+      const std::filesystem::path folder = std::filesystem::path(*path).parent_path();
+      std::error_code ignored;
+      if (!std::filesystem::is_directory(folder, ignored)) {
+        return fail(
+            args.name + ": folder \"" + folder.string() + "\" for the socket does not exist; create it",
+            ENOENT);
+      }
+    }
+  }
+  if (args.find("socket-abstract") == "no" && args.find("role") == "server") {
+    const Status ready = prepare_server_socket(args.find("socket").value_or(""));
+    if (!ready) return fail(ready.error().within(args.name));
+  }
+  if (!args.find("bsize"))
+    args.add("bsize", std::to_string(std::min(round_up(mtu + kFrameOverhead, 64), 65472U)));
+  return args;
+}
+
+}  // namespace
+
+Result<DeviceArgs> DeviceArgs::parse(const std::string& text) {
+  DeviceArgs args;
+  size_t begin = std::min(text.find(','), text.size());
+  args.name = text.substr(0, begin);
+  if (args.name.empty()) return fail("the device has no name; write one like net_memif0 or 0000:01:00.0");
+  while (begin < text.size()) {
+    const size_t end = std::min(text.find(',', begin + 1), text.size());
+    const std::string option = text.substr(begin + 1, end - begin - 1);
+    const size_t equals = option.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return fail("device " + args.name + ": \"" + option + "\" is not an option; write key=value");
+    }
+    args.add(option.substr(0, equals), option.substr(equals + 1));
+    begin = end;
+  }
+  return args;
+}
+
+std::string DeviceArgs::to_string() const {
+  std::string text = name;
+  for (const auto& [key, value] : options) text += "," + key + "=" + value;
+  return text;
+}
+
+std::optional<std::string> DeviceArgs::find(std::string_view key) const {
+  for (const auto& [known, value] : options) {
+    if (known == key) return value;
+  }
+  return std::nullopt;
+}
+
+bool DeviceArgs::is_pci() const {
+  return name.find(':') != std::string::npos && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+           return std::isxdigit(c) || c == ':' || c == '.';
+         });
+}
+
+uint32_t af_packet_frame_size(uint16_t mtu) {
+  // What the kernel puts before the IP packet in a slot (tpacket_rcv() in net/packet/af_packet.c): the
+  // header, room for the link-layer header of at least 16 bytes, aligned.
+  const uint32_t before_ip = TPACKET_ALIGN(TPACKET2_HDRLEN + 16);
+  return round_up(before_ip + kFrameOverhead + mtu, 256);
+}
+
+uint32_t af_packet_data_bytes(uint32_t frame_size) {
+  return frame_size - static_cast<uint32_t>(TPACKET2_HDRLEN - sizeof(sockaddr_ll));
+}
+
+Result<DeviceArgs> complete(DeviceArgs args, uint16_t mtu) {
+  if (args.is_af_packet()) return complete_af_packet(std::move(args), mtu);
+  if (args.is_memif()) return complete_memif(std::move(args), mtu);
+  return args;
+}
+
+}  // namespace roci

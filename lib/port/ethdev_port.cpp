@@ -1,0 +1,411 @@
+#include "port/ethdev_port.hpp"
+
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_eth_ring.h>
+#include <rte_ethdev.h>
+#include <rte_ring.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "base/log.hpp"
+#include "port/device_args.hpp"
+
+namespace roci {
+namespace {
+
+constexpr uint16_t kMinMtu = RTE_ETHER_MIN_MTU;  // 68, RFC 791
+// A frame with two tags must still fit the 16-bit lengths of an mbuf.
+constexpr uint16_t kMaxMtu = UINT16_MAX - RTE_PKTMBUF_HEADROOM - 22;
+constexpr size_t kMaxBurst = 64;
+
+std::string reason(int code) {
+  const std::string detail = last_dpdk_error();
+  return detail.empty() ? rte_strerror(code) : detail;
+}
+
+// The largest MTU the device allows. Drivers that move frames of any length but report the classic Ethernet
+// limit (memif), or that take the limit from their own options (af_packet, checked before), are not asked.
+uint32_t largest_mtu(const std::string& driver, const rte_eth_dev_info& info) {
+  if (driver == "net_memif" || driver == "net_af_packet") return kMaxMtu;
+  uint32_t mtu = std::min<uint32_t>(info.max_mtu, kMaxMtu);
+  if (info.max_rx_pktlen > 0 && info.max_rx_pktlen < UINT16_MAX && info.max_mtu == UINT16_MAX) {
+    mtu = std::min<uint32_t>(mtu, info.max_rx_pktlen - RTE_ETHER_HDR_LEN - RTE_ETHER_CRC_LEN);
+  }
+  return mtu;
+}
+
+}  // namespace
+
+class EthdevPort::Rings {
+ public:
+  static Result<std::shared_ptr<Rings>> create(const std::string& name, uint32_t size) {
+    auto rings = std::make_shared<Rings>();
+    for (unsigned i = 0; i < 2; ++i) {
+      const std::string ring_name = name + (i == 0 ? "a" : "b");
+      rings->rings_[i] = rte_ring_create(ring_name.c_str(), size, SOCKET_ID_ANY,
+                                         RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
+      if (rings->rings_[i] == nullptr) {
+        return fail(
+            "a ring of " + std::to_string(size) + " frames cannot be made: " + rte_strerror(rte_errno),
+            rte_errno);
+      }
+    }
+    return rings;
+  }
+  Rings() = default;
+  Rings(const Rings&) = delete;
+  Rings& operator=(const Rings&) = delete;
+  ~Rings() {
+    for (rte_ring* ring : rings_) {
+      void* frame = nullptr;
+      while (ring != nullptr && rte_ring_dequeue(ring, &frame) == 0)
+        rte_pktmbuf_free(static_cast<rte_mbuf*>(frame));
+      rte_ring_free(ring);
+    }
+  }
+  rte_ring*& operator[](size_t i) { return rings_[i]; }
+
+ private:
+  rte_ring* rings_[2] = {};
+};
+
+EthdevPort::EthdevPort(std::string name, const EthdevConfig& config)
+    : name_(std::move(name)),
+      pool_(config.pool),
+      connect_timeout_(config.connect_timeout),
+      pool_room_(
+          static_cast<uint16_t>(rte_pktmbuf_data_room_size(config.pool->get()) - RTE_PKTMBUF_HEADROOM)) {}
+
+uint16_t EthdevPort::data_room_for(const std::string& device, uint16_t mtu) {
+  const uint32_t frame = uint32_t{mtu} + sizeof(EthernetHeader) + 2 * sizeof(VlanHeader);
+  const bool af_packet = device.starts_with("net_af_packet");
+  const uint32_t room = af_packet ? af_packet_data_bytes(af_packet_frame_size(mtu)) : frame;
+  return static_cast<uint16_t>(std::min<uint32_t>(room, UINT16_MAX - RTE_PKTMBUF_HEADROOM));
+}
+
+Result<std::unique_ptr<EthdevPort>> EthdevPort::open(const EthdevConfig& config) {
+  auto parsed = DeviceArgs::parse(config.device);
+  if (!parsed) return fail(parsed.error());
+  const std::string name = parsed->name;
+  if (config.pool == nullptr) return fail(name + " needs a packet pool");
+  if (config.mtu < kMinMtu || config.mtu > kMaxMtu) {
+    return fail(name + ": MTU " + std::to_string(config.mtu) + " is not possible; " +
+                std::to_string(kMinMtu) + " to " + std::to_string(kMaxMtu) + " is");
+  }
+  auto args = complete(std::move(*parsed), config.mtu);
+  if (!args) return fail(args.error());
+
+  auto port = std::unique_ptr<EthdevPort>(new EthdevPort(name, config));
+  clear_dpdk_error();
+  uint16_t id = 0;
+  const bool there = rte_eth_dev_get_port_by_name(name.c_str(), &id) == 0;
+  if (there && !args->is_pci())
+    return fail("device " + name + " is already open; give it another number", EBUSY);
+  if (!there) {
+    const int result = rte_dev_probe(args->to_string().c_str());
+    if (result != 0 || rte_eth_dev_get_port_by_name(name.c_str(), &id) != 0) {
+      return fail(
+          "device " + args->to_string() + " cannot be opened: " + reason(-result) +
+              (args->is_pci() ? " (PCI must be on and the device bound to a driver for user space)"
+                              : " (known are net_memif, net_af_packet, net_tap, net_null and DPDK's others)"),
+          result == 0 ? ENODEV : -result);
+    }
+  }
+  port->id_ = id;
+  if (Status status = port->start(config); !status) return fail(status.error().within("device " + name));
+  return port;
+}
+
+Status EthdevPort::start(const EthdevConfig& config) {
+  ROCI_TRY(configure_queues(config));
+  ROCI_TRY(set_mtu(config));
+  set_addresses(config);
+  ROCI_TRY(start_device());
+  rte_eth_link link{};
+  if (rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP &&
+      link.link_speed != RTE_ETH_SPEED_NUM_UNKNOWN) {
+    capabilities_.link_rate = BitsPerSec{uint64_t{link.link_speed} * 1'000'000};
+  }
+  return {};
+}
+
+Status EthdevPort::start_device() {
+  constexpr Nanos kStep = 20ms;
+  for (Nanos waited{0};; waited += kStep) {
+    clear_dpdk_error();
+    const int result = rte_eth_dev_start(id_);
+    if (result == 0) return {};
+    // A memif client whose server does not listen yet fails to start, and the driver does not try again.
+    if (!name_.starts_with("net_memif")) return fail("cannot be started: " + reason(-result), -result);
+    if (waited >= connect_timeout_) {
+      return fail(
+          "its server does not listen (" + reason(-result) + "); start the side with role=server first",
+          ECONNREFUSED);
+    }
+    std::this_thread::sleep_for(kStep);
+  }
+}
+
+Status EthdevPort::restart() {
+  rte_eth_dev_stop(id_);
+  if (Status status = start_device(); !status) return fail(status.error().within("device " + name_));
+  return {};
+}
+
+Status EthdevPort::configure_queues(const EthdevConfig& config) {
+  rte_eth_dev_info info{};
+  if (const int result = rte_eth_dev_info_get(id_, &info); result != 0) {
+    return fail("does not say what it can do: " + reason(-result), -result);
+  }
+  const std::string driver = info.driver_name;
+  if (const uint32_t largest = largest_mtu(driver, info); config.mtu > largest) {
+    return fail("MTU " + std::to_string(config.mtu) + " is not possible; " + std::to_string(kMinMtu) +
+                " to " + std::to_string(largest) + " is");
+  }
+  rte_eth_conf conf{};
+  const uint32_t room = pool_room_;
+  const uint32_t needed = data_room_for(config.device, config.mtu);
+  if (room < needed) {
+    if ((info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER) != 0) {
+      conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
+    } else if (driver != "net_memif") {
+      return fail("MTU " + std::to_string(config.mtu) + " needs packet buffers of " + std::to_string(needed) +
+                  " bytes and the pool's hold " + std::to_string(room) +
+                  "; make them larger or the MTU smaller");
+    }
+    capabilities_.rx_multi_segment = true;
+    log().info("{}: frames longer than a buffer ({} bytes) arrive in several segments", name_, room);
+  }
+  if (driver == "net_ring") capabilities_.rx_multi_segment = true;  // what the other side chained
+  if ((info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0) {
+    conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+    capabilities_.tx_multi_segment = true;
+  } else {
+    log().info("{}: cannot send frames in several segments, so they are copied into one", name_);
+  }
+  if (const int result = rte_eth_dev_configure(id_, 1, 1, &conf); result != 0) {
+    return fail("cannot be configured: " + reason(-result), -result);
+  }
+  uint16_t rx_descriptors = config.rx_descriptors;
+  uint16_t tx_descriptors = config.tx_descriptors;
+  rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_descriptors, &tx_descriptors);
+  if (rx_descriptors != config.rx_descriptors || tx_descriptors != config.tx_descriptors) {
+    log().info("{}: takes {} RX and {} TX descriptors instead of {} and {}", name_, rx_descriptors,
+               tx_descriptors, config.rx_descriptors, config.tx_descriptors);
+  }
+  const unsigned socket = static_cast<unsigned>(rte_eth_dev_socket_id(id_));
+  int result = rte_eth_rx_queue_setup(id_, 0, rx_descriptors, socket, nullptr, config.pool->get());
+  if (result != 0) return fail("receive queue cannot be set up: " + reason(-result), -result);
+  result = rte_eth_tx_queue_setup(id_, 0, tx_descriptors, socket, nullptr);
+  if (result != 0) return fail("send queue cannot be set up: " + reason(-result), -result);
+  return {};
+}
+
+Status EthdevPort::set_mtu(const EthdevConfig& config) {
+  capabilities_.mtu = config.mtu;
+  rte_eth_dev_info info{};
+  rte_eth_dev_info_get(id_, &info);
+  const std::string_view driver = info.driver_name;
+  // af_packet would change the kernel's interface, which is its owner's to set.
+  if (driver == "net_af_packet" || driver == "net_memif") return {};
+  const int result = rte_eth_dev_set_mtu(id_, config.mtu);
+  if (result == -ENOTSUP) {
+    log().info("{}: has no MTU setting; longer frames are dropped in software", name_);
+    return {};
+  }
+  if (result != 0) {
+    return fail("MTU " + std::to_string(config.mtu) + " is not possible: " + reason(-result) + "; " +
+                    std::to_string(info.min_mtu) + " to " +
+                    std::to_string(largest_mtu(std::string(driver), info)) + " may be",
+                -result);
+  }
+  return {};
+}
+
+void EthdevPort::set_addresses(const EthdevConfig& config) {
+  rte_ether_addr address{};
+  rte_eth_macaddr_get(id_, &address);
+  std::copy_n(address.addr_bytes, mac_.bytes.size(), mac_.bytes.begin());
+  bool promiscuous = config.promiscuous;
+  if (config.mac || mac_.is_zero()) {
+    static std::atomic<uint64_t> serial{1};
+    mac_ = config.mac.value_or(MacAddress::local(serial++));
+    std::copy_n(mac_.bytes.begin(), mac_.bytes.size(), address.addr_bytes);
+    if (rte_eth_dev_default_mac_addr_set(id_, &address) != 0) {
+      log().info("{}: cannot take the address {} in hardware, so it receives everything", name_,
+                 mac_.to_string());
+      promiscuous = true;
+    }
+  }
+  if (promiscuous && rte_eth_promiscuous_enable(id_) != 0) {
+    log().info("{}: has no promiscuous mode; it delivers what its driver delivers", name_);
+  }
+  // Neighbour solicitations come by multicast.
+  if (!promiscuous && rte_eth_allmulticast_enable(id_) != 0) {
+    log().info("{}: has no all-multicast mode; it delivers what its driver delivers", name_);
+  }
+}
+
+EthdevPort::~EthdevPort() {
+  if (id_ == RTE_MAX_ETHPORTS) return;
+  rte_eth_dev_info info{};
+  const bool known = rte_eth_dev_info_get(id_, &info) == 0;
+  rte_eth_dev_stop(id_);
+  rte_eth_dev_close(id_);
+  if (known && info.device != nullptr && rte_dev_remove(info.device) != 0) {
+    log().info("{}: cannot be removed: {}", name_, last_dpdk_error());
+  }
+}
+
+uint16_t EthdevPort::rx_burst(std::span<rte_mbuf*> out, Nanos) {
+  const auto room = static_cast<uint16_t>(std::min<size_t>(out.size(), UINT16_MAX));
+  const uint16_t received = rte_eth_rx_burst(id_, 0, out.data(), room);
+  uint16_t kept = 0;
+  uint64_t bytes = 0;
+  for (uint16_t i = 0; i < received; ++i) {
+    if (exceeds_mtu(*out[i], capabilities_.mtu)) [[unlikely]] {
+      rte_pktmbuf_free(out[i]);
+      continue;
+    }
+    bytes += out[i]->pkt_len;
+    out[kept++] = out[i];
+  }
+  if (received == 0) return 0;
+  bump(stats_.rx_packets, kept);
+  bump(stats_.rx_bytes, bytes);
+  if (kept != received) bump(stats_.rx_dropped, uint64_t{received} - kept);
+  return kept;
+}
+
+uint16_t EthdevPort::tx_burst(std::span<rte_mbuf*> frames, Nanos) {
+  uint16_t done = 0;
+  while (done < frames.size()) {
+    const auto batch = frames.subspan(done, std::min<size_t>(frames.size() - done, kMaxBurst));
+    bool plain = true;
+    for (const rte_mbuf* frame : batch) plain = plain && !is_unsendable(*frame) && !needs_copy(*frame);
+    const uint16_t accepted = plain ? send(batch) : tx_carefully(batch);
+    done = static_cast<uint16_t>(done + accepted);
+    if (accepted < batch.size()) break;
+  }
+  if (done < frames.size()) bump(stats_.tx_refused, frames.size() - done);
+  return done;
+}
+
+bool EthdevPort::needs_copy(const rte_mbuf& frame) const {
+  return frame.nb_segs > 1 && !capabilities_.tx_multi_segment;
+}
+
+bool EthdevPort::is_unsendable(const rte_mbuf& frame) const {
+  return exceeds_mtu(frame, capabilities_.mtu) || (needs_copy(frame) && frame.pkt_len > pool_room_);
+}
+
+// Hands frames to the device, all of which it can send.
+uint16_t EthdevPort::send(std::span<rte_mbuf*> frames) {
+  uint32_t length[kMaxBurst];
+  for (size_t i = 0; i < frames.size(); ++i) length[i] = frames[i]->pkt_len;
+  const uint16_t accepted = rte_eth_tx_burst(id_, 0, frames.data(), static_cast<uint16_t>(frames.size()));
+  uint64_t bytes = 0;
+  for (uint16_t i = 0; i < accepted; ++i) bytes += length[i];
+  bump(stats_.tx_packets, accepted);
+  bump(stats_.tx_bytes, bytes);
+  return accepted;
+}
+
+// The same for a batch that holds frames to be dropped or copied. A frame is dropped only once all before it
+// were accepted, and a chain stays whole until its copy is on its way, so that what is refused is still as it
+// was.
+uint16_t EthdevPort::tx_carefully(std::span<rte_mbuf*> frames) {
+  rte_mbuf* staged[kMaxBurst];
+  uint16_t origin[kMaxBurst];
+  size_t count = 0;
+  auto end = static_cast<uint16_t>(frames.size());
+  for (uint16_t i = 0; i < end; ++i) {
+    if (is_unsendable(*frames[i])) continue;
+    rte_mbuf* frame = needs_copy(*frames[i]) ? copy_to_one_segment(frames[i]) : frames[i];
+    if (frame == nullptr) {
+      end = i;  // no buffer at the moment: refused, to be offered again
+      break;
+    }
+    staged[count] = frame;
+    origin[count++] = i;
+  }
+  const size_t accepted = count == 0 ? 0 : send({staged, count});
+  const uint16_t done = accepted == count ? end : origin[accepted];
+  for (size_t s = 0; s < count; ++s) {
+    rte_mbuf* original = frames[origin[s]];
+    if (staged[s] != original) rte_pktmbuf_free(s < accepted ? original : staged[s]);
+  }
+  for (uint16_t i = 0; i < done; ++i) {
+    if (std::find(origin, origin + count, i) != origin + count) continue;
+    rte_pktmbuf_free(frames[i]);
+    bump(stats_.tx_dropped);
+  }
+  return done;
+}
+
+rte_mbuf* EthdevPort::copy_to_one_segment(rte_mbuf* chain) {
+  rte_mbuf* copy = rte_pktmbuf_alloc(pool_->get());
+  if (copy == nullptr) return nullptr;
+  char* where = rte_pktmbuf_append(copy, static_cast<uint16_t>(chain->pkt_len));  // fits: see is_unsendable()
+  for (const rte_mbuf* segment = chain; segment != nullptr; segment = segment->next) {
+    std::copy_n(rte_pktmbuf_mtod(segment, const char*), segment->data_len, where);
+    where += segment->data_len;
+  }
+  return copy;
+}
+
+bool EthdevPort::link_up() const {
+  rte_eth_link link{};
+  return rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+Status EthdevPort::wait_for_link(Nanos timeout) const {
+  constexpr Nanos kStep = 5ms;
+  for (Nanos waited{0}; !link_up(); waited += kStep) {
+    if (waited >= timeout) {
+      return fail("device " + name_ + " has no link after " +
+                      std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count()) +
+                      " ms; is the other side up?",
+                  ETIMEDOUT);
+    }
+    std::this_thread::sleep_for(kStep);
+  }
+  return {};
+}
+
+uint64_t EthdevPort::device_rx_missed() const {
+  rte_eth_stats counters{};
+  if (rte_eth_stats_get(id_, &counters) != 0) return 0;
+  return counters.imissed + counters.ierrors + counters.rx_nombuf;
+}
+
+Result<EthdevPortPair> make_ring_pair(const std::string& name, const std::shared_ptr<MbufPool>& pool,
+                                      uint16_t mtu, uint32_t ring_size) {
+  static std::atomic<uint32_t> serial{0};
+  if (pool == nullptr) return fail("ring pair " + name + " needs a packet pool");
+  const std::string unique = "roci" + std::to_string(serial++);
+  auto rings = EthdevPort::Rings::create(unique, ring_size);
+  if (!rings) return fail(rings.error().within("ring pair " + name));
+  EthdevPortPair pair;
+  for (unsigned side = 0; side < 2; ++side) {
+    const std::string device = unique + (side == 0 ? "a" : "b");
+    EthdevConfig config;
+    config.device = "net_ring_" + device;
+    config.mtu = mtu;
+    config.pool = pool;
+    auto port = std::unique_ptr<EthdevPort>(new EthdevPort(name + (side == 0 ? ".a" : ".b"), config));
+    port->rings_ = *rings;
+    clear_dpdk_error();
+    const int id = rte_eth_from_rings(device.c_str(), &(**rings)[side], 1, &(**rings)[1 - side], 1, 0);
+    if (id < 0) return fail("ring pair " + name + " cannot be made: " + reason(rte_errno), rte_errno);
+    port->id_ = static_cast<uint16_t>(id);
+    if (Status status = port->start(config); !status) return fail(status.error().within("ring pair " + name));
+    (side == 0 ? pair.first : pair.second) = std::move(port);
+  }
+  return pair;
+}
+
+}  // namespace roci

@@ -1,0 +1,92 @@
+#include "port/neighbour_table.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace roci {
+
+std::string_view neighbour_state_name(NeighbourState state) {
+  constexpr std::string_view kNames[] = {"free", "incomplete", "reachable", "probing", "failed", "permanent"};
+  return kNames[static_cast<unsigned>(state)];
+}
+
+NeighbourTable::NeighbourTable(uint32_t capacity)
+    : slots_(std::max(capacity, 1U) + 1), buckets_(std::bit_ceil(2 * std::max(capacity, 1U)), kNone) {}
+
+Neighbour* NeighbourTable::find(const IpAddress& address) {
+  for (uint32_t i = bucket_of(address); i != kNone; i = slots_[i].next_in_bucket_) {
+    if (slots_[i].address == address) return &slots_[i];
+  }
+  return nullptr;
+}
+
+Neighbour* NeighbourTable::insert(const IpAddress& address) {
+  uint32_t index = kNone;
+  if (used_ < capacity()) {
+    index = ++used_;
+    ++size_;
+  } else {
+    index = slots_[kNone].newer_;  // behind the head: the oldest
+    if (index == kNone) return nullptr;
+    unlink(slots_[index]);
+    remove_from_bucket(slots_[index]);
+    ++evictions_;
+  }
+  Neighbour& entry = slots_[index];
+  const uint32_t version = entry.version + 1;
+  entry = Neighbour{};
+  entry.address = address;
+  entry.version = version;
+  uint32_t& bucket = bucket_of(address);
+  entry.next_in_bucket_ = bucket;
+  bucket = index;
+  link_newest(entry);
+  return &entry;
+}
+
+void NeighbourTable::touch(Neighbour& entry) {
+  if (entry.holders > 0 || entry.pinned) return;
+  unlink(entry);
+  link_newest(entry);
+}
+
+void NeighbourTable::pin(Neighbour& entry) {
+  if (entry.pinned) return;
+  if (entry.holders == 0) unlink(entry);
+  entry.pinned = true;
+}
+
+void NeighbourTable::hold(Neighbour& entry) {
+  if (entry.holders++ == 0 && !entry.pinned) unlink(entry);
+}
+
+void NeighbourTable::release(Neighbour& entry) {
+  if (--entry.holders == 0 && !entry.pinned) link_newest(entry);
+}
+
+uint32_t& NeighbourTable::bucket_of(const IpAddress& address) {
+  const uint64_t hash = std::hash<IpAddress>{}(address);
+  return buckets_[(hash ^ hash >> 32) & (buckets_.size() - 1)];
+}
+
+void NeighbourTable::link_newest(Neighbour& entry) {
+  Neighbour& head = slots_[kNone];
+  const uint32_t index = index_of(entry);
+  entry.older_ = head.older_;  // before the head: the newest so far
+  entry.newer_ = kNone;
+  slots_[head.older_].newer_ = index;
+  head.older_ = index;
+}
+
+void NeighbourTable::unlink(Neighbour& entry) {
+  slots_[entry.older_].newer_ = entry.newer_;
+  slots_[entry.newer_].older_ = entry.older_;
+}
+
+void NeighbourTable::remove_from_bucket(const Neighbour& entry) {
+  uint32_t* link = &bucket_of(entry.address);
+  while (*link != index_of(entry)) link = &slots_[*link].next_in_bucket_;
+  *link = entry.next_in_bucket_;
+}
+
+}  // namespace roci

@@ -1,0 +1,517 @@
+#include "port/neighbours.hpp"
+
+#include <rte_mbuf.h>
+
+#include <algorithm>
+
+namespace roci {
+namespace {
+
+// After a frame of ours could not be sent, when to try again.
+constexpr Nanos kSendRetry = 1ms;
+// ff02::1
+constexpr IpAddress kAllNodes{{0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
+
+bool is_usable(const MacAddress& mac) {
+  return !mac.is_zero() && !mac.is_multicast();
+}
+
+bool is_limited_broadcast(const IpAddress& address) {
+  return address.is_v4() && address.v4() == 0xffffffff;
+}
+
+// 10.0.0.255 for 10.0.0.1/24. Networks of two and of one address have none (RFC 3021).
+bool is_broadcast_of(const IpNetwork& network, const IpAddress& address) {
+  if (!address.is_v4() || network.prefix_length > 30 || !network.contains(address)) return false;
+  const uint32_t host_bits = network.prefix_length == 0 ? ~0U : ~0U >> network.prefix_length;
+  return (address.v4() & host_bits) == host_bits;
+}
+
+bool is_unspecified(const IpAddress& address) {
+  return address.is_v4() ? address.v4() == 0 : address.is_zero();
+}
+
+}  // namespace
+
+Neighbours::RateLimit::RateLimit(uint32_t per_second)
+    : interval_(per_second == 0 ? 0 : 1'000'000'000 / per_second), tolerance_(100ms) {}
+
+bool Neighbours::RateLimit::allow(Nanos now) {
+  if (next_ > now + tolerance_) return false;
+  next_ = std::max(next_, now) + interval_;
+  return true;
+}
+
+Neighbours::Neighbours(NeighbourConfig config, FrameSink& sink)
+    : config_(std::move(config)),
+      sink_(sink),
+      // What is pinned does not take room from the rest.
+      table_(config_.capacity +
+             static_cast<uint32_t>(config_.addresses.size() + config_.static_entries.size())),
+      scratch_(kLongestEcho),
+      solicitation_limit_(config_.solicitations_per_second),
+      reply_limit_(config_.replies_per_second) {}
+
+Result<std::unique_ptr<Neighbours>> Neighbours::create(NeighbourConfig config, FrameSink& sink) {
+  if (!is_usable(config.mac))
+    return fail(config.mac.to_string() + " cannot be a host's MAC; it takes a unicast one");
+  if (config.vlan_id > 4094) {
+    return fail("VLAN " + std::to_string(config.vlan_id) + " does not exist; 1 to 4094 do, 0 is none");
+  }
+  if (config.capacity == 0 || config.capacity > 1U << 20) {
+    return fail("a neighbour table cannot have " + std::to_string(config.capacity) +
+                " entries; 1 to 1048576 it can");
+  }
+  if (config.attempts == 0 || config.retry_interval <= 0ns || config.failed_hold < 0ns ||
+      config.reachable_time < 0ns) {
+    return fail("neighbours need at least one attempt and a retry interval above 0");
+  }
+  auto neighbours = std::unique_ptr<Neighbours>(new Neighbours(std::move(config), sink));
+  ROCI_TRY(neighbours->add_own_and_static());
+  return neighbours;
+}
+
+Status Neighbours::add_own_and_static() {
+  const auto add = [this](const IpAddress& address, const MacAddress& mac) -> Status {
+    if (is_unspecified(address) || address.is_multicast() || is_limited_broadcast(address)) {
+      return fail(address.to_string() + " is no address of a single host");
+    }
+    if (table_.find(address) != nullptr) return fail("address " + address.to_string() + " is given twice");
+    Neighbour* entry = table_.insert(address);
+    entry->mac = mac;
+    entry->state = NeighbourState::kPermanent;
+    table_.pin(*entry);
+    return {};
+  };
+  for (const IpNetwork& own : config_.addresses) ROCI_TRY(add(own.address, config_.mac));
+  for (const StaticNeighbour& known : config_.static_entries) {
+    if (!is_usable(known.mac)) {
+      return fail("static neighbour " + known.address.to_string() + " has the MAC " + known.mac.to_string() +
+                  "; it takes a unicast one");
+    }
+    ROCI_TRY(add(known.address, known.mac));
+  }
+  for (const auto& gateway : {config_.gateway_v4, config_.gateway_v6}) {
+    if (gateway && !is_own(*gateway) && table_.find(*gateway) == nullptr && subnet_of(*gateway) == nullptr) {
+      return fail("gateway " + gateway->to_string() + " is in none of the host's subnets");
+    }
+  }
+  return {};
+}
+
+// --- Where a packet goes.
+
+Lookup Neighbours::resolve(const IpAddress& destination, Nanos now) {
+  if (Neighbour* known = table_.find(destination)) return {use(*known, now), known};
+  if (const auto mac = group_mac(destination)) return resolve_group(destination, *mac);
+  const auto hop = next_hop(destination);
+  if (!hop) return {};
+  if (Neighbour* known = table_.find(*hop)) return {use(*known, now), known};
+  Neighbour* entry = table_.insert(*hop);
+  if (entry == nullptr) {
+    ++stats_.table_full;
+    return {};
+  }
+  start(*entry, NeighbourState::kIncomplete, now);
+  return {Resolution::kPending, entry};
+}
+
+Lookup Neighbours::resolve_group(const IpAddress& group, const MacAddress& mac) {
+  Neighbour* entry = table_.insert(group);
+  if (entry == nullptr) {
+    ++stats_.table_full;
+    return {};
+  }
+  entry->mac = mac;
+  entry->state = NeighbourState::kPermanent;
+  return {Resolution::kResolved, entry};
+}
+
+Resolution Neighbours::use(Neighbour& entry, Nanos now) {
+  table_.touch(entry);
+  switch (entry.state) {
+    case NeighbourState::kReachable:
+      if (now >= entry.deadline) start(entry, NeighbourState::kProbing, now);
+      return Resolution::kResolved;
+    case NeighbourState::kProbing:
+    case NeighbourState::kPermanent:
+      return Resolution::kResolved;
+    case NeighbourState::kFailed:
+      if (now < entry.deadline) return Resolution::kFailed;
+      start(entry, NeighbourState::kIncomplete, now);
+      return Resolution::kPending;
+    case NeighbourState::kIncomplete:
+      return Resolution::kPending;
+    case NeighbourState::kFree:
+      break;
+  }
+  return Resolution::kFailed;
+}
+
+std::optional<MacAddress> Neighbours::group_mac(const IpAddress& destination) const {
+  if (destination.is_multicast()) return multicast_mac(destination);
+  if (is_limited_broadcast(destination)) return MacAddress::broadcast();
+  for (const IpNetwork& own : config_.addresses) {
+    if (is_broadcast_of(own, destination)) return MacAddress::broadcast();
+  }
+  return std::nullopt;
+}
+
+std::optional<IpAddress> Neighbours::next_hop(const IpAddress& destination) const {
+  if (is_unspecified(destination)) return std::nullopt;
+  if (subnet_of(destination) != nullptr) return destination;
+  if (destination.is_v4()) return config_.gateway_v4;
+  // A link-local address is on the link for every host that speaks IPv6 at all.
+  if (destination.is_link_local()) {
+    return source_for(destination) ? std::optional(destination) : std::nullopt;
+  }
+  return config_.gateway_v6;
+}
+
+const IpNetwork* Neighbours::subnet_of(const IpAddress& address) const {
+  for (const IpNetwork& own : config_.addresses) {
+    if (own.contains(address)) return &own;
+  }
+  return nullptr;
+}
+
+std::optional<IpAddress> Neighbours::source_for(const IpAddress& neighbour) const {
+  if (const IpNetwork* subnet = subnet_of(neighbour)) return subnet->address;
+  for (const IpNetwork& own : config_.addresses) {
+    if (own.address.is_v4() == neighbour.is_v4()) return own.address;
+  }
+  return std::nullopt;
+}
+
+bool Neighbours::is_own(const IpAddress& address) const {
+  return std::any_of(config_.addresses.begin(), config_.addresses.end(),
+                     [&](const IpNetwork& own) { return own.address == address; });
+}
+
+// --- The life of an entry.
+
+void Neighbours::start(Neighbour& entry, NeighbourState state, Nanos now) {
+  entry.state = state;
+  entry.attempts = 0;
+  step(entry, now);
+}
+
+// The next solicitation of an entry that waits for an answer, or what follows when there were enough.
+void Neighbours::step(Neighbour& entry, Nanos now) {
+  if (entry.attempts < config_.attempts) {
+    const bool sent = solicit(entry, now);
+    if (sent) ++entry.attempts;
+    set_deadline(entry, now + (sent ? config_.retry_interval : kSendRetry));
+    return;
+  }
+  ++generation_;
+  if (entry.state == NeighbourState::kProbing) {
+    start(entry, NeighbourState::kIncomplete, now);
+    return;
+  }
+  entry.state = NeighbourState::kFailed;
+  entry.deadline = now + config_.failed_hold;
+  ++stats_.failures;
+}
+
+void Neighbours::set_deadline(Neighbour& entry, Nanos when) {
+  entry.deadline = when;
+  deadline_ = std::min(deadline_, when);
+}
+
+bool Neighbours::poll(Nanos now) {
+  if (now < deadline_) return false;
+  deadline_ = kNever;
+  bool worked = false;
+  table_.for_each([&](Neighbour& entry) {
+    if (entry.state != NeighbourState::kIncomplete && entry.state != NeighbourState::kProbing) return;
+    if (entry.deadline <= now) {
+      step(entry, now);
+      worked = true;
+    } else {
+      deadline_ = std::min(deadline_, entry.deadline);
+    }
+  });
+  return worked;
+}
+
+bool Neighbours::solicit(Neighbour& entry, Nanos now) {
+  const auto source = source_for(entry.address);
+  if (!source) return false;
+  if (!solicitation_limit_.allow(now)) {
+    ++stats_.rate_limited;
+    return false;
+  }
+  const bool probe = entry.state == NeighbourState::kProbing;
+  bool sent = false;
+  if (entry.address.is_v4()) {
+    sent = send_arp(link_to(probe ? entry.mac : MacAddress::broadcast()),
+                    {ArpOperation::kRequest, config_.mac, *source, MacAddress{}, entry.address});
+  } else {
+    NeighbourMessage message;
+    message.source = *source;
+    message.destination = probe ? entry.address : entry.address.solicited_node();
+    message.target = entry.address;
+    message.link_layer = config_.mac;
+    sent = send_nd(link_to(probe ? entry.mac : multicast_mac(message.destination)), message);
+  }
+  if (sent) ++stats_.solicitations;
+  return sent;
+}
+
+void Neighbours::set_mac(Neighbour& entry, const MacAddress& mac) {
+  if (entry.has_mac() && entry.mac == mac) return;
+  entry.mac = mac;
+  ++entry.version;
+  ++generation_;
+}
+
+void Neighbours::become_reachable(Neighbour& entry, Nanos now, bool confirmed) {
+  entry.state = NeighbourState::kReachable;
+  entry.attempts = 0;
+  entry.deadline = confirmed ? now + config_.reachable_time : now;
+}
+
+void Neighbours::confirm(Neighbour& entry, Nanos now) {
+  if (entry.state == NeighbourState::kReachable || entry.state == NeighbourState::kProbing) {
+    become_reachable(entry, now, true);
+  }
+}
+
+void Neighbours::learn(const IpAddress& address, const MacAddress& mac, bool answers_us, bool asks_us,
+                       Nanos now) {
+  if (is_unspecified(address)) return;  // a host that checks whether an address is free
+  if (!is_usable(mac) || address.is_multicast() || is_limited_broadcast(address)) {
+    ++stats_.malformed;
+    return;
+  }
+  if (mac == config_.mac) return;  // our own frame has come back
+  if (is_own(address)) {
+    ++stats_.conflicts;
+    return;
+  }
+  Neighbour* entry = table_.find(address);
+  if (entry == nullptr) {
+    if (!asks_us || subnet_of(address) == nullptr || group_mac(address)) return;
+    entry = table_.insert(address);
+    if (entry == nullptr) {
+      ++stats_.table_full;
+      return;
+    }
+    set_mac(*entry, mac);
+    become_reachable(*entry, now, false);
+    return;
+  }
+  switch (entry->state) {
+    case NeighbourState::kPermanent:
+    case NeighbourState::kFree:
+      return;
+    case NeighbourState::kIncomplete:
+    case NeighbourState::kProbing:
+      if (answers_us) {
+        set_mac(*entry, mac);
+        become_reachable(*entry, now, true);
+        return;
+      }
+      break;
+    case NeighbourState::kReachable:
+    case NeighbourState::kFailed:
+      break;
+  }
+  // Nobody asked for this, so it is believed but will be probed at the next use.
+  if (entry->has_mac() && entry->mac == mac) return;
+  set_mac(*entry, mac);
+  become_reachable(*entry, now, false);
+}
+
+// --- What arrives.
+
+bool Neighbours::is_for_us(const FrameView& view) const {
+  if (view.vlan_tags > 1 || view.vlan_id() != config_.vlan_id) return false;
+  const EthernetHeader& ethernet = view.ethernet();
+  return ethernet.destination == config_.mac || ethernet.destination.is_multicast();
+}
+
+bool Neighbours::handle(const FrameView& view, const rte_mbuf* frame, Nanos now) {
+  uint32_t offset = view.l3_offset;
+  uint32_t length = sizeof(ArpHeader);
+  switch (view.kind) {
+    case FrameKind::kArp:
+      break;
+    case FrameKind::kIpv4:
+      if (view.ipv4().protocol != kProtocolIcmp) return false;
+      offset = view.l4_offset;
+      length = view.ipv4().total_length.get() - (uint32_t{view.l4_offset} - view.l3_offset);
+      break;
+    case FrameKind::kIpv6:
+      if (view.ip6().next_header != kProtocolIcmpv6) return false;
+      offset = view.l4_offset;
+      length = view.ip6().payload_length.get();
+      break;
+    default:
+      return false;
+  }
+  if (!is_for_us(view)) return false;
+  const void* bytes =
+      length > scratch_.size() ? nullptr : rte_pktmbuf_read(frame, offset, length, scratch_.data());
+  const std::span<const uint8_t> message(static_cast<const uint8_t*>(bytes), bytes == nullptr ? 0 : length);
+  if (view.kind == FrameKind::kArp) {
+    if (const auto arp = parse_arp(message)) {
+      handle_arp(*arp, now);
+    } else {
+      ++stats_.malformed;
+    }
+    return true;
+  }
+  if (const auto echo = parse_echo(view, message)) {
+    if (!echo->reply) answer_echo(*echo, view, now);
+    return true;
+  }
+  if (const auto nd = parse_nd(view, message)) {
+    handle_nd(*nd, view, now);
+    return true;
+  }
+  return false;
+}
+
+void Neighbours::handle_arp(const ArpMessage& message, Nanos now) {
+  const bool asks_us = message.operation == ArpOperation::kRequest && is_own(message.target_ip);
+  const bool answers_us = message.operation == ArpOperation::kReply && is_own(message.target_ip) &&
+                          message.target_mac == config_.mac;
+  learn(message.sender_ip, message.sender_mac, answers_us, asks_us, now);
+  if (!asks_us || !is_usable(message.sender_mac) || message.sender_mac == config_.mac) return;
+  if (!reply_limit_.allow(now)) {
+    ++stats_.rate_limited;
+    return;
+  }
+  const ArpMessage reply{ArpOperation::kReply, config_.mac, message.target_ip, message.sender_mac,
+                         message.sender_ip};
+  if (send_arp(link_to(message.sender_mac), reply)) ++stats_.replies;
+}
+
+void Neighbours::handle_nd(const NeighbourMessage& message, const FrameView& view, Nanos now) {
+  if (message.advertisement) {
+    handle_advertisement(message, now);
+    return;
+  }
+  if (!is_own(message.target) || view.ethernet().source == config_.mac) return;
+  if (message.link_layer) learn(message.source, *message.link_layer, false, true, now);
+  const MacAddress asker = message.link_layer.value_or(view.ethernet().source);
+  if (!is_usable(asker)) return;
+  if (!reply_limit_.allow(now)) {
+    ++stats_.rate_limited;
+    return;
+  }
+  // Who checks for a duplicate has no address yet and is answered through the group of all nodes.
+  const bool checks = message.source.is_zero();
+  NeighbourMessage reply;
+  reply.advertisement = true;
+  reply.source = message.target;
+  reply.destination = checks ? kAllNodes : message.source;
+  reply.target = message.target;
+  reply.link_layer = config_.mac;
+  reply.solicited = !checks;
+  reply.override_cache = true;
+  if (send_nd(link_to(checks ? multicast_mac(kAllNodes) : asker), reply)) ++stats_.replies;
+}
+
+// RFC 4861 §7.2.5, with one difference: an advertisement that claims to be solicited when nothing was asked
+// changes a MAC only until the next use probes it.
+void Neighbours::handle_advertisement(const NeighbourMessage& message, Nanos now) {
+  if (message.link_layer && (!is_usable(*message.link_layer) || *message.link_layer == config_.mac)) {
+    if (!is_usable(*message.link_layer)) ++stats_.malformed;
+    return;
+  }
+  Neighbour* entry = table_.find(message.target);
+  if (entry == nullptr || !entry->has_mac() || entry->state == NeighbourState::kPermanent) {
+    if (message.link_layer) learn(message.target, *message.link_layer, message.solicited, false, now);
+    return;
+  }
+  const bool differs = message.link_layer && *message.link_layer != entry->mac;
+  const bool asked = entry->state == NeighbourState::kProbing;
+  if (differs && !message.override_cache) {
+    // Somebody else claims it too: keep what we have, but have it confirmed.
+    if (entry->state == NeighbourState::kReachable) entry->deadline = std::min(entry->deadline, now);
+    return;
+  }
+  if (differs) set_mac(*entry, *message.link_layer);
+  if (message.solicited && (asked || !differs)) {
+    become_reachable(*entry, now, true);
+  } else if (differs) {
+    become_reachable(*entry, now, false);
+  }
+}
+
+void Neighbours::answer_echo(const EchoMessage& request, const FrameView& view, Nanos now) {
+  // Only what was sent to this host alone, or one request could draw an answer from everybody.
+  const MacAddress& asker = view.ethernet().source;
+  if (!is_own(request.destination) || view.ethernet().destination != config_.mac || !is_usable(asker) ||
+      asker == config_.mac || is_unspecified(request.source) || group_mac(request.source)) {
+    return;
+  }
+  if (!reply_limit_.allow(now)) {
+    ++stats_.rate_limited;
+    return;
+  }
+  const EchoMessage reply = echo_reply_to(request);
+  const LinkHeader link = link_to(asker);
+  const bool sent =
+      send(echo_frame_length(link, reply), [&](std::span<uint8_t> out) { build_echo(link, reply, out); });
+  if (sent) ++stats_.replies;
+}
+
+// --- What leaves.
+
+void Neighbours::announce(Nanos now) {
+  for (const IpNetwork& own : config_.addresses) {
+    if (!solicitation_limit_.allow(now)) {
+      ++stats_.rate_limited;
+      continue;
+    }
+    if (own.address.is_v4()) {
+      send_arp(link_to(MacAddress::broadcast()),
+               {ArpOperation::kRequest, config_.mac, own.address, MacAddress{}, own.address});
+      continue;
+    }
+    NeighbourMessage message;
+    message.advertisement = true;
+    message.source = own.address;
+    message.destination = kAllNodes;
+    message.target = own.address;
+    message.link_layer = config_.mac;
+    message.override_cache = true;
+    send_nd(link_to(multicast_mac(kAllNodes)), message);
+  }
+}
+
+LinkHeader Neighbours::link_to(const MacAddress& destination) const {
+  return {destination, config_.mac, config_.vlan_id};
+}
+
+template <class Build>
+bool Neighbours::send(uint32_t length, const Build& build) {
+  rte_mbuf* frame = sink_.allocate();
+  char* data = nullptr;
+  if (frame != nullptr && length <= rte_pktmbuf_tailroom(frame)) {
+    data = rte_pktmbuf_append(frame, static_cast<uint16_t>(length));
+  }
+  if (data == nullptr) {
+    rte_pktmbuf_free(frame);
+    ++stats_.no_buffer;
+    return false;
+  }
+  build(std::span<uint8_t>(reinterpret_cast<uint8_t*>(data), length));
+  sink_.send(frame);
+  return true;
+}
+
+bool Neighbours::send_arp(const LinkHeader& link, const ArpMessage& message) {
+  const auto length = link.size() + static_cast<uint32_t>(sizeof(ArpHeader));
+  return send(length, [&](std::span<uint8_t> out) { build_arp(link, message, out); });
+}
+
+bool Neighbours::send_nd(const LinkHeader& link, const NeighbourMessage& message) {
+  return send(nd_frame_length(link, message), [&](std::span<uint8_t> out) { build_nd(link, message, out); });
+}
+
+}  // namespace roci

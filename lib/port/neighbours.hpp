@@ -1,0 +1,166 @@
+// Who has which MAC: ARP for IPv4, neighbour discovery for IPv6 (RFC 826, RFC 4861), static entries, and the
+// answers a host owes to those who ask for it, ping included.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/types.hpp"
+#include "port/neighbour_table.hpp"
+#include "wire/arp.hpp"
+#include "wire/icmp.hpp"
+#include "wire/nd.hpp"
+
+struct rte_mbuf;
+
+namespace roci {
+
+// Where frames of the host's own go. Never blocks.
+class FrameSink {
+ public:
+  virtual ~FrameSink() = default;
+  // An empty buffer, or null when there is none at the moment.
+  virtual rte_mbuf* allocate() = 0;
+  // Takes over the frame; may drop it when the port is full.
+  virtual void send(rte_mbuf* frame) = 0;
+};
+
+struct StaticNeighbour {
+  IpAddress address;
+  MacAddress mac;
+};
+
+struct NeighbourConfig {
+  MacAddress mac;                    // ours
+  std::vector<IpNetwork> addresses;  // ours, with the subnets that are reached without a gateway
+  std::optional<IpAddress> gateway_v4{};
+  std::optional<IpAddress> gateway_v6{};
+  uint16_t vlan_id = 0;  // 0: untagged (or priority-tagged)
+  std::vector<StaticNeighbour> static_entries{};
+  uint32_t capacity = 1024;  // entries; when full, the least recently used one that nobody holds goes
+
+  Nanos retry_interval = 1s;   // between solicitations
+  uint8_t attempts = 3;        // unanswered ones before a neighbour has failed, or a probe is given up
+  Nanos failed_hold = 5s;      // how long a failed one stays failed
+  Nanos reachable_time = 30s;  // after which the next use probes it by unicast
+  uint32_t solicitations_per_second = 1000;
+  uint32_t replies_per_second = 10'000;
+};
+
+// Single writer: the owner's thread.
+struct NeighbourStats {
+  uint64_t solicitations = 0;  // requests, solicitations and probes sent
+  uint64_t replies = 0;        // ARP replies, advertisements, echo replies sent
+  uint64_t rate_limited = 0;   // frames not sent because of the limits
+  uint64_t no_buffer = 0;      // frames not sent because the sink had no buffer
+  uint64_t malformed = 0;      // ARP, ND or echo messages ignored because they are wrong
+  uint64_t conflicts = 0;      // somebody else used an address of ours
+  uint64_t table_full = 0;     // addresses that found no room
+  uint64_t failures = 0;       // neighbours that did not answer
+};
+
+enum class Resolution : uint8_t { kResolved, kPending, kFailed };
+
+struct Lookup {
+  Resolution result = Resolution::kFailed;
+  // Valid until the next call unless a NeighbourRef holds it; null when there is no way to the destination at
+  // all (no subnet, no gateway, no room in the table).
+  Neighbour* entry = nullptr;
+};
+
+// Owned and called by one thread, the host's worker. Has no clock: time is an argument.
+class Neighbours {
+ public:
+  static Result<std::unique_ptr<Neighbours>> create(NeighbourConfig config, FrameSink& sink);
+
+  // The neighbour through which `destination` is reached: itself, the gateway, or for multicast and broadcast
+  // the group's MAC. Solicits as needed.
+  Lookup resolve(const IpAddress& destination, Nanos now);
+  // The same for an entry that the caller holds; call it when frames are about to be sent. Probes an entry
+  // that has become stale, which stays resolved meanwhile, and asks again for a failed one whose hold time is
+  // over.
+  Resolution use(Neighbour& entry, Nanos now);
+  [[nodiscard]] NeighbourRef hold(Neighbour& entry) { return {table_, entry}; }
+  // The neighbour has just been heard from in a way that it could not without having heard us (an ACK).
+  void confirm(Neighbour& entry, Nanos now);
+
+  // Offers a received frame, which stays the caller's. True when it was ARP, ND or echo for this host's VLAN
+  // and needs no further look.
+  bool handle(const FrameView& view, const rte_mbuf* frame, Nanos now);
+
+  // Repeats and gives up what is due. Returns whether anything was.
+  bool poll(Nanos now);
+  [[nodiscard]] Nanos next_deadline() const { return deadline_; }
+
+  // Tells everybody of all our addresses, as a host that has just come up or moved should.
+  void announce(Nanos now);
+
+  // Changes whenever an entry is resolved, fails or changes its MAC; who waits for one looks again then.
+  [[nodiscard]] uint64_t generation() const { return generation_; }
+  [[nodiscard]] bool is_own(const IpAddress& address) const;
+  [[nodiscard]] const NeighbourStats& stats() const { return stats_; }
+  [[nodiscard]] const NeighbourTable& table() const { return table_; }
+
+ private:
+  // At most `per_second` frames a second on average and a tenth of that at once (the generic cell rate
+  // algorithm).
+  class RateLimit {
+   public:
+    explicit RateLimit(uint32_t per_second);
+    bool allow(Nanos now);
+
+   private:
+    Nanos interval_;
+    Nanos tolerance_;
+    Nanos next_{0};
+  };
+
+  // The longest ping that is answered.
+  static constexpr size_t kLongestEcho = 9000;
+
+  Neighbours(NeighbourConfig config, FrameSink& sink);
+  Status add_own_and_static();
+
+  Lookup resolve_group(const IpAddress& group, const MacAddress& mac);
+  [[nodiscard]] std::optional<MacAddress> group_mac(const IpAddress& destination) const;
+  [[nodiscard]] std::optional<IpAddress> next_hop(const IpAddress& destination) const;
+  [[nodiscard]] const IpNetwork* subnet_of(const IpAddress& address) const;
+  [[nodiscard]] std::optional<IpAddress> source_for(const IpAddress& neighbour) const;
+  [[nodiscard]] bool is_for_us(const FrameView& view) const;
+
+  void start(Neighbour& entry, NeighbourState state, Nanos now);
+  void step(Neighbour& entry, Nanos now);
+  bool solicit(Neighbour& entry, Nanos now);
+  void set_deadline(Neighbour& entry, Nanos when);
+  void set_mac(Neighbour& entry, const MacAddress& mac);
+  void become_reachable(Neighbour& entry, Nanos now, bool confirmed);
+  // What a message says about its sender. `answers_us`: it proves that the sender heard us.
+  void learn(const IpAddress& address, const MacAddress& mac, bool answers_us, bool asks_us, Nanos now);
+
+  void handle_arp(const ArpMessage& message, Nanos now);
+  void handle_nd(const NeighbourMessage& message, const FrameView& view, Nanos now);
+  void handle_advertisement(const NeighbourMessage& message, Nanos now);
+  void answer_echo(const EchoMessage& request, const FrameView& view, Nanos now);
+
+  [[nodiscard]] LinkHeader link_to(const MacAddress& destination) const;
+  template <class Build>
+  bool send(uint32_t length, const Build& build);
+  bool send_arp(const LinkHeader& link, const ArpMessage& message);
+  bool send_nd(const LinkHeader& link, const NeighbourMessage& message);
+
+  NeighbourConfig config_;
+  FrameSink& sink_;
+  NeighbourTable table_;
+  std::vector<uint8_t> scratch_;  // for echo messages that arrive in several segments
+  NeighbourStats stats_;
+  RateLimit solicitation_limit_;
+  RateLimit reply_limit_;
+  Nanos deadline_ = kNever;  // the earliest of the entries that wait for an answer, or earlier
+  uint64_t generation_ = 0;
+};
+
+}  // namespace roci

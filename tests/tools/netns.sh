@@ -1,0 +1,39 @@
+#!/bin/sh
+# netns.sh [--mtu BYTES] PROGRAM [ARGUMENT…]
+# Runs PROGRAM in a network namespace of its own that holds loopback and two joined interfaces, veth0 and veth1, without
+# addresses. Nothing outside the namespace is touched, and it goes when PROGRAM ends.
+# Exit code: PROGRAM's; 77 (skipped, for CTest) when this user may not make namespaces; 1 when iproute2 is missing.
+set -u
+
+mtu=1500
+if [ "${1:-}" = --mtu ]; then
+  mtu=$2
+  shift 2
+fi
+if [ $# -eq 0 ]; then
+  echo "usage: netns.sh [--mtu BYTES] PROGRAM [ARGUMENT...]" >&2
+  exit 2
+fi
+
+if ! reason=$(unshare --net true 2>&1); then
+  echo "SKIPPED: cannot make a network namespace: $reason"
+  exit 77
+fi
+if ! command -v ip > /dev/null; then
+  echo "the command ip is missing; install iproute2 (./roci deps does)" >&2
+  exit 1
+fi
+
+# shellcheck disable=SC2016  # expanded by the inner shell
+exec unshare --net sh -euc '
+  mtu=$1
+  shift
+  ip link set lo up
+  ip link add veth0 mtu "$mtu" type veth peer name veth1 mtu "$mtu"
+  for interface in veth0 veth1; do
+    # Keep the kernel from talking on the link by itself.
+    echo 1 2> /dev/null > "/proc/sys/net/ipv6/conf/$interface/disable_ipv6" || true
+    ip link set "$interface" up
+  done
+  exec "$@"
+' sh "$mtu" "$@"
