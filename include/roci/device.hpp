@@ -30,7 +30,7 @@ struct DeviceConfig {
   // IP networks of the port ("10.0.0.1/24", "fd00::1/64"). GID 0 is the link-local address made from the MAC, the
   // addresses follow from GID 1 in this order.
   std::vector<std::string> addresses;
-  std::vector<std::string> gateways;              // next hop of what no network above contains; at most one a family
+  std::vector<std::string> gateways;  // next hop of what no network above contains; at most one a family
   std::map<std::string, std::string> neighbours;  // static entries, IP to MAC
   uint16_t vlan = 0;                              // 1 to 4094; 0 sends untagged
   uint8_t priority = 0;                           // PCP of the VLAN tag, 0 to 7

@@ -10,8 +10,8 @@
 namespace roci {
 
 struct Error {
-  std::string message;   // one sentence, no trailing newline
-  int code = EINVAL;     // the errno a verbs caller would see
+  std::string message;  // one sentence, no trailing newline
+  int code = EINVAL;    // the errno a verbs caller would see
 
   // The same error seen from further out: "config.yaml: ports: ...".
   [[nodiscard]] Error within(const std::string& where) const { return {where + ": " + message, code}; }
@@ -24,12 +24,14 @@ using Status = Result<void>;
 [[nodiscard]] inline tl::unexpected<Error> fail(std::string message, int code = EINVAL) {
   return tl::unexpected<Error>(Error{std::move(message), code});
 }
-[[nodiscard]] inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
+[[nodiscard]] inline tl::unexpected<Error> fail(Error error) {
+  return tl::unexpected<Error>(std::move(error));
+}
 
 // Returns the error of a Result from the calling function, or goes on.
-#define ROCI_TRY(expression)                                             \
-  do {                                                                   \
-    auto roci_try_result = (expression);                                 \
+#define ROCI_TRY(expression)                                                       \
+  do {                                                                             \
+    auto roci_try_result = (expression);                                           \
     if (!roci_try_result) return ::roci::fail(std::move(roci_try_result).error()); \
   } while (false)
 

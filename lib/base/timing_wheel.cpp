@@ -5,9 +5,7 @@
 
 namespace roci {
 
-Timer::~Timer() {
-  assert(!is_scheduled());
-}
+Timer::~Timer() { assert(!is_scheduled()); }
 
 TimingWheel::TimingWheel(Nanos start) : time_(ticks(start)) {
   for (Link& slot : slots_) clear(slot);

@@ -12,7 +12,8 @@ namespace roci {
 // Time since an arbitrary origin that all pollers of one runner share, or a span of it. Real runners use the
 // monotonic clock, virtual ones start at 0.
 using Nanos = std::chrono::nanoseconds;
-using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): 4us reads better than Nanos{4000}
+using namespace std::
+    chrono_literals;  // NOLINT(google-build-using-namespace): 4us reads better than Nanos{4000}
 inline constexpr Nanos kNever = Nanos::max();
 
 // An integer that only mixes with its own kind.

@@ -5,9 +5,7 @@
 
 namespace roci {
 
-void VirtualRunner::add(Poller& poller) {
-  pollers_.push_back(&poller);
-}
+void VirtualRunner::add(Poller& poller) { pollers_.push_back(&poller); }
 
 Status VirtualRunner::run_until(Nanos until) {
   auto outcome = run(nullptr, until);

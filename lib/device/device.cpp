@@ -88,8 +88,8 @@ Result<std::unique_ptr<ProtectionDomain>> Device::allocate_pd() {
 
 Result<std::unique_ptr<CompletionQueue>> Device::create_cq(int entries) {
   if (entries < 1 || static_cast<uint32_t>(entries) > kMaxCqEntries) {
-    return fail("completion queue: " + std::to_string(entries) + " entries; 1 to " + std::to_string(kMaxCqEntries) +
-                " are allowed");
+    return fail("completion queue: " + std::to_string(entries) + " entries; 1 to " +
+                std::to_string(kMaxCqEntries) + " are allowed");
   }
   auto ring = std::make_shared<CompletionRing>(static_cast<uint32_t>(entries));
   return std::unique_ptr<CompletionQueue>(new CompletionQueue(host_, std::move(ring)));
@@ -118,7 +118,8 @@ ProtectionDomain::ProtectionDomain(std::shared_ptr<Host> host, uint32_t number)
     : host_(std::move(host)), number_(number) {}
 ProtectionDomain::~ProtectionDomain() = default;
 
-Result<std::unique_ptr<MemoryRegion>> ProtectionDomain::register_memory(void* address, size_t length, int access) {
+Result<std::unique_ptr<MemoryRegion>> ProtectionDomain::register_memory(void* address, size_t length,
+                                                                        int access) {
   const std::scoped_lock guard(host_->worker().token());
   auto key = host_->memory().add(PdNumber{number_}, address, length, access);
   if (!key) return fail(key.error());

@@ -41,7 +41,8 @@ Result<NeighbourConfig> read_addresses(const Port& port, const DeviceConfig& con
     auto gateway = IpAddress::parse(text);
     if (!gateway) return fail(gateway.error().within("device " + config.name + ": gateways"));
     auto& place = gateway->is_v4() ? neighbours.gateway_v4 : neighbours.gateway_v6;
-    if (place) return fail("device " + config.name + ": gateways: " + text + " is a second one of its IP version");
+    if (place)
+      return fail("device " + config.name + ": gateways: " + text + " is a second one of its IP version");
     place = *gateway;
   }
   for (const auto& [ip_text, mac_text] : config.neighbours) {
@@ -52,7 +53,8 @@ Result<NeighbourConfig> read_addresses(const Port& port, const DeviceConfig& con
     neighbours.static_entries.push_back({*ip, *mac});
   }
   if (config.vlan > 4094) {
-    return fail("device " + config.name + ": vlan " + std::to_string(config.vlan) + " is out of range; 0 to 4094 is allowed");
+    return fail("device " + config.name + ": vlan " + std::to_string(config.vlan) +
+                " is out of range; 0 to 4094 is allowed");
   }
   if (config.priority > 7) {
     return fail("device " + config.name + ": priority " + std::to_string(config.priority) +
@@ -103,7 +105,11 @@ class Host::Helper {
 };
 
 Host::Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gids)
-    : config_(std::move(config)), port_(std::move(port)), gids_(std::move(gids)), ids_(config_.seed), memory_(ids_) {}
+    : config_(std::move(config)),
+      port_(std::move(port)),
+      gids_(std::move(gids)),
+      ids_(config_.seed),
+      memory_(ids_) {}
 
 Host::~Host() {
   helper_.reset();
@@ -177,7 +183,8 @@ bool Host::drive_as_helper() {
 }
 
 uint32_t Host::largest_path_mtu(bool ipv6) const {
-  const uint32_t overhead = ipv6 ? kMaxIpOverhead : kMaxIpOverhead - static_cast<uint32_t>(sizeof(Ipv6Header)) + 20;
+  const uint32_t overhead =
+      ipv6 ? kMaxIpOverhead : kMaxIpOverhead - static_cast<uint32_t>(sizeof(Ipv6Header)) + 20;
   for (uint32_t mtu = 4096; mtu >= 256; mtu /= 2) {
     if (mtu + overhead <= port_->capabilities().mtu) return mtu;
   }
@@ -194,8 +201,9 @@ Status Host::resolve(const Gid& peer, Nanos timeout) {
         case Resolution::kResolved:
           return {};
         case Resolution::kFailed:
-          return fail("device " + config_.name + ": " + peer.to_string() + " does not answer (no ARP or ND reply)",
-                      EHOSTUNREACH);
+          return fail(
+              "device " + config_.name + ": " + peer.to_string() + " does not answer (no ARP or ND reply)",
+              EHOSTUNREACH);
         case Resolution::kPending:
           break;
       }
@@ -204,8 +212,9 @@ Status Host::resolve(const Gid& peer, Nanos timeout) {
       return fail("device " + config_.name + ": " + peer.to_string() + " is not resolved yet", EAGAIN);
     }
     if (monotonic_now() - begin >= timeout) {
-      return fail("device " + config_.name + ": " + peer.to_string() + " does not answer (no ARP or ND reply)",
-                  ETIMEDOUT);
+      return fail(
+          "device " + config_.name + ": " + peer.to_string() + " does not answer (no ARP or ND reply)",
+          ETIMEDOUT);
     }
     if (application_drives()) drive();
     std::this_thread::sleep_for(std::chrono::microseconds{20});

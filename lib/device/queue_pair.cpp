@@ -30,7 +30,8 @@ Status check_capabilities(const ibv_qp_init_attr& init) {
 
 // Fills in the path to the peer, without its MAC.
 Result<RocePath> read_path(const Host& host, const ibv_ah_attr& ah) {
-  if (ah.is_global == 0) return fail("queue pair: the address vector has no GRH; RoCE needs one (is_global = 1)");
+  if (ah.is_global == 0)
+    return fail("queue pair: the address vector has no GRH; RoCE needs one (is_global = 1)");
   if (ah.grh.sgid_index >= host.gids().size()) {
     return fail("queue pair: sgid_index " + std::to_string(ah.grh.sgid_index) + " does not exist; 0 to " +
                 std::to_string(host.gids().size() - 1) + " do");
@@ -55,7 +56,8 @@ Result<RocePath> read_path(const Host& host, const ibv_ah_attr& ah) {
 
 Result<uint32_t> read_path_mtu(const Host& host, ibv_mtu code, bool ipv6) {
   if (code < IBV_MTU_256 || code > IBV_MTU_4096) {
-    return fail("queue pair: path MTU code " + std::to_string(static_cast<int>(code)) + " is unknown; 1 (256) to 5 (4096) are allowed");
+    return fail("queue pair: path MTU code " + std::to_string(static_cast<int>(code)) +
+                " is unknown; 1 (256) to 5 (4096) are allowed");
   }
   const uint32_t mtu = 128U << code;
   const uint32_t most = host.largest_path_mtu(ipv6);
@@ -68,7 +70,8 @@ Result<uint32_t> read_path_mtu(const Host& host, ibv_mtu code, bool ipv6) {
 
 }  // namespace
 
-Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr* init, CompletionQueue& send_cq,
+Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr* init,
+                                                               CompletionQueue& send_cq,
                                                                CompletionQueue& recv_cq) {
   ROCI_TRY(check_capabilities(*init));
   QueuePairConfig config;
@@ -145,7 +148,8 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
   const ibv_qp_state from = core.state();
   QueuePairAttributes next = core.attributes;  // nothing is changed on error
   if ((mask & IBV_QP_PKEY_INDEX) != 0) ROCI_TRY(check_range("pkey_index", attr.pkey_index, 0));
-  if ((mask & IBV_QP_PORT) != 0 && attr.port_num != 1) return fail("queue pair: port " + std::to_string(attr.port_num) + " does not exist; the only port is 1");
+  if ((mask & IBV_QP_PORT) != 0 && attr.port_num != 1)
+    return fail("queue pair: port " + std::to_string(attr.port_num) + " does not exist; the only port is 1");
   if ((mask & IBV_QP_ACCESS_FLAGS) != 0) next.access = static_cast<int>(attr.qp_access_flags);
   if ((mask & IBV_QP_AV) != 0) {
     auto path = read_path(*host_, attr.ah_attr);

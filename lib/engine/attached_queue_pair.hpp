@@ -17,11 +17,11 @@ struct AttachedQueuePair : Timer {
   QueuePairCore core;
 
   // Owned by the worker.
-  bool ready = false;                // is in the list of those with something to do
+  bool ready = false;  // is in the list of those with something to do
   AttachedQueuePair* next_ready = nullptr;
-  bool waits_for_neighbour = false;            // is in the list of those whose peer has no MAC yet
-  NeighbourRef neighbour;                      // the next hop towards the peer; empty until first needed
-  uint32_t neighbour_version = 0;              // of the MAC that the headers hold
+  bool waits_for_neighbour = false;  // is in the list of those whose peer has no MAC yet
+  NeighbourRef neighbour;            // the next hop towards the peer; empty until first needed
+  uint32_t neighbour_version = 0;    // of the MAC that the headers hold
 
   // Doorbell, any thread: set while the queue pair waits in the worker's stack of rung ones.
   std::atomic<bool> rung{false};

@@ -9,8 +9,9 @@ namespace roci {
 Worker::Worker(std::string name, Port& port, const MemoryTable& memory, std::shared_ptr<MbufPool> tx_pool)
     : name_(std::move(name)), port_(port), memory_(memory), tx_pool_(std::move(tx_pool)) {}
 
-Result<std::unique_ptr<Worker>> Worker::create(std::string name, Port& port, const NeighbourConfig& neighbours,
-                                               const MemoryTable& memory, std::shared_ptr<MbufPool> tx_pool) {
+Result<std::unique_ptr<Worker>> Worker::create(std::string name, Port& port,
+                                               const NeighbourConfig& neighbours, const MemoryTable& memory,
+                                               std::shared_ptr<MbufPool> tx_pool) {
   std::unique_ptr<Worker> worker(new Worker(std::move(name), port, memory, std::move(tx_pool)));
   worker->vlan_ = neighbours.vlan_id;
   auto made = Neighbours::create(neighbours, *worker);
@@ -56,7 +57,8 @@ void Worker::ring(AttachedQueuePair& qp) {
   // While `rung` is set the worker has not yet looked at the queue, and will.
   if (qp.rung.exchange(true, std::memory_order_seq_cst)) return;
   qp.next_rung = rung_.load(std::memory_order_relaxed);
-  while (!rung_.compare_exchange_weak(qp.next_rung, &qp, std::memory_order_release, std::memory_order_relaxed)) {
+  while (
+      !rung_.compare_exchange_weak(qp.next_rung, &qp, std::memory_order_release, std::memory_order_relaxed)) {
   }
 }
 
@@ -94,7 +96,8 @@ bool Worker::poll(Nanos now) {
 }
 
 Nanos Worker::next_deadline() const {
-  if (rung_.load(std::memory_order_relaxed) != nullptr || ready_count_ > 0 || staged_count_ > 0) return Nanos{0};
+  if (rung_.load(std::memory_order_relaxed) != nullptr || ready_count_ > 0 || staged_count_ > 0)
+    return Nanos{0};
   return std::min({port_.next_arrival(), timers_.next_deadline(), neighbours_->next_deadline()});
 }
 
@@ -136,8 +139,8 @@ bool Worker::receive(TransportContext& context) {
 bool Worker::classify(Received& received, Nanos now) {
   rte_mbuf* frame = received.frame;
   const auto parse = [&] {
-    received.view =
-        parse_frame(rte_pktmbuf_mtod(frame, const uint8_t*), rte_pktmbuf_data_len(frame), rte_pktmbuf_pkt_len(frame));
+    received.view = parse_frame(rte_pktmbuf_mtod(frame, const uint8_t*), rte_pktmbuf_data_len(frame),
+                                rte_pktmbuf_pkt_len(frame));
   };
   parse();
   FrameView& view = received.view;
@@ -188,7 +191,8 @@ bool Worker::serve_ready(TransportContext& context) {
     qp.ready = false;
     const uint64_t sent_before = counters_.get(Counter::kTxFrames);
     bool more = false;
-    if (refresh_path(context, qp) || qp.core.state() == IBV_QPS_ERR) more = qp.core.transmit(context, kQuantum);
+    if (refresh_path(context, qp) || qp.core.state() == IBV_QPS_ERR)
+      more = qp.core.transmit(context, kQuantum);
     worked |= counters_.get(Counter::kTxFrames) != sent_before;
     if (more) {
       make_ready(qp);
@@ -274,7 +278,8 @@ void Worker::send(rte_mbuf* frame) {
 bool Worker::flush() {
   if (staged_count_ == 0) return false;
   const uint16_t taken = port_.tx_burst(std::span(staged_.data(), staged_count_), now_);
-  std::move(staged_.begin() + taken, staged_.begin() + static_cast<ptrdiff_t>(staged_count_), staged_.begin());
+  std::move(staged_.begin() + taken, staged_.begin() + static_cast<ptrdiff_t>(staged_count_),
+            staged_.begin());
   staged_count_ -= taken;
   return taken > 0;
 }

@@ -33,8 +33,9 @@ namespace roci {
 class Worker final : public Poller, private PacketSink, private FrameSink {
  public:
   // `tx_pool` holds whole frames in one segment each. `port` and `memory` outlive the worker.
-  static Result<std::unique_ptr<Worker>> create(std::string name, Port& port, const NeighbourConfig& neighbours,
-                                                const MemoryTable& memory, std::shared_ptr<MbufPool> tx_pool);
+  static Result<std::unique_ptr<Worker>> create(std::string name, Port& port,
+                                                const NeighbourConfig& neighbours, const MemoryTable& memory,
+                                                std::shared_ptr<MbufPool> tx_pool);
   ~Worker() override;
 
   bool poll(Nanos now) override;
@@ -62,8 +63,8 @@ class Worker final : public Poller, private PacketSink, private FrameSink {
 
   static constexpr uint16_t kRxBurst = 32;
   static constexpr size_t kTxStage = 64;
-  static constexpr uint32_t kQuantum = 16;         // packets a queue pair may send before the next one's turn
-  static constexpr uint32_t kTurnsPerRound = 64;   // queue pairs served between two receptions
+  static constexpr uint32_t kQuantum = 16;        // packets a queue pair may send before the next one's turn
+  static constexpr uint32_t kTurnsPerRound = 64;  // queue pairs served between two receptions
 
   struct Received {
     rte_mbuf* frame = nullptr;

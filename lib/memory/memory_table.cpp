@@ -20,15 +20,18 @@ MemoryTable::~MemoryTable() {
 
 Result<MemoryKey> MemoryTable::add(PdNumber pd, void* address, uint64_t length, int access) {
   if ((access & ~kSupportedAccess) != 0) {
-    return fail("memory region: access flags " + std::to_string(access) +
-                " hold unsupported ones; local write, remote write, remote read, remote atomic and relaxed ordering "
-                "are allowed");
+    return fail(
+        "memory region: access flags " + std::to_string(access) +
+        " hold unsupported ones; local write, remote write, remote read, remote atomic and relaxed ordering "
+        "are allowed");
   }
-  if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 && (access & IBV_ACCESS_LOCAL_WRITE) == 0) {
+  if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 &&
+      (access & IBV_ACCESS_LOCAL_WRITE) == 0) {
     return fail("memory region: remote write and remote atomic access need local write access too");
   }
   const auto start = reinterpret_cast<uint64_t>(address);
-  if (start + length < start) return fail("memory region: address + length goes past the end of the address space");
+  if (start + length < start)
+    return fail("memory region: address + length goes past the end of the address space");
 
   auto area = std::make_unique<MemoryArea>();
   *area = {MemoryKey{0}, pd, start, length, static_cast<uint8_t*>(address), access};
@@ -54,7 +57,8 @@ AccessOutcome MemoryTable::check(MemoryKey key, PdNumber pd, uint64_t va, uint64
     return AccessOutcome::kNotPermitted;
   }
   const uint64_t offset = va - area->start;  // wraps to something huge when va lies before the region
-  if (va < area->start || offset > area->length || length > area->length - offset) return AccessOutcome::kOutOfRange;
+  if (va < area->start || offset > area->length || length > area->length - offset)
+    return AccessOutcome::kOutOfRange;
   *where = area->host + offset;
   return AccessOutcome::kAllowed;
 }

@@ -16,7 +16,13 @@ namespace roci {
 using PdNumber = Strong<struct PdNumberTag, uint32_t>;
 
 // What an access needs a region to allow; the values are ibv_access_flags.
-enum class Access : uint8_t { kLocalRead = 0, kLocalWrite = 1, kRemoteWrite = 2, kRemoteRead = 4, kRemoteAtomic = 8 };
+enum class Access : uint8_t {
+  kLocalRead = 0,
+  kLocalWrite = 1,
+  kRemoteWrite = 2,
+  kRemoteRead = 4,
+  kRemoteAtomic = 8
+};
 
 struct MemoryArea {
   MemoryKey key{0};  // serves as L_Key and R_Key

@@ -23,9 +23,7 @@ namespace {
 // Ethernet header and the two VLAN tags that may precede the IP packet.
 constexpr uint32_t kFrameOverhead = sizeof(EthernetHeader) + 2 * sizeof(VlanHeader);
 
-constexpr uint32_t round_up(uint32_t value, uint32_t unit) {
-  return (value + unit - 1) / unit * unit;
-}
+constexpr uint32_t round_up(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
 
 // The MTU the kernel has for an interface, or an error that says why there is none.
 Result<uint16_t> interface_mtu(const std::string& interface) {

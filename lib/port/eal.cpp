@@ -154,12 +154,8 @@ Status start_eal(const EalConfig& config) {
   return outcome;
 }
 
-std::string last_dpdk_error() {
-  return first_error;
-}
-void clear_dpdk_error() {
-  first_error.clear();
-}
+std::string last_dpdk_error() { return first_error; }
+void clear_dpdk_error() { first_error.clear(); }
 
 Result<std::shared_ptr<MbufPool>> MbufPool::create(const std::string& name, uint32_t count,
                                                    uint16_t data_room) {
@@ -200,11 +196,7 @@ MbufPool::~MbufPool() {
   rte_mempool_free(pool_);
 }
 
-uint32_t MbufPool::size() const {
-  return pool_->size;
-}
-uint32_t MbufPool::in_use() const {
-  return rte_mempool_in_use_count(pool_);
-}
+uint32_t MbufPool::size() const { return pool_->size; }
+uint32_t MbufPool::in_use() const { return rte_mempool_in_use_count(pool_); }
 
 }  // namespace roci

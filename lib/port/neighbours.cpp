@@ -12,13 +12,9 @@ constexpr Nanos kSendRetry = 1ms;
 // ff02::1
 constexpr IpAddress kAllNodes{{0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
 
-bool is_usable(const MacAddress& mac) {
-  return !mac.is_zero() && !mac.is_multicast();
-}
+bool is_usable(const MacAddress& mac) { return !mac.is_zero() && !mac.is_multicast(); }
 
-bool is_limited_broadcast(const IpAddress& address) {
-  return address.is_v4() && address.v4() == 0xffffffff;
-}
+bool is_limited_broadcast(const IpAddress& address) { return address.is_v4() && address.v4() == 0xffffffff; }
 
 // 10.0.0.255 for 10.0.0.1/24. Networks of two and of one address have none (RFC 3021).
 bool is_broadcast_of(const IpNetwork& network, const IpAddress& address) {

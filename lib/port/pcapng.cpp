@@ -19,9 +19,7 @@ constexpr uint16_t kEndOfOptions = 0;
 // Block type, length twice, interface, time, two lengths; flags option and end of options.
 constexpr size_t kPacketOverhead = 12 + 20 + 12;
 
-constexpr size_t padded(size_t size) {
-  return (size + 3) & ~size_t{3};
-}
+constexpr size_t padded(size_t size) { return (size + 3) & ~size_t{3}; }
 
 }  // namespace
 

@@ -125,9 +125,7 @@ struct RealtimeRunner::Worker {
 
 RealtimeRunner::RealtimeRunner(std::vector<RunnerThreadConfig> threads) : configs_(std::move(threads)) {}
 
-RealtimeRunner::~RealtimeRunner() {
-  stop();
-}
+RealtimeRunner::~RealtimeRunner() { stop(); }
 
 Status RealtimeRunner::start() {
   if (running()) return fail("the runner is running already", EALREADY);

@@ -83,24 +83,14 @@ SimLink::SimLink(const SimLinkConfig& config, std::shared_ptr<MbufPool> copies)
 
 SimLink::~SimLink() = default;
 
-Port& SimLink::a() {
-  return *ends_[0];
-}
-Port& SimLink::b() {
-  return *ends_[1];
-}
-const SimDirectionStats& SimLink::stats(Direction direction) const {
-  return ways_[direction]->stats;
-}
-void SimLink::set_faults(Direction direction, const SimFaults& faults) {
-  ways_[direction]->faults = faults;
-}
+Port& SimLink::a() { return *ends_[0]; }
+Port& SimLink::b() { return *ends_[1]; }
+const SimDirectionStats& SimLink::stats(Direction direction) const { return ways_[direction]->stats; }
+void SimLink::set_faults(Direction direction, const SimFaults& faults) { ways_[direction]->faults = faults; }
 void SimLink::set_script(Direction direction, SimScript script) {
   ways_[direction]->script = std::move(script);
 }
-void SimLink::set_rate(Direction direction, BitsPerSec rate) {
-  ways_[direction]->line.set_rate(rate);
-}
+void SimLink::set_rate(Direction direction, BitsPerSec rate) { ways_[direction]->line.set_rate(rate); }
 
 bool SimLink::poll(Nanos now) {
   const bool woke_a = ways_[0]->wake(now);
@@ -108,8 +98,6 @@ bool SimLink::poll(Nanos now) {
   return woke_a || woke_b;
 }
 
-Nanos SimLink::next_deadline() const {
-  return std::min(ways_[0]->room_at(), ways_[1]->room_at());
-}
+Nanos SimLink::next_deadline() const { return std::min(ways_[0]->room_at(), ways_[1]->room_at()); }
 
 }  // namespace roci

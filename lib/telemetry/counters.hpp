@@ -9,31 +9,31 @@
 namespace roci {
 
 enum class Counter : uint8_t {
-  kRxFrames,             // taken from the port
-  kRxRoce,               // parsed as RoCEv2 with a right ICRC
-  kRxNotForUs,           // destination MAC or IP is not ours
-  kRxMalformed,          // truncated, bad IP or UDP, fragment, bad version, bad length
+  kRxFrames,     // taken from the port
+  kRxRoce,       // parsed as RoCEv2 with a right ICRC
+  kRxNotForUs,   // destination MAC or IP is not ours
+  kRxMalformed,  // truncated, bad IP or UDP, fragment, bad version, bad length
   kRxUnknownOpcode,
   kRxIcrcErrors,
-  kRxOtherProtocol,      // neither RoCEv2 nor anything a host answers
+  kRxOtherProtocol,  // neither RoCEv2 nor anything a host answers
   kRxUnknownQp,
-  kRxWrongSource,        // source address is not the queue pair's peer
+  kRxWrongSource,  // source address is not the queue pair's peer
   kRxWrongPkey,
-  kRxWrongTransport,     // opcode of another transport service than the queue pair's
-  kRxBadState,           // the queue pair's state does not take such packets
-  kRxCnp,                // congestion notifications received
-  kRxCeMarked,           // requests and responses that arrived with CE
+  kRxWrongTransport,  // opcode of another transport service than the queue pair's
+  kRxBadState,        // the queue pair's state does not take such packets
+  kRxCnp,             // congestion notifications received
+  kRxCeMarked,        // requests and responses that arrived with CE
   kTxFrames,
-  kTxNoBuffer,           // a packet waited because the buffer pool was empty
-  kRequestsReceived,     // executed request packets
+  kTxNoBuffer,        // a packet waited because the buffer pool was empty
+  kRequestsReceived,  // executed request packets
   kRequestsDuplicate,
-  kRequestsOutOfOrder,   // ahead of the expected PSN
-  kReadReplays,          // duplicate READ requests answered again
-  kReadReplaysRefused,   // duplicate READ requests that match no remembered one
+  kRequestsOutOfOrder,  // ahead of the expected PSN
+  kReadReplays,         // duplicate READ requests answered again
+  kReadReplaysRefused,  // duplicate READ requests that match no remembered one
   kAcksSent,
   kNaksSequenceSent,
-  kNaksInvalidSent,      // remote invalid request
-  kNaksAccessSent,       // remote access error
+  kNaksInvalidSent,  // remote invalid request
+  kNaksAccessSent,   // remote access error
   kNaksOperationalSent,
   kRnrNaksSent,
   kResponsesReceived,    // responses that the completer used

@@ -148,14 +148,15 @@ void Requester::on_read_response(TransportContext& context, const FrameView& vie
   const uint64_t offset = static_cast<uint64_t>(read.responses) * mtu;
   const auto due = static_cast<uint32_t>(std::min<uint64_t>(mtu, read.length - offset));
   const bool last = read.responses + 1 == read.packets;
-  const bool right_kind = view.opcode->ends_message() == last &&
-                          (!view.opcode->has(Header::kAeth) || aeth_kind(view.aeth().syndrome) == AethKind::kAck);
+  const bool right_kind =
+      view.opcode->ends_message() == last &&
+      (!view.opcode->has(Header::kAeth) || aeth_kind(view.aeth().syndrome) == AethKind::kAck);
   if (!right_kind || view.payload_length != due) {
     fail_oldest(context, IBV_WC_BAD_RESP_ERR);
     return;
   }
-  if (!scatter(context.memory, qp_.config.pd, {read.sges(), read.sge_count}, offset, frame, view.payload_offset,
-               due)) {
+  if (!scatter(context.memory, qp_.config.pd, {read.sges(), read.sge_count}, offset, frame,
+               view.payload_offset, due)) {
     fail_oldest(context, IBV_WC_LOC_PROT_ERR);
     return;
   }
@@ -181,7 +182,8 @@ void Requester::note_progress(Nanos now) {
   rnr_retries_left_ = qp_.attributes.rnr_retry;
   gap_retried_ = false;
   // What the cursor had gone back for may have been acknowledged meanwhile.
-  if (static_cast<int32_t>(cursor_index_ - qp_.send_queue.head()) < 0 || is_before(cursor_psn(), una_)) rewind();
+  if (static_cast<int32_t>(cursor_index_ - qp_.send_queue.head()) < 0 || is_before(cursor_psn(), una_))
+    rewind();
   if (waits_for_rnr_) return;
   deadline_ = outstanding() && timeout() != kNever ? now + timeout() : kNever;
 }

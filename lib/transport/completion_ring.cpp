@@ -27,7 +27,8 @@ bool CompletionRing::push(const ibv_wc& completion, bool solicited) {
     tail_.store(tail + 1, std::memory_order_seq_cst);
   }
   const Armed armed = armed_.load(std::memory_order_seq_cst);
-  if (armed == Armed::kAny || (armed == Armed::kSolicited && (solicited || completion.status != IBV_WC_SUCCESS))) {
+  if (armed == Armed::kAny ||
+      (armed == Armed::kSolicited && (solicited || completion.status != IBV_WC_SUCCESS))) {
     notify();
   }
   return true;

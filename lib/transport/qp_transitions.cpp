@@ -29,16 +29,25 @@ struct AttributeName {
   const char* name;
 };
 constexpr AttributeName kAttributeNames[] = {
-    {IBV_QP_ACCESS_FLAGS, "ACCESS_FLAGS"},   {IBV_QP_PKEY_INDEX, "PKEY_INDEX"},
-    {IBV_QP_PORT, "PORT"},                   {IBV_QP_QKEY, "QKEY"},
-    {IBV_QP_AV, "AV"},                       {IBV_QP_PATH_MTU, "PATH_MTU"},
-    {IBV_QP_TIMEOUT, "TIMEOUT"},             {IBV_QP_RETRY_CNT, "RETRY_CNT"},
-    {IBV_QP_RNR_RETRY, "RNR_RETRY"},         {IBV_QP_RQ_PSN, "RQ_PSN"},
+    {IBV_QP_ACCESS_FLAGS, "ACCESS_FLAGS"},
+    {IBV_QP_PKEY_INDEX, "PKEY_INDEX"},
+    {IBV_QP_PORT, "PORT"},
+    {IBV_QP_QKEY, "QKEY"},
+    {IBV_QP_AV, "AV"},
+    {IBV_QP_PATH_MTU, "PATH_MTU"},
+    {IBV_QP_TIMEOUT, "TIMEOUT"},
+    {IBV_QP_RETRY_CNT, "RETRY_CNT"},
+    {IBV_QP_RNR_RETRY, "RNR_RETRY"},
+    {IBV_QP_RQ_PSN, "RQ_PSN"},
     {IBV_QP_MAX_QP_RD_ATOMIC, "MAX_QP_RD_ATOMIC"},
-    {IBV_QP_ALT_PATH, "ALT_PATH"},           {IBV_QP_MIN_RNR_TIMER, "MIN_RNR_TIMER"},
-    {IBV_QP_SQ_PSN, "SQ_PSN"},               {IBV_QP_MAX_DEST_RD_ATOMIC, "MAX_DEST_RD_ATOMIC"},
-    {IBV_QP_PATH_MIG_STATE, "PATH_MIG_STATE"}, {IBV_QP_CAP, "CAP"},
-    {IBV_QP_DEST_QPN, "DEST_QPN"},           {IBV_QP_RATE_LIMIT, "RATE_LIMIT"},
+    {IBV_QP_ALT_PATH, "ALT_PATH"},
+    {IBV_QP_MIN_RNR_TIMER, "MIN_RNR_TIMER"},
+    {IBV_QP_SQ_PSN, "SQ_PSN"},
+    {IBV_QP_MAX_DEST_RD_ATOMIC, "MAX_DEST_RD_ATOMIC"},
+    {IBV_QP_PATH_MIG_STATE, "PATH_MIG_STATE"},
+    {IBV_QP_CAP, "CAP"},
+    {IBV_QP_DEST_QPN, "DEST_QPN"},
+    {IBV_QP_RATE_LIMIT, "RATE_LIMIT"},
     {IBV_QP_EN_SQD_ASYNC_NOTIFY, "EN_SQD_ASYNC_NOTIFY"},
 };
 
@@ -61,7 +70,8 @@ std::string_view qp_state_name(ibv_qp_state state) {
 
 Status check_transition(ibv_qp_state from, ibv_qp_state to, int mask) {
   const int attributes = mask & ~(IBV_QP_STATE | IBV_QP_CUR_STATE);
-  const std::string what = "queue pair: " + std::string(qp_state_name(from)) + " to " + std::string(qp_state_name(to));
+  const std::string what =
+      "queue pair: " + std::string(qp_state_name(from)) + " to " + std::string(qp_state_name(to));
   if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) {
     if (attributes == 0) return {};
     return fail(what + " takes no attributes, but has " + attribute_names(attributes));

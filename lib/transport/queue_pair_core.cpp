@@ -27,7 +27,8 @@ uint32_t send_trailer(const QueuePairConfig& config) {
 
 }  // namespace
 
-QueuePairCore::QueuePairCore(const QueuePairConfig& c, CompletionRing& send_completions, CompletionRing& recv_completions)
+QueuePairCore::QueuePairCore(const QueuePairConfig& c, CompletionRing& send_completions,
+                             CompletionRing& recv_completions)
     : config(c),
       send_queue(std::bit_ceil(c.max_send_wr), send_trailer(c)),
       recv_queue(std::bit_ceil(c.max_recv_wr), c.max_recv_sge * static_cast<uint32_t>(sizeof(ibv_sge))),
@@ -52,7 +53,8 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
   *length = 0;
   for (int i = 0; i < wr.num_sge; ++i) *length += wr.sg_list[i].length;
   if (*length > kMaxMessage) return EINVAL;
-  if ((wr.send_flags & IBV_SEND_INLINE) != 0 && (*length > config.max_inline || wr.opcode == IBV_WR_RDMA_READ)) {
+  if ((wr.send_flags & IBV_SEND_INLINE) != 0 &&
+      (*length > config.max_inline || wr.opcode == IBV_WR_RDMA_READ)) {
     return EINVAL;
   }
   return 0;
@@ -103,7 +105,8 @@ int QueuePairCore::post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) {
   };
   if (state() == IBV_QPS_RESET) return refuse(list, EINVAL);
   for (ibv_recv_wr* wr = list; wr != nullptr; wr = wr->next) {
-    if (wr->num_sge < 0 || static_cast<uint32_t>(wr->num_sge) > config.max_recv_sge) return refuse(wr, EINVAL);
+    if (wr->num_sge < 0 || static_cast<uint32_t>(wr->num_sge) > config.max_recv_sge)
+      return refuse(wr, EINVAL);
     uint64_t capacity = 0;
     for (int i = 0; i < wr->num_sge; ++i) capacity += wr->sg_list[i].length;
     if (recv_queue.full()) return refuse(wr, ENOMEM);
@@ -128,7 +131,8 @@ bool QueuePairCore::is_from_peer(TransportContext& context, const FrameView& vie
     context.counters.add(Counter::kRxWrongPkey);
     return false;
   }
-  if (view.source_ip() != attributes.path.destination_ip || view.destination_ip() != attributes.path.source_ip) {
+  if (view.source_ip() != attributes.path.destination_ip ||
+      view.destination_ip() != attributes.path.source_ip) {
     context.counters.add(Counter::kRxWrongSource);
     return false;
   }

@@ -47,14 +47,14 @@ struct QueuePairAttributes {
   RocePath path;
   Qpn remote_qp{0};
   PKey pkey = kDefaultPKey;
-  uint32_t path_mtu = 1024;       // bytes
-  int access = 0;                 // ibv_access_flags that remote operations need
-  uint8_t timeout = 0;            // code of ack_timeout()
-  uint8_t retry_count = 0;        // 0 to 7
-  uint8_t rnr_retry = 0;          // 0 to 6; 7 is without limit
-  uint8_t min_rnr_timer = 0;      // code of rnr_delay()
-  uint8_t max_rd_atomic = 0;      // READs that may be under way as requester
-  uint8_t max_dest_rd_atomic = 0; // the same as responder
+  uint32_t path_mtu = 1024;        // bytes
+  int access = 0;                  // ibv_access_flags that remote operations need
+  uint8_t timeout = 0;             // code of ack_timeout()
+  uint8_t retry_count = 0;         // 0 to 7
+  uint8_t rnr_retry = 0;           // 0 to 6; 7 is without limit
+  uint8_t min_rnr_timer = 0;       // code of rnr_delay()
+  uint8_t max_rd_atomic = 0;       // READs that may be under way as requester
+  uint8_t max_dest_rd_atomic = 0;  // the same as responder
 };
 
 class QueuePairCore {
@@ -117,13 +117,14 @@ class QueuePairCore {
 // Returns kNoRoom when the sink had no buffer.
 enum class SendOutcome : uint8_t { kSent, kNoRoom, kGivenUp };
 template <class Fill>
-SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, const BthFields& bth, uint32_t payload_length,
-                        Fill&& fill) {
+SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, const BthFields& bth,
+                        uint32_t payload_length, Fill&& fill) {
   rte_mbuf* frame = context.sink.allocate();
   if (frame == nullptr) return SendOutcome::kNoRoom;
   const uint32_t bytes = qp.writer.frame_bytes(opcode_info(bth.opcode), payload_length);
   auto* start = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes)));
-  if (start == nullptr) {  // the pool's buffers are sized for the port's MTU, and path_mtu is checked against that
+  if (start ==
+      nullptr) {  // the pool's buffers are sized for the port's MTU, and path_mtu is checked against that
     rte_pktmbuf_free(frame);
     return SendOutcome::kGivenUp;
   }

@@ -81,7 +81,8 @@ Requester::Step Requester::send_one(TransportContext& context) {
 Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
   if ((wqe.send_flags & IBV_SEND_FENCE) != 0 && reads_outstanding_ > 0) return Step::kWait;
   const uint32_t mtu = qp_.attributes.path_mtu;
-  const uint32_t packets = std::max(1U, static_cast<uint32_t>((static_cast<uint64_t>(wqe.length) + mtu - 1) / mtu));
+  const uint32_t packets =
+      std::max(1U, static_cast<uint32_t>((static_cast<uint64_t>(wqe.length) + mtu - 1) / mtu));
   if (wqe.is_read()) {
     if (qp_.attributes.max_rd_atomic == 0) {
       wqe.local_error = IBV_WC_LOC_QP_OP_ERR;
@@ -89,12 +90,13 @@ Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
     }
     if (reads_outstanding_ >= qp_.attributes.max_rd_atomic) return Step::kWait;
     // Nothing else holds back the responder of a standard READ: what is asked for at a time is the window.
-    if (reads_outstanding_ > 0 && read_bytes_outstanding_ + wqe.length > qp_.config.window_bytes) return Step::kWait;
+    if (reads_outstanding_ > 0 && read_bytes_outstanding_ + wqe.length > qp_.config.window_bytes)
+      return Step::kWait;
   }
   if (psns_between(una_, next_psn_) + packets > kMaxOpenPsns) return Step::kWait;
-  if (!wqe.is_inline() &&
-      !for_each_sge(context.memory, qp_.config.pd, {wqe.sges(), wqe.sge_count}, 0, wqe.length,
-                    wqe.is_read() ? Access::kLocalWrite : Access::kLocalRead, [](uint8_t*, uint32_t, uint32_t) {})) {
+  if (!wqe.is_inline() && !for_each_sge(context.memory, qp_.config.pd, {wqe.sges(), wqe.sge_count}, 0,
+                                        wqe.length, wqe.is_read() ? Access::kLocalWrite : Access::kLocalRead,
+                                        [](uint8_t*, uint32_t, uint32_t) {})) {
     wqe.local_error = IBV_WC_LOC_PROT_ERR;
     return Step::kFailed;
   }
@@ -121,16 +123,16 @@ Requester::Step Requester::send_message_packet(TransportContext& context, SendWq
 
   const bool first = cursor_packet_ == 0;
   const bool last = cursor_packet_ + 1 == wqe.packets;
-  const BthFields bth{.opcode = message_opcode(wqe, first, last),
-                      .destination_qp = qp_.attributes.remote_qp,
-                      .psn = wqe.first_psn + cursor_packet_,
-                      .pkey = qp_.attributes.pkey,
-                      // Only where the peer's receive queue gets a completion (IBTA 9.2.3).
-                      .solicited = last && (wqe.send_flags & IBV_SEND_SOLICITED) != 0 &&
-                                   wqe.opcode != IBV_WR_RDMA_WRITE,
-                      // Every packet asks, so that the peer's acknowledgements clock this sender; ours answers once
-                      // per batch.
-                      .ack_request = true};
+  const BthFields bth{
+      .opcode = message_opcode(wqe, first, last),
+      .destination_qp = qp_.attributes.remote_qp,
+      .psn = wqe.first_psn + cursor_packet_,
+      .pkey = qp_.attributes.pkey,
+      // Only where the peer's receive queue gets a completion (IBTA 9.2.3).
+      .solicited = last && (wqe.send_flags & IBV_SEND_SOLICITED) != 0 && wqe.opcode != IBV_WR_RDMA_WRITE,
+      // Every packet asks, so that the peer's acknowledgements clock this sender; ours answers once
+      // per batch.
+      .ack_request = true};
   const auto outcome = send_packet(context, qp_, bth, length, [&](const RoceWriter::Open& open) {
     const OpcodeInfo& info = *open.view.opcode;
     if (info.has(Header::kReth)) {
@@ -139,7 +141,8 @@ Requester::Step Requester::send_message_packet(TransportContext& context, SendWq
       reth.rkey.set(wqe.rkey);
       reth.length.set(wqe.length);
     }
-    if (info.has(Header::kImmDt)) open.header<ImmDt>(Header::kImmDt).data.set(__builtin_bswap32(wqe.immediate));
+    if (info.has(Header::kImmDt))
+      open.header<ImmDt>(Header::kImmDt).data.set(__builtin_bswap32(wqe.immediate));
     if (wqe.is_inline()) {
       std::memcpy(open.payload, wqe.inline_data() + offset, length);
       return true;

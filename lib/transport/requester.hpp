@@ -45,10 +45,10 @@ class alignas(64) Requester {
  private:
   // What ended an attempt to send the packet under the cursor.
   enum class Step : uint8_t {
-    kSent,      // and the cursor moved on
-    kWait,      // for a response, a window, or an earlier request
-    kNoRoom,    // for a buffer or room in the port
-    kFailed,    // the request has a local error, which ends it when it is the oldest
+    kSent,    // and the cursor moved on
+    kWait,    // for a response, a window, or an earlier request
+    kNoRoom,  // for a buffer or room in the port
+    kFailed,  // the request has a local error, which ends it when it is the oldest
   };
 
   // completer.cpp
@@ -92,7 +92,7 @@ class alignas(64) Requester {
   bool waits_for_rnr_ = false;  // silent until the deadline, as the responder asked
   bool gap_retried_ = false;    // a gap at gap_psn_ has been repaired once
   Psn gap_psn_;
-  Nanos deadline_ = kNever;     // of the oldest unacknowledged packet, or of the RNR wait
+  Nanos deadline_ = kNever;  // of the oldest unacknowledged packet, or of the RNR wait
 };
 
 }  // namespace roci

@@ -75,7 +75,8 @@ Responder::Verdict Responder::check_length(const FrameView& view) const {
   return right ? Verdict::kExecuted : Verdict::kInvalidRequest;
 }
 
-Responder::Verdict Responder::execute(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
+Responder::Verdict Responder::execute(TransportContext& context, const FrameView& view,
+                                      const rte_mbuf* frame) {
   switch (view.opcode->operation) {
     case Operation::kSend:
       return execute_send(context, view, frame);
@@ -88,7 +89,8 @@ Responder::Verdict Responder::execute(TransportContext& context, const FrameView
   }
 }
 
-Responder::Verdict Responder::execute_send(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
+Responder::Verdict Responder::execute_send(TransportContext& context, const FrameView& view,
+                                           const rte_mbuf* frame) {
   const OpcodeInfo& info = *view.opcode;
   if (info.has(Header::kIeth)) return Verdict::kInvalidRequest;
   if (info.starts_message()) {
@@ -104,8 +106,8 @@ Responder::Verdict Responder::execute_send(TransportContext& context, const Fram
     holds_receive_ = false;
     return Verdict::kInvalidRequest;  // IBTA 9.9.3: length error
   }
-  if (!scatter(context.memory, qp_.config.pd, {wqe.sges(), wqe.sge_count}, received_, frame, view.payload_offset,
-               view.payload_length)) {
+  if (!scatter(context.memory, qp_.config.pd, {wqe.sges(), wqe.sge_count}, received_, frame,
+               view.payload_offset, view.payload_length)) {
     wc.status = IBV_WC_LOC_PROT_ERR;
     qp_.complete_recv(context, wc, true);
     holds_receive_ = false;
@@ -116,7 +118,8 @@ Responder::Verdict Responder::execute_send(TransportContext& context, const Fram
   return Verdict::kExecuted;
 }
 
-Responder::Verdict Responder::execute_write(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
+Responder::Verdict Responder::execute_write(TransportContext& context, const FrameView& view,
+                                            const rte_mbuf* frame) {
   const OpcodeInfo& info = *view.opcode;
   if (info.starts_message()) {
     if ((qp_.attributes.access & IBV_ACCESS_REMOTE_WRITE) == 0) return Verdict::kInvalidRequest;
@@ -126,7 +129,8 @@ Responder::Verdict Responder::execute_write(TransportContext& context, const Fra
     rkey_ = MemoryKey{view.reth().rkey.get()};
   }
   const uint32_t left = announced_ - received_;
-  if (info.ends_message() ? view.payload_length != left : view.payload_length >= left) return Verdict::kInvalidRequest;
+  if (info.ends_message() ? view.payload_length != left : view.payload_length >= left)
+    return Verdict::kInvalidRequest;
   // The whole range is checked before its first byte is written, then each packet again: the region may go away.
   uint8_t* where = nullptr;
   const uint32_t range = info.starts_message() ? announced_ : view.payload_length;
@@ -161,8 +165,8 @@ Responder::Verdict Responder::execute_read(TransportContext& context, const Fram
   const uint32_t length = reth.length.get();
   if (length > 1U << 31) return Verdict::kInvalidRequest;
   uint8_t* where = nullptr;
-  if (context.memory.check(MemoryKey{reth.rkey.get()}, qp_.config.pd, reth.va.get(), length, Access::kRemoteRead,
-                           &where) != AccessOutcome::kAllowed) {
+  if (context.memory.check(MemoryKey{reth.rkey.get()}, qp_.config.pd, reth.va.get(), length,
+                           Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
     return Verdict::kAccessError;
   }
   const uint32_t mtu = qp_.attributes.path_mtu;
@@ -203,9 +207,11 @@ void Responder::answer(TransportContext& context, const FrameView& view, Verdict
       executed_any_ = true;
       const bool is_read = info.operation == Operation::kReadRequest;
       if (is_read) {
-        const uint32_t last = (next_read_ + static_cast<uint32_t>(reads_.size()) - 1) % static_cast<uint32_t>(reads_.size());
+        const uint32_t last =
+            (next_read_ + static_cast<uint32_t>(reads_.size()) - 1) % static_cast<uint32_t>(reads_.size());
         expected_ += reads_[last].packets;
-        if (pending_ == Pending::kAck) pending_ = Pending::kNone;  // its first response acknowledges all before it
+        if (pending_ == Pending::kAck)
+          pending_ = Pending::kNone;  // its first response acknowledges all before it
         if (pending_ == Pending::kRetry) pending_ = Pending::kNone;
         return;
       }
@@ -269,7 +275,8 @@ void Responder::replay_read(TransportContext& context, const FrameView& view) {
     if (read.packets == 0 || !is_within(view.psn(), read.first, read.first + (read.packets - 1))) continue;
     const uint32_t skip = (view.psn().value() - read.first.value()) & Psn::kMask;
     const uint64_t offset = static_cast<uint64_t>(skip) * mtu;
-    if (reth.rkey.get() != read.rkey || reth.va.get() != read.va + offset || reth.length.get() != read.length - offset) {
+    if (reth.rkey.get() != read.rkey || reth.va.get() != read.va + offset ||
+        reth.length.get() != read.length - offset) {
       break;
     }
     context.counters.add(Counter::kReadReplays);
@@ -289,7 +296,9 @@ void Responder::activate(Read& read, uint32_t from) {
   read.begin = read.next = from;
 }
 
-Responder::Read* Responder::front_read() { return active_reads_ == 0 ? nullptr : &reads_[order_[order_head_]]; }
+Responder::Read* Responder::front_read() {
+  return active_reads_ == 0 ? nullptr : &reads_[order_[order_head_]];
+}
 
 bool Responder::transmit(TransportContext& context, uint32_t& budget) {
   while (Read* read = front_read()) {
@@ -326,8 +335,8 @@ bool Responder::send_read_response(TransportContext& context, Read& read) {
       aeth.msn.set(read.msn.value());
     }
     uint8_t* where = nullptr;
-    if (context.memory.check(MemoryKey{read.rkey}, qp_.config.pd, read.va + offset, length, Access::kRemoteRead,
-                             &where) != AccessOutcome::kAllowed) {
+    if (context.memory.check(MemoryKey{read.rkey}, qp_.config.pd, read.va + offset, length,
+                             Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
       return false;
     }
     if (length > 0) std::memcpy(open.payload, where, length);
@@ -367,8 +376,8 @@ bool Responder::send_pending(TransportContext& context) {
   } else if (aeth_kind(syndrome) == AethKind::kRnrNak) {
     context.counters.add(Counter::kRnrNaksSent);
   } else {
-    constexpr Counter kByCode[] = {Counter::kNaksSequenceSent, Counter::kNaksInvalidSent, Counter::kNaksAccessSent,
-                                   Counter::kNaksOperationalSent};
+    constexpr Counter kByCode[] = {Counter::kNaksSequenceSent, Counter::kNaksInvalidSent,
+                                   Counter::kNaksAccessSent, Counter::kNaksOperationalSent};
     context.counters.add(kByCode[aeth_value(syndrome)]);
   }
   return true;

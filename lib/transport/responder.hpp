@@ -35,12 +35,12 @@ class alignas(64) Responder {
  private:
   // What a check or an execution step made of the packet.
   enum class Verdict : uint8_t {
-    kExecuted,         // go on; expected PSN moves
-    kDropped,          // silently
-    kNotReady,         // RNR NAK: no receive request is posted
-    kInvalidRequest,   // NAK 1 and the error state
-    kAccessError,      // NAK 2 and the error state
-    kOperationError,   // NAK 3 and the error state
+    kExecuted,        // go on; expected PSN moves
+    kDropped,         // silently
+    kNotReady,        // RNR NAK: no receive request is posted
+    kInvalidRequest,  // NAK 1 and the error state
+    kAccessError,     // NAK 2 and the error state
+    kOperationError,  // NAK 3 and the error state
   };
   // The answer that waits behind the READ responses.
   enum class Pending : uint8_t { kNone, kAck, kRetry /* NAK 0 or RNR */, kFatal /* NAK 1, 2 or 3 */ };
@@ -52,8 +52,8 @@ class alignas(64) Responder {
     uint32_t rkey = 0;
     uint32_t length = 0;
     Msn msn;
-    uint32_t begin = 0;   // packet at which the responses under way began
-    uint32_t next = 0;    // packet to be sent next; `packets` when all have been
+    uint32_t begin = 0;  // packet at which the responses under way began
+    uint32_t next = 0;   // packet to be sent next; `packets` when all have been
     [[nodiscard]] bool active() const { return next < packets; }
   };
 
@@ -80,8 +80,8 @@ class alignas(64) Responder {
   Pending pending_ = Pending::kNone;
   uint8_t pending_syndrome_ = 0;
   Psn pending_psn_;
-  bool executed_any_ = false;   // since reset; before, nothing can be a duplicate
-  bool nak_sent_ = false;       // one NAK or RNR NAK per gap: silent until the expected PSN arrives
+  bool executed_any_ = false;  // since reset; before, nothing can be a duplicate
+  bool nak_sent_ = false;      // one NAK or RNR NAK per gap: silent until the expected PSN arrives
 
   // The message under way.
   bool in_message_ = false;

@@ -37,7 +37,8 @@ inline void copy_ending(uint8_t* to, const uint8_t* from, uint32_t length) {
     std::memcpy(to, from, length - 8);
     uint64_t word = 0;
     std::memcpy(&word, from + length - 8, 8);
-    std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(to + length - 8)).store(word, std::memory_order_release);
+    std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(to + length - 8))
+        .store(word, std::memory_order_release);
     return;
   }
   std::memcpy(to, from, length - 1);
@@ -60,7 +61,8 @@ bool for_each_sge(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sg
     const auto here = static_cast<uint32_t>(sge.length - offset);
     const uint32_t take = here < length - moved ? here : length - moved;
     uint8_t* host = nullptr;
-    if (memory.check(MemoryKey{sge.lkey}, pd, sge.addr + offset, take, access, &host) != AccessOutcome::kAllowed) {
+    if (memory.check(MemoryKey{sge.lkey}, pd, sge.addr + offset, take, access, &host) !=
+        AccessOutcome::kAllowed) {
       return false;
     }
     move(host, moved, take);

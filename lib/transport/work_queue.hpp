@@ -22,18 +22,18 @@ struct SendWqe {
   uint64_t wr_id = 0;
   uint64_t remote_address = 0;
   uint32_t rkey = 0;
-  uint32_t length = 0;           // bytes of the whole message
-  uint32_t immediate = 0;        // as the verbs give it: big-endian
-  uint32_t send_flags = 0;       // ibv_send_flags
+  uint32_t length = 0;      // bytes of the whole message
+  uint32_t immediate = 0;   // as the verbs give it: big-endian
+  uint32_t send_flags = 0;  // ibv_send_flags
   ibv_wr_opcode opcode = IBV_WR_SEND;
-  uint16_t sge_count = 0;        // 0 for inline
+  uint16_t sge_count = 0;  // 0 for inline
 
   // Set by the requester when it starts the request.
   bool started = false;
   ibv_wc_status local_error = IBV_WC_SUCCESS;  // found before anything of it was sent
   Psn first_psn;
-  uint32_t packets = 0;          // PSNs it takes; a READ takes one per response packet
-  uint32_t responses = 0;        // READ: response packets that have arrived
+  uint32_t packets = 0;    // PSNs it takes; a READ takes one per response packet
+  uint32_t responses = 0;  // READ: response packets that have arrived
   Lsn first_lsn;
 
   [[nodiscard]] bool is_read() const { return opcode == IBV_WR_RDMA_READ; }
@@ -58,7 +58,7 @@ class WorkRing {
   WorkRing(uint32_t capacity, uint32_t trailer)
       : capacity_(capacity),
         stride_((sizeof(Wqe) + trailer + 63) & ~size_t{63}),
-        storage_(static_cast<std::byte*>(::operator new(capacity * stride_, std::align_val_t{64}))) {}
+        storage_(static_cast<std::byte*>(::operator new (capacity* stride_, std::align_val_t{64}))) {}
 
   [[nodiscard]] uint32_t capacity() const { return capacity_; }
   [[nodiscard]] Wqe& at(uint32_t index) {
@@ -84,7 +84,7 @@ class WorkRing {
 
  private:
   struct Free {
-    void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{64}); }
+    void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{64}); }
   };
   uint32_t capacity_;
   size_t stride_;

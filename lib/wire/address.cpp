@@ -27,7 +27,8 @@ MacAddress MacAddress::local(uint64_t seed) {
 
 Result<MacAddress> MacAddress::parse(std::string_view text) {
   const auto bad = [&] {
-    return fail("\"" + std::string(text) + "\" is not a MAC address; write six hexadecimal bytes as in 02:00:00:00:00:01");
+    return fail("\"" + std::string(text) +
+                "\" is not a MAC address; write six hexadecimal bytes as in 02:00:00:00:00:01");
   };
   if (text.size() != 17) return bad();
   MacAddress mac;
@@ -64,7 +65,8 @@ Result<IpAddress> IpAddress::parse(std::string_view text) {
 
 IpAddress IpAddress::link_local(const MacAddress& mac) {
   const auto& m = mac.bytes;
-  return {{0xfe, 0x80, 0, 0, 0, 0, 0, 0, static_cast<uint8_t>(m[0] ^ 2), m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]}};
+  return {{0xfe, 0x80, 0, 0, 0, 0, 0, 0, static_cast<uint8_t>(m[0] ^ 2), m[1], m[2], 0xff, 0xfe, m[3], m[4],
+           m[5]}};
 }
 
 std::string IpAddress::to_string() const {
@@ -77,7 +79,9 @@ std::string IpAddress::to_string() const {
   return text;
 }
 
-bool IpAddress::is_v4() const { return std::memcmp(bytes.data(), kMappedPrefix.data(), kMappedPrefix.size()) == 0; }
+bool IpAddress::is_v4() const {
+  return std::memcmp(bytes.data(), kMappedPrefix.data(), kMappedPrefix.size()) == 0;
+}
 
 uint32_t IpAddress::v4() const {
   return static_cast<uint32_t>(bytes[12]) << 24 | static_cast<uint32_t>(bytes[13]) << 16 |
@@ -107,8 +111,8 @@ Result<IpNetwork> IpNetwork::parse(std::string_view text) {
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(begin, end, length);
   if (error != std::errc{} || stop != end || length > longest) {
-    return fail("\"" + std::string(text) + "\" has a bad prefix length; write 0 to " + std::to_string(longest) +
-                " behind the slash");
+    return fail("\"" + std::string(text) + "\" has a bad prefix length; write 0 to " +
+                std::to_string(longest) + " behind the slash");
   }
   return IpNetwork{*address, static_cast<uint8_t>(length)};
 }

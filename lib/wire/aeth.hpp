@@ -23,18 +23,23 @@ inline constexpr uint8_t kSyndromeAck = 0x1f;
 
 constexpr AethKind aeth_kind(uint8_t syndrome) { return static_cast<AethKind>(syndrome >> 5 & 3); }
 constexpr uint8_t aeth_value(uint8_t syndrome) { return syndrome & 0x1f; }
-constexpr uint8_t nak_syndrome(NakCode code) { return static_cast<uint8_t>(0x60 | static_cast<uint8_t>(code)); }
+constexpr uint8_t nak_syndrome(NakCode code) {
+  return static_cast<uint8_t>(0x60 | static_cast<uint8_t>(code));
+}
 constexpr uint8_t rnr_syndrome(uint8_t timer) { return static_cast<uint8_t>(0x20 | (timer & 0x1f)); }
 
 // How long a requester waits after an RNR NAK with this 5-bit timer code (IBTA table 45). Code 0 is the longest.
 constexpr Nanos rnr_delay(uint8_t code) {
-  constexpr std::array<int64_t, 32> kMicros = {
-      655360, 10,   20,   30,   40,    60,    80,    120,   160,   240,   320,    480,    640,    960,    1280,   1920,
-      2560,   3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520};
+  constexpr std::array<int64_t, 32> kMicros = {655360, 10,    20,    30,     40,     60,     80,     120,
+                                               160,    240,   320,   480,    640,    960,    1280,   1920,
+                                               2560,   3840,  5120,  7680,   10240,  15360,  20480,  30720,
+                                               40960,  61440, 81920, 122880, 163840, 245760, 327680, 491520};
   return Nanos{kMicros[code & 0x1f] * 1000};
 }
 
 // Local ACK timeout: 4.096 us * 2^code; code 0 means none (IBTA 9.7.6.1.3).
-constexpr Nanos ack_timeout(uint8_t code) { return (code & 0x1f) == 0 ? kNever : Nanos{4096LL << (code & 0x1f)}; }
+constexpr Nanos ack_timeout(uint8_t code) {
+  return (code & 0x1f) == 0 ? kNever : Nanos{4096LL << (code & 0x1f)};
+}
 
 }  // namespace roci

@@ -66,8 +66,8 @@ FrameKind parse_ipv6(FrameView& view, uint32_t head_length) {
 
 std::string_view frame_kind_name(FrameKind kind) {
   constexpr std::string_view kNames[kFrameKindCount] = {
-      "RoCEv2",     "ARP",          "IPv4",    "IPv6",        "other",          "truncated",
-      "bad IP",     "IP fragment",  "bad UDP", "bad version", "unknown opcode", "bad length"};
+      "RoCEv2", "ARP",         "IPv4",    "IPv6",        "other",          "truncated",
+      "bad IP", "IP fragment", "bad UDP", "bad version", "unknown opcode", "bad length"};
   return kNames[static_cast<unsigned>(kind)];
 }
 

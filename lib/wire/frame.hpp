@@ -12,16 +12,16 @@ namespace roci {
 enum class FrameKind : uint8_t {
   kRoce,
   kArp,
-  kIpv4,             // IPv4 that is not UDP to port 4791: ICMP and others
-  kIpv6,             // the same for IPv6
-  kOther,            // another EtherType
-  kTruncated,        // shorter than its own headers say
-  kBadIp,            // version, header length or checksum wrong, or a length below its headers
-  kFragment,         // an IP fragment: RoCEv2 forbids them (annex A17.4.2)
-  kBadUdp,           // length disagrees with IP
-  kBadVersion,       // BTH transport header version is not 0
+  kIpv4,        // IPv4 that is not UDP to port 4791: ICMP and others
+  kIpv6,        // the same for IPv6
+  kOther,       // another EtherType
+  kTruncated,   // shorter than its own headers say
+  kBadIp,       // version, header length or checksum wrong, or a length below its headers
+  kFragment,    // an IP fragment: RoCEv2 forbids them (annex A17.4.2)
+  kBadUdp,      // length disagrees with IP
+  kBadVersion,  // BTH transport header version is not 0
   kUnknownOpcode,
-  kBadLength,        // payload does not fit the opcode's table row, or pad count beyond the payload
+  kBadLength,  // payload does not fit the opcode's table row, or pad count beyond the payload
 };
 inline constexpr unsigned kFrameKindCount = 12;
 std::string_view frame_kind_name(FrameKind kind);
@@ -37,7 +37,7 @@ struct FrameView {
   uint16_t payload_offset = 0;
   uint32_t icrc_offset = 0;
   FrameKind kind = FrameKind::kOther;
-  uint8_t vlan_tags = 0;               // 0 to 2
+  uint8_t vlan_tags = 0;  // 0 to 2
   bool ipv6 = false;
   uint8_t pad = 0;
 
@@ -47,7 +47,9 @@ struct FrameView {
   }
   [[nodiscard]] const EthernetHeader& ethernet() const { return at<EthernetHeader>(0); }
   // The tag closest to the payload (the C-TAG when there are two).
-  [[nodiscard]] const VlanHeader& vlan() const { return at<VlanHeader>(static_cast<uint32_t>(l3_offset) - 4); }
+  [[nodiscard]] const VlanHeader& vlan() const {
+    return at<VlanHeader>(static_cast<uint32_t>(l3_offset) - 4);
+  }
   [[nodiscard]] const Ipv4Header& ipv4() const { return at<Ipv4Header>(l3_offset); }
   [[nodiscard]] const Ipv6Header& ip6() const { return at<Ipv6Header>(l3_offset); }
   [[nodiscard]] const UdpHeader& udp() const { return at<UdpHeader>(l4_offset); }
@@ -60,7 +62,9 @@ struct FrameView {
   [[nodiscard]] const Reth& reth() const { return extended<Reth>(Header::kReth); }
   [[nodiscard]] const Aeth& aeth() const { return extended<Aeth>(Header::kAeth); }
   [[nodiscard]] const AtomicEth& atomic_eth() const { return extended<AtomicEth>(Header::kAtomicEth); }
-  [[nodiscard]] const AtomicAckEth& atomic_ack() const { return extended<AtomicAckEth>(Header::kAtomicAckEth); }
+  [[nodiscard]] const AtomicAckEth& atomic_ack() const {
+    return extended<AtomicAckEth>(Header::kAtomicAckEth);
+  }
   [[nodiscard]] const ImmDt& imm() const { return extended<ImmDt>(Header::kImmDt); }
   [[nodiscard]] const Ieth& ieth() const { return extended<Ieth>(Header::kIeth); }
   [[nodiscard]] const Deth& deth() const { return extended<Deth>(Header::kDeth); }
@@ -72,7 +76,9 @@ struct FrameView {
   [[nodiscard]] Qpn destination_qp() const { return Qpn{bth().destination_qp.get()}; }
   [[nodiscard]] Psn psn() const { return Psn{bth().psn.get()}; }
   // 12-bit VLAN id, 0 when untagged or priority-tagged.
-  [[nodiscard]] uint16_t vlan_id() const { return vlan_tags == 0 ? uint16_t{0} : uint16_t(vlan().tci.get() & 0xfff); }
+  [[nodiscard]] uint16_t vlan_id() const {
+    return vlan_tags == 0 ? uint16_t{0} : uint16_t(vlan().tci.get() & 0xfff);
+  }
 };
 
 // `head` holds the first `head_length` bytes contiguously (the first segment of an mbuf chain), `frame_length` is the

@@ -14,8 +14,8 @@ namespace roci {
 
 inline constexpr uint16_t kEtherTypeIpv4 = 0x0800;
 inline constexpr uint16_t kEtherTypeArp = 0x0806;
-inline constexpr uint16_t kEtherTypeVlan = 0x8100;    // C-TAG, 802.1Q
-inline constexpr uint16_t kEtherTypeSTag = 0x88a8;    // S-TAG, 802.1ad
+inline constexpr uint16_t kEtherTypeVlan = 0x8100;  // C-TAG, 802.1Q
+inline constexpr uint16_t kEtherTypeSTag = 0x88a8;  // S-TAG, 802.1ad
 inline constexpr uint16_t kEtherTypeIpv6 = 0x86dd;
 inline constexpr uint8_t kProtocolUdp = 17;
 inline constexpr uint8_t kProtocolIcmp = 1;

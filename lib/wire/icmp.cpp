@@ -17,9 +17,7 @@ constexpr EchoTypes kIcmpEcho{8, 0};
 constexpr EchoTypes kIcmpv6Echo{128, 129};
 constexpr size_t kIdAndSequence = 4;
 
-uint32_t ip_header_size(bool v4) {
-  return v4 ? sizeof(Ipv4Header) : sizeof(Ipv6Header);
-}
+uint32_t ip_header_size(bool v4) { return v4 ? sizeof(Ipv4Header) : sizeof(Ipv6Header); }
 
 }  // namespace
 

@@ -10,8 +10,9 @@ constexpr uint8_t kBthBytes = 12;
 template <class... H>
 constexpr OpcodeInfo entry(Opcode opcode, std::string_view name, Operation operation, Position position,
                            PayloadRule payload, H... headers) {
-  OpcodeInfo info{opcode, name, static_cast<TransportClass>(static_cast<uint8_t>(opcode) >> 5), operation, position,
-                  HeaderSet{headers...}, payload, kBthBytes, {}};
+  OpcodeInfo info{opcode,    name,      static_cast<TransportClass>(static_cast<uint8_t>(opcode) >> 5),
+                  operation, position,  HeaderSet{headers...},
+                  payload,   kBthBytes, {}};
   for (unsigned h = 0; h < kHeaderCount; ++h) {
     if (!info.has(static_cast<Header>(h))) continue;
     info.offset[h] = info.header_bytes;
@@ -44,7 +45,8 @@ constexpr std::array kTable = {
     entry(Opcode::kRcReadResponseLast, "RC_READ_RESP_LAST", kReadResponse, kLast, kOneToMtu, kAeth),
     entry(Opcode::kRcReadResponseOnly, "RC_READ_RESP_ONLY", kReadResponse, kOnly, kUpToMtu, kAeth),
     entry(Opcode::kRcAcknowledge, "RC_ACK", kAcknowledge, kOnly, kNone, kAeth),
-    entry(Opcode::kRcAtomicAcknowledge, "RC_ATOMIC_ACK", kAtomicAcknowledge, kOnly, kNone, kAeth, kAtomicAckEth),
+    entry(Opcode::kRcAtomicAcknowledge, "RC_ATOMIC_ACK", kAtomicAcknowledge, kOnly, kNone, kAeth,
+          kAtomicAckEth),
     entry(Opcode::kRcCompareSwap, "RC_CMP_SWAP", kCompareSwap, kOnly, kNone, kAtomicEth),
     entry(Opcode::kRcFetchAdd, "RC_FETCH_ADD", kFetchAdd, kOnly, kNone, kAtomicEth),
     entry(Opcode::kRcSendLastInv, "RC_SEND_LAST_INV", kSend, kLast, kOneToMtu, kIeth),
@@ -70,14 +72,15 @@ constexpr uint8_t kUnknown = 0xff;
 constexpr auto kIndex = [] {
   std::array<uint8_t, 256> index{};
   index.fill(kUnknown);
-  for (size_t i = 0; i < kTable.size(); ++i) index[static_cast<uint8_t>(kTable[i].opcode)] = static_cast<uint8_t>(i);
+  for (size_t i = 0; i < kTable.size(); ++i)
+    index[static_cast<uint8_t>(kTable[i].opcode)] = static_cast<uint8_t>(i);
   return index;
 }();
 
 }  // namespace
 
 std::string_view header_name(Header h) {
-  constexpr std::string_view kNames[kHeaderCount] = {"DETH",          "RETH",  "AtomicETH", "AETH",
+  constexpr std::string_view kNames[kHeaderCount] = {"DETH",         "RETH",  "AtomicETH", "AETH",
                                                      "AtomicAckETH", "ImmDt", "IETH",      "CNP reserved"};
   return kNames[static_cast<unsigned>(h)];
 }

@@ -76,7 +76,8 @@ class HeaderSet {
  public:
   constexpr HeaderSet() = default;
   template <class... H>
-  constexpr explicit HeaderSet(H... headers) : bits_(static_cast<uint8_t>((0U | ... | (1U << static_cast<unsigned>(headers))))) {}
+  constexpr explicit HeaderSet(H... headers)
+      : bits_(static_cast<uint8_t>((0U | ... | (1U << static_cast<unsigned>(headers))))) {}
   [[nodiscard]] constexpr bool has(Header h) const { return (bits_ >> static_cast<unsigned>(h) & 1U) != 0; }
   friend constexpr bool operator==(HeaderSet, HeaderSet) = default;
 
@@ -100,8 +101,8 @@ struct OpcodeInfo {
   Position position;
   HeaderSet headers;
   PayloadRule payload;
-  uint8_t header_bytes;                                     // BTH and extended headers together
-  uint8_t offset[kHeaderCount];                             // of each present header, from the start of the BTH
+  uint8_t header_bytes;          // BTH and extended headers together
+  uint8_t offset[kHeaderCount];  // of each present header, from the start of the BTH
 
   [[nodiscard]] constexpr bool has(Header h) const { return headers.has(h); }
   [[nodiscard]] constexpr bool starts_message() const {
@@ -112,8 +113,9 @@ struct OpcodeInfo {
   }
   // Travels from requester to responder.
   [[nodiscard]] constexpr bool is_request() const {
-    return operation == Operation::kSend || operation == Operation::kWrite || operation == Operation::kReadRequest ||
-           operation == Operation::kCompareSwap || operation == Operation::kFetchAdd;
+    return operation == Operation::kSend || operation == Operation::kWrite ||
+           operation == Operation::kReadRequest || operation == Operation::kCompareSwap ||
+           operation == Operation::kFetchAdd;
   }
   // Travels from responder to requester.
   [[nodiscard]] constexpr bool is_response() const {

@@ -18,7 +18,7 @@ struct RocePath {
   uint8_t priority = 0;                 // PCP, used with a VLAN id
   uint8_t traffic_class = 0;            // IPv4 TOS or IPv6 traffic class, DSCP and ECN
   uint8_t hop_limit = 64;
-  uint32_t flow_label = 0;              // IPv6, 20 bits
+  uint32_t flow_label = 0;  // IPv6, 20 bits
   uint16_t udp_source_port = 0xc000;
 };
 
@@ -47,7 +47,7 @@ class RoceWriter {
   struct Open {
     uint8_t* extended = nullptr;  // behind the BTH
     uint8_t* payload = nullptr;
-    FrameView view;               // of the frame being written; its payload and ICRC offsets are set
+    FrameView view;  // of the frame being written; its payload and ICRC offsets are set
     template <class T>
     T& header(Header h) const {
       return *reinterpret_cast<T*>(const_cast<uint8_t*>(view.frame) + view.bth_offset +

@@ -105,8 +105,6 @@ inline bool icrc_is_right(const rte_mbuf* m) {
   return view.kind == FrameKind::kRoce && stored_icrc(view) == compute_icrc(view);
 }
 // The FrameSpec::number of a frame of roce_bytes().
-inline uint32_t number_of(const rte_mbuf* m) {
-  return view_of(m).psn().value();
-}
+inline uint32_t number_of(const rte_mbuf* m) { return view_of(m).psn().value(); }
 
 }  // namespace roci::test

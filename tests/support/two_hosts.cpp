@@ -23,8 +23,8 @@ std::vector<ibv_wc> Side::completions() {
   return all;
 }
 
-int Side::post(ibv_wr_opcode opcode, uint64_t wr_id, size_t offset, size_t length, uint64_t remote, uint32_t rkey,
-               unsigned flags, uint32_t immediate) {
+int Side::post(ibv_wr_opcode opcode, uint64_t wr_id, size_t offset, size_t length, uint64_t remote,
+               uint32_t rkey, unsigned flags, uint32_t immediate) {
   ibv_sge list = sge(offset, length);
   ibv_send_wr wr{};
   wr.wr_id = wr_id;
@@ -118,8 +118,8 @@ void TwoHosts::to_rts(Side& side, const Side& peer, uint32_t rq_psn, uint32_t sq
   attr.rnr_retry = options_.rnr_retry;
   attr.sq_psn = sq_psn & Psn::kMask;
   attr.max_rd_atomic = options_.reads;
-  must(side.qp->modify(attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                 IBV_QP_MAX_QP_RD_ATOMIC));
+  must(side.qp->modify(attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
 QueuePairCore& TwoHosts::core(Side& side) {
@@ -139,12 +139,13 @@ void TwoHosts::run(Nanos limit) { must(runner_.run_until(runner_.now() + limit))
 SimVerdict TwoHosts::on_frame(const rte_mbuf& frame, char direction) {
   SimVerdict verdict;
   if (!recording_) return verdict;
-  const FrameView view =
-      parse_frame(rte_pktmbuf_mtod(&frame, const uint8_t*), rte_pktmbuf_data_len(&frame), rte_pktmbuf_pkt_len(&frame));
+  const FrameView view = parse_frame(rte_pktmbuf_mtod(&frame, const uint8_t*), rte_pktmbuf_data_len(&frame),
+                                     rte_pktmbuf_pkt_len(&frame));
   if (view.kind != FrameKind::kRoce) return verdict;
   const bool of_a = (direction == '>') == view.opcode->is_request();  // whose PSN space the packet belongs to
   const int32_t psn = view.psn() - Psn{of_a ? options_.psn_a : options_.psn_b};
-  std::string line = std::string(1, direction) + " " + std::string(view.opcode->name) + " " + std::to_string(psn);
+  std::string line =
+      std::string(1, direction) + " " + std::string(view.opcode->name) + " " + std::to_string(psn);
   if (view.opcode->operation == Operation::kAcknowledge) {
     const uint8_t syndrome = view.aeth().syndrome;
     switch (aeth_kind(syndrome)) {

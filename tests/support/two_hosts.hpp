@@ -32,14 +32,15 @@ struct TwoHostsOptions {
   bool ipv6 = false;
   uint32_t psn_a = 0x1000;  // first PSN of a's requests
   uint32_t psn_b = 0x2000;
-  uint8_t timeout = 10;     // 4.2 ms
+  uint8_t timeout = 10;  // 4.2 ms
   uint8_t retry_count = 7;
   uint8_t rnr_retry = 7;
   uint8_t min_rnr_timer = 12;  // 640 us
   uint8_t reads = 4;
   int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   int cq_entries = 256;
-  ibv_qp_cap cap{.max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 4, .max_recv_sge = 4, .max_inline_data = 64};
+  ibv_qp_cap cap{
+      .max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 4, .max_recv_sge = 4, .max_inline_data = 64};
   bool signal_all = true;
   size_t memory = 1 << 20;
   uint32_t window_bytes = 512 * 1024;
@@ -56,15 +57,18 @@ struct Side {
   std::unique_ptr<MemoryRegion> region;
 
   [[nodiscard]] ibv_sge sge(size_t offset, size_t length) const {
-    return {reinterpret_cast<uint64_t>(memory.data()) + offset, static_cast<uint32_t>(length), region->lkey()};
+    return {reinterpret_cast<uint64_t>(memory.data()) + offset, static_cast<uint32_t>(length),
+            region->lkey()};
   }
-  [[nodiscard]] uint64_t address(size_t offset) const { return reinterpret_cast<uint64_t>(memory.data()) + offset; }
+  [[nodiscard]] uint64_t address(size_t offset) const {
+    return reinterpret_cast<uint64_t>(memory.data()) + offset;
+  }
   uint64_t counter(const std::string& name) const;
   // All completions so far, oldest first.
   std::vector<ibv_wc> completions();
   // Posting one request; the return code is the verbs'.
-  int post(ibv_wr_opcode opcode, uint64_t wr_id, size_t offset, size_t length, uint64_t remote = 0, uint32_t rkey = 0,
-           unsigned flags = 0, uint32_t immediate = 0);
+  int post(ibv_wr_opcode opcode, uint64_t wr_id, size_t offset, size_t length, uint64_t remote = 0,
+           uint32_t rkey = 0, unsigned flags = 0, uint32_t immediate = 0);
   int receive(uint64_t wr_id, size_t offset, size_t length);
 };
 

@@ -13,7 +13,8 @@ using Lines = std::vector<std::string>;
 
 // Recognisable bytes in the sender's memory, none in the receiver's.
 void fill(Side& side, size_t offset, size_t length, uint8_t salt) {
-  for (size_t i = 0; i < length; ++i) side.memory[offset + i] = static_cast<uint8_t>(salt + 31 * i + (i >> 8));
+  for (size_t i = 0; i < length; ++i)
+    side.memory[offset + i] = static_cast<uint8_t>(salt + 31 * i + (i >> 8));
 }
 
 bool same(const Side& x, size_t x_offset, const Side& y, size_t y_offset, size_t length) {
@@ -131,8 +132,8 @@ TEST(PacketScript, lost_last_packet_is_repaired_by_the_timeout) {
   ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 2048, net.b.address(0), net.b.region->rkey()), 0);
   net.run();
   expect_success(net.a.completions(), {1});
-  EXPECT_EQ(net.wire, (Lines{"> RC_WRITE_FIRST 0", "> RC_WRITE_LAST 1 lost", "< RC_ACK 0 ack", "> RC_WRITE_LAST 1",
-                             "< RC_ACK 1 ack"}));
+  EXPECT_EQ(net.wire, (Lines{"> RC_WRITE_FIRST 0", "> RC_WRITE_LAST 1 lost", "< RC_ACK 0 ack",
+                             "> RC_WRITE_LAST 1", "< RC_ACK 1 ack"}));
   EXPECT_TRUE(same(net.a, 0, net.b, 0, 2048));
 }
 
@@ -142,7 +143,8 @@ TEST(PacketScript, receiver_not_ready_makes_the_sender_wait_and_try_again) {
   fill(net.a, 0, 100, 6);
   ASSERT_EQ(net.a.post(IBV_WR_SEND_WITH_IMM, 1, 0, 100, 0, 0, 0, 0x01020304), 0);
   net.run(700us);  // one RNR wait (640 us) and the second refusal
-  EXPECT_EQ(net.wire, (Lines{"> RC_SEND_ONLY_IMM 0", "< RC_ACK 0 rnr", "> RC_SEND_ONLY_IMM 0", "< RC_ACK 0 rnr"}));
+  EXPECT_EQ(net.wire,
+            (Lines{"> RC_SEND_ONLY_IMM 0", "< RC_ACK 0 rnr", "> RC_SEND_ONLY_IMM 0", "< RC_ACK 0 rnr"}));
   ASSERT_EQ(net.b.receive(9, 500, 100), 0);
   net.run();
   expect_success(net.a.completions(), {1});
@@ -159,7 +161,8 @@ TEST(PacketScript, packets_behind_a_refused_one_are_dropped_without_another_nak)
   net.connect();
   ASSERT_EQ(net.a.post(IBV_WR_SEND, 1, 0, 3000), 0);
   net.run(100us);
-  EXPECT_EQ(net.wire, (Lines{"> RC_SEND_FIRST 0", "> RC_SEND_MIDDLE 1", "> RC_SEND_LAST 2", "< RC_ACK 0 rnr"}));
+  EXPECT_EQ(net.wire,
+            (Lines{"> RC_SEND_FIRST 0", "> RC_SEND_MIDDLE 1", "> RC_SEND_LAST 2", "< RC_ACK 0 rnr"}));
   ASSERT_EQ(net.b.receive(9, 0, 3000), 0);
   net.run();
   expect_success(net.a.completions(), {1});
@@ -286,7 +289,8 @@ TEST(PacketScript, retries_run_out_when_the_peer_is_gone) {
   ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 100, net.b.address(0), net.b.region->rkey()), 0);
   ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 2, 0, 100, net.b.address(0), net.b.region->rkey()), 0);
   net.run();
-  EXPECT_EQ(std::count(net.wire.begin(), net.wire.end(), "> RC_WRITE_ONLY 0 lost"), 4);  // once and three retries
+  EXPECT_EQ(std::count(net.wire.begin(), net.wire.end(), "> RC_WRITE_ONLY 0 lost"),
+            4);  // once and three retries
   const auto done = net.a.completions();
   ASSERT_EQ(done.size(), 2U);
   EXPECT_EQ(done[0].status, IBV_WC_RETRY_EXC_ERR);
@@ -322,8 +326,10 @@ TEST(PacketScript, remote_errors_become_the_right_status_and_flush_the_rest) {
   constexpr int kAll = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   const NakCase cases[] = {
       {"unknown key", IBV_WR_RDMA_WRITE, 0, 100, true, kAll, IBV_WC_REM_ACCESS_ERR, "< RC_ACK 0 nak 2"},
-      {"past the end", IBV_WR_RDMA_WRITE, (1 << 20) - 50, 100, false, kAll, IBV_WC_REM_ACCESS_ERR, "< RC_ACK 0 nak 2"},
-      {"read with unknown key", IBV_WR_RDMA_READ, 0, 100, true, kAll, IBV_WC_REM_ACCESS_ERR, "< RC_ACK 0 nak 2"},
+      {"past the end", IBV_WR_RDMA_WRITE, (1 << 20) - 50, 100, false, kAll, IBV_WC_REM_ACCESS_ERR,
+       "< RC_ACK 0 nak 2"},
+      {"read with unknown key", IBV_WR_RDMA_READ, 0, 100, true, kAll, IBV_WC_REM_ACCESS_ERR,
+       "< RC_ACK 0 nak 2"},
       {"write not enabled", IBV_WR_RDMA_WRITE, 0, 100, false, IBV_ACCESS_LOCAL_WRITE, IBV_WC_REM_INV_REQ_ERR,
        "< RC_ACK 0 nak 1"},
       {"read not enabled", IBV_WR_RDMA_READ, 0, 100, false, IBV_ACCESS_LOCAL_WRITE, IBV_WC_REM_INV_REQ_ERR,
@@ -435,11 +441,13 @@ TEST(PacketScript, inline_data_is_taken_at_the_post) {
   net.connect();
   fill(net.a, 0, 64, 16);
   const std::vector<uint8_t> original(net.a.memory.begin(), net.a.memory.begin() + 64);
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 64, net.b.address(0), net.b.region->rkey(), IBV_SEND_INLINE), 0);
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 64, net.b.address(0), net.b.region->rkey(), IBV_SEND_INLINE),
+            0);
   std::fill_n(net.a.memory.begin(), 64, uint8_t{0});
   net.run();
   EXPECT_TRUE(std::equal(original.begin(), original.end(), net.b.memory.begin()));
-  EXPECT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 2, 0, 65, net.b.address(0), net.b.region->rkey(), IBV_SEND_INLINE), EINVAL);
+  EXPECT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 2, 0, 65, net.b.address(0), net.b.region->rkey(), IBV_SEND_INLINE),
+            EINVAL);
 }
 
 TEST(PacketScript, unsignalled_requests_complete_in_silence) {
@@ -449,7 +457,7 @@ TEST(PacketScript, unsignalled_requests_complete_in_silence) {
   net.connect();
   for (uint64_t id = 1; id <= 10; ++id) {
     ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, id, 0, 8, net.b.address(0), net.b.region->rkey(),
-                         id == 10 ? IBV_SEND_SIGNALED : 0U),
+                         id == 10 ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U),
               0);
   }
   net.run();
@@ -474,9 +482,11 @@ TEST(PacketScript, fence_waits_for_the_reads_before_it) {
   TwoHosts net;
   net.connect();
   ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 1, 0, 8, net.b.address(0), net.b.region->rkey()), 0);
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 2, 100, 8, net.b.address(0), net.b.region->rkey(), IBV_SEND_FENCE), 0);
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 2, 100, 8, net.b.address(0), net.b.region->rkey(), IBV_SEND_FENCE),
+            0);
   net.run();
-  EXPECT_EQ(net.wire, (Lines{"> RC_READ_REQUEST 0", "< RC_READ_RESP_ONLY 0", "> RC_WRITE_ONLY 1", "< RC_ACK 1 ack"}));
+  EXPECT_EQ(net.wire,
+            (Lines{"> RC_READ_REQUEST 0", "< RC_READ_RESP_ONLY 0", "> RC_WRITE_ONLY 1", "< RC_ACK 1 ack"}));
 }
 
 TEST(PacketScript, no_more_reads_are_under_way_than_agreed) {
@@ -509,7 +519,8 @@ TEST(PacketScript, works_over_ipv6_and_every_path_mtu) {
       fill(net.a, 0, 50'000, 17);
       fill(net.b, 100'000, 50'000, 18);
       ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 50'000, net.b.address(0), net.b.region->rkey()), 0);
-      ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 2, 100'000, 50'000, net.b.address(100'000), net.b.region->rkey()), 0);
+      ASSERT_EQ(
+          net.a.post(IBV_WR_RDMA_READ, 2, 100'000, 50'000, net.b.address(100'000), net.b.region->rkey()), 0);
       net.run();
       expect_success(net.a.completions(), {1, 2});
       EXPECT_TRUE(same(net.a, 0, net.b, 0, 50'000));
