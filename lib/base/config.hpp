@@ -109,12 +109,16 @@ class ConfigNode {
   // A list of plain values; replaces `out` when the key is there.
   template <class T>
   Status optional_list(std::string_view key, std::vector<T>& out) {
+    return optional_list(key, out, parse_value<T>);
+  }
+  template <class T, class Parser>
+  Status optional_list(std::string_view key, std::vector<T>& out, Parser&& parse) {
     auto texts = scalars(key);
     if (!texts) return fail(std::move(texts).error());
     if (!*texts) return {};
     out.clear();
     for (const Scalar& item : **texts) {
-      auto value = parse_value<T>(item.text);
+      auto value = parse(std::string_view{item.text});
       if (!value) return fail(value.error().within(item.where));
       out.push_back(std::move(*value));
     }
