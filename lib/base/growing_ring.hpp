@@ -22,6 +22,9 @@ class GrowingRing {
   [[nodiscard]] const T& front() const { return slots_[head_ & mask()]; }
   [[nodiscard]] const T& back() const { return slots_[(tail_ - 1) & mask()]; }
 
+  // The i-th from the front; i < size().
+  [[nodiscard]] const T& operator[](size_t i) const { return slots_[(head_ + i) & mask()]; }
+
   void push(T value) {
     if (size() == slots_.size()) grow();
     slots_[tail_++ & mask()] = std::move(value);

@@ -66,12 +66,10 @@ class Idler {
       sched_yield();
       return;
     }
+    // A deadline that has passed belongs to a poller that waits for something without a time, like a frame from a
+    // real port.
     const Nanos deadline = earliest_deadline(config_.pollers);
-    if (deadline <= now) {  // due, but blocked on something else
-      sched_yield();
-      return;
-    }
-    sleep_for(std::min(sleep_, deadline - now));
+    sleep_for(deadline > now ? std::min(sleep_, deadline - now) : sleep_);
     sleep_ = std::min(sleep_ * 2, std::max(config_.longest_sleep, kFirstSleep));
   }
 

@@ -1,0 +1,235 @@
+#include "base/config.hpp"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+
+namespace roci {
+namespace {
+
+// How many single-letter edits apart two words are (Levenshtein).
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+template <class Names>
+std::string joined(const Names& names) {
+  std::string out;
+  for (const auto& name : names) {
+    if (!out.empty()) out += ", ";
+    out += name;
+  }
+  return out;
+}
+
+// ", did you mean 'rate'? (allowed: name, rate)", with the closest of the known names when one is close.
+std::string suggestion(std::string_view word, const std::vector<std::string>& known) {
+  const std::string* nearest = nullptr;
+  size_t best = std::max<size_t>(2, word.size() / 3) + 1;
+  for (const std::string& name : known) {
+    const size_t d = distance(word, name);
+    if (d < best) {
+      best = d;
+      nearest = &name;
+    }
+  }
+  std::string out = nearest == nullptr ? "" : ", did you mean '" + *nearest + "'?";
+  return out + (known.empty() ? " (nothing is allowed here)" : " (allowed: " + joined(known) + ")");
+}
+
+std::string_view kind_name(const YAML::Node& node) {
+  switch (node.Type()) {
+    case YAML::NodeType::Map:
+      return "a map";
+    case YAML::NodeType::Sequence:
+      return "a list";
+    case YAML::NodeType::Scalar:
+      return "a single value";
+    default:
+      return "empty";
+  }
+}
+
+std::string at_line(const std::string& file, const YAML::Mark& mark) {
+  return mark.line < 0 ? file : file + ":" + std::to_string(mark.line + 1);
+}
+
+}  // namespace
+
+std::string not_one_of(std::string_view text, const std::vector<std::string_view>& allowed) {
+  return "'" + std::string{text} + "' is not one of " + joined(allowed);
+}
+
+struct ConfigNode::Yaml {
+  std::string file;
+  YAML::Node node;
+
+  [[nodiscard]] std::string where(const std::string& path) const {
+    return at_line(file, node.Mark()) + (path.empty() ? "" : ": " + path);
+  }
+};
+
+ConfigNode::ConfigNode(std::shared_ptr<const Yaml> yaml, std::string path)
+    : yaml_(std::move(yaml)), path_(std::move(path)) {}
+
+std::string ConfigNode::path_of(std::string_view key) const {
+  return path_.empty() ? std::string{key} : path_ + "." + std::string{key};
+}
+
+// Null when the key is absent and need not be there.
+Result<std::shared_ptr<const ConfigNode::Yaml>> ConfigNode::find(std::string_view key, Need need) {
+  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
+  for (const auto& entry : yaml_->node) {
+    if (entry.first.IsScalar() && entry.first.Scalar() == key) {
+      return std::make_shared<const Yaml>(Yaml{yaml_->file, entry.second});
+    }
+  }
+  if (need == Need::kRequired) return error("the required key '" + std::string{key} + "' is missing");
+  return std::shared_ptr<const Yaml>{};
+}
+
+Result<std::optional<ConfigNode::Scalar>> ConfigNode::scalar(std::string_view key, Need need) {
+  auto found = find(key, need);
+  if (!found) return fail(std::move(found).error());
+  if (*found == nullptr) return std::optional<Scalar>{};
+  const std::string where = (*found)->where(path_of(key));
+  const YAML::Node& node = (*found)->node;
+  if (!node.IsScalar()) return fail(where + " must be a single value but is " + std::string{kind_name(node)});
+  return std::optional<Scalar>{Scalar{node.Scalar(), where}};
+}
+
+Result<std::optional<std::vector<ConfigNode::Scalar>>> ConfigNode::scalars(std::string_view key) {
+  auto found = find(key, Need::kOptional);
+  if (!found) return fail(std::move(found).error());
+  if (*found == nullptr) return std::optional<std::vector<Scalar>>{};
+  const YAML::Node& node = (*found)->node;
+  if (!node.IsSequence()) {
+    return fail((*found)->where(path_of(key)) + " must be a list but is " + std::string{kind_name(node)});
+  }
+  std::vector<Scalar> out;
+  for (const auto& item : node) {
+    const std::string path = path_of(key) + "[" + std::to_string(out.size()) + "]";
+    const std::string where = Yaml{yaml_->file, item}.where(path);
+    if (!item.IsScalar())
+      return fail(where + " must be a single value but is " + std::string{kind_name(item)});
+    out.push_back({item.Scalar(), where});
+  }
+  return std::optional{std::move(out)};
+}
+
+Status ConfigNode::section(std::string_view key, Need need, const Reader& read) {
+  auto found = find(key, need);
+  if (!found) return fail(std::move(found).error());
+  if (*found == nullptr) return {};
+  const YAML::Node& node = (*found)->node;
+  if (!node.IsMap() && !node.IsNull()) {
+    return fail((*found)->where(path_of(key)) + " must be a map but is " + std::string{kind_name(node)});
+  }
+  ConfigNode child{*found, path_of(key)};
+  ROCI_TRY(read(child));
+  return child.finish();
+}
+
+Status ConfigNode::each(std::string_view key, Need need, const Reader& read) {
+  auto found = find(key, need);
+  if (!found) return fail(std::move(found).error());
+  if (*found == nullptr) return {};
+  const YAML::Node& list = (*found)->node;
+  if (!list.IsSequence()) {
+    return fail((*found)->where(path_of(key)) + " must be a list but is " + std::string{kind_name(list)});
+  }
+  size_t index = 0;
+  for (const auto& item : list) {
+    const std::string path = path_of(key) + "[" + std::to_string(index++) + "]";
+    auto yaml = std::make_shared<const Yaml>(Yaml{yaml_->file, item});
+    if (!item.IsMap())
+      return fail(yaml->where(path) + " must be a map but is " + std::string{kind_name(item)});
+    ConfigNode child{std::move(yaml), path};
+    ROCI_TRY(read(child));
+    ROCI_TRY(child.finish());
+  }
+  return {};
+}
+
+bool ConfigNode::has(std::string_view key) const {
+  return std::any_of(yaml_->node.begin(), yaml_->node.end(), [&](const auto& entry) {
+    return entry.first.IsScalar() && entry.first.Scalar() == key;
+  });
+}
+
+tl::unexpected<Error> ConfigNode::error(const std::string& message) const {
+  return fail(Error{message}.within(yaml_->where(path_)));
+}
+
+tl::unexpected<Error> ConfigNode::error(std::string_view key, const std::string& message) const {
+  for (const auto& entry : yaml_->node) {
+    if (entry.first.IsScalar() && entry.first.Scalar() == key) {
+      return fail(Error{message}.within(Yaml{yaml_->file, entry.second}.where(path_of(key))));
+    }
+  }
+  return error(message);
+}
+
+Status ConfigNode::finish() const {
+  std::vector<std::string> seen;
+  for (const auto& entry : yaml_->node) {
+    const Yaml key{yaml_->file, entry.first};
+    if (!entry.first.IsScalar()) return fail(key.where(path_) + ": a key must be a single word");
+    const std::string& name = entry.first.Scalar();
+    if (std::find(known_.begin(), known_.end(), name) == known_.end()) {
+      return fail(key.where(path_of(name)) + " is an unknown key" + suggestion(name, known_));
+    }
+    if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
+      return fail(key.where(path_of(name)) + " is given twice");
+    }
+    seen.push_back(name);
+  }
+  return {};
+}
+
+Status parse_config(const std::string& text, const std::string& name, const ConfigNode::Reader& read) {
+  std::vector<YAML::Node> documents;
+  try {
+    documents = YAML::LoadAll(text);
+  } catch (const YAML::Exception& e) {
+    return fail(at_line(name, e.mark) + ": not valid YAML: " + e.msg);
+  }
+  if (documents.size() > 1)
+    return fail(name + " has " + std::to_string(documents.size()) + " documents, allowed is one");
+  const YAML::Node root = documents.empty() ? YAML::Node{} : documents[0];
+  ConfigNode node{std::make_shared<const ConfigNode::Yaml>(ConfigNode::Yaml{name, root}), ""};
+  if (!root.IsMap() && !root.IsNull())
+    return fail(name + " must be a map but is " + std::string{kind_name(root)});
+  ROCI_TRY(read(node));
+  return node.finish();
+}
+
+Status read_config(const std::string& file, const ConfigNode::Reader& read) {
+  errno = 0;
+  std::ifstream in{file};
+  std::ostringstream text;
+  // A directory opens but does not read; an empty file reads nothing without an error.
+  if (in && in.peek() != std::ifstream::traits_type::eof()) text << in.rdbuf();
+  if (errno != 0 || !in.is_open() || in.bad()) {
+    return fail("the configuration file '" + file + "' cannot be read: " + std::strerror(errno), errno);
+  }
+  return parse_config(text.str(), file, read);
+}
+
+}  // namespace roci

@@ -1,0 +1,176 @@
+// Strict reading of YAML configuration: every key must be known, every value must be of its kind, and every
+// error is one sentence with the file, the line, the key, the value and what is allowed instead.
+//
+//   struct Config { std::string name; BitsPerSec rate{0}; IdlePolicy idle = IdlePolicy::kSpin; ... };
+//   return read_config(file, [&](ConfigNode& root) -> Status {
+//     return root.section("switch", Need::kRequired, [&](ConfigNode& node) -> Status {
+//       ROCI_TRY(node.required("name", config.name));
+//       ROCI_TRY(node.optional("rate", config.rate));       // keeps what it is, the default, when absent
+//       ROCI_TRY(node.optional("idle", config.idle, one_of<IdlePolicy>({{"spin", IdlePolicy::kSpin}, ...})));
+//       return node.each("ports", Need::kOptional, [&](ConfigNode& port) -> Status { ... });
+//     });
+//   });
+//
+// A key is known once it has been asked for; what is left when a section's function returns is an unknown
+// key.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/types.hpp"
+#include "base/units.hpp"
+
+namespace roci {
+
+enum class Need : uint8_t { kOptional, kRequired };
+
+// How the text of a value becomes a T. Types with a static parse(std::string_view) -> Result<T> bring their
+// own.
+template <class T>
+Result<T> parse_value(std::string_view text) {
+  if constexpr (std::same_as<T, std::string>) {
+    return std::string{text};
+  } else if constexpr (std::same_as<T, bool>) {
+    return parse_bool(text);
+  } else if constexpr (std::integral<T>) {
+    constexpr auto kLow = static_cast<int64_t>(std::numeric_limits<T>::min());
+    constexpr auto kHigh = sizeof(T) < 8 ? static_cast<int64_t>(std::numeric_limits<T>::max()) : INT64_MAX;
+    return parse_integer(text, kLow, kHigh).map([](int64_t v) { return static_cast<T>(v); });
+  } else if constexpr (std::same_as<T, Bytes>) {
+    return parse_bytes(text);
+  } else if constexpr (std::same_as<T, BitsPerSec>) {
+    return parse_rate(text);
+  } else if constexpr (std::same_as<T, Nanos>) {
+    return parse_duration(text);
+  } else {
+    return T::parse(text);
+  }
+}
+
+// Parsers with limits, for the last argument of required() and optional().
+template <std::integral T>
+auto integer_in(T low, T high) {
+  return [low, high](std::string_view text) {
+    return parse_integer(text, static_cast<int64_t>(low), static_cast<int64_t>(high)).map([](int64_t v) {
+      return static_cast<T>(v);
+    });
+  };
+}
+inline auto number_in(double low, double high) {
+  return [low, high](std::string_view text) { return parse_number(text, low, high); };
+}
+// "'x' is not one of spin, yield, sleep".
+std::string not_one_of(std::string_view text, const std::vector<std::string_view>& allowed);
+template <class T>
+auto one_of(std::vector<std::pair<std::string_view, T>> choices) {
+  return [choices = std::move(choices)](std::string_view text) -> Result<T> {
+    std::vector<std::string_view> names;
+    for (const auto& [name, value] : choices) {
+      if (name == text) return value;
+      names.push_back(name);
+    }
+    return fail(not_one_of(text, names));
+  };
+}
+
+// One map of the document, or one item of a list. Only valid inside the function it is given to.
+class ConfigNode {
+ public:
+  using Reader = std::function<Status(ConfigNode&)>;
+
+  // A value of the given key. optional() leaves `out` alone when the key is absent.
+  template <class T, class Parser>
+  Status required(std::string_view key, T& out, Parser&& parse) {
+    return read(key, Need::kRequired, out, parse);
+  }
+  template <class T>
+  Status required(std::string_view key, T& out) {
+    return read(key, Need::kRequired, out, parse_value<T>);
+  }
+  template <class T, class Parser>
+  Status optional(std::string_view key, T& out, Parser&& parse) {
+    return read(key, Need::kOptional, out, parse);
+  }
+  template <class T>
+  Status optional(std::string_view key, T& out) {
+    return read(key, Need::kOptional, out, parse_value<T>);
+  }
+  // A list of plain values; replaces `out` when the key is there.
+  template <class T>
+  Status optional_list(std::string_view key, std::vector<T>& out) {
+    return optional_list(key, out, parse_value<T>);
+  }
+  template <class T, class Parser>
+  Status optional_list(std::string_view key, std::vector<T>& out, Parser&& parse) {
+    auto texts = scalars(key);
+    if (!texts) return fail(std::move(texts).error());
+    if (!*texts) return {};
+    out.clear();
+    for (const Scalar& item : **texts) {
+      auto value = parse(std::string_view{item.text});
+      if (!value) return fail(value.error().within(item.where));
+      out.push_back(std::move(*value));
+    }
+    return {};
+  }
+
+  // The map below `key`; an empty value is an empty map. Fails on keys that `read` has not asked for.
+  Status section(std::string_view key, Need need, const Reader& read);
+  // Each item of the list below `key`, which must be maps.
+  Status each(std::string_view key, Need need, const Reader& read);
+
+  [[nodiscard]] bool has(std::string_view key) const;
+  // An error about this map, or about one of its values, with file, line and path in front.
+  [[nodiscard]] tl::unexpected<Error> error(const std::string& message) const;
+  [[nodiscard]] tl::unexpected<Error> error(std::string_view key, const std::string& message) const;
+
+  // Fails when the map has a key that was not asked for, or has one twice. section(), each() and
+  // read_config() call it.
+  [[nodiscard]] Status finish() const;
+
+ private:
+  friend Status parse_config(const std::string& text, const std::string& name, const Reader& read);
+  struct Yaml;
+  struct Scalar {
+    std::string text;
+    std::string where;  // "s.yaml:7: switch.ports[2].rate"
+  };
+
+  ConfigNode(std::shared_ptr<const Yaml> yaml, std::string path);
+  Result<std::optional<Scalar>> scalar(std::string_view key, Need need);
+  Result<std::optional<std::vector<Scalar>>> scalars(std::string_view key);
+  Result<std::shared_ptr<const Yaml>> find(std::string_view key, Need need);
+  [[nodiscard]] std::string path_of(std::string_view key) const;
+
+  template <class T, class Parser>
+  Status read(std::string_view key, Need need, T& out, Parser& parse) {
+    auto text = scalar(key, need);
+    if (!text) return fail(std::move(text).error());
+    if (!*text) return {};
+    auto value = parse(std::string_view{(*text)->text});
+    if (!value) return fail(value.error().within((*text)->where));
+    out = std::move(*value);
+    return {};
+  }
+
+  std::shared_ptr<const Yaml> yaml_;
+  std::string path_;
+  std::vector<std::string> known_;
+};
+
+// Reads a file, or text that stands for a file called `name`. The document must be one map.
+Status read_config(const std::string& file, const ConfigNode::Reader& read);
+Status parse_config(const std::string& text, const std::string& name, const ConfigNode::Reader& read);
+
+}  // namespace roci

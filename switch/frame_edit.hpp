@@ -1,0 +1,35 @@
+// Changing the front of a frame in place. Frames arrive by pointer and may share their memory with a sender (a clone,
+// external memory, a reference count above one), so whoever changes a header asks for ownership first.
+#pragma once
+
+#include <rte_mbuf.h>
+
+#include <cstdint>
+
+namespace roci {
+
+// The longest front of a frame that the switch reads or writes: Ethernet, one tag, and IPv4 with all options, or IPv6
+// and a neighbour message with one option.
+inline constexpr uint32_t kSwitchHeaderBytes = 14 + 4 + 40 + 32;
+
+// Gives a frame whose first segment is this caller's alone, holds the first min(kSwitchHeaderBytes, length) bytes and
+// has `headroom` free bytes in front: the frame itself, or a copy from `pool` in its place. Null, and the frame freed,
+// when the pool is empty.
+rte_mbuf* own_front(rte_mbuf* frame, uint32_t headroom, rte_mempool* pool);
+
+// The VLAN tag (802.1Q C-TAG) that a frame carries. A service tag counts as payload: this is a customer bridge.
+struct TagView {
+  bool present = false;
+  uint16_t vid = 0;  // 0: a priority tag, which names no VLAN
+};
+TagView read_tag(const rte_mbuf* frame);
+
+// How long the frame will be after set_tag().
+uint32_t length_with_tag(const rte_mbuf* frame, bool tagged);
+
+// Makes the frame look as it must on a port that sends the frame's VLAN with or without a tag. A priority tag stays
+// when the VLAN goes untagged (it carries the PCP), and gets the VLAN's number when it goes tagged. Null, and
+// the frame freed, when a buffer was needed and there was none.
+rte_mbuf* set_tag(rte_mbuf* frame, bool tagged, uint16_t vlan, rte_mempool* pool);
+
+}  // namespace roci

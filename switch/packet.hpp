@@ -1,0 +1,23 @@
+// A frame on its way through the stages of the switch.
+#pragma once
+
+#include <rte_mbuf.h>
+
+#include <cstdint>
+
+#include "switch/counters.hpp"
+
+namespace roci {
+
+inline constexpr uint16_t kNoPort = UINT16_MAX;
+
+struct SwitchPacket {
+  rte_mbuf* frame = nullptr;   // null once it has been dropped, queued or kept by a stage
+  uint16_t ingress = kNoPort;  // where drops are counted; kNoPort for what the switch makes itself
+  uint16_t vlan = 0;
+  uint16_t ether_type = 0;  // behind the tag
+  uint16_t l3_offset = 0;
+  bool from_us = false;  // routed, or an answer: it may leave by the port it came from
+};
+
+}  // namespace roci

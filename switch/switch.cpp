@@ -1,0 +1,192 @@
+#include "switch/switch.hpp"
+
+#include <algorithm>
+
+#include "switch/frame_edit.hpp"
+#include "switch/parse.hpp"
+#include "wire/headers.hpp"
+
+namespace roci {
+namespace {
+
+MacAddress mac_for(const SwitchConfig& config) {
+  if (!config.mac.is_zero()) return config.mac;
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: the same name gives the same MAC, run after run
+  for (const char c : config.name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  return MacAddress::local(hash);
+}
+
+}  // namespace
+
+Switch::PortState::PortState(Port& p, const SwitchPortConfig& config)
+    : port(p), native(config.vlan), queue(config.rate, config.queue, counters) {
+  if (config.all_tagged) {
+    for (uint16_t vlan = 1; vlan <= kLastVlan; ++vlan) member.set(vlan);
+  }
+  for (const uint16_t vlan : config.tagged) member.set(vlan);
+  member.set(native);
+}
+
+Result<std::unique_ptr<Switch>> Switch::create(const SwitchConfig& config, const std::vector<Port*>& ports,
+                                               std::shared_ptr<MbufPool> pool) {
+  ROCI_TRY(check(config));
+  if (ports.size() != config.ports.size()) {
+    return fail("switch '" + config.name + "' is configured with " + std::to_string(config.ports.size()) +
+                " ports and was given " + std::to_string(ports.size()));
+  }
+  std::unique_ptr<Switch> made{new Switch{config, ports, std::move(pool)}};
+  if (Status opened = made->router_.open(config); !opened)
+    return fail(opened.error().within("switch '" + config.name + "'"));
+  return made;
+}
+
+Switch::Switch(const SwitchConfig& config, const std::vector<Port*>& ports, std::shared_ptr<MbufPool> pool)
+    : config_(config),
+      mac_(mac_for(config)),
+      pool_(std::move(pool)),
+      macs_(config.mac_table_size, config.mac_ageing),
+      router_(config, mac_, pool_->get(), *this) {
+  for (size_t i = 0; i < ports.size(); ++i) {
+    ports_.push_back(std::make_unique<PortState>(*ports[i], config.ports[i]));
+  }
+}
+
+Switch::~Switch() = default;
+
+bool Switch::poll(Nanos now) {
+  bool worked = drain(now);
+  for (uint16_t i = 0; i < ports_.size(); ++i) worked |= receive(i, now);
+  worked |= router_.poll(now);
+  worked |= drain(now);
+  return worked;
+}
+
+Nanos Switch::next_deadline() const {
+  Nanos next = router_.next_deadline();
+  for (const auto& p : ports_) next = std::min({next, p->port.next_arrival(), p->queue.next_start()});
+  return next;
+}
+
+bool Switch::receive(uint16_t ingress, Nanos now) {
+  PortState& in = *ports_[ingress];
+  std::array<rte_mbuf*, kBurst> frames;
+  const uint16_t count = in.port.rx_burst(frames, now);
+  if (count == 0) return false;
+  std::array<SwitchPacket, kBurst> packets;
+  uint64_t bytes = 0;
+  for (uint16_t i = 0; i < count; ++i) {
+    rte_prefetch0(rte_pktmbuf_mtod(frames[i], void*));
+    bytes += frames[i]->pkt_len;
+    packets[i].frame = frames[i];
+    packets[i].ingress = ingress;
+  }
+  bump(in.counters.rx_packets, count);
+  bump(in.counters.rx_bytes, bytes);
+
+  const std::span batch{packets.data(), count};
+  parse_stage(batch);
+  learn_stage(batch, now);
+  route_stage(batch, now);
+  forward_stage(batch, now);
+  return true;
+}
+
+void Switch::parse_stage(std::span<SwitchPacket> batch) {
+  for (SwitchPacket& p : batch) {
+    const PortState& in = *ports_[p.ingress];
+    if (p.frame->data_len < std::min(kSwitchHeaderBytes, p.frame->pkt_len)) {
+      p.frame = own_front(p.frame, 0, pool_->get());
+      if (p.frame == nullptr) {
+        drop(p, DropReason::kNoBuffer);
+        continue;
+      }
+    }
+    DropReason reason = parse(p, in.native, mac_);
+    if (reason == DropReason::kNone && !in.carries(p.vlan)) reason = DropReason::kNotMember;
+    if (reason != DropReason::kNone) drop(p, reason);
+  }
+}
+
+void Switch::learn_stage(std::span<SwitchPacket> batch, Nanos now) {
+  for (const SwitchPacket& p : batch) {
+    if (p.frame == nullptr) continue;
+    const auto& ethernet = *rte_pktmbuf_mtod(p.frame, const EthernetHeader*);
+    const auto learned = macs_.learn(p.vlan, ethernet.source, p.ingress, now);
+    if (learned == MacTable::Learned::kMoved) bump(mac_moves_);
+    if (learned == MacTable::Learned::kFull) bump(mac_table_full_);
+  }
+}
+
+void Switch::route_stage(std::span<SwitchPacket> batch, Nanos now) {
+  for (SwitchPacket& p : batch) {
+    if (p.frame != nullptr) router_.handle(p, now);
+  }
+}
+
+void Switch::forward_stage(std::span<SwitchPacket> batch, Nanos now) {
+  for (SwitchPacket& p : batch) {
+    if (p.frame != nullptr) forward(p, now);
+  }
+}
+
+void Switch::forward(SwitchPacket& packet, Nanos now) {
+  const auto& ethernet = *rte_pktmbuf_mtod(packet.frame, const EthernetHeader*);
+  const auto egress =
+      ethernet.destination.is_multicast() ? std::nullopt : macs_.find(packet.vlan, ethernet.destination, now);
+  if (!egress) return flood(packet, now);
+  if (*egress == packet.ingress && !packet.from_us) return drop(packet, DropReason::kSamePort);
+  admit(packet.frame, false, *egress, packet.vlan, now);
+  packet.frame = nullptr;
+}
+
+void Switch::flood(SwitchPacket& packet, Nanos now) {
+  if (packet.ingress != kNoPort && !packet.from_us) bump(ports_[packet.ingress]->counters.flooded);
+  uint16_t last = kNoPort;  // gets the frame itself, those before it copies
+  for (uint16_t i = 0; i < ports_.size(); ++i) {
+    if (!ports_[i]->carries(packet.vlan) || (i == packet.ingress && !packet.from_us)) continue;
+    if (last != kNoPort) admit(packet.frame, true, last, packet.vlan, now);
+    last = i;
+  }
+  if (last == kNoPort) return drop(packet, DropReason::kNoEgress);
+  admit(packet.frame, false, last, packet.vlan, now);
+  packet.frame = nullptr;
+}
+
+void Switch::admit(rte_mbuf* frame, bool copy, uint16_t egress, uint16_t vlan, Nanos now) {
+  PortState& out = *ports_[egress];
+  const auto refuse = [&](DropReason reason) {
+    bump(out.counters.drops[static_cast<unsigned>(reason)]);
+    if (!copy) rte_pktmbuf_free(frame);
+  };
+  const bool tagged = vlan != out.native;
+  const uint32_t length = length_with_tag(frame, tagged);
+  const uint32_t framing =
+      sizeof(EthernetHeader) + (tagged || read_tag(frame).present ? sizeof(VlanHeader) : 0U);
+  if (length > out.port.capabilities().mtu + framing) return refuse(DropReason::kTooLong);
+  if (!out.queue.has_room(length)) return refuse(DropReason::kQueueFull);
+  rte_mbuf* leaving = copy ? rte_pktmbuf_copy(frame, pool_->get(), 0, UINT32_MAX) : frame;
+  if (leaving != nullptr) leaving = set_tag(leaving, tagged, vlan, pool_->get());
+  if (leaving == nullptr) {
+    bump(out.counters.drops[static_cast<unsigned>(DropReason::kNoBuffer)]);
+    return;
+  }
+  out.queue.push(leaving, now);
+}
+
+bool Switch::drain(Nanos now) {
+  bool worked = false;
+  for (auto& p : ports_) worked |= p->queue.drain(p->port, now);
+  return worked;
+}
+
+void Switch::drop(SwitchPacket& packet, DropReason reason) {
+  bump(counters_of(packet).drops[static_cast<unsigned>(reason)]);
+  rte_pktmbuf_free(packet.frame);
+  packet.frame = nullptr;
+}
+
+SwitchPortCounters& Switch::counters_of(const SwitchPacket& packet) {
+  return packet.ingress == kNoPort ? own_counters_ : ports_[packet.ingress]->counters;
+}
+
+}  // namespace roci

@@ -1,0 +1,104 @@
+// A software switch: a learning VLAN bridge (802.1Q) with static layer 3 forwarding between its VLANs, and a bounded,
+// paced queue in front of every port.
+//
+//   rx_burst -> parse -> learn -> route -> forward -> admit -> [ egress queue ] -> drain -> tx_burst
+//                                   |         |         |            |               |
+//                 own MAC: rewrite, |   MAC table or    | limit      | one FIFO      | rate
+//                 answer ARP/ND/echo|   flood by copies |            |               |
+//
+// Marking (AQM) belongs into admit(), several queues per port between admit and drain, telemetry stamps and
+// notifications where drain() hands frames to the port, PFC where parse() now drops link-local frames.
+//
+// Ownership: a frame belongs to the switch from rx_burst() until tx_burst() takes it. Unicast moves the frame that came
+// in; flooding gives every port but the last a copy of its own, so each egress may change its headers. A stage that
+// changes one calls own_front() first, since a frame may arrive sharing memory with its sender.
+//
+// Threads: one polls; counters() may be read by any.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/poller.hpp"
+#include "base/result.hpp"
+#include "port/eal.hpp"
+#include "port/port.hpp"
+#include "switch/counters.hpp"
+#include "switch/egress_queue.hpp"
+#include "switch/mac_table.hpp"
+#include "switch/packet.hpp"
+#include "switch/router.hpp"
+#include "switch/switch_config.hpp"
+
+namespace roci {
+
+class Switch final : public Poller, private RouterOutput {
+ public:
+  // `ports` in the order of config.ports; they must outlive the switch. `pool` gives copies and answers.
+  static Result<std::unique_ptr<Switch>> create(const SwitchConfig& config, const std::vector<Port*>& ports,
+                                                std::shared_ptr<MbufPool> pool);
+  ~Switch() override;
+
+  // One burst from every port, and what is due to every port.
+  bool poll(Nanos now) override;
+  [[nodiscard]] Nanos next_deadline() const override;
+  [[nodiscard]] std::string_view name() const override { return config_.name; }
+
+  [[nodiscard]] size_t port_count() const { return ports_.size(); }
+  [[nodiscard]] const SwitchPortConfig& port_config(size_t port) const { return config_.ports[port]; }
+  [[nodiscard]] const SwitchPortCounters& counters(size_t port) const { return ports_[port]->counters; }
+  // What was dropped of the frames that the switch itself had made.
+  [[nodiscard]] const SwitchPortCounters& own_counters() const { return own_counters_; }
+  // Addresses that changed their port, and that were not learnt because the table was full.
+  [[nodiscard]] uint64_t mac_moves() const { return mac_moves_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t mac_table_full() const { return mac_table_full_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint32_t mac_table_size() const { return macs_.size(); }  // by the polling thread
+  [[nodiscard]] const MacAddress& mac() const { return mac_; }
+
+ private:
+  static constexpr size_t kBurst = 32;
+
+  struct PortState {
+    PortState(Port& p, const SwitchPortConfig& config);
+    [[nodiscard]] bool carries(uint16_t vlan) const { return member.test(vlan); }
+
+    Port& port;
+    uint16_t native;
+    std::bitset<4096> member;  // VLANs
+    SwitchPortCounters counters;
+    EgressQueue queue;
+  };
+
+  Switch(const SwitchConfig& config, const std::vector<Port*>& ports, std::shared_ptr<MbufPool> pool);
+
+  bool receive(uint16_t ingress, Nanos now);
+  void parse_stage(std::span<SwitchPacket> batch);
+  void learn_stage(std::span<SwitchPacket> batch, Nanos now);
+  void route_stage(std::span<SwitchPacket> batch, Nanos now);
+  void forward_stage(std::span<SwitchPacket> batch, Nanos now);
+  void flood(SwitchPacket& packet, Nanos now);
+  // Puts the frame into the queue of a port, or counts why not. With `copy`, a copy of it, and the frame stays.
+  void admit(rte_mbuf* frame, bool copy, uint16_t egress, uint16_t vlan, Nanos now);
+  bool drain(Nanos now);
+
+  void forward(SwitchPacket& packet, Nanos now) override;
+  void drop(SwitchPacket& packet, DropReason reason) override;
+  SwitchPortCounters& counters_of(const SwitchPacket& packet) override;
+
+  SwitchConfig config_;
+  MacAddress mac_;
+  std::shared_ptr<MbufPool> pool_;
+  std::vector<std::unique_ptr<PortState>> ports_;
+  MacTable macs_;
+  Router router_;
+  SwitchPortCounters own_counters_;
+  std::atomic<uint64_t> mac_moves_{0};
+  std::atomic<uint64_t> mac_table_full_{0};
+};
+
+}  // namespace roci

@@ -1,0 +1,160 @@
+#include "switch/switch_config.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace roci {
+namespace {
+
+constexpr uint32_t kMostAddresses = 1U << 24;  // of the MAC table
+
+std::string quoted(const std::string& text) { return "'" + text + "'"; }
+
+Status check_vlan(uint16_t vlan, const std::string& where) {
+  if (vlan >= 1 && vlan <= kLastVlan) return {};
+  return fail(where + ": VLAN " + std::to_string(vlan) + " is not one of 1 to " + std::to_string(kLastVlan));
+}
+
+Status check_ports(const SwitchConfig& config) {
+  if (config.ports.empty()) return fail("it has no ports");
+  if (config.ports.size() > 1024)
+    return fail("it has " + std::to_string(config.ports.size()) + " ports, allowed are 1024");
+  std::set<std::string> names;
+  for (const SwitchPortConfig& port : config.ports) {
+    const std::string where = "port " + quoted(port.name);
+    if (!names.insert(port.name).second) return fail(where + " is there twice");
+    ROCI_TRY(check_vlan(port.vlan, where));
+    for (const uint16_t vlan : port.tagged) ROCI_TRY(check_vlan(vlan, where));
+  }
+  return {};
+}
+
+// The interface's own network that holds the address; null when none does.
+const IpNetwork* network_of(const SwitchConfig& config, const IpAddress& address) {
+  for (const SwitchInterfaceConfig& interface : config.interfaces) {
+    for (const IpNetwork& own : interface.addresses) {
+      if (own.contains(address)) return &own;
+    }
+  }
+  return nullptr;
+}
+
+Status check_interfaces(const SwitchConfig& config) {
+  std::set<std::string> names;
+  std::set<uint16_t> vlans;
+  std::vector<IpNetwork> networks;
+  for (const SwitchInterfaceConfig& interface : config.interfaces) {
+    const std::string where = "interface " + quoted(interface.name);
+    if (!names.insert(interface.name).second) return fail(where + " is there twice");
+    ROCI_TRY(check_vlan(interface.vlan, where));
+    if (!vlans.insert(interface.vlan).second) {
+      return fail(where + ": VLAN " + std::to_string(interface.vlan) + " has an interface already");
+    }
+    if (interface.addresses.empty()) return fail(where + " has no address");
+    for (const IpNetwork& own : interface.addresses) {
+      if (own.address.is_multicast() || own.address.is_zero()) {
+        return fail(where + ": " + own.to_string() + " is not the address of a host");
+      }
+      for (const IpNetwork& other : networks) {
+        if (own.contains(other.address) || other.contains(own.address)) {
+          return fail(where + ": " + own.to_string() + " overlaps " + other.to_string());
+        }
+      }
+      networks.push_back(own);
+    }
+  }
+  return {};
+}
+
+Status check_routes(const SwitchConfig& config) {
+  for (const SwitchRouteConfig& route : config.routes) {
+    const std::string where = "route " + route.prefix.to_string() + " via " + route.via.to_string();
+    if (route.prefix.address.is_v4() != route.via.is_v4()) return fail(where + " mixes IPv4 and IPv6");
+    const IpNetwork* network = network_of(config, route.via);
+    if (network == nullptr)
+      return fail(where + ": no interface has an address in the network of the next hop");
+    if (network->address == route.via) return fail(where + ": the next hop is the switch itself");
+  }
+  for (const SwitchNeighbourConfig& n : config.neighbours) {
+    const std::string where = "neighbour " + n.address.to_string();
+    if (network_of(config, n.address) == nullptr) return fail(where + " is in the network of no interface");
+    if (n.mac.is_multicast() || n.mac.is_zero())
+      return fail(where + ": " + n.mac.to_string() + " is not a host's MAC");
+  }
+  return {};
+}
+
+// The port's own keys, which are the same wherever a switch is described.
+Status read_port(ConfigNode& item, SwitchPortConfig& port) {
+  const auto vlan = integer_in<uint16_t>(1, kLastVlan);
+  ROCI_TRY(item.required("name", port.name));
+  ROCI_TRY(item.optional("rate", port.rate));
+  ROCI_TRY(item.optional("queue", port.queue));
+  ROCI_TRY(item.optional("vlan", port.vlan, vlan));
+  port.all_tagged = !item.has("tagged");
+  return item.optional_list("tagged", port.tagged, vlan);
+}
+
+Status read_tables(ConfigNode& node, SwitchConfig& config) {
+  ROCI_TRY(node.section("mac_table", Need::kOptional, [&](ConfigNode& table) -> Status {
+    if (Status s = table.optional("size", config.mac_table_size, integer_in<uint32_t>(1, kMostAddresses)); !s)
+      return s;
+    return table.optional("ageing", config.mac_ageing);
+  }));
+  ROCI_TRY(node.each("interfaces", Need::kOptional, [&](ConfigNode& item) -> Status {
+    SwitchInterfaceConfig& interface = config.interfaces.emplace_back();
+    Status s = item.required("name", interface.name);
+    if (s) s = item.optional("vlan", interface.vlan, integer_in<uint16_t>(1, kLastVlan));
+    if (s) s = item.optional_list("addresses", interface.addresses);
+    return s;
+  }));
+  ROCI_TRY(node.each("routes", Need::kOptional, [&](ConfigNode& item) -> Status {
+    SwitchRouteConfig& route = config.routes.emplace_back();
+    Status s = item.required("prefix", route.prefix);
+    if (s) s = item.required("via", route.via);
+    return s;
+  }));
+  return node.each("neighbours", Need::kOptional, [&](ConfigNode& item) -> Status {
+    SwitchNeighbourConfig& neighbour = config.neighbours.emplace_back();
+    Status s = item.required("address", neighbour.address);
+    if (s) s = item.required("mac", neighbour.mac);
+    return s;
+  });
+}
+
+}  // namespace
+
+Status check(const SwitchConfig& config) {
+  const std::string where = "switch " + quoted(config.name);
+  const auto checked = [&]() -> Status {
+    if (config.mac.is_multicast())
+      return fail("its MAC " + config.mac.to_string() + " is a multicast address");
+    if (config.mac_table_size == 0 || config.mac_table_size > kMostAddresses) {
+      return fail("a MAC table of " + std::to_string(config.mac_table_size) + " entries is not one of 1 to " +
+                  std::to_string(kMostAddresses));
+    }
+    ROCI_TRY(check_ports(config));
+    ROCI_TRY(check_interfaces(config));
+    return check_routes(config);
+  }();
+  if (!checked) return fail(checked.error().within(where));
+  return {};
+}
+
+Status read_switch(ConfigNode& node, SwitchConfig& config, const SwitchPortReader& read_more) {
+  ROCI_TRY(node.optional("name", config.name));
+  ROCI_TRY(node.optional("mac", config.mac, [](std::string_view text) -> Result<MacAddress> {
+    if (text == "auto") return MacAddress{};
+    return MacAddress::parse(text);
+  }));
+  ROCI_TRY(node.each("ports", Need::kRequired, [&](ConfigNode& item) -> Status {
+    SwitchPortConfig& port = config.ports.emplace_back();
+    if (Status s = read_port(item, port); !s) return s;
+    return read_more(item, config.ports.size() - 1);
+  }));
+  ROCI_TRY(read_tables(node, config));
+  if (Status s = check(config); !s) return node.error(s.error().message);
+  return {};
+}
+
+}  // namespace roci

@@ -1,0 +1,65 @@
+// What a switch is made of, and how it is written in a configuration file.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/config.hpp"
+#include "base/result.hpp"
+#include "base/types.hpp"
+#include "wire/address.hpp"
+
+namespace roci {
+
+inline constexpr uint16_t kDefaultVlan = 1;
+inline constexpr uint16_t kLastVlan = 4094;  // 4095 is reserved (802.1Q table 9-2)
+
+struct SwitchPortConfig {
+  std::string name;
+  BitsPerSec rate{0};              // of the egress queue's drain; 0: as fast as the port takes frames
+  Bytes queue = 1_MiB;             // limit of the egress queue
+  uint16_t vlan = kDefaultVlan;    // of frames without a tag, which is also the one it sends untagged
+  bool all_tagged = true;          // carries every other VLAN with its tag
+  std::vector<uint16_t> tagged{};  // when all_tagged is off: those it carries
+};
+
+// A layer 3 interface: the switch's own addresses in one VLAN. At most one per VLAN.
+struct SwitchInterfaceConfig {
+  std::string name;
+  uint16_t vlan = kDefaultVlan;
+  std::vector<IpNetwork> addresses{};  // each also a route to its network
+};
+
+struct SwitchRouteConfig {
+  IpNetwork prefix;
+  IpAddress via;  // in the network of an interface
+};
+
+// A next hop that is not asked for by ARP or neighbour solicitation.
+struct SwitchNeighbourConfig {
+  IpAddress address;
+  MacAddress mac;
+};
+
+struct SwitchConfig {
+  std::string name = "switch";
+  MacAddress mac{};  // of all its interfaces; all zero: made from the name
+  std::vector<SwitchPortConfig> ports{};
+  std::vector<SwitchInterfaceConfig> interfaces{};
+  std::vector<SwitchRouteConfig> routes{};
+  std::vector<SwitchNeighbourConfig> neighbours{};
+  uint32_t mac_table_size = 4096;
+  Nanos mac_ageing = 300s;
+};
+
+// What is wrong with it, as one sentence: names and VLANs used twice, a route through no interface, and so on.
+Status check(const SwitchConfig& config);
+
+// Reads the keys of a port that are not the switch's own, such as the device behind it.
+using SwitchPortReader = std::function<Status(ConfigNode& item, size_t port)>;
+// Reads the `switch` section of a configuration file, with the keys that are named above, and checks it.
+Status read_switch(ConfigNode& node, SwitchConfig& config, const SwitchPortReader& read_more);
+
+}  // namespace roci
