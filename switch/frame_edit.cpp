@@ -20,9 +20,9 @@ void pop_tag(rte_mbuf* frame) {
   rte_pktmbuf_adj(frame, sizeof(VlanHeader));
 }
 
-// There is headroom.
 void push_tag(rte_mbuf* frame, uint16_t vlan) {
   auto* front = reinterpret_cast<uint8_t*>(rte_pktmbuf_prepend(frame, sizeof(VlanHeader)));
+  if (front == nullptr) return;  // cannot be: own_front() has made the headroom
   std::memmove(front, front + sizeof(VlanHeader), kAddressBytes);
   const Be16 type{kEtherTypeVlan}, tci{vlan};
   std::memcpy(front + kAddressBytes, &type, sizeof type);

@@ -108,6 +108,7 @@ class Simulation : public Poller {
   void build();
   void build_network(size_t hosts);
   void build_connection(size_t from, size_t to);
+  void digest_frame(uint64_t where, const rte_mbuf& frame);
   void post_random(Endpoint& local, Endpoint& peer);
   void post_receive(Endpoint& end);
   void reap(Endpoint& local, Endpoint& peer);
@@ -173,6 +174,24 @@ void Simulation::build() {
   }
 }
 
+// Headers and payload, without what the extended headers hold: the addresses in them are this process's.
+void Simulation::digest_frame(uint64_t where, const rte_mbuf& frame) {
+  const auto* bytes = rte_pktmbuf_mtod(&frame, const uint8_t*);
+  const uint32_t length = rte_pktmbuf_data_len(&frame);
+  uint64_t h = result_.digest ^ where ^ (static_cast<uint64_t>(length) << 32);
+  const auto add = [&](uint32_t from, uint32_t to) {
+    for (uint32_t i = from; i < to; ++i) h = (h ^ bytes[i]) * 1099511628211ULL;
+  };
+  const FrameView view = parse_frame(bytes, length, rte_pktmbuf_pkt_len(&frame));
+  if (view.kind == FrameKind::kRoce) {
+    add(0, view.bth_offset + static_cast<uint32_t>(sizeof(Bth)));
+    add(view.payload_offset, view.payload_offset + std::min(view.payload_length, 64U));
+  } else {
+    add(0, length);
+  }
+  result_.digest = h;
+}
+
 // A star: every host on a link of its own to one switch.
 void Simulation::build_network(size_t hosts) {
   std::ostringstream text;
@@ -212,11 +231,7 @@ void Simulation::build_network(size_t hosts) {
     links_.push_back(std::make_unique<SimLink>(link, pool_));
     for (const auto direction : {SimLink::kAToB, SimLink::kBToA}) {
       links_.back()->set_script(direction, [this, i, direction](const rte_mbuf& frame, uint64_t) {
-        const auto* bytes = rte_pktmbuf_mtod(&frame, const uint8_t*);
-        const uint32_t length = rte_pktmbuf_data_len(&frame);
-        uint64_t h = result_.digest ^ (i * 2 + direction) ^ (static_cast<uint64_t>(length) << 32);
-        for (uint32_t b = 0; b < std::min(length, 96U); ++b) h = (h ^ bytes[b]) * 1099511628211ULL;
-        result_.digest = h;
+        digest_frame(i * 2 + direction, frame);
         return SimVerdict{};
       });
     }
