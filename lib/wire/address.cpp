@@ -56,11 +56,13 @@ IpAddress IpAddress::from_v4(uint32_t host_order) {
 
 Result<IpAddress> IpAddress::parse(std::string_view text) {
   const std::string copy(text);  // inet_pton wants a terminator
+  const auto bad = [&] { return fail("\"" + copy + "\" is not an IP address; write 10.0.0.1 or fd00::1"); };
+  if (text.find('\0') != std::string_view::npos) return bad();
   in_addr v4{};
   if (inet_pton(AF_INET, copy.c_str(), &v4) == 1) return from_v4(ntohl(v4.s_addr));
   IpAddress ip;
   if (inet_pton(AF_INET6, copy.c_str(), ip.bytes.data()) == 1) return ip;
-  return fail("\"" + copy + "\" is not an IP address; write 10.0.0.1 or fd00::1");
+  return bad();
 }
 
 IpAddress IpAddress::link_local(const MacAddress& mac) {
@@ -88,7 +90,9 @@ uint32_t IpAddress::v4() const {
          static_cast<uint32_t>(bytes[14]) << 8 | bytes[15];
 }
 
-bool IpAddress::is_multicast() const { return is_v4() ? (bytes[12] & 0xf0) == 0xe0 : bytes[0] == 0xff; }
+bool IpAddress::is_multicast() const {
+  return is_v4() ? (bytes[12] & 0xf0) == 0xe0 : bytes[0] == 0xff;
+}
 
 IpAddress IpAddress::solicited_node() const {
   return {{0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, bytes[13], bytes[14], bytes[15]}};
@@ -117,7 +121,9 @@ Result<IpNetwork> IpNetwork::parse(std::string_view text) {
   return IpNetwork{*address, static_cast<uint8_t>(length)};
 }
 
-std::string IpNetwork::to_string() const { return address.to_string() + "/" + std::to_string(prefix_length); }
+std::string IpNetwork::to_string() const {
+  return address.to_string() + "/" + std::to_string(prefix_length);
+}
 
 bool IpNetwork::contains(const IpAddress& other) const {
   if (address.is_v4() != other.is_v4()) return false;

@@ -1,4 +1,5 @@
-// Reading a received frame in place: where each header lies, and why a frame is not RoCEv2. Nothing is copied.
+// Reading a received frame in place: where each header lies, and why a frame is not RoCEv2. Nothing is
+// copied.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ enum class FrameKind : uint8_t {
   kBadUdp,      // length disagrees with IP
   kBadVersion,  // BTH transport header version is not 0
   kUnknownOpcode,
-  kBadLength,  // payload does not fit the opcode's table row, or pad count beyond the payload
+  kBadLength,  // too short for the opcode's headers and the ICRC, or pad count beyond the payload
 };
 inline constexpr unsigned kFrameKindCount = 12;
 std::string_view frame_kind_name(FrameKind kind);
@@ -81,9 +82,10 @@ struct FrameView {
   }
 };
 
-// `head` holds the first `head_length` bytes contiguously (the first segment of an mbuf chain), `frame_length` is the
-// whole frame. Trailing bytes behind the IP packet are allowed and ignored. When the headers do not fit into
-// head_length but would into the frame, the kind is kTruncated: linearise such a frame first.
+// `head` holds the first `head_length` bytes contiguously (the first segment of an mbuf chain),
+// `frame_length` is the whole frame. Trailing bytes behind the IP packet are allowed and ignored. When the
+// headers do not fit into head_length but would into the frame, the kind is kTruncated: linearise such a
+// frame first.
 FrameView parse_frame(const uint8_t* head, uint32_t head_length, uint32_t frame_length);
 
 }  // namespace roci
