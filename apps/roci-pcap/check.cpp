@@ -195,7 +195,7 @@ int run_check(const CheckOptions& options) {
              options.files.size(), total.roce, total.icrc_good, total.icrc_bad,
              total_cut > 0 ? fmt::format(", {} cut short and not checked", total_cut) : "", total.other,
              different == 0 && unreadable == 0
-                 ? std::string("every packet checked is as its file or index says")
+                 ? std::string("no difference")
                  : fmt::format("{} files with differences, {} not readable", different, unreadable));
   std::fflush(stdout);
   return unreadable > 0 ? 2 : different > 0 ? 1 : 0;

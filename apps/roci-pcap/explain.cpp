@@ -27,7 +27,11 @@ std::optional<Above> above_ip(const FrameView& view, uint32_t captured) {
   }
   if (type != kEtherTypeIpv4 || captured < view.l3_offset + sizeof(Ipv4Header)) return std::nullopt;
   const uint32_t header = (view.ipv4().version_ihl & 0xfU) * 4;
-  if (header < sizeof(Ipv4Header) || (view.ipv4().flags_fragment.get() & 0x1fff) != 0) return std::nullopt;
+  // Behind the header of a later fragment there is no other header. With a wrong checksum the bits mean
+  // nothing.
+  const bool later_fragment =
+      view.kind == FrameKind::kFragment && (view.ipv4().flags_fragment.get() & 0x1fff) != 0;
+  if (header < sizeof(Ipv4Header) || later_fragment) return std::nullopt;
   return Above{view.ipv4().protocol, view.l3_offset + header};
 }
 

@@ -104,9 +104,12 @@ class TextPrinter {
     width_ = std::max(width_, route.size());
     constexpr std::string_view kEcn[] = {"-", "ECT1", "ECT0", "CE"};
     const std::string_view icrc = !d.computed_icrc ? "?" : *d.computed_icrc == p.icrc ? "ok" : "BAD";
-    fmt::print("{:<{}}  {:<18}  0x{:06x}  {:>8}  {:>7}  {:<4}  {:<5}  {:<4}{}{}\n", route, width_,
-               opcode_name(d), p.bth.destination_qp.value(), p.bth.psn.value(), p.payload.size(),
-               kEcn[static_cast<int>(p.ecn())], flags_text(p.bth), icrc, extended_text(p), cut);
+    std::string line =
+        fmt::format("{:<{}}  {:<18}  0x{:06x}  {:>8}  {:>7}  {:<4}  {:<5}  {:<4}{}{}", route, width_,
+                    opcode_name(d), p.bth.destination_qp.value(), p.bth.psn.value(), p.payload.size(),
+                    kEcn[static_cast<int>(p.ecn())], flags_text(p.bth), icrc, extended_text(p), cut);
+    line.erase(line.find_last_not_of(' ') + 1);
+    fmt::print("{}\n", line);
   }
 
  private:
