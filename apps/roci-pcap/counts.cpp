@@ -2,12 +2,66 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <fstream>
-#include <regex>
 #include <set>
 #include <sstream>
 
 namespace roci::pcap_tool {
+namespace {
+
+std::string_view trim(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> out;
+  for (size_t end = text.find(separator); end != std::string_view::npos; end = text.find(separator)) {
+    out.push_back(trim(text.substr(0, end)));
+    text.remove_prefix(end + 1);
+  }
+  out.push_back(trim(text));
+  return out;
+}
+
+// Takes `word` off the front of `text`; false when it is not there.
+bool take(std::string_view& text, std::string_view word) {
+  if (!text.starts_with(word)) return false;
+  text.remove_prefix(word.size());
+  return true;
+}
+
+bool take(std::string_view& text, uint64_t& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return false;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return true;
+}
+
+// "9 RoCEv2, ICRC good 8, bad 1, other frames 0: RC_WRITE_MIDDLE 4, RC_ACK 5"; nothing when it does not read
+// so.
+std::optional<Counts> parse_counts(std::string_view text) {
+  Counts c;
+  if (!take(text, c.roce) || !take(text, " RoCEv2, ICRC good ") || !take(text, c.icrc_good) ||
+      !take(text, ", bad ") || !take(text, c.icrc_bad) || !take(text, ", other frames ") ||
+      !take(text, c.other)) {
+    return std::nullopt;
+  }
+  if (text.empty()) return c;
+  if (!take(text, ":")) return std::nullopt;
+  for (std::string_view item : split(text, ',')) {
+    const size_t blank = item.find(' ');
+    if (blank == 0 || blank == std::string_view::npos) return std::nullopt;
+    const std::string name(item.substr(0, blank));
+    item.remove_prefix(blank + 1);
+    if (!take(item, c.opcodes[name]) || !item.empty()) return std::nullopt;
+  }
+  return c;
+}
+
+}  // namespace
 
 std::vector<std::string> count_differences(const Counts& declared, const Counts& found) {
   std::vector<std::string> out;
@@ -42,33 +96,26 @@ Result<CaptureIndex> CaptureIndex::read(const std::filesystem::path& path) {
 }
 
 Result<CaptureIndex> CaptureIndex::parse(const std::string& text) {
-  static const std::regex kRow(R"(^\|\s*([^|]*\S)\s*\|.*\|\s*([0-9]+ RoCEv2,[^|]*)\|\s*$)");
-  static const std::regex kTotals(
-      R"(^([0-9]{1,18}) RoCEv2, ICRC good ([0-9]{1,18}), bad ([0-9]{1,18}), other frames ([0-9]{1,18})(?:: (.*\S))?\s*$)");
-  static const std::regex kOpcode(R"(^\s*(\S+) ([0-9]{1,18})$)");
   CaptureIndex index;
   std::istringstream lines(text);
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
-    std::smatch row, totals, opcode;
-    if (!std::regex_match(line, row, kRow)) continue;
-    const std::string described = row[2];
-    const auto bad = [&](const std::string& what) {
+    // "| file | what | counts |" has an empty cell on either side.
+    const std::vector<std::string_view> cells = split(line, '|');
+    if (cells.size() < 5 || cells[1].empty()) continue;
+    const std::string_view described = cells[cells.size() - 2];
+    std::string_view rest = described;
+    uint64_t first = 0;
+    if (!take(rest, first) || !take(rest, " RoCEv2")) continue;
+    auto counts = parse_counts(described);
+    if (!counts) {
       return fail(
           fmt::format("line {}: \"{}\" cannot be read; write \"9 RoCEv2, ICRC good 8, bad 1, other frames 0: "
                       "RC_ACK 9\"",
-                      number, what));
-    };
-    if (!std::regex_match(described, totals, kTotals)) return bad(described);
-    Counts counts{
-        std::stoull(totals[1]), std::stoull(totals[2]), std::stoull(totals[3]), std::stoull(totals[4]), {}};
-    std::istringstream list(totals[5]);
-    for (std::string item; std::getline(list, item, ',');) {
-      if (!std::regex_match(item, opcode, kOpcode)) return bad(item);
-      counts.opcodes[opcode[1]] = std::stoull(opcode[2]);
+                      number, described));
     }
-    index.rows_[row[1]] = std::move(counts);
+    index.rows_[std::string(cells[1])] = std::move(*counts);
   }
   return index;
 }

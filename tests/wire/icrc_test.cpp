@@ -67,11 +67,11 @@ uint32_t reference_icrc(const ByteVector& frame, size_t l3, bool ipv6, size_t ip
   };
   if (ipv6) {
     mask(0, 0x0f);
-    for (const size_t at : {1, 2, 3, 7}) mask(at);
+    for (const size_t at : {1U, 2U, 3U, 7U}) mask(at);
   } else {
-    for (const size_t at : {1, 8, 10, 11}) mask(at);
+    for (const size_t at : {1U, 8U, 10U, 11U}) mask(at);
   }
-  for (const size_t at : {6, 7, 12}) mask(ip_header + at);  // UDP checksum, BTH byte 4
+  for (const size_t at : {6U, 7U, 12U}) mask(ip_header + at);  // UDP checksum, BTH byte 4
   uint32_t crc = 0xffffffff;
   for (const uint8_t byte : covered) {
     crc ^= byte;
@@ -112,7 +112,6 @@ TEST(Icrc, sees_exactly_the_bits_that_must_not_change_on_the_way) {
         FrameView view = right;  // the layout stays, whatever the byte now says
         view.frame = changed.data();
         const std::string names = field_names_at(p, at);
-        const std::string last = names.substr(names.rfind(' ') + 1);
         bool covered =
             at >= right.l3_offset && masked.find(names.substr(0, names.find(','))) == std::string::npos;
         if (ipv6 && at == right.l3_offset) covered = bit >= 4;  // the version, and half of the traffic class
