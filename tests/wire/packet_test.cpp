@@ -125,6 +125,18 @@ TEST(Packet, finish_keeps_a_udp_checksum_of_zero_and_corrects_any_other) {
   }
 }
 
+// RFC 768: a checksum that comes out as 0 is sent as ffff, because 0 means that there is none.
+TEST(Packet, a_udp_checksum_is_never_zero) {
+  Packet p = make_packet(Opcode::kRcSendOnly).with_payload(ByteVector(8, 0x5a)).finish();
+  p.icrc = 0;
+  const ByteVector first = encode_packet(p);
+  const uint16_t missing = compute_udp_checksum(parse(first));
+  // Two more bytes of that value bring the sum to ffff and the checksum to 0.
+  p.icrc = static_cast<uint32_t>(missing >> 8 | (missing & 0xff) << 8);
+  const ByteVector second = encode_packet(p);
+  EXPECT_EQ(compute_udp_checksum(parse(second)), 0xffff);
+}
+
 TEST(Packet, a_packet_that_must_be_refused_can_be_built_and_is_refused_by_name) {
   const auto refused_as = [](const Packet& packet) { return parse(encode_packet(packet)).kind; };
   Packet unknown = make_packet(static_cast<Opcode>(0x1d));
@@ -135,10 +147,9 @@ TEST(Packet, a_packet_that_must_be_refused_can_be_built_and_is_refused_by_name) 
   Packet no_reth = make_packet(Opcode::kRcWriteOnly);
   no_reth.reth.reset();
   EXPECT_EQ(refused_as(no_reth.finish()), FrameKind::kBadLength);
-  Packet pad_without_bytes = make_packet(Opcode::kRcAcknowledge);
-  pad_without_bytes.aeth.reset();
-  pad_without_bytes.pad = {0, 0, 0};
-  EXPECT_EQ(refused_as(pad_without_bytes.finish()), FrameKind::kBadLength);
+  ByteVector pad_without_bytes = encode_packet(make_packet(Opcode::kRcAcknowledge).finish());
+  pad_without_bytes[parse(pad_without_bytes).bth_offset + 1U] |= 0x10;
+  EXPECT_EQ(parse(pad_without_bytes).kind, FrameKind::kBadLength);
   Packet checksum = make_packet(Opcode::kRcSendOnly).finish();
   checksum.v4().checksum ^= 1;
   EXPECT_EQ(refused_as(checksum), FrameKind::kBadIp);
