@@ -7,9 +7,7 @@
 
 namespace roci::pcap_tool {
 
-void Capture::Close::operator()(pcap* handle) const {
-  pcap_close(handle);
-}
+void Capture::Close::operator()(pcap* handle) const { pcap_close(handle); }
 
 Result<Capture> Capture::open(const std::string& path) {
   char why[PCAP_ERRBUF_SIZE] = "";

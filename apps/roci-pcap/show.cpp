@@ -46,9 +46,7 @@ Decoded decode(const CapturedFrame& frame) {
   return out;
 }
 
-std::string_view opcode_name(const Decoded& d) {
-  return d.view.opcode->name;
-}
+std::string_view opcode_name(const Decoded& d) { return d.view.opcode->name; }
 
 std::string flags_text(const BthValues& bth) {
   std::string flags = "-----";

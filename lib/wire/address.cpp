@@ -90,9 +90,7 @@ uint32_t IpAddress::v4() const {
          static_cast<uint32_t>(bytes[14]) << 8 | bytes[15];
 }
 
-bool IpAddress::is_multicast() const {
-  return is_v4() ? (bytes[12] & 0xf0) == 0xe0 : bytes[0] == 0xff;
-}
+bool IpAddress::is_multicast() const { return is_v4() ? (bytes[12] & 0xf0) == 0xe0 : bytes[0] == 0xff; }
 
 IpAddress IpAddress::solicited_node() const {
   return {{0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, bytes[13], bytes[14], bytes[15]}};
@@ -121,9 +119,7 @@ Result<IpNetwork> IpNetwork::parse(std::string_view text) {
   return IpNetwork{*address, static_cast<uint8_t>(length)};
 }
 
-std::string IpNetwork::to_string() const {
-  return address.to_string() + "/" + std::to_string(prefix_length);
-}
+std::string IpNetwork::to_string() const { return address.to_string() + "/" + std::to_string(prefix_length); }
 
 bool IpNetwork::contains(const IpAddress& other) const {
   if (address.is_v4() != other.is_v4()) return false;

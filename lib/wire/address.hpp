@@ -1,5 +1,5 @@
-// MAC addresses, GIDs and IP networks, with their text forms. In RoCEv2 a GID is an IPv6 address, or an IPv4
-// address as ::ffff:a.b.c.d (RoCEv2 annex A17.4.5.2).
+// MAC addresses, GIDs and IP networks, with their text forms. In RoCEv2 a GID is an IPv6 address, or an IPv4 address
+// as ::ffff:a.b.c.d (RoCEv2 annex A17.4.5.2).
 #pragma once
 
 #include <array>
@@ -50,8 +50,8 @@ using Gid = IpAddress;
 // The MAC a multicast IP address maps to (RFC 1112 6.4, RFC 2464 7).
 MacAddress multicast_mac(const IpAddress& group);
 
-// An address with the length of its network's prefix: "10.0.0.1/24". The length counts from the start of the
-// IPv4 address for IPv4.
+// An address with the length of its network's prefix: "10.0.0.1/24". The length counts from the start of the IPv4
+// address for IPv4.
 struct IpNetwork {
   IpAddress address;
   uint8_t prefix_length = 0;

@@ -21,21 +21,14 @@ enum class NakCode : uint8_t {
 // The credit field of an ACK that carries no end-to-end credits, as RoCE devices send.
 inline constexpr uint8_t kSyndromeAck = 0x1f;
 
-constexpr AethKind aeth_kind(uint8_t syndrome) {
-  return static_cast<AethKind>(syndrome >> 5 & 3);
-}
-constexpr uint8_t aeth_value(uint8_t syndrome) {
-  return syndrome & 0x1f;
-}
+constexpr AethKind aeth_kind(uint8_t syndrome) { return static_cast<AethKind>(syndrome >> 5 & 3); }
+constexpr uint8_t aeth_value(uint8_t syndrome) { return syndrome & 0x1f; }
 constexpr uint8_t nak_syndrome(NakCode code) {
   return static_cast<uint8_t>(0x60 | static_cast<uint8_t>(code));
 }
-constexpr uint8_t rnr_syndrome(uint8_t timer) {
-  return static_cast<uint8_t>(0x20 | (timer & 0x1f));
-}
+constexpr uint8_t rnr_syndrome(uint8_t timer) { return static_cast<uint8_t>(0x20 | (timer & 0x1f)); }
 
-// How long a requester waits after an RNR NAK with this 5-bit timer code (IBTA table 45). Code 0 is the
-// longest.
+// How long a requester waits after an RNR NAK with this 5-bit timer code (IBTA table 45). Code 0 is the longest.
 constexpr Nanos rnr_delay(uint8_t code) {
   constexpr std::array<int64_t, 32> kMicros = {655360, 10,    20,    30,     40,     60,     80,     120,
                                                160,    240,   320,   480,    640,    960,    1280,   1920,

@@ -1,5 +1,5 @@
-// Big-endian fields of packet headers: byte arrays with an explicit conversion, so a header struct has no
-// padding, needs no alignment, and cannot be used as a number by accident.
+// Big-endian fields of packet headers: byte arrays with an explicit conversion, so a header struct has no padding,
+// needs no alignment, and cannot be used as a number by accident.
 #pragma once
 
 #include <array>

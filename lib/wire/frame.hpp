@@ -1,5 +1,4 @@
-// Reading a received frame in place: where each header lies, and why a frame is not RoCEv2. Nothing is
-// copied.
+// Reading a received frame in place: where each header lies, and why a frame is not RoCEv2. Nothing is copied.
 #pragma once
 
 #include <cstdint>
@@ -82,10 +81,9 @@ struct FrameView {
   }
 };
 
-// `head` holds the first `head_length` bytes contiguously (the first segment of an mbuf chain),
-// `frame_length` is the whole frame. Trailing bytes behind the IP packet are allowed and ignored. When the
-// headers do not fit into head_length but would into the frame, the kind is kTruncated: linearise such a
-// frame first.
+// `head` holds the first `head_length` bytes contiguously (the first segment of an mbuf chain), `frame_length` is the
+// whole frame. Trailing bytes behind the IP packet are allowed and ignored. When the headers do not fit into
+// head_length but would into the frame, the kind is kTruncated: linearise such a frame first.
 FrameView parse_frame(const uint8_t* head, uint32_t head_length, uint32_t frame_length);
 
 }  // namespace roci

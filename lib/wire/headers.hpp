@@ -1,5 +1,5 @@
-// The headers of RoCEv2 as they lie in a frame, and the constants in them. Every struct has the exact size
-// and no alignment need, so a pointer into a frame may be cast to it.
+// The headers of RoCEv2 as they lie in a frame, and the constants in them. Every struct has the exact size and no
+// alignment need, so a pointer into a frame may be cast to it.
 #pragma once
 
 #include <cstdint>
@@ -133,11 +133,9 @@ static_assert(sizeof(ImmDt) == header_size(Header::kImmDt));
 static_assert(sizeof(Ieth) == header_size(Header::kIeth));
 static_assert(sizeof(CnpReserved) == header_size(Header::kCnpReserved));
 
-// The longest a RoCEv2 header chain of ours gets: Ethernet, two tags, IPv6, UDP, BTH, RETH and ImmDt or
-// AtomicETH.
+// The longest a RoCEv2 header chain of ours gets: Ethernet, two tags, IPv6, UDP, BTH, RETH and ImmDt or AtomicETH.
 inline constexpr uint32_t kMaxHeaderBytes = 14 + 8 + 40 + 8 + 12 + 28;
-// What a path MTU adds up to as an IP packet, at worst (RETH and ImmDt, IPv6): the port's MTU must be this
-// much more.
+// What a path MTU adds up to as an IP packet, at worst (RETH and ImmDt, IPv6): the port's MTU must be this much more.
 inline constexpr uint32_t kMaxIpOverhead = 40 + 8 + 12 + 16 + 4 + kIcrcBytes;
 
 // ECN codepoints (RFC 3168).

@@ -63,9 +63,7 @@ uint32_t compute_icrc(const FrameView& view, const rte_mbuf* chain) {
   return icrc_finish(state);
 }
 
-uint32_t stored_icrc(const FrameView& view) {
-  return load_le32(view.frame + view.icrc_offset);
-}
+uint32_t stored_icrc(const FrameView& view) { return load_le32(view.frame + view.icrc_offset); }
 
 uint32_t stored_icrc(const FrameView& view, const rte_mbuf* chain) {
   uint8_t copy[kIcrcBytes];

@@ -1,7 +1,7 @@
-// The invariant CRC of RoCEv2 (annex A17.3): CRC-32 over eight 0xff bytes, the IP, UDP and BTH headers with
-// the fields that change on the way set to ones (IPv4 TOS, TTL and checksum; IPv6 traffic class, flow label
-// and hop limit; UDP checksum; FECN, BECN and the six bits behind them), and everything behind the BTH
-// including the pad. Stored little-endian.
+// The invariant CRC of RoCEv2 (annex A17.3): CRC-32 over eight 0xff bytes, the IP, UDP and BTH headers with the
+// fields that change on the way set to ones (IPv4 TOS, TTL and checksum; IPv6 traffic class, flow label and hop
+// limit; UDP checksum; FECN, BECN and the six bits behind them), and everything behind the BTH including the pad.
+// Stored little-endian.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -12,13 +12,11 @@
 
 namespace roci {
 
-// The CRC register after the eight 0xff bytes and the masked headers of `view`, in the form that
-// icrc_continue() and icrc_finish() take.
+// The CRC register after the eight 0xff bytes and the masked headers of `view`, in the form that icrc_continue() and
+// icrc_finish() take.
 uint32_t icrc_headers(const FrameView& view);
 uint32_t icrc_continue(uint32_t state, const uint8_t* data, size_t length);
-constexpr uint32_t icrc_finish(uint32_t state) {
-  return state;
-}
+constexpr uint32_t icrc_finish(uint32_t state) { return state; }
 
 // The right ICRC of a frame that lies in one piece.
 uint32_t compute_icrc(const FrameView& view);

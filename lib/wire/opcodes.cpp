@@ -97,12 +97,8 @@ const OpcodeInfo* find_opcode(uint8_t raw) {
   return i == kUnknown ? nullptr : &kTable[i];
 }
 
-const OpcodeInfo& opcode_info(Opcode opcode) {
-  return kTable[kIndex[static_cast<uint8_t>(opcode)]];
-}
+const OpcodeInfo& opcode_info(Opcode opcode) { return kTable[kIndex[static_cast<uint8_t>(opcode)]]; }
 
-std::span<const OpcodeInfo> opcode_table() {
-  return kTable;
-}
+std::span<const OpcodeInfo> opcode_table() { return kTable; }
 
 }  // namespace roci

@@ -1,5 +1,5 @@
-// The one table of BTH opcodes. Parsing, building, length checks, the responder's sequence check, the printer
-// and the tests all walk it; no other place lists opcodes.
+// The one table of BTH opcodes. Parsing, building, length checks, the responder's sequence check, the printer and
+// the tests all walk it; no other place lists opcodes.
 #pragma once
 
 #include <cstdint>
@@ -106,9 +106,7 @@ inline constexpr unsigned kPayloadCheckCount = 6;
 std::string_view payload_check_name(PayloadCheck check);
 
 // How many pad bytes stand behind a payload of this length, to end on a multiple of 4 (IBTA 9.2.4).
-constexpr uint8_t pad_for(uint32_t payload_length) {
-  return static_cast<uint8_t>((0 - payload_length) & 3U);
-}
+constexpr uint8_t pad_for(uint32_t payload_length) { return static_cast<uint8_t>((0 - payload_length) & 3U); }
 
 struct OpcodeInfo {
   Opcode opcode;

@@ -20,9 +20,7 @@ void append(ByteVector& out, const T& header) {
 void append_bytes(ByteVector& out, std::span<const uint8_t> bytes) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
-ByteVector copy_bytes(const uint8_t* from, size_t length) {
-  return {from, from + length};
-}
+ByteVector copy_bytes(const uint8_t* from, size_t length) { return {from, from + length}; }
 
 // inet_checksum() gives the sum as it has to lie in memory; here it is wanted as a number.
 uint16_t checksum_value(std::span<const uint8_t> bytes) {
