@@ -56,11 +56,13 @@ IpAddress IpAddress::from_v4(uint32_t host_order) {
 
 Result<IpAddress> IpAddress::parse(std::string_view text) {
   const std::string copy(text);  // inet_pton wants a terminator
+  const auto bad = [&] { return fail('"' + copy + "\" is not an IP address; write 10.0.0.1 or fd00::1"); };
+  if (text.find('\0') != std::string_view::npos) return bad();
   in_addr v4{};
   if (inet_pton(AF_INET, copy.c_str(), &v4) == 1) return from_v4(ntohl(v4.s_addr));
   IpAddress ip;
   if (inet_pton(AF_INET6, copy.c_str(), ip.bytes.data()) == 1) return ip;
-  return fail("\"" + copy + "\" is not an IP address; write 10.0.0.1 or fd00::1");
+  return bad();
 }
 
 IpAddress IpAddress::link_local(const MacAddress& mac) {

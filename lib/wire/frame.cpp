@@ -1,6 +1,6 @@
 #include "wire/frame.hpp"
 
-#include <cstring>
+#include <algorithm>
 
 #include "wire/checksum.hpp"
 
@@ -55,6 +55,7 @@ FrameKind parse_ipv6(FrameView& view, uint32_t head_length) {
   const uint32_t total = static_cast<uint32_t>(sizeof(Ipv6Header)) + ip.payload_length.get();
   if (view.frame_length < view.l3_offset + total) return FrameKind::kTruncated;
   view.l4_offset = static_cast<uint16_t>(view.l3_offset + sizeof(Ipv6Header));
+  if (ip.next_header == kProtocolIpv6Fragment) return FrameKind::kFragment;
   if (ip.next_header != kProtocolUdp) return FrameKind::kIpv6;
   if (total < sizeof(Ipv6Header) + sizeof(UdpHeader)) return FrameKind::kBadUdp;
   if (head_length < view.l4_offset + sizeof(UdpHeader)) return FrameKind::kTruncated;
@@ -89,6 +90,7 @@ FrameView parse_frame(const uint8_t* head, uint32_t head_length, uint32_t frame_
   FrameView view;
   view.frame = head;
   view.frame_length = frame_length;
+  head_length = std::min(head_length, frame_length);
   if (head_length < sizeof(EthernetHeader)) {
     view.kind = FrameKind::kTruncated;
     return view;

@@ -21,7 +21,7 @@ enum class FrameKind : uint8_t {
   kBadUdp,      // length disagrees with IP
   kBadVersion,  // BTH transport header version is not 0
   kUnknownOpcode,
-  kBadLength,  // payload does not fit the opcode's table row, or pad count beyond the payload
+  kBadLength,  // too short for the opcode's headers and the ICRC, or pad count beyond the payload
 };
 inline constexpr unsigned kFrameKindCount = 12;
 std::string_view frame_kind_name(FrameKind kind);

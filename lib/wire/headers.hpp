@@ -20,6 +20,7 @@ inline constexpr uint16_t kEtherTypeIpv6 = 0x86dd;
 inline constexpr uint8_t kProtocolUdp = 17;
 inline constexpr uint8_t kProtocolIcmp = 1;
 inline constexpr uint8_t kProtocolIcmpv6 = 58;
+inline constexpr uint8_t kProtocolIpv6Fragment = 44;
 inline constexpr uint16_t kRoceUdpPort = 4791;
 inline constexpr uint32_t kIcrcBytes = 4;
 

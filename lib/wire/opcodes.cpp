@@ -85,6 +85,13 @@ std::string_view header_name(Header h) {
   return kNames[static_cast<unsigned>(h)];
 }
 
+std::string_view payload_check_name(PayloadCheck check) {
+  constexpr std::string_view kNames[kPayloadCheckCount] = {
+      "right",        "payload not allowed", "payload missing", "not the path MTU", "beyond the path MTU",
+      "bad pad count"};
+  return kNames[static_cast<unsigned>(check)];
+}
+
 const OpcodeInfo* find_opcode(uint8_t raw) {
   const uint8_t i = kIndex[raw];
   return i == kUnknown ? nullptr : &kTable[i];

@@ -93,6 +93,21 @@ enum class PayloadRule : uint8_t {
   kUpToMtu,   // 0 to path MTU
 };
 
+// What check_payload() found.
+enum class PayloadCheck : uint8_t {
+  kRight,
+  kNotEmpty,    // payload on an opcode that carries none
+  kEmpty,       // a last packet without payload
+  kNotFullMtu,  // a first or middle packet of another size than the path MTU
+  kTooLong,     // more than the path MTU
+  kBadPad,      // pad count does not bring the payload to a multiple of 4
+};
+inline constexpr unsigned kPayloadCheckCount = 6;
+std::string_view payload_check_name(PayloadCheck check);
+
+// How many pad bytes stand behind a payload of this length, to end on a multiple of 4 (IBTA 9.2.4).
+constexpr uint8_t pad_for(uint32_t payload_length) { return static_cast<uint8_t>((0 - payload_length) & 3U); }
+
 struct OpcodeInfo {
   Opcode opcode;
   std::string_view name;  // as captures and documents name it: "RC_SEND_FIRST"
@@ -134,6 +149,20 @@ constexpr uint8_t header_size(Header h) {
   return kSizes[static_cast<unsigned>(h)];
 }
 std::string_view header_name(Header h);
+
+// Whether a packet of this opcode may carry `payload_length` bytes and `pad` pad bytes on a path of this MTU.
+constexpr PayloadCheck check_payload(const OpcodeInfo& info, uint32_t payload_length, uint8_t pad,
+                                     uint32_t path_mtu) {
+  if (info.payload == PayloadRule::kNone) {
+    if (payload_length != 0) return PayloadCheck::kNotEmpty;
+  } else if (info.payload == PayloadRule::kFullMtu) {
+    if (payload_length != path_mtu) return PayloadCheck::kNotFullMtu;
+  } else {
+    if (payload_length > path_mtu) return PayloadCheck::kTooLong;
+    if (payload_length == 0 && info.payload == PayloadRule::kOneToMtu) return PayloadCheck::kEmpty;
+  }
+  return pad == pad_for(payload_length) ? PayloadCheck::kRight : PayloadCheck::kBadPad;
+}
 
 // Null for an opcode that is not in the table.
 const OpcodeInfo* find_opcode(uint8_t raw);

@@ -1,0 +1,47 @@
+// Captured Ethernet frames from a pcap or pcapng file, by libpcap.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/result.hpp"
+#include "base/types.hpp"
+
+struct pcap;
+
+namespace roci::pcap_tool {
+
+struct CapturedFrame {
+  uint64_t number = 0;             // counts from 1, as other tools do
+  Nanos time{0};                   // since the first frame of the file
+  std::span<const uint8_t> bytes;  // what the capture kept; valid until the next call
+  uint32_t length = 0;             // what was on the wire
+
+  [[nodiscard]] bool is_cut() const { return bytes.size() < length; }
+};
+
+class Capture {
+ public:
+  // "-" is the standard input.
+  static Result<Capture> open(const std::string& path);
+
+  // The next frame, nothing at the end of the file, or an error when the file breaks off or is damaged.
+  Result<std::optional<CapturedFrame>> next();
+
+ private:
+  struct Close {
+    void operator()(pcap* handle) const;
+  };
+  Capture(std::unique_ptr<pcap, Close> handle, std::string path)
+      : handle_(std::move(handle)), path_(std::move(path)) {}
+
+  std::unique_ptr<pcap, Close> handle_;
+  std::string path_;
+  uint64_t number_ = 0;
+  Nanos first_{0};
+};
+
+}  // namespace roci::pcap_tool

@@ -1,0 +1,67 @@
+// roci-pcap: checks and shows the RoCEv2 packets of pcap and pcapng files.
+#include <CLI/CLI.hpp>
+#include <exception>
+
+#include "roci-pcap/check.hpp"
+#include "roci-pcap/show.hpp"
+
+namespace {
+
+constexpr const char* kCheckHelp =
+    R"(Checks every RoCEv2 packet of pcap and pcapng files (Ethernet, IPv4 or IPv6, up to two VLAN tags):
+it decodes, its ICRC, UDP checksum (if any) and pad are right, and encoding it again from its decoded
+form gives the same bytes. Prints one line per file, each difference with its packet number and field,
+and how often each opcode occurs.
+
+A bad ICRC is a difference unless an index declares it. The index is the file INDEX.md in the folder of
+the capture (or --index FILE), a Markdown table with a row for each capture:
+  | corrupt.pcap | a comment | 9 RoCEv2, ICRC good 8, bad 1, other frames 0: RC_ACK 2, RC_WRITE_ONLY 7 |
+If there is a row for the file, every count in it must be what the capture holds; declared bad ICRCs
+are still counted and named. Packets that the capture cut short (snap length) cannot be checked; they
+are counted and are not a difference.
+
+Exit status: 0 no difference, 1 a difference, 2 a file that cannot be read or wrong usage.)";
+
+constexpr const char* kShowHelp =
+    R"(Shows one line per packet: number, seconds since the first, addresses, opcode, destination QP, PSN,
+payload bytes, ECN, flags (S solicited, M MigReq, A AckReq, F FECN, B BECN), whether the ICRC is right,
+and the extended headers. Other frames (ARP, ICMP, …) are named.
+
+Exit status: 0, or 2 for a file that cannot be read or wrong usage.)";
+
+int run(int argc, char** argv) {
+  CLI::App app{"Checks and shows RoCEv2 packets in pcap and pcapng files.", "roci-pcap"};
+  app.require_subcommand(1);
+  roci::pcap_tool::CheckOptions check;
+  CLI::App* check_command = app.add_subcommand("check", kCheckHelp);
+  check_command->add_option("FILE", check.files, "captures; - is the standard input")->required();
+  auto* index = check_command->add_option("--index", check.index,
+                                          "read expectations from this file instead of INDEX.md");
+  check_command->add_flag("--no-index", check.no_index, "expect nothing: every bad ICRC is a difference")
+      ->excludes(index);
+  check_command->add_flag("-v,--verbose", check.verbose, "opcode counts of each file, too");
+
+  roci::pcap_tool::ShowOptions show;
+  CLI::App* show_command = app.add_subcommand("show", kShowHelp);
+  show_command->add_option("FILE", show.file, "a capture; - is the standard input")->required();
+  auto* json = show_command->add_flag("--json", show.json, "one JSON object per line with all fields");
+  show_command->add_flag("--payload", show.payload, "with --json: the payload bytes, too")->needs(json);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return check_command->parsed() ? run_check(check) : run_show(show);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "roci-pcap: %s\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,159 @@
+// One RoCEv2 frame as values in host order: every header field, the payload, and what a sender may get wrong
+// (pad, checksums, ICRC). For tests, packet scripts and tools; the data path reads frames in place
+// (frame.hpp).
+//
+// Lengths are not fields: encode_packet() takes them from the structure. A frame that decode_packet() accepts
+// is encoded again to the same bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/sequence.hpp"
+#include "base/types.hpp"
+#include "wire/frame.hpp"
+
+namespace roci {
+
+using ByteVector = std::vector<uint8_t>;
+
+struct VlanTag {
+  uint16_t tpid = kEtherTypeVlan;
+  uint16_t tci = 0;  // PCP 3 | DEI 1 | VID 12
+  friend bool operator==(const VlanTag&, const VlanTag&) = default;
+};
+
+struct Ipv4Values {
+  static constexpr uint16_t kDontFragment = 0x4000;
+
+  uint8_t tos = 0;  // DSCP 6 | ECN 2
+  uint16_t id = 0;
+  uint16_t flags_fragment = kDontFragment;
+  uint8_t ttl = 64;
+  uint16_t checksum = 0;  // as stored in the frame
+  ByteVector options;     // a multiple of 4, at most 40 bytes
+  friend bool operator==(const Ipv4Values&, const Ipv4Values&) = default;
+};
+
+struct Ipv6Values {
+  uint8_t traffic_class = 0;  // DSCP 6 | ECN 2
+  uint32_t flow_label = 0;    // 20 bits
+  uint8_t hop_limit = 64;
+  friend bool operator==(const Ipv6Values&, const Ipv6Values&) = default;
+};
+
+// The pad count is the size of Packet::pad.
+struct BthValues {
+  Opcode opcode = Opcode::kRcSendOnly;  // need not be in the table, for packets that must be refused
+  bool solicited = false;
+  bool mig_req = false;
+  uint8_t version = 0;  // 4 bits
+  PKey pkey = kDefaultPKey;
+  bool fecn = false;
+  bool becn = false;
+  uint8_t reserved6 = 0;  // behind BECN
+  Qpn destination_qp;
+  bool ack_request = false;
+  uint8_t reserved7 = 0;  // behind AckReq
+  Psn psn;
+  friend bool operator==(const BthValues&, const BthValues&) = default;
+};
+
+struct DethValues {
+  QKey qkey;
+  uint8_t reserved = 0;
+  Qpn source_qp;
+  friend bool operator==(const DethValues&, const DethValues&) = default;
+};
+struct RethValues {
+  uint64_t va = 0;
+  MemoryKey rkey;
+  uint32_t length = 0;  // of the whole message
+  friend bool operator==(const RethValues&, const RethValues&) = default;
+};
+struct AtomicEthValues {
+  uint64_t va = 0;
+  MemoryKey rkey;
+  uint64_t swap_or_add = 0;
+  uint64_t compare = 0;
+  friend bool operator==(const AtomicEthValues&, const AtomicEthValues&) = default;
+};
+struct AethValues {
+  uint8_t syndrome = 0;
+  Msn msn;
+  friend bool operator==(const AethValues&, const AethValues&) = default;
+};
+
+struct Packet {
+  MacAddress destination_mac;
+  MacAddress source_mac;
+  std::vector<VlanTag> vlan_tags;  // outermost first, at most 2
+  IpAddress source;                // in mapped form when `ip` holds IPv4
+  IpAddress destination;
+  std::variant<Ipv4Values, Ipv6Values> ip;
+  uint16_t udp_source_port = 0xc000;
+  uint16_t udp_destination_port = kRoceUdpPort;
+  uint16_t udp_checksum = 0;  // as stored; 0 means none, which RoCEv2 allows on IPv6 too
+  BthValues bth;
+  // Written in this order, whether or not the opcode's table row has them.
+  std::optional<DethValues> deth;
+  std::optional<RethValues> reth;
+  std::optional<AtomicEthValues> atomic_eth;
+  std::optional<AethValues> aeth;
+  std::optional<uint64_t> atomic_ack;  // original data
+  std::optional<uint32_t> imm;
+  std::optional<MemoryKey> ieth;
+  std::optional<std::array<uint8_t, 16>> cnp_reserved;
+  ByteVector payload;
+  ByteVector pad;       // at most 3 bytes
+  uint32_t icrc = 0;    // as stored: the number whose little-endian bytes end the packet
+  ByteVector trailing;  // behind the IP packet, such as Ethernet padding
+
+  [[nodiscard]] bool ipv6() const { return std::holds_alternative<Ipv6Values>(ip); }
+  [[nodiscard]] Ipv4Values& v4() { return std::get<Ipv4Values>(ip); }
+  [[nodiscard]] const Ipv4Values& v4() const { return std::get<Ipv4Values>(ip); }
+  [[nodiscard]] Ipv6Values& v6() { return std::get<Ipv6Values>(ip); }
+  [[nodiscard]] const Ipv6Values& v6() const { return std::get<Ipv6Values>(ip); }
+  [[nodiscard]] uint8_t traffic_class() const { return ipv6() ? v6().traffic_class : v4().tos; }
+  [[nodiscard]] Ecn ecn() const { return static_cast<Ecn>(traffic_class() & 3); }
+
+  // For tests, to write a packet as one expression: make_packet(Opcode::kRcWriteOnly).to(qpn,
+  // psn).with_payload(…). None of them touches checksums or ICRC: finish() comes last.
+  Packet& to(Qpn destination_qp, Psn psn);
+  Packet& between(const MacAddress& from_mac, const IpAddress& from, const MacAddress& to_mac,
+                  const IpAddress& to);
+  Packet& with_vlan(uint16_t tci,
+                    uint16_t tpid = kEtherTypeVlan);  // one more tag, inside those already there
+  Packet& with_traffic_class(uint8_t value);
+  Packet& with_payload(std::span<const uint8_t> bytes);  // and the zero pad that belongs to it
+  Packet& requesting_ack();
+  Packet& with_reth(uint64_t va, MemoryKey rkey, uint32_t length);
+  Packet& with_aeth(uint8_t syndrome, Msn msn);
+  Packet& with_imm(uint32_t data);
+
+  // Puts in the right IPv4 checksum, UDP checksum (only if it is not 0) and ICRC for everything else as it
+  // stands.
+  Packet& finish();
+
+  friend bool operator==(const Packet&, const Packet&) = default;
+};
+
+// A packet between two example hosts, 10.0.0.1 to 10.0.0.2 (fd00::1 to fd00::2), with all the headers that
+// the opcode's table row names: an AETH says ACK, a CNP has BECN set, everything else is 0. Not finished.
+Packet make_packet(Opcode opcode, bool ipv6 = false);
+
+// The error says what the frame is instead of RoCEv2, or what is wrong with it.
+Result<Packet> decode_packet(std::span<const uint8_t> frame);
+
+// Checksums and ICRC as stored in the packet.
+ByteVector encode_packet(const Packet& packet);
+
+// The UDP checksum that the frame ought to carry if it carries one; never 0. The frame must lie in one piece
+// and be RoCEv2.
+uint16_t compute_udp_checksum(const FrameView& view);
+
+}  // namespace roci

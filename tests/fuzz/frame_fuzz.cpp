@@ -1,0 +1,69 @@
+// Any bytes as a frame: parsing reads nothing beyond them, and what is accepted can be read in full and
+// encodes back to the same bytes.
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "wire/checksum.hpp"
+#include "wire/icrc.hpp"
+#include "wire/packet_fields.hpp"
+
+namespace {
+
+using namespace roci;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+void check_frame(const uint8_t* data, uint32_t size) {
+  const FrameView view = parse_frame(data, size, size);
+  (void)frame_kind_name(view.kind);
+  const auto packet = decode_packet({data, size});
+  require(packet.has_value() == (view.kind == FrameKind::kRoce));
+  if (!packet) return;
+  require(view.payload_offset + view.payload_length + view.pad == view.icrc_offset);
+  require(view.icrc_offset + kIcrcBytes <= size);
+  (void)compute_icrc(view);
+  (void)compute_udp_checksum(view);
+  (void)check_payload(*view.opcode, view.payload_length, view.pad, 1024);
+  const ByteVector again = encode_packet(*packet);
+  require(again.size() == size && std::memcmp(again.data(), data, size) == 0);
+  const auto fields = packet_fields(*packet);
+  require(fields.back().offset + fields.back().length == size);
+}
+
+// The same with only the first part in reach, as in the first segment of a chain.
+void check_head(const uint8_t* data, uint32_t size, uint32_t head) {
+  const auto part = std::make_unique<uint8_t[]>(head);
+  std::memcpy(part.get(), data, head);
+  const FrameView view = parse_frame(part.get(), head, size);
+  if (view.kind == FrameKind::kRoce) require(view.payload_offset <= head);
+}
+
+// Almost every change to an IPv4 header breaks its checksum; with it put right, the fuzzer gets past it.
+void repair_checksum(uint8_t* data, uint32_t size) {
+  const FrameView view = parse_frame(data, size, size);
+  if (view.kind != FrameKind::kBadIp || view.ipv6) return;
+  const uint32_t header = (view.ipv4().version_ihl & 0xfU) * 4;
+  if (header < sizeof(Ipv4Header) || view.l3_offset + header > size) return;
+  uint8_t* checksum = data + view.l3_offset + 10;
+  checksum[0] = checksum[1] = 0;
+  const uint16_t sum = inet_checksum(data + view.l3_offset, header);
+  std::memcpy(checksum, &sum, sizeof sum);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size > 0xffff) return 0;
+  const auto length = static_cast<uint32_t>(size);
+  check_frame(data, length);
+  if (size == 0) return 0;
+  ByteVector repaired(data, data + size);
+  repair_checksum(repaired.data(), length);
+  check_frame(repaired.data(), length);
+  check_head(repaired.data(), length, data[size - 1] % (length + 1));
+  return 0;
+}

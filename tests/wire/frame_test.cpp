@@ -1,0 +1,178 @@
+#include "wire/frame.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+
+#include "wire/icrc.hpp"
+#include "wire/packet_fields.hpp"
+#include "wire/wire_test_support.hpp"
+
+namespace roci {
+namespace {
+
+using test::from_hex;
+using test::parse;
+using ByteView = std::span<const uint8_t>;
+
+// A copy whose allocation ends with the last byte, so that AddressSanitizer sees a read beyond it.
+struct Exact {
+  explicit Exact(ByteView bytes)
+      : data(std::make_unique<uint8_t[]>(bytes.size())), length(static_cast<uint32_t>(bytes.size())) {
+    if (!bytes.empty()) std::memcpy(data.get(), bytes.data(), bytes.size());
+  }
+  std::unique_ptr<uint8_t[]> data;
+  uint32_t length;
+};
+
+// Reads all that a receiver may read of a frame that was accepted.
+void read_everything(const Exact& frame) {
+  const FrameView view = parse_frame(frame.data.get(), frame.length, frame.length);
+  const auto decoded = decode_packet({frame.data.get(), frame.length});
+  ASSERT_EQ(decoded.has_value(), view.kind == FrameKind::kRoce);
+  if (!decoded) return;
+  ASSERT_LE(view.icrc_offset + kIcrcBytes, frame.length);
+  ASSERT_EQ(view.payload_offset + view.payload_length + view.pad, view.icrc_offset);
+  ASSERT_EQ(stored_icrc(view), decoded->icrc);
+  (void)compute_icrc(view);
+  (void)compute_udp_checksum(view);
+  const ByteVector again = encode_packet(*decoded);
+  ASSERT_TRUE(std::equal(again.begin(), again.end(), frame.data.get(), frame.data.get() + frame.length));
+  (void)packet_fields(*decoded);
+}
+
+TEST(ParseFrame, a_frame_cut_anywhere_is_refused_and_never_read_beyond_its_end) {
+  Rng rng{8};
+  for (const OpcodeInfo& info : opcode_table()) {
+    for (unsigned variant = 0; variant < 6; ++variant) {
+      Packet p = test::random_packet(rng, info.opcode, variant >= 3, variant % 3, 6);
+      p.trailing.clear();
+      const ByteVector bytes = encode_packet(p);
+      for (size_t length = 0; length < bytes.size(); ++length) {
+        const Exact cut{ByteView(bytes).first(length)};
+        EXPECT_EQ(parse_frame(cut.data.get(), cut.length, cut.length).kind, FrameKind::kTruncated)
+            << info.name << " cut to " << length;
+      }
+      read_everything(Exact(bytes));
+    }
+  }
+}
+
+// The first segment of a chain may hold any part of the frame; the parser must not look behind it.
+TEST(ParseFrame, headers_that_do_not_lie_in_the_first_segment_are_truncated_not_read) {
+  Rng rng{9};
+  const Packet p = test::random_packet(rng, Opcode::kRcWriteOnlyImm, false, 2, 64);
+  const ByteVector bytes = encode_packet(p);
+  const FrameView whole = parse(bytes);
+  for (uint32_t head = 0; head <= bytes.size(); ++head) {
+    const Exact first{ByteView(bytes).first(head)};
+    const FrameView view = parse_frame(first.data.get(), head, static_cast<uint32_t>(bytes.size()));
+    EXPECT_EQ(view.kind, head < whole.payload_offset ? FrameKind::kTruncated : FrameKind::kRoce) << head;
+  }
+}
+
+TEST(ParseFrame, random_changes_to_a_frame_never_do_harm) {
+  Rng rng{10};
+  unsigned accepted = 0;
+  for (int round = 0; round < 30'000; ++round) {
+    const auto table = opcode_table();
+    const Packet p = test::random_packet(rng, table[rng.below(table.size())].opcode, rng.chance(0.5),
+                                         static_cast<unsigned>(rng.below(3)), rng.below(40));
+    ByteVector bytes = encode_packet(p);
+    for (uint64_t changes = rng.between(1, 4); changes > 0; --changes) {
+      // Mostly in the headers, where lengths and kinds are.
+      const size_t span = rng.chance(0.8) ? std::min<size_t>(bytes.size(), 70) : bytes.size();
+      bytes[rng.below(span)] = static_cast<uint8_t>(rng.next());
+    }
+    if (rng.chance(0.3)) bytes.resize(rng.below(bytes.size() + 8));
+    const Exact frame(bytes);
+    read_everything(frame);
+    if (HasFatalFailure()) FAIL() << "round " << round;
+    if (parse_frame(frame.data.get(), frame.length, frame.length).kind == FrameKind::kRoce) ++accepted;
+  }
+  // Both outcomes must have been met often for this test to mean anything.
+  EXPECT_GT(accepted, 3000U);
+  EXPECT_LT(accepted, 27'000U);
+}
+
+struct KindRow {
+  const char* what;
+  const char* hex;
+  FrameKind kind;
+};
+
+TEST(ParseFrame, names_what_a_frame_is_when_it_is_not_roce) {
+  const std::string macs = "020000000002020000000001 ";
+  const KindRow rows[] = {
+      {"an ARP request", "0806 0001080006040001", FrameKind::kArp},
+      {"an ARP request in a VLAN", "8100 0005 0806 0001080006040001", FrameKind::kArp},
+      {"LLDP", "88cc 0207", FrameKind::kOther},
+      {"a third tag", "88a8 0001 8100 0002 8100 0003 0800 4500", FrameKind::kOther},
+      {"a cut tag", "8100 00", FrameKind::kTruncated},
+      {"ICMP", "0800 4500001400000000400166e70a0000010a000002", FrameKind::kIpv4},
+      {"version 5 under the IPv4 type", "0800 5500001400000000400156e70a0000010a000002", FrameKind::kBadIp},
+      {"an IPv4 header length of 16", "0800 4400001400000000400167e70a0000010a000002", FrameKind::kBadIp},
+      {"a total length below the header", "0800 4500001300000000400166e80a0000010a000002", FrameKind::kBadIp},
+      {"a wrong IPv4 checksum", "0800 4500001400000000400166e60a0000010a000002", FrameKind::kBadIp},
+      {"a later fragment", "0800 4500001400000001401166d60a0000010a000002", FrameKind::kFragment},
+      {"UDP without room for its header", "0800 4500001400000000401166d70a0000010a000002",
+       FrameKind::kBadUdp},
+      {"an IPv6 fragment",
+       "86dd 60000000 0008 2c 40 fd000000000000000000000000000001 fd000000000000000000000000000002"
+       "1100000100000001",
+       FrameKind::kFragment},
+      {"ICMPv6",
+       "86dd 60000000 0004 3a ff fd000000000000000000000000000001 fd000000000000000000000000000002 80000000",
+       FrameKind::kIpv6},
+      {"version 4 under the IPv6 type",
+       "86dd 40000000 0000 3a ff fd000000000000000000000000000001"
+       "fd000000000000000000000000000002",
+       FrameKind::kBadIp},
+      {"IPv6 UDP without room for its header",
+       "86dd 60000000 0000 11 ff fd000000000000000000000000000001"
+       "fd000000000000000000000000000002",
+       FrameKind::kBadUdp},
+  };
+  for (const KindRow& row : rows) {
+    const Exact frame(from_hex(macs + row.hex));
+    const FrameView view = parse_frame(frame.data.get(), frame.length, frame.length);
+    EXPECT_EQ(view.kind, row.kind) << row.what << ": " << frame_kind_name(view.kind);
+  }
+}
+
+TEST(ParseFrame, refuses_a_udp_length_that_disagrees_with_ip) {
+  for (const bool ipv6 : {false, true}) {
+    const ByteVector right =
+        encode_packet(make_packet(Opcode::kRcSendOnly, ipv6).with_payload(ByteVector(8)).finish());
+    const size_t length_at = parse(right).l4_offset + 5U;
+    for (const int by : {-4, -1, 1, 4}) {
+      ByteVector wrong = right;
+      wrong[length_at] = static_cast<uint8_t>(wrong[length_at] + by);
+      EXPECT_EQ(parse(wrong).kind, FrameKind::kBadUdp) << by;
+    }
+  }
+}
+
+TEST(ParseFrame, ignores_bytes_behind_the_ip_packet) {
+  Packet p = make_packet(Opcode::kRcAcknowledge).finish();
+  const uint32_t icrc_offset = parse(encode_packet(p)).icrc_offset;
+  p.trailing = ByteVector(11, 0xee);
+  const ByteVector bytes = encode_packet(p);
+  const FrameView view = parse(bytes);
+  ASSERT_EQ(view.kind, FrameKind::kRoce);
+  EXPECT_EQ(view.icrc_offset, icrc_offset);
+  EXPECT_EQ(compute_icrc(view), p.icrc);
+}
+
+TEST(ParseFrame, every_kind_has_a_name_of_its_own) {
+  for (unsigned a = 0; a < kFrameKindCount; ++a) {
+    EXPECT_FALSE(frame_kind_name(static_cast<FrameKind>(a)).empty());
+    for (unsigned b = 0; b < a; ++b) {
+      EXPECT_NE(frame_kind_name(static_cast<FrameKind>(a)), frame_kind_name(static_cast<FrameKind>(b)));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace roci

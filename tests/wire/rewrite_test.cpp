@@ -1,0 +1,68 @@
+#include "wire/rewrite.hpp"
+
+#include <gtest/gtest.h>
+
+#include "wire/icrc.hpp"
+#include "wire/packet_fields.hpp"
+#include "wire/wire_test_support.hpp"
+
+namespace roci {
+namespace {
+
+// Mark a packet on its way. Expect: CE if and only if the sender allows it, a checksum that is still right, nothing
+// else changed, and an ICRC that does not notice.
+TEST(MarkCongestion, sets_ce_on_ecn_capable_packets_and_nothing_else) {
+  Rng rng{14};
+  for (int i = 0; i < 2000; ++i) {
+    const auto table = opcode_table();
+    const Packet before = test::random_packet(rng, table[rng.below(table.size())].opcode, rng.chance(0.5),
+                                              static_cast<unsigned>(rng.below(3)), rng.below(20));
+    ByteVector bytes = encode_packet(before);
+    const bool markable = before.ecn() == Ecn::kEct0 || before.ecn() == Ecn::kEct1;
+    EXPECT_EQ(mark_congestion(bytes.data(), static_cast<uint32_t>(bytes.size())), markable);
+    Packet wanted = before;
+    if (markable) wanted.with_traffic_class(before.traffic_class() | 3);
+    const auto after = decode_packet(bytes);
+    ASSERT_TRUE(after) << after.error().message;
+    wanted.finish();
+    EXPECT_EQ(*after, wanted) << ::testing::PrintToString(packet_differences(*after, wanted));
+    EXPECT_EQ(compute_icrc(test::parse(bytes)), before.icrc);
+  }
+}
+
+TEST(MarkCongestion, leaves_frames_alone_that_are_no_ip_or_cut) {
+  const ByteVector whole = encode_packet(make_packet(Opcode::kRcSendOnly).with_traffic_class(2).finish());
+  for (uint32_t length = 0; length < sizeof(EthernetHeader) + sizeof(Ipv4Header); ++length) {
+    ByteVector cut(whole.begin(), whole.begin() + length);
+    EXPECT_FALSE(mark_congestion(cut.data(), length)) << length;
+  }
+  ByteVector arp = whole;
+  arp[13] = 0x06;
+  const ByteVector before = arp;
+  EXPECT_FALSE(mark_congestion(arp.data(), static_cast<uint32_t>(arp.size())));
+  EXPECT_EQ(arp, before);
+}
+
+TEST(DecrementTtl, takes_one_hop_and_keeps_the_checksum_right) {
+  Rng rng{15};
+  for (int i = 0; i < 2000; ++i) {
+    Packet p = test::random_packet(rng, Opcode::kRcSendOnly, false, 0, 4);
+    p.v4().options.clear();
+    p.v4().ttl = static_cast<uint8_t>(rng.between(1, 255));
+    p.finish();
+    ByteVector bytes = encode_packet(p);
+    decrement_ttl(*reinterpret_cast<Ipv4Header*>(bytes.data() + sizeof(EthernetHeader)));
+    const auto after = decode_packet(bytes);  // refuses a wrong checksum
+    ASSERT_TRUE(after) << after.error().message;
+    EXPECT_EQ(after->v4().ttl, p.v4().ttl - 1);
+    EXPECT_EQ(compute_icrc(test::parse(bytes)), p.icrc);
+  }
+}
+
+// RFC 1624 section 4: the example on which the older formula gives ffff instead of 0.
+TEST(UpdatedChecksum, follows_the_example_of_its_rfc) {
+  EXPECT_EQ(updated_checksum(0xdd2f, 0x5555, 0x3285), 0x0000);
+}
+
+}  // namespace
+}  // namespace roci

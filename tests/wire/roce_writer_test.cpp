@@ -1,0 +1,101 @@
+#include "wire/roce_writer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "wire/packet_fields.hpp"
+#include "wire/wire_test_support.hpp"
+
+namespace roci {
+namespace {
+
+// What RoceWriter puts into a frame, checked against the packet as a value: two ways to write the same bytes that
+// share no code but the header structs.
+TEST(RoceWriter, writes_the_frame_that_the_same_packet_as_a_value_encodes_to) {
+  Rng rng{13};
+  for (const OpcodeInfo& info : opcode_table()) {
+    for (const bool ipv6 : {false, true}) {
+      for (const bool tagged : {false, true}) {
+        Packet seed = make_packet(info.opcode, ipv6);
+        RocePath path;
+        path.source_mac = seed.source_mac;
+        path.destination_mac = seed.destination_mac;
+        path.source_ip = seed.source;
+        path.destination_ip = seed.destination;
+        path.vlan_id = tagged ? 5 : 0;
+        path.priority = 3;
+        path.traffic_class = static_cast<uint8_t>(rng.next());
+        path.hop_limit = static_cast<uint8_t>(rng.next());
+        path.flow_label = static_cast<uint32_t>(rng.next()) & 0xfffff;
+        path.udp_source_port = static_cast<uint16_t>(rng.next());
+        if (tagged) seed.with_vlan(3 << 13 | 5);
+        seed.udp_source_port = path.udp_source_port;
+        if (ipv6) {
+          seed.ip = Ipv6Values{path.traffic_class, path.flow_label, path.hop_limit};
+        } else {
+          seed.with_traffic_class(path.traffic_class);
+          seed.v4().ttl = path.hop_limit;
+        }
+        RoceWriter writer(path);
+        uint16_t id = 0;  // counts from 0 for each writer
+        for (const size_t length : test::payload_lengths(info)) {
+          Packet p = seed;
+          const BthFields bth{.opcode = info.opcode,
+                              .destination_qp = Qpn{static_cast<uint32_t>(rng.next()) & 0xffffff},
+                              .psn = Psn{static_cast<uint32_t>(rng.next())},
+                              .pkey = PKey{static_cast<uint16_t>(rng.next())},
+                              .solicited = rng.chance(0.5),
+                              .ack_request = rng.chance(0.5),
+                              .becn = rng.chance(0.5)};
+          const auto payload = test::random_bytes(rng, length);
+          p.to(bth.destination_qp, bth.psn).with_payload(payload);
+          p.bth.pkey = bth.pkey;
+          p.bth.solicited = bth.solicited;
+          p.bth.ack_request = bth.ack_request;
+          p.bth.becn = bth.becn;
+          if (!ipv6) p.v4().id = id++;
+          const ByteVector wanted = encode_packet(p.finish());
+
+          ByteVector frame(writer.frame_bytes(info, static_cast<uint32_t>(length)), 0xee);
+          ASSERT_EQ(frame.size(), wanted.size()) << info.name;
+          const RoceWriter::Open open = writer.begin(frame.data(), bth, static_cast<uint32_t>(length));
+          // The extended headers are the caller's; here they come from the value.
+          const FrameView view = test::parse(wanted);
+          std::memcpy(open.extended, wanted.data() + view.bth_offset + sizeof(Bth),
+                      info.header_bytes - sizeof(Bth));
+          if (length > 0) std::memcpy(open.payload, payload.data(), length);
+          RoceWriter::finish(open);
+          const auto decoded = decode_packet(frame);
+          ASSERT_TRUE(decoded) << info.name << ": " << decoded.error().message;
+          EXPECT_EQ(frame, wanted) << info.name << ::testing::PrintToString(packet_differences(*decoded, p));
+        }
+      }
+    }
+  }
+}
+
+struct PortRow {
+  uint32_t flow_label, local, remote;
+  unsigned port;
+  const char* why;
+};
+
+TEST(RoceWriter, udp_source_ports_are_those_of_the_linux_kernel) {
+  const PortRow rows[] = {
+      {0, 0x16, 0x16, 49636, "read.pcap: both queue pairs are 0x16"},
+      {0, 0x44, 0x45, 0xc000 | 0x1254, "corrupt.pcap: 0x44 and 0x45"},
+      {0, 0x45, 0x44, 0xc000 | 0x1254, "the same seen from the other side"},
+      {1, 0x16, 0x16, 0xc001, "a flow label wins over the numbers"},
+      {0x04000, 0, 0, 0xc001, "bits above the 14th are folded in"},
+      {0xfffff, 0, 0, 0xc000 | (0x3fff ^ 0x3f), "all ones"},
+      {0x100001, 0x16, 0x16, 0xc001, "20 bits only"},
+  };
+  for (const PortRow& row : rows) {
+    const uint16_t port = flow_udp_source_port(row.flow_label, Qpn{row.local}, Qpn{row.remote});
+    EXPECT_EQ(port, row.port) << row.why;
+  }
+}
+
+}  // namespace
+}  // namespace roci

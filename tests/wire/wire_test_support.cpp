@@ -1,0 +1,94 @@
+#include "wire/wire_test_support.hpp"
+
+#include <charconv>
+#include <stdexcept>
+
+namespace roci::test {
+
+ByteVector from_hex(std::string_view text) {
+  std::string digits;
+  for (const char c : text) {
+    if (c != ' ' && c != '\n') digits += c;
+  }
+  ByteVector out;
+  for (size_t i = 0; i + 1 < digits.size(); i += 2) {
+    uint8_t byte = 0;
+    const auto [end, error] = std::from_chars(digits.data() + i, digits.data() + i + 2, byte, 16);
+    if (error != std::errc{} || end != digits.data() + i + 2) throw std::invalid_argument("not hexadecimal");
+    out.push_back(byte);
+  }
+  return out;
+}
+
+ByteVector random_bytes(Rng& rng, size_t length) {
+  ByteVector out(length);
+  for (uint8_t& byte : out) byte = static_cast<uint8_t>(rng.next());
+  return out;
+}
+
+Packet random_packet(Rng& rng, Opcode opcode, bool ipv6, unsigned vlan_tags, size_t payload_length) {
+  const auto u8 = [&] { return static_cast<uint8_t>(rng.next()); };
+  const auto u16 = [&] { return static_cast<uint16_t>(rng.next()); };
+  const auto u24 = [&] { return static_cast<uint32_t>(rng.next()) & 0xffffff; };
+  const auto u32 = [&] { return static_cast<uint32_t>(rng.next()); };
+  const auto coin = [&] { return rng.chance(0.5); };
+
+  Packet p = make_packet(opcode, ipv6);
+  p.source_mac = MacAddress::local(rng.next());
+  p.destination_mac = MacAddress::local(rng.next());
+  for (unsigned i = 0; i < vlan_tags; ++i)
+    p.with_vlan(u16(), i == 0 && vlan_tags == 2 ? kEtherTypeSTag : kEtherTypeVlan);
+  if (ipv6) {
+    for (auto* address : {&p.source, &p.destination}) {
+      for (uint8_t& byte : address->bytes) byte = u8();
+    }
+    p.ip = Ipv6Values{u8(), u32() & 0xfffff, u8()};
+  } else {
+    p.source = IpAddress::from_v4(u32());
+    p.destination = IpAddress::from_v4(u32());
+    // The reserved flag and DF vary; MF and the offset would make it a fragment.
+    p.ip = Ipv4Values{u8(), u16(), static_cast<uint16_t>(u16() & 0xc000),
+                      u8(), 0,     random_bytes(rng, 4 * rng.below(11))};
+  }
+  p.udp_source_port = u16();
+  p.udp_checksum = coin() ? uint16_t{1} : uint16_t{0};  // finish() makes a right one of any but 0
+  p.bth.solicited = coin();
+  p.bth.mig_req = coin();
+  p.bth.pkey = PKey{u16()};
+  p.bth.fecn = coin();
+  p.bth.becn = coin();
+  p.bth.reserved6 = u8() & 0x3f;
+  p.bth.ack_request = coin();
+  p.bth.reserved7 = u8() & 0x7f;
+  p.to(Qpn{u24()}, Psn{u24()});
+  if (p.deth) p.deth = DethValues{QKey{u32()}, u8(), Qpn{u24()}};
+  if (p.reth) p.reth = RethValues{rng.next(), MemoryKey{u32()}, u32()};
+  if (p.atomic_eth) p.atomic_eth = AtomicEthValues{rng.next(), MemoryKey{u32()}, rng.next(), rng.next()};
+  if (p.aeth) p.aeth = AethValues{u8(), Msn{u24()}};
+  if (p.atomic_ack) p.atomic_ack = rng.next();
+  if (p.imm) p.imm = u32();
+  if (p.ieth) p.ieth = MemoryKey{u32()};
+  if (p.cnp_reserved) {
+    for (uint8_t& byte : *p.cnp_reserved) byte = u8();
+  }
+  p.with_payload(random_bytes(rng, payload_length));
+  for (uint8_t& byte : p.pad) byte = u8();
+  p.trailing = random_bytes(rng, rng.below(3));
+  return p.finish();
+}
+
+std::vector<size_t> payload_lengths(const OpcodeInfo& info) {
+  switch (info.payload) {
+    case PayloadRule::kNone:
+      return {0};
+    case PayloadRule::kFullMtu:
+      return {256, 512, 1024, 2048, 4096};
+    case PayloadRule::kOneToMtu:
+      return {1, 2, 3, 4, 5, 255, 1000, 4095, 4096};
+    case PayloadRule::kUpToMtu:
+      break;
+  }
+  return {0, 1, 2, 3, 4, 5, 255, 1000, 4095, 4096};
+}
+
+}  // namespace roci::test
