@@ -1,0 +1,177 @@
+// Bytes become frames, questions and the passing of time; a host must keep its own addresses and static entries, stay
+// within its table and lose no buffer, whatever it is sent.
+#include <rte_mbuf.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "port/eal.hpp"
+#include "port/neighbours.hpp"
+#include "wire/frame.hpp"
+
+namespace roci {
+namespace {
+
+void require(bool holds, const char* what) {
+  if (holds) return;
+  std::fprintf(stderr, "violated: %s\n", what);
+  std::abort();
+}
+
+template <class T>
+T require(Result<T> result) {
+  if (!result) require(false, result.error().message.c_str());
+  return std::move(*result);
+}
+
+class Sink final : public FrameSink {
+ public:
+  explicit Sink(rte_mempool* pool) : pool_(pool) {}
+  rte_mbuf* allocate() override { return rte_pktmbuf_alloc(pool_); }
+  void send(rte_mbuf* frame) override {
+    // What we say ourselves must at least parse.
+    const FrameView view =
+        parse_frame(rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len, frame->pkt_len);
+    require(view.kind == FrameKind::kArp || view.kind == FrameKind::kIpv4 || view.kind == FrameKind::kIpv6,
+            "a host sends well-formed frames");
+    rte_pktmbuf_free(frame);
+  }
+
+ private:
+  rte_mempool* pool_;
+};
+
+class Input {
+ public:
+  Input(const uint8_t* data, size_t size) : rest_(data, size) {}
+  [[nodiscard]] bool empty() const { return rest_.empty(); }
+  uint8_t byte() {
+    if (rest_.empty()) return 0;
+    const uint8_t value = rest_.front();
+    rest_ = rest_.subspan(1);
+    return value;
+  }
+  std::span<const uint8_t> take(size_t size) {
+    const auto taken = rest_.first(std::min(size, rest_.size()));
+    rest_ = rest_.subspan(taken.size());
+    return taken;
+  }
+
+ private:
+  std::span<const uint8_t> rest_;
+};
+
+// An address of a small world, so that questions and answers meet.
+IpAddress some_address(uint8_t n) {
+  if ((n & 1) != 0) return IpAddress::from_v4(0x0a000000U + (n >> 1));
+  IpAddress address = require(IpAddress::parse("fd00::"));
+  address.bytes[15] = n >> 1;
+  return address;
+}
+
+void deliver(Neighbours& host, rte_mempool* pool, std::span<const uint8_t> bytes, size_t split, Nanos now) {
+  rte_mbuf* frame = rte_pktmbuf_alloc(pool);
+  require(frame != nullptr, "no buffer is lost");
+  split = std::min(split, bytes.size());
+  std::memcpy(rte_pktmbuf_append(frame, static_cast<uint16_t>(split)), bytes.data(), split);
+  if (split < bytes.size()) {
+    rte_mbuf* second = rte_pktmbuf_alloc(pool);
+    require(second != nullptr, "no buffer is lost");
+    std::memcpy(rte_pktmbuf_append(second, static_cast<uint16_t>(bytes.size() - split)), &bytes[split],
+                bytes.size() - split);
+    rte_pktmbuf_chain(frame, second);
+  }
+  const FrameView view =
+      parse_frame(rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len, frame->pkt_len);
+  host.handle(view, frame, now);
+  rte_pktmbuf_free(frame);
+}
+
+void run(Input input) {
+  static const std::shared_ptr<MbufPool> pool = [] {
+    EalConfig config;
+    config.memory_mib = 64;
+    if (const Status status = start_eal(config); !status) require(false, status.error().message.c_str());
+    return require(MbufPool::create("fuzz", 64, 2048));
+  }();
+  Sink sink(pool->get());
+  const MacAddress mac = MacAddress::local(1);
+  const StaticNeighbour fixed{some_address(0x21), MacAddress::local(0x21)};
+  NeighbourConfig config;
+  config.mac = mac;
+  config.addresses = {require(IpNetwork::parse("10.0.0.1/24")), require(IpNetwork::parse("fd00::1/64"))};
+  config.static_entries = {fixed};
+  config.capacity = 8;
+  const auto host = require(Neighbours::create(config, sink));
+  std::vector<NeighbourRef> held;
+  Nanos now{0};
+  while (!input.empty()) {
+    switch (input.byte() & 7) {
+      case 0:
+        now += 100ms * input.byte();
+        host->poll(now);
+        require(host->next_deadline() > now, "a poll does all that is due");
+        break;
+      case 1: {
+        const Lookup lookup = host->resolve(some_address(input.byte()), now);
+        if (lookup.entry != nullptr && held.size() < 6) held.push_back(host->hold(*lookup.entry));
+        break;
+      }
+      case 2:
+        if (!held.empty()) held.erase(held.begin() + input.byte() % static_cast<std::ptrdiff_t>(held.size()));
+        break;
+      case 3:
+        if (!held.empty()) host->use(*held.back(), now);
+        break;
+      case 4: {  // an ARP message that is well-formed around what the input chooses
+        const uint8_t flags = input.byte();
+        const ArpMessage arp{(flags & 1) != 0 ? ArpOperation::kReply : ArpOperation::kRequest,
+                             MacAddress::local(input.byte()), some_address(input.byte() | 1U), mac,
+                             some_address(input.byte() | 1U)};
+        uint8_t bytes[64];
+        const uint32_t length = build_arp({mac, arp.sender_mac, 0}, arp, bytes);
+        deliver(*host, pool->get(), {bytes, length}, length, now);
+        break;
+      }
+      case 5: {  // the same for ND
+        NeighbourMessage nd;
+        const uint8_t flags = input.byte();
+        nd.advertisement = (flags & 1) != 0;
+        nd.solicited = (flags & 2) != 0;
+        nd.override_cache = (flags & 4) != 0;
+        if ((flags & 8) != 0) nd.link_layer = MacAddress::local(input.byte());
+        nd.source = some_address(input.byte() & 0xfeU);
+        nd.destination = some_address(2);
+        nd.target = some_address(input.byte() & 0xfeU);
+        uint8_t bytes[128];
+        const uint32_t length = build_nd({mac, MacAddress::local(9), 0}, nd, bytes);
+        deliver(*host, pool->get(), {bytes, length}, length, now);
+        break;
+      }
+      default: {
+        const size_t length = input.byte() * 4U;
+        const size_t split = input.byte() * 4U;
+        deliver(*host, pool->get(), input.take(length), split, now);
+      }
+    }
+    require(host->table().size() <= host->table().capacity(), "the table is bounded");
+  }
+  require(host->resolve(some_address(3), now).entry->mac == mac, "our own address is ours");
+  require(host->resolve(fixed.address, now).entry->mac == fixed.mac, "static entries stay");
+  held.clear();
+  require(pool->in_use() == 0, "no buffer is lost");
+}
+
+}  // namespace
+}  // namespace roci
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  roci::run({data, size});
+  return 0;
+}

@@ -1,0 +1,716 @@
+#include "port/neighbours.hpp"
+
+#include <functional>
+
+#include "base/rng.hpp"
+#include "packets.hpp"
+#include "wire/frame.hpp"
+
+namespace roci {
+namespace {
+
+const MacAddress kMac = *MacAddress::parse("02:00:00:00:00:01");
+const MacAddress kPeerMac = *MacAddress::parse("02:00:00:00:00:02");
+const MacAddress kOtherMac = *MacAddress::parse("02:00:00:00:00:66");
+const IpAddress kIp = *IpAddress::parse("10.0.0.1");
+const IpAddress kPeer = *IpAddress::parse("10.0.0.2");
+const IpAddress kIp6 = *IpAddress::parse("fd00::1");
+const IpAddress kPeer6 = *IpAddress::parse("fd00::2");
+
+class CollectingSink final : public FrameSink {
+ public:
+  explicit CollectingSink(std::shared_ptr<MbufPool> pool) : pool_(std::move(pool)) {}
+  ~CollectingSink() override { clear(); }
+  rte_mbuf* allocate() override { return dry ? nullptr : rte_pktmbuf_alloc(pool_->get()); }
+  void send(rte_mbuf* frame) override { frames.push_back(frame); }
+  void clear() {
+    for (rte_mbuf* frame : frames) rte_pktmbuf_free(frame);
+    frames.clear();
+  }
+
+  std::vector<rte_mbuf*> frames;
+  bool dry = false;
+
+ private:
+  std::shared_ptr<MbufPool> pool_;
+};
+
+FrameView view_of(const rte_mbuf* frame) {
+  return parse_frame(rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len, frame->pkt_len);
+}
+std::span<const uint8_t> body_of(const rte_mbuf* frame) {
+  const FrameView view = view_of(frame);
+  const auto* data = rte_pktmbuf_mtod(frame, const uint8_t*);
+  const uint32_t offset = view.kind == FrameKind::kArp ? view.l3_offset : view.l4_offset;
+  return {data + offset, frame->data_len - offset};
+}
+
+class NeighboursTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    pool_ = make_pool(500);
+    sink_ = std::make_unique<CollectingSink>(pool_);
+    config_.mac = kMac;
+    config_.addresses = {*IpNetwork::parse("10.0.0.1/24"), *IpNetwork::parse("fd00::1/64")};
+  }
+  void TearDown() override {
+    neighbours_.reset();
+    sink_.reset();
+    EXPECT_EQ(pool_->in_use(), 0U) << "a frame was lost";
+  }
+
+  Neighbours& host() {
+    if (!neighbours_) {
+      auto made = Neighbours::create(config_, *sink_);
+      EXPECT_TRUE(made) << made.error().message;
+      neighbours_ = std::move(*made);
+    }
+    return *neighbours_;
+  }
+  std::string creation_error() {
+    const auto made = Neighbours::create(config_, *sink_);
+    return made ? "it was made" : made.error().message;
+  }
+
+  // Hands in a frame that `build` writes.
+  bool receive(const std::function<uint32_t(std::span<uint8_t>)>& build, Nanos now) {
+    rte_mbuf* frame = rte_pktmbuf_alloc(pool_->get());
+    auto* data = rte_pktmbuf_mtod(frame, uint8_t*);
+    const uint32_t length = build({data, 2048});
+    rte_pktmbuf_append(frame, static_cast<uint16_t>(length));
+    const bool handled = host().handle(view_of(frame), frame, now);
+    rte_pktmbuf_free(frame);
+    return handled;
+  }
+  bool receive_arp(const ArpMessage& arp, Nanos now, const MacAddress& to = MacAddress::broadcast(),
+                   uint16_t vlan = 0) {
+    return receive(
+        [&](std::span<uint8_t> out) {
+          return build_arp({to, arp.sender_mac, vlan}, arp, out);
+        },
+        now);
+  }
+  bool receive_nd(const NeighbourMessage& nd, Nanos now, const MacAddress& to = kMac) {
+    return receive([&](std::span<uint8_t> out) { return build_nd({to, kPeerMac, 0}, nd, out); }, now);
+  }
+  void arp_reply(Nanos now, const MacAddress& mac = kPeerMac) {
+    receive_arp({ArpOperation::kReply, mac, kPeer, kMac, kIp}, now, kMac);
+  }
+  static NeighbourMessage advertisement(std::optional<MacAddress> mac, bool solicited, bool override_cache) {
+    NeighbourMessage nd;
+    nd.advertisement = true;
+    nd.source = nd.target = kPeer6;
+    nd.destination = kIp6;
+    nd.link_layer = mac;
+    nd.solicited = solicited;
+    nd.override_cache = override_cache;
+    return nd;
+  }
+
+  // The frames sent since the last call, as ARP.
+  std::vector<std::pair<LinkHeader, ArpMessage>> sent_arp() {
+    std::vector<std::pair<LinkHeader, ArpMessage>> all;
+    for (rte_mbuf* frame : sink_->frames) {
+      const FrameView view = view_of(frame);
+      const auto arp = parse_arp(body_of(frame));
+      EXPECT_TRUE(view.kind == FrameKind::kArp && arp);
+      if (arp) all.push_back({{view.ethernet().destination, view.ethernet().source, view.vlan_id()}, *arp});
+    }
+    sink_->clear();
+    return all;
+  }
+  std::vector<std::pair<MacAddress, NeighbourMessage>> sent_nd() {
+    std::vector<std::pair<MacAddress, NeighbourMessage>> all;
+    for (rte_mbuf* frame : sink_->frames) {
+      const FrameView view = view_of(frame);
+      const auto nd = parse_nd(view, body_of(frame));
+      EXPECT_TRUE(nd);
+      if (nd) all.push_back({view.ethernet().destination, *nd});
+    }
+    sink_->clear();
+    return all;
+  }
+
+  // Polls as a virtual runner does: at each deadline up to `until`. Returns when anything was sent.
+  std::vector<Nanos> run_until(Nanos until) {
+    std::vector<Nanos> times;
+    while (host().next_deadline() <= until) {
+      const Nanos now = host().next_deadline();
+      const size_t before = sink_->frames.size();
+      host().poll(now);
+      EXPECT_GT(host().next_deadline(), now) << "a poll leaves work behind for the same time";
+      if (sink_->frames.size() > before) times.push_back(now);
+    }
+    return times;
+  }
+
+  std::shared_ptr<MbufPool> pool_;
+  std::unique_ptr<CollectingSink> sink_;
+  NeighbourConfig config_;
+  std::unique_ptr<Neighbours> neighbours_;
+};
+
+TEST_F(NeighboursTest, asks_by_broadcast_and_resolves_on_the_answer) {
+  EXPECT_EQ(host().next_deadline(), kNever);
+  const Lookup first = host().resolve(kPeer, 5ms);
+  EXPECT_EQ(first.result, Resolution::kPending);
+  ASSERT_NE(first.entry, nullptr);
+  const auto sent = sent_arp();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].first.destination, MacAddress::broadcast());
+  EXPECT_EQ(sent[0].first.source, kMac);
+  EXPECT_EQ(sent[0].second.operation, ArpOperation::kRequest);
+  EXPECT_EQ(sent[0].second.sender_ip, kIp);
+  EXPECT_EQ(sent[0].second.sender_mac, kMac);
+  EXPECT_EQ(sent[0].second.target_ip, kPeer);
+  // A second user of the same neighbour does not ask again.
+  EXPECT_EQ(host().resolve(kPeer, 6ms).entry, first.entry);
+  EXPECT_TRUE(sink_->frames.empty());
+
+  const uint64_t generation = host().generation();
+  arp_reply(7ms);
+  EXPECT_NE(host().generation(), generation);
+  const Lookup second = host().resolve(kPeer, 7ms);
+  EXPECT_EQ(second.result, Resolution::kResolved);
+  EXPECT_EQ(second.entry, first.entry);
+  EXPECT_EQ(second.entry->mac, kPeerMac);
+  EXPECT_TRUE(run_until(20s).empty());
+}
+
+TEST_F(NeighboursTest, asks_three_times_a_second_apart_then_fails_and_asks_again_after_the_hold) {
+  NeighbourRef ref = host().hold(*host().resolve(kPeer, 1s).entry);
+  uint64_t generation = host().generation();
+  EXPECT_EQ(run_until(60s), (std::vector<Nanos>{2s, 3s}));
+  EXPECT_EQ(host().stats().failures, 1U);
+  EXPECT_NE(host().generation(), generation);
+  EXPECT_EQ(host().next_deadline(), kNever);
+  // The last question was asked at 3 s and waited for until 4 s; 5 s of hold follow.
+  EXPECT_EQ(host().use(*ref, 4s), Resolution::kFailed);
+  EXPECT_EQ(host().use(*ref, 8'999ms), Resolution::kFailed);
+  sink_->clear();
+  EXPECT_EQ(host().use(*ref, 9s), Resolution::kPending);
+  EXPECT_EQ(sink_->frames.size(), 1U);
+  arp_reply(9s);
+  EXPECT_EQ(host().use(*ref, 9s), Resolution::kResolved);
+}
+
+TEST_F(NeighboursTest, stale_entry_is_probed_by_unicast_at_its_next_use_and_stays_usable) {
+  NeighbourRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
+  arp_reply(0s);
+  sink_->clear();
+  EXPECT_EQ(host().use(*ref, 29s), Resolution::kResolved);
+  EXPECT_TRUE(sink_->frames.empty());
+  // Nobody uses it for an hour: nothing is sent.
+  EXPECT_TRUE(run_until(3600s).empty());
+  EXPECT_EQ(host().use(*ref, 3600s), Resolution::kResolved);
+  auto sent = sent_arp();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].first.destination, kPeerMac);
+  const uint32_t version = ref->version;
+  arp_reply(3600s);
+  EXPECT_EQ(ref->state, NeighbourState::kReachable);
+  EXPECT_EQ(ref->version, version);
+  EXPECT_EQ(host().use(*ref, 3629s), Resolution::kResolved);
+  EXPECT_TRUE(sink_->frames.empty());
+}
+
+TEST_F(NeighboursTest, unanswered_probes_lead_to_broadcasts_and_then_to_failure) {
+  NeighbourRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
+  arp_reply(0s);
+  host().use(*ref, 30s);
+  sink_->clear();
+  run_until(32'999ms);
+  EXPECT_EQ(host().use(*ref, 32'999ms), Resolution::kResolved);
+  auto sent = sent_arp();
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_EQ(sent[1].first.destination, kPeerMac);
+  run_until(35'999ms);
+  EXPECT_EQ(host().use(*ref, 35'999ms), Resolution::kPending);
+  sent = sent_arp();
+  ASSERT_EQ(sent.size(), 3U);
+  EXPECT_EQ(sent[0].first.destination, MacAddress::broadcast());
+  run_until(36s);
+  EXPECT_EQ(host().use(*ref, 36s), Resolution::kFailed);
+}
+
+TEST_F(NeighboursTest, acknowledged_traffic_replaces_probes) {
+  NeighbourRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
+  arp_reply(0s);
+  sink_->clear();
+  for (Nanos now = 1s; now < 200s; now += 1s) {
+    host().confirm(*ref, now);
+    EXPECT_EQ(host().use(*ref, now), Resolution::kResolved);
+  }
+  EXPECT_TRUE(sink_->frames.empty());
+}
+
+// Every message from the neighbour against every state of its entry.
+TEST_F(NeighboursTest, messages_against_states_follow_the_table) {
+  enum Start { kAbsent, kIncomplete, kReachable, kProbing, kFailed, kStatic };
+  enum Message { kReply, kReplyOther, kRequest, kRequestOther, kGratuitous, kGratuitousOther, kForOthers };
+  struct Row {
+    Start start;
+    Message message;
+    std::string_view state;  // afterwards; "absent" for none
+    bool other_mac;          // afterwards
+    bool stale;              // probed at the next use
+  };
+  const Row rows[] = {
+      {kAbsent, kReply, "absent", false, false},
+      {kAbsent, kGratuitous, "absent", false, false},
+      {kAbsent, kForOthers, "absent", false, false},
+      {kAbsent, kRequest, "reachable", false, true},  // it will want an answer from us
+      {kIncomplete, kReply, "reachable", false, false},
+      {kIncomplete, kRequest, "reachable", false, true},
+      {kIncomplete, kGratuitous, "reachable", false, true},
+      {kIncomplete, kForOthers, "reachable", false, true},
+      {kReachable, kReply, "reachable", false, false},
+      {kReachable, kRequest, "reachable", false, false},
+      {kReachable, kGratuitous, "reachable", false, false},
+      {kReachable, kReplyOther, "reachable", true, true},  // nobody asked: to be confirmed
+      {kReachable, kRequestOther, "reachable", true, true},
+      {kReachable, kGratuitousOther, "reachable", true, true},
+      {kProbing, kReply, "reachable", false, false},
+      {kProbing, kReplyOther, "reachable", true, false},
+      {kProbing, kRequest, "probing", false, false},
+      {kProbing, kGratuitousOther, "reachable", true, true},
+      {kFailed, kReply, "reachable", false, true},
+      {kFailed, kRequest, "reachable", false, true},
+      {kFailed, kGratuitous, "reachable", false, true},
+      {kStatic, kReply, "permanent", false, false},
+      {kStatic, kReplyOther, "permanent", false, false},
+      {kStatic, kRequestOther, "permanent", false, false},
+      {kStatic, kGratuitousOther, "permanent", false, false},
+  };
+  for (size_t i = 0; i < std::size(rows); ++i) {
+    const Row& row = rows[i];
+    neighbours_.reset();
+    config_.static_entries.clear();
+    if (row.start == kStatic) config_.static_entries = {{kPeer, kPeerMac}};
+    Nanos now{0};
+    if (row.start != kAbsent && row.start != kStatic) host().resolve(kPeer, now);
+    if (row.start == kReachable || row.start == kProbing) arp_reply(now);
+    if (row.start == kProbing) host().resolve(kPeer, now = 31s);
+    if (row.start == kFailed) run_until(now = 4s);
+
+    const MacAddress mac =
+        row.message == kReplyOther || row.message == kRequestOther || row.message == kGratuitousOther
+            ? kOtherMac
+            : kPeerMac;
+    switch (row.message) {
+      case kReply:
+      case kReplyOther:
+        arp_reply(now, mac);
+        break;
+      case kRequest:
+      case kRequestOther:
+        receive_arp({ArpOperation::kRequest, mac, kPeer, MacAddress{}, kIp}, now);
+        break;
+      case kGratuitous:
+      case kGratuitousOther:
+        receive_arp({ArpOperation::kRequest, mac, kPeer, MacAddress{}, kPeer}, now);
+        break;
+      case kForOthers:
+        receive_arp({ArpOperation::kRequest, mac, kPeer, MacAddress{}, *IpAddress::parse("10.0.0.9")}, now);
+        break;
+    }
+    sink_->clear();
+    const Neighbour* entry = nullptr;
+    const_cast<NeighbourTable&>(host().table()).for_each([&](Neighbour& e) {
+      if (e.address == kPeer) entry = &e;
+    });
+    EXPECT_EQ(entry == nullptr ? "absent" : neighbour_state_name(entry->state), row.state) << "row " << i;
+    if (entry == nullptr || row.state == "absent") continue;
+    EXPECT_EQ(entry->mac, row.other_mac ? kOtherMac : kPeerMac) << "row " << i;
+    EXPECT_EQ(host().resolve(kPeer, now).result, Resolution::kResolved) << "row " << i;
+    EXPECT_EQ(!sink_->frames.empty(), row.stale) << "row " << i;
+    sink_->clear();
+  }
+}
+
+TEST_F(NeighboursTest, nonsense_about_a_neighbour_is_not_believed) {
+  NeighbourRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
+  sink_->clear();
+  arp_reply(0s, MacAddress{});
+  arp_reply(0s, *MacAddress::parse("01:00:5e:00:00:01"));
+  arp_reply(0s, kMac);
+  EXPECT_EQ(host().stats().malformed, 2U);
+  EXPECT_EQ(host().use(*ref, 0s), Resolution::kPending);
+  // Somebody claims our own address.
+  receive_arp({ArpOperation::kReply, kOtherMac, kIp, kMac, kIp}, 0s, kMac);
+  EXPECT_EQ(host().stats().conflicts, 1U);
+  EXPECT_EQ(host().resolve(kIp, 0s).entry->mac, kMac);
+  // Frames to others, and of other VLANs, are not for us.
+  EXPECT_FALSE(receive_arp({ArpOperation::kReply, kPeerMac, kPeer, kMac, kIp}, 0s, kOtherMac));
+  EXPECT_FALSE(receive_arp({ArpOperation::kReply, kPeerMac, kPeer, kMac, kIp}, 0s, kMac, 9));
+  EXPECT_EQ(host().use(*ref, 0s), Resolution::kPending);
+}
+
+TEST_F(NeighboursTest, answers_arp_requests_by_broadcast_and_unicast) {
+  for (const MacAddress& to : {MacAddress::broadcast(), kMac}) {
+    EXPECT_TRUE(receive_arp({ArpOperation::kRequest, kPeerMac, kPeer, MacAddress{}, kIp}, 0s, to));
+    const auto sent = sent_arp();
+    ASSERT_EQ(sent.size(), 1U);
+    EXPECT_EQ(sent[0].first.destination, kPeerMac);
+    EXPECT_EQ(sent[0].second.operation, ArpOperation::kReply);
+    EXPECT_EQ(sent[0].second.sender_ip, kIp);
+    EXPECT_EQ(sent[0].second.sender_mac, kMac);
+    EXPECT_EQ(sent[0].second.target_ip, kPeer);
+    EXPECT_EQ(sent[0].second.target_mac, kPeerMac);
+  }
+  // A probe for a free address is answered and teaches nothing.
+  EXPECT_TRUE(receive_arp({ArpOperation::kRequest, kOtherMac, IpAddress::from_v4(0), MacAddress{}, kIp}, 0s));
+  EXPECT_EQ(sent_arp().size(), 1U);
+  EXPECT_EQ(host().table().size(), 3U);  // our two addresses and the peer
+  // Not for us: no answer.
+  receive_arp({ArpOperation::kRequest, kPeerMac, kPeer, MacAddress{}, *IpAddress::parse("10.0.0.3")}, 0s);
+  EXPECT_TRUE(sink_->frames.empty());
+}
+
+TEST_F(NeighboursTest, works_inside_its_vlan) {
+  config_.vlan_id = 42;
+  host().resolve(kPeer, 0s);
+  const auto sent = sent_arp();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].first.vlan_id, 42);
+  EXPECT_FALSE(receive_arp({ArpOperation::kReply, kPeerMac, kPeer, kMac, kIp}, 0s, kMac, 0));
+  EXPECT_TRUE(receive_arp({ArpOperation::kReply, kPeerMac, kPeer, kMac, kIp}, 0s, kMac, 42));
+  EXPECT_EQ(host().resolve(kPeer, 0s).result, Resolution::kResolved);
+}
+
+TEST_F(NeighboursTest, ipv6_is_solicited_by_multicast_and_probed_by_unicast) {
+  NeighbourRef ref = host().hold(*host().resolve(kPeer6, 0s).entry);
+  auto sent = sent_nd();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].first, *MacAddress::parse("33:33:ff:00:00:02"));
+  EXPECT_FALSE(sent[0].second.advertisement);
+  EXPECT_EQ(sent[0].second.source, kIp6);
+  EXPECT_EQ(sent[0].second.destination, kPeer6.solicited_node());
+  EXPECT_EQ(sent[0].second.target, kPeer6);
+  EXPECT_EQ(sent[0].second.link_layer, kMac);
+  EXPECT_TRUE(receive_nd(advertisement(kPeerMac, true, true), 1ms));
+  EXPECT_EQ(host().use(*ref, 1ms), Resolution::kResolved);
+  EXPECT_EQ(host().use(*ref, 31s), Resolution::kResolved);
+  sent = sent_nd();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].first, kPeerMac);
+  EXPECT_EQ(sent[0].second.destination, kPeer6);
+  // The answer to a unicast probe may leave out the address.
+  receive_nd(advertisement(std::nullopt, true, true), 31s);
+  EXPECT_EQ(ref->state, NeighbourState::kReachable);
+  EXPECT_EQ(host().use(*ref, 60s), Resolution::kResolved);
+  EXPECT_TRUE(sink_->frames.empty());
+}
+
+TEST_F(NeighboursTest, advertisements_follow_rfc_4861_7_2_5) {
+  struct Row {
+    bool resolved;  // before
+    std::optional<MacAddress> mac;
+    bool solicited, override_cache;
+    Resolution result;
+    MacAddress after;
+    bool stale;
+  };
+  const Row rows[] = {
+      {false, kPeerMac, true, true, Resolution::kResolved, kPeerMac, false},
+      {false, kPeerMac, true, false, Resolution::kResolved, kPeerMac, false},
+      {false, kPeerMac, false, true, Resolution::kResolved, kPeerMac, true},
+      {false, std::nullopt, true, true, Resolution::kPending, MacAddress{}, false},
+      {true, kPeerMac, false, true, Resolution::kResolved, kPeerMac, false},
+      {true, kOtherMac, false, true, Resolution::kResolved, kOtherMac, true},
+      {true, kOtherMac, true, true, Resolution::kResolved, kOtherMac,
+       true},  // claims an answer to no question
+      {true, kOtherMac, false, false, Resolution::kResolved, kPeerMac, true},
+      {true, kOtherMac, true, false, Resolution::kResolved, kPeerMac, true},
+      {true, std::nullopt, false, false, Resolution::kResolved, kPeerMac, false},
+  };
+  for (size_t i = 0; i < std::size(rows); ++i) {
+    const Row& row = rows[i];
+    neighbours_.reset();
+    host().resolve(kPeer6, 0s);
+    if (row.resolved) receive_nd(advertisement(kPeerMac, true, true), 0s);
+    receive_nd(advertisement(row.mac, row.solicited, row.override_cache), 1s);
+    sink_->clear();
+    const Lookup lookup = host().resolve(kPeer6, 1s);
+    EXPECT_EQ(lookup.result, row.result) << "row " << i;
+    EXPECT_EQ(lookup.entry->mac, row.after) << "row " << i;
+    EXPECT_EQ(!sink_->frames.empty(), row.stale) << "row " << i;
+    sink_->clear();
+  }
+}
+
+TEST_F(NeighboursTest, answers_neighbour_solicitations) {
+  NeighbourMessage ask;
+  ask.source = kPeer6;
+  ask.destination = kIp6.solicited_node();
+  ask.target = kIp6;
+  ask.link_layer = kPeerMac;
+  EXPECT_TRUE(receive_nd(ask, 0s, multicast_mac(ask.destination)));
+  auto sent = sent_nd();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].first, kPeerMac);
+  EXPECT_TRUE(sent[0].second.advertisement && sent[0].second.solicited && sent[0].second.override_cache);
+  EXPECT_FALSE(sent[0].second.router);
+  EXPECT_EQ(sent[0].second.destination, kPeer6);
+  EXPECT_EQ(sent[0].second.target, kIp6);
+  EXPECT_EQ(sent[0].second.link_layer, kMac);
+  EXPECT_EQ(host().resolve(kPeer6, 0s).result, Resolution::kResolved);
+  sink_->clear();
+  // Somebody wants our address for itself: everybody hears that it is taken.
+  ask.source = IpAddress{};
+  ask.link_layer.reset();
+  EXPECT_TRUE(receive_nd(ask, 0s, multicast_mac(ask.destination)));
+  sent = sent_nd();
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_EQ(sent[0].first, *MacAddress::parse("33:33:00:00:00:01"));
+  EXPECT_FALSE(sent[0].second.solicited);
+  ask.target = kPeer6;
+  ask.destination = kPeer6.solicited_node();
+  receive_nd(ask, 0s, multicast_mac(ask.destination));
+  EXPECT_TRUE(sink_->frames.empty());
+}
+
+TEST_F(NeighboursTest, answers_ping_for_its_own_addresses_only) {
+  const std::vector<uint8_t> body = {0x12, 0x34, 0, 1, 'h', 'e', 'l', 'l', 'o'};
+  const auto ping = [&](const IpAddress& from, const IpAddress& to, const MacAddress& mac) {
+    sink_->clear();
+    receive(
+        [&](std::span<uint8_t> out) {
+          return build_echo({mac, kPeerMac, 0}, {false, from, to, 0, body}, out);
+        },
+        0s);
+    return sink_->frames.size();
+  };
+  for (const auto& [from, to] : {std::pair{kPeer, kIp}, std::pair{kPeer6, kIp6}}) {
+    ASSERT_EQ(ping(from, to, kMac), 1U);
+    const FrameView view = view_of(sink_->frames[0]);
+    EXPECT_EQ(view.ethernet().destination, kPeerMac);
+    const auto reply = parse_echo(view, body_of(sink_->frames[0]));
+    ASSERT_TRUE(reply);
+    EXPECT_TRUE(reply->reply);
+    EXPECT_EQ(reply->source, to);
+    EXPECT_EQ(reply->destination, from);
+    EXPECT_TRUE(std::equal(reply->body.begin(), reply->body.end(), body.begin(), body.end()));
+  }
+  EXPECT_EQ(ping(kPeer, *IpAddress::parse("10.0.0.9"), kMac), 0U);
+  EXPECT_EQ(ping(kPeer, kIp, MacAddress::broadcast()), 0U);
+  EXPECT_EQ(ping(kPeer, *IpAddress::parse("10.0.0.255"), MacAddress::broadcast()), 0U);
+  EXPECT_EQ(ping(*IpAddress::parse("224.0.0.1"), kIp, kMac), 0U);
+  EXPECT_EQ(ping(*IpAddress::parse("10.0.0.255"), kIp, kMac), 0U);
+}
+
+TEST_F(NeighboursTest, answers_ping_that_arrives_in_several_segments) {
+  std::vector<uint8_t> body(1400, 7);
+  std::vector<uint8_t> bytes(1600);
+  bytes.resize(build_echo({kMac, kPeerMac, 0}, {false, kPeer, kIp, 0, body}, bytes));
+  rte_mbuf* frame = make_frame(*pool_, static_cast<uint32_t>(bytes.size()), 0, 400);
+  size_t at = 0;
+  for (rte_mbuf* m = frame; m != nullptr; m = m->next) {
+    std::memcpy(rte_pktmbuf_mtod(m, uint8_t*), &bytes[at], m->data_len);
+    at += m->data_len;
+  }
+  EXPECT_TRUE(host().handle(view_of(frame), frame, 0s));
+  rte_pktmbuf_free(frame);
+  ASSERT_EQ(sink_->frames.size(), 1U);
+  const auto reply = parse_echo(view_of(sink_->frames[0]), body_of(sink_->frames[0]));
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->body.size(), body.size());
+}
+
+TEST_F(NeighboursTest, groups_and_broadcasts_need_no_question) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"239.1.2.3", "01:00:5e:01:02:03"},       {"ff02::5", "33:33:00:00:00:05"},
+      {"255.255.255.255", "ff:ff:ff:ff:ff:ff"}, {"10.0.0.255", "ff:ff:ff:ff:ff:ff"},
+      {"10.0.0.1", "02:00:00:00:00:01"},        {"fd00::1", "02:00:00:00:00:01"},
+  };
+  for (const auto& [address, mac] : rows) {
+    const Lookup lookup = host().resolve(*IpAddress::parse(address), 0s);
+    EXPECT_EQ(lookup.result, Resolution::kResolved) << address;
+    EXPECT_EQ(lookup.entry->mac, *MacAddress::parse(mac)) << address;
+  }
+  EXPECT_TRUE(sink_->frames.empty());
+}
+
+TEST_F(NeighboursTest, other_subnets_are_reached_through_the_gateway_or_not_at_all) {
+  const IpAddress far = *IpAddress::parse("192.168.7.7");
+  const IpAddress far6 = *IpAddress::parse("2001:db8::7");
+  EXPECT_EQ(host().resolve(far, 0s).result, Resolution::kFailed);
+  EXPECT_EQ(host().resolve(far, 0s).entry, nullptr);
+  EXPECT_EQ(host().resolve(far6, 0s).entry, nullptr);
+  EXPECT_TRUE(sink_->frames.empty());
+  neighbours_.reset();
+  config_.gateway_v4 = kPeer;
+  config_.gateway_v6 = kPeer6;
+  const Lookup lookup = host().resolve(far, 0s);
+  EXPECT_EQ(lookup.result, Resolution::kPending);
+  EXPECT_EQ(lookup.entry->address, kPeer);
+  EXPECT_EQ(host().resolve(*IpAddress::parse("192.168.8.8"), 0s).entry, lookup.entry);
+  EXPECT_EQ(host().resolve(far6, 0s).entry->address, kPeer6);
+  EXPECT_EQ(host().resolve(*IpAddress::parse("fe80::9"), 0s).entry->address, *IpAddress::parse("fe80::9"));
+}
+
+TEST_F(NeighboursTest, full_table_drops_the_oldest_but_never_one_in_use_or_static) {
+  config_.capacity = 4;
+  config_.static_entries = {{kPeer, kPeerMac}};
+  const auto address = [](uint32_t n) { return IpAddress::from_v4(0x0a000010 + n); };
+  std::vector<NeighbourRef> held;
+  for (uint32_t n = 0; n < 3; ++n) held.push_back(host().hold(*host().resolve(address(n), 0s).entry));
+  for (uint32_t n = 10; n < 60; ++n) EXPECT_NE(host().resolve(address(n), 0s).entry, nullptr);
+  for (uint32_t n = 0; n < 3; ++n) EXPECT_EQ(held[n]->address, address(n));
+  held.push_back(host().hold(*host().resolve(address(100), 0s).entry));
+  EXPECT_EQ(host().resolve(address(101), 0s).entry, nullptr);
+  EXPECT_EQ(host().stats().table_full, 1U);
+  EXPECT_EQ(host().resolve(kPeer, 0s).entry->mac, kPeerMac);
+  // A flood of strangers that ask for us does not grow it either.
+  for (uint32_t n = 0; n < 200; ++n) {
+    receive_arp({ArpOperation::kRequest, kOtherMac, address(n), MacAddress{}, kIp}, 0s);
+    sink_->clear();
+  }
+  EXPECT_LE(host().table().size(), 4U + 3U);
+}
+
+TEST_F(NeighboursTest, questions_and_answers_are_rate_limited_apart) {
+  config_.solicitations_per_second = 100;
+  config_.replies_per_second = 50;
+  for (uint32_t n = 0; n < 100; ++n) host().resolve(IpAddress::from_v4(0x0a000010 + n), 0s);
+  EXPECT_EQ(sink_->frames.size(), 11U);  // a tenth of a second's worth, and one
+  sink_->clear();
+  for (int n = 0; n < 100; ++n) receive_arp({ArpOperation::kRequest, kPeerMac, kPeer, MacAddress{}, kIp}, 0s);
+  EXPECT_EQ(sink_->frames.size(), 6U);
+  EXPECT_GT(host().stats().rate_limited, 150U);
+  sink_->clear();
+  // Those that waited are asked for as the rate allows.
+  for (Nanos now = 1ms; now <= 500ms; now += 1ms) host().poll(now);
+  EXPECT_EQ(sink_->frames.size(), 50U);
+}
+
+TEST_F(NeighboursTest, lack_of_buffers_delays_a_question_and_does_not_count_as_asked) {
+  sink_->dry = true;
+  NeighbourRef ref = host().hold(*host().resolve(kPeer, 0s).entry);
+  run_until(10ms);
+  EXPECT_EQ(host().stats().no_buffer, 11U);
+  sink_->dry = false;
+  EXPECT_EQ(run_until(3'500ms), (std::vector<Nanos>{11ms, 1'011ms, 2'011ms}));
+  EXPECT_EQ(host().use(*ref, 3'500ms), Resolution::kFailed);
+}
+
+TEST_F(NeighboursTest, announces_every_address) {
+  host().announce(0s);
+  ASSERT_EQ(sink_->frames.size(), 2U);
+  const auto arp = parse_arp(body_of(sink_->frames[0]));
+  ASSERT_TRUE(arp);
+  EXPECT_TRUE(arp->is_gratuitous());
+  const auto nd = parse_nd(view_of(sink_->frames[1]), body_of(sink_->frames[1]));
+  ASSERT_TRUE(nd);
+  EXPECT_TRUE(nd->advertisement && nd->override_cache && !nd->solicited);
+}
+
+TEST_F(NeighboursTest, bad_settings_are_named) {
+  const auto expect = [&](std::string_view part) {
+    EXPECT_NE(creation_error().find(part), std::string::npos) << creation_error();
+  };
+  const NeighbourConfig good = config_;
+  config_.mac = MacAddress::broadcast();
+  expect("ff:ff:ff:ff:ff:ff cannot be a host's MAC");
+  config_ = good;
+  config_.vlan_id = 4095;
+  expect("VLAN 4095");
+  config_ = good;
+  config_.gateway_v4 = *IpAddress::parse("10.1.0.1");
+  expect("gateway 10.1.0.1 is in none");
+  config_ = good;
+  config_.static_entries = {{kIp, kPeerMac}};
+  expect("10.0.0.1 is given twice");
+  config_.static_entries = {{kPeer, MacAddress{}}};
+  expect("static neighbour 10.0.0.2");
+  config_ = good;
+  config_.addresses.push_back(*IpNetwork::parse("224.0.0.1/24"));
+  expect("224.0.0.1 is no address of a single host");
+  config_ = good;
+  config_.capacity = 0;
+  expect("0 entries");
+  config_ = good;
+  config_.attempts = 0;
+  expect("at least one attempt");
+}
+
+// Two hosts that only have each other, frames lost at random: in the end both know each other, nothing leaks.
+TEST_F(NeighboursTest, two_hosts_find_each_other_over_a_lossy_wire) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    Rng rng{seed};
+    CollectingSink sinks[2] = {CollectingSink(pool_), CollectingSink(pool_)};
+    const MacAddress macs[2] = {kMac, kPeerMac};
+    const IpAddress addresses[2][2] = {{kIp, kIp6}, {kPeer, kPeer6}};
+    std::unique_ptr<Neighbours> hosts[2];
+    for (size_t h = 0; h < 2; ++h) {
+      NeighbourConfig config;
+      config.mac = macs[h];
+      config.addresses = {{addresses[h][0], 24}, {addresses[h][1], 64}};
+      config.failed_hold = 2s;
+      hosts[h] = *Neighbours::create(config, sinks[h]);
+    }
+    for (Nanos now{0}; now < 300s; now += 250ms) {
+      for (size_t h = 0; h < 2; ++h) {
+        hosts[h]->poll(now);
+        if (rng.chance(0.1)) hosts[h]->resolve(addresses[1 - h][rng.below(2)], now);
+        auto frames = std::exchange(sinks[h].frames, {});
+        for (rte_mbuf* frame : frames) {
+          if (!rng.chance(0.3)) hosts[1 - h]->handle(view_of(frame), frame, now);
+          rte_pktmbuf_free(frame);
+        }
+      }
+    }
+    for (size_t h = 0; h < 2; ++h) {
+      for (const IpAddress& peer : addresses[1 - h]) {
+        const Lookup lookup = hosts[h]->resolve(peer, 300s);
+        ASSERT_NE(lookup.entry, nullptr);
+        if (lookup.result == Resolution::kResolved) {
+          EXPECT_EQ(lookup.entry->mac, macs[1 - h]) << "seed " << seed;
+        }
+      }
+      EXPECT_GT(hosts[h]->stats().replies, 0U);
+    }
+  }
+}
+
+TEST_F(NeighboursTest, random_frames_do_no_harm) {
+  Rng rng{11};
+  config_.capacity = 16;
+  std::vector<NeighbourRef> held;
+  Nanos now{0};
+  for (int round = 0; round < 20'000; ++round) {
+    now += Nanos{static_cast<int64_t>(rng.below(50'000'000))};
+    const IpAddress some = IpAddress::from_v4(0x0a000000 + static_cast<uint32_t>(rng.below(40)));
+    const Lookup lookup = host().resolve(some, now);
+    if (lookup.entry != nullptr && rng.chance(0.05)) held.push_back(host().hold(*lookup.entry));
+    if (!held.empty() && rng.chance(0.06)) held.pop_back();
+    host().poll(now);
+    receive(
+        [&](std::span<uint8_t> out) {
+          const MacAddress to = rng.chance(0.5) ? kMac : MacAddress::broadcast();
+          uint32_t length = 0;
+          if (rng.chance(0.5)) {
+            const ArpMessage arp{rng.chance(0.5) ? ArpOperation::kRequest : ArpOperation::kReply,
+                                 MacAddress::local(rng.below(50)), some, kMac, rng.chance(0.8) ? kIp : some};
+            length = build_arp({to, kPeerMac, 0}, arp, out);
+          } else {
+            NeighbourMessage nd =
+                advertisement(MacAddress::local(rng.below(4)), rng.chance(0.5), rng.chance(0.5));
+            nd.advertisement = rng.chance(0.5);
+            nd.target = rng.chance(0.5) ? kIp6 : kPeer6;
+            length = build_nd({to, kPeerMac, 0}, nd, out);
+          }
+          if (rng.chance(0.3)) out[rng.below(length)] = static_cast<uint8_t>(rng.next());
+          return rng.chance(0.1) ? static_cast<uint32_t>(rng.below(length + 1)) : length;
+        },
+        now);
+    sink_->clear();
+  }
+  EXPECT_LE(host().table().size(), host().table().capacity());
+  EXPECT_EQ(host().resolve(kIp, now).entry->mac, kMac);
+  EXPECT_EQ(host().resolve(kIp6, now).entry->mac, kMac);
+  held.clear();
+}
+
+}  // namespace
+}  // namespace roci
