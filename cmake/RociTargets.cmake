@@ -3,6 +3,7 @@
 # roci_test(NAME [LABELS …] [USES …] [RUNNER command…])
 #                                      a GoogleTest program from tests/NAME/*.cpp, run (by RUNNER, which may exit 77 to
 #                                      say why it cannot) as one CTest test
+# roci_fuzz(NAME [USES target…])       a libFuzzer program NAME_fuzz from NAME_fuzz.cpp of the current folder
 function(roci_layer NAME)
   cmake_parse_arguments(ARG "" "" "USES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
@@ -29,4 +30,11 @@ function(roci_test NAME)
   add_test(NAME ${NAME} COMMAND ${ARG_RUNNER} $<TARGET_FILE:${NAME}_tests>)
   set_tests_properties(${NAME} PROPERTIES LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77
     ENVIRONMENT "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp")
+endfunction()
+
+function(roci_fuzz NAME)
+  cmake_parse_arguments(ARG "" "" "USES" ${ARGN})
+  add_executable(${NAME}_fuzz ${NAME}_fuzz.cpp)
+  target_link_libraries(${NAME}_fuzz PRIVATE ${ARG_USES} roci_options)
+  target_link_options(${NAME}_fuzz PRIVATE -fsanitize=fuzzer)
 endfunction()
