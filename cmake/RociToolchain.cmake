@@ -9,6 +9,10 @@ target_compile_options(roci_options INTERFACE
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
   target_compile_options(roci_options INTERFACE -Wno-restrict -Wno-stringop-overflow)
 endif()
+# In C++, GCC's -Wconversion leaves signedness alone; let Clang's mean the same.
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  target_compile_options(roci_options INTERFACE -Wno-sign-conversion)
+endif()
 target_include_directories(roci_options INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/lib)
 
 if(ROCI_SANITIZE)
