@@ -95,8 +95,9 @@ Status PcapngBuffer::write_to(int descriptor) const {
 }
 
 void PcapngBuffer::put(const void* data, size_t size) {
-  const auto* from = static_cast<const uint8_t*>(data);
-  bytes_.insert(bytes_.end(), from, from + size);
+  const size_t at = bytes_.size();
+  bytes_.resize(at + size);
+  if (size > 0) std::memcpy(bytes_.data() + at, data, size);
 }
 
 void PcapngBuffer::put_option(uint16_t code, const void* data, size_t size) {

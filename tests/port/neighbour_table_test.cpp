@@ -11,9 +11,7 @@
 namespace roci {
 namespace {
 
-IpAddress ip(uint64_t n) {
-  return IpAddress::from_v4(0x0a000000 + static_cast<uint32_t>(n));
-}
+IpAddress ip(uint64_t n) { return IpAddress::from_v4(0x0a000000 + static_cast<uint32_t>(n)); }
 
 // The obvious way to do the same: a list in order of use.
 struct Model {
