@@ -29,8 +29,8 @@ Nanos from_seconds(double seconds) { return Nanos{static_cast<int64_t>(seconds *
 
 class Run {
  public:
-  Run(Control& control, Endpoint& endpoint, const Parameters& p, const Options& options, ProgressLine& progress,
-      Traffic& traffic)
+  Run(Control& control, Endpoint& endpoint, const Parameters& p, const Options& options,
+      ProgressLine& progress, Traffic& traffic)
       : control_(control),
         endpoint_(endpoint),
         p_(p),
@@ -49,7 +49,8 @@ class Run {
     Nanos time = start;
     if (timed_) stop_at_ = start + from_seconds(p_.duration);
     gate_ = in_batches_ ? std::min<uint64_t>(end_, depth_) : end_;
-    progress_.start("RDMA " + std::string(to_string(p_.operation)) + ", " + std::to_string(endpoint_.layout().size) + " bytes",
+    progress_.start("RDMA " + std::string(to_string(p_.operation)) + ", " +
+                        std::to_string(endpoint_.layout().size) + " bytes",
                     start);
     control_.set_outstanding(true);
     for (;;) {
@@ -108,7 +109,8 @@ class Run {
       if (event.receive) continue;
       const uint64_t messages = event.last - event.first;
       if (p_.verify && p_.operation == Operation::kRead) {
-        for (uint64_t n = event.first; n < event.last; ++n) ROCI_TRY(traffic_.check_read(event.queue_pair, n));
+        for (uint64_t n = event.first; n < event.last; ++n)
+          ROCI_TRY(traffic_.check_read(event.queue_pair, n));
       }
       done_ += messages;
       done_bytes_ += messages * endpoint_.layout().size;
@@ -160,7 +162,8 @@ class Run {
   }
 
   [[nodiscard]] double fraction(Nanos start, Nanos time) const {
-    if (timed_) return static_cast<double>((time - start).count()) / static_cast<double>((stop_at_ - start).count());
+    if (timed_)
+      return static_cast<double>((time - start).count()) / static_cast<double>((stop_at_ - start).count());
     return static_cast<double>(done_) / (static_cast<double>(end_) * endpoint_.count());
   }
 
@@ -207,13 +210,14 @@ class Receiver {
       if (p_.verify) {
         if (event.bytes != endpoint_.layout().size) {
           return fail("verification failed: message " + std::to_string(number) + " of queue pair " +
-                          std::to_string(event.queue_pair) + " has " + std::to_string(event.bytes) + " bytes, not " +
-                          std::to_string(endpoint_.layout().size),
+                          std::to_string(event.queue_pair) + " has " + std::to_string(event.bytes) +
+                          " bytes, not " + std::to_string(endpoint_.layout().size),
                       EBADMSG);
         }
         ROCI_TRY(traffic_.check(event.queue_pair, number, endpoint_.in(event.queue_pair, event.first)));
       }
-      ROCI_TRY(endpoint_.post_receive(event.queue_pair, event.first + posted_receives(p_, endpoint_.layout())));
+      ROCI_TRY(
+          endpoint_.post_receive(event.queue_pair, event.first + posted_receives(p_, endpoint_.layout())));
     }
     return !events->empty();
   }
@@ -236,7 +240,8 @@ class Receiver {
 };
 
 Status check_written(const Json& ranges, Endpoint& endpoint, Traffic& traffic) {
-  if (!ranges.is_array() || ranges.size() != endpoint.count()) return fail("the client asks for a check of the wrong queue pairs", EPROTO);
+  if (!ranges.is_array() || ranges.size() != endpoint.count())
+    return fail("the client asks for a check of the wrong queue pairs", EPROTO);
   for (uint32_t i = 0; i < endpoint.count(); ++i) {
     const auto [first, last] = ranges[i].get<std::pair<uint64_t, uint64_t>>();
     if (last < first || last - first > endpoint.layout().in_slots) {
@@ -264,7 +269,8 @@ Status prepare_to_serve_bandwidth(Endpoint& endpoint, const Parameters& p, Traff
   if (p.operation == Operation::kRead && p.verify) traffic.prepare_offer();
   if (p.operation == Operation::kSend) {
     for (uint32_t i = 0; i < endpoint.count(); ++i) {
-      for (uint32_t n = 0; n < Receiver::posted_receives(p, endpoint.layout()); ++n) ROCI_TRY(endpoint.post_receive(i, n));
+      for (uint32_t n = 0; n < Receiver::posted_receives(p, endpoint.layout()); ++n)
+        ROCI_TRY(endpoint.post_receive(i, n));
     }
   }
   return {};
@@ -284,7 +290,8 @@ Result<Json> serve_bandwidth(Control& control, Endpoint& endpoint, const Paramet
       } else if (message.contains("done")) {
         if (p.operation == Operation::kSend) {
           message.at("messages").get_to(counts);
-          if (counts.size() != endpoint.count()) return fail("the client counts the wrong queue pairs", EPROTO);
+          if (counts.size() != endpoint.count())
+            return fail("the client counts the wrong queue pairs", EPROTO);
         }
         last_words = std::move(message);
       } else if (!message.is_null()) {

@@ -12,7 +12,8 @@ struct Row {
   std::string_view hint;
 };
 
-#define ROW(name, hint) Row{name, #name, hint}
+#define ROW(name, hint) \
+  Row { name, #name, hint }
 constexpr std::array kRows{
     ROW(IBV_WC_SUCCESS, "no error"),
     ROW(IBV_WC_LOC_LEN_ERR, "a message did not fit the memory it was meant for"),
@@ -62,7 +63,8 @@ std::string failure_sentence(const ibv_wc& completion, uint64_t message) {
   char start[80];
   std::snprintf(start, sizeof start, "queue pair 0x%06x failed at message %llu: ", completion.qp_num,
                 static_cast<unsigned long long>(message));
-  return start + std::string(status_hint(completion.status)) + " (" + std::string(status_name(completion.status)) + ")";
+  return start + std::string(status_hint(completion.status)) + " (" +
+         std::string(status_name(completion.status)) + ")";
 }
 
 }  // namespace roci::perf

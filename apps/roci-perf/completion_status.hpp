@@ -8,7 +8,8 @@
 
 namespace roci::perf {
 
-std::string_view status_name(ibv_wc_status status);  // "IBV_WC_RETRY_EXC_ERR"; "unknown status" beyond the list
+std::string_view status_name(
+    ibv_wc_status status);  // "IBV_WC_RETRY_EXC_ERR"; "unknown status" beyond the list
 std::string_view status_hint(ibv_wc_status status);  // a half-sentence for the user; never empty
 
 // "queue pair 0x000012 failed at message 5: the peer stopped answering (IBV_WC_RETRY_EXC_ERR)"

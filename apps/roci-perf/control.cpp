@@ -87,7 +87,8 @@ Status Control::look_around() {
 Status Control::read_channel() {
   if (channel_ == nullptr || closed_at_ != kNever) {
     if (closed_at_ != kNever && (!outstanding_ || now() - closed_at_ > limits_.grace)) {
-      return fail(peer_name_ + " went away in the middle of the test (it closed the control connection)", ECONNRESET);
+      return fail(peer_name_ + " went away in the middle of the test (it closed the control connection)",
+                  ECONNRESET);
     }
     return {};
   }
@@ -102,7 +103,8 @@ Status Control::read_channel() {
     if (!*message) return {};
     if ((*message)->contains("error")) {
       const Json& error = (**message)["error"];
-      return fail(peer_name_ + " reports: " + (error.is_string() ? error.get<std::string>() : error.dump()), EREMOTEIO);
+      return fail(peer_name_ + " reports: " + (error.is_string() ? error.get<std::string>() : error.dump()),
+                  EREMOTEIO);
     }
     worked_ = true;
     inbox_.push_back(std::move(**message));
@@ -131,7 +133,9 @@ Result<Json> Control::expect(const char* key) {
   ROCI_TRY(read_channel());
   while (!take(&message)) ROCI_TRY(round());
   if (!message.contains(key)) {
-    return fail(peer_name_ + " breaks the exchange: a message with \"" + key + "\" was due and " + message.dump() + " came", EPROTO);
+    return fail(peer_name_ + " breaks the exchange: a message with \"" + key + "\" was due and " +
+                    message.dump() + " came",
+                EPROTO);
   }
   return message;
 }

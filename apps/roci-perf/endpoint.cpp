@@ -55,13 +55,13 @@ Result<uint32_t> usable_mtu(const Device& device, uint32_t wanted) {
   if (wanted == 0) return most;
   if (wanted <= most) return wanted;
   return fail("path MTU " + std::to_string(wanted) + " does not fit the port of " + device.name() +
-                  ", whose own MTU carries at most " + std::to_string(most) + "; take --mtu " + std::to_string(most) +
-                  " or less, or give the port a larger mtu",
+                  ", whose own MTU carries at most " + std::to_string(most) + "; take --mtu " +
+                  std::to_string(most) + " or less, or give the port a larger mtu",
               EINVAL);
 }
 
-Result<std::unique_ptr<Endpoint>> Endpoint::create(Device& device, const Options& options, const Parameters& parameters,
-                                                   uint64_t size) {
+Result<std::unique_ptr<Endpoint>> Endpoint::create(Device& device, const Options& options,
+                                                   const Parameters& parameters, uint64_t size) {
   std::unique_ptr<Endpoint> e(new Endpoint(layout_for(parameters, size)));
   if (!options.peers.empty()) e->layout_.out_slots = e->layout_.in_slots = 1;  // more the peer may not have
   e->options_ = &options;
@@ -77,8 +77,9 @@ Result<std::unique_ptr<Endpoint>> Endpoint::create(Device& device, const Options
   auto domain = device.allocate_pd();
   if (!domain) return fail(domain.error());
   e->domain_ = std::move(*domain);
-  auto region = e->domain_->register_memory(e->buffer_->data(), e->buffer_->size(),
-                                            IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+  auto region =
+      e->domain_->register_memory(e->buffer_->data(), e->buffer_->size(),
+                                  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
   if (!region) return fail(region.error());
   e->region_ = std::move(*region);
   ROCI_TRY(e->make_queue_pairs(device, options, parameters));
@@ -87,15 +88,17 @@ Result<std::unique_ptr<Endpoint>> Endpoint::create(Device& device, const Options
 
 Status Endpoint::make_queue_pairs(Device& device, const Options& options, const Parameters& parameters) {
   const ibv_device_attr attributes = device.query_device();
-  const uint64_t completions = uint64_t{parameters.queue_pairs} * (uint64_t{parameters.tx_depth} + parameters.rx_depth);
+  const uint64_t completions =
+      uint64_t{parameters.queue_pairs} * (uint64_t{parameters.tx_depth} + parameters.rx_depth);
   if (completions > static_cast<uint64_t>(std::max(attributes.max_cqe, 0))) {
-    return fail("--qp x (--tx-depth + --rx-depth) is " + std::to_string(completions) + "; a completion queue of " +
-                device.name() + " has room for " + std::to_string(attributes.max_cqe));
+    return fail("--qp x (--tx-depth + --rx-depth) is " + std::to_string(completions) +
+                "; a completion queue of " + device.name() + " has room for " +
+                std::to_string(attributes.max_cqe));
   }
   const auto most_reads = static_cast<uint32_t>(std::clamp(attributes.max_qp_rd_atom, 1, 255));
   if (options.outstanding_reads > most_reads) {
-    return fail("--outs is " + std::to_string(options.outstanding_reads) + "; " + device.name() + " has at most " +
-                std::to_string(most_reads) + " READs under way on a queue pair");
+    return fail("--outs is " + std::to_string(options.outstanding_reads) + "; " + device.name() +
+                " has at most " + std::to_string(most_reads) + " READs under way on a queue pair");
   }
   reads_ = static_cast<uint8_t>(options.outstanding_reads == 0 ? most_reads : options.outstanding_reads);
   inlines_ = options.inline_size >= layout_.size && operation_ != Operation::kRead;
@@ -129,7 +132,8 @@ std::vector<QueuePairAddress> Endpoint::addresses() const {
   for (uint32_t i = 0; i < count(); ++i) {
     // A READ takes from what we offer, a WRITE goes where things come in.
     const uint8_t* start = operation_ == Operation::kRead ? out(i, 0).data() : in(i, 0).data();
-    list.push_back({gid_, queue_pairs_[i]->qp_num(), psns_[i], region_->rkey(), reinterpret_cast<uint64_t>(start)});
+    list.push_back(
+        {gid_, queue_pairs_[i]->qp_num(), psns_[i], region_->rkey(), reinterpret_cast<uint64_t>(start)});
   }
   return list;
 }
@@ -158,8 +162,9 @@ Status Endpoint::connect(std::vector<QueuePairAddress> peers, uint32_t mtu) {
     attr.ah_attr.grh.hop_limit = kHopLimit;
     attr.ah_attr.grh.traffic_class = options_->traffic_class;
     std::memcpy(attr.ah_attr.grh.dgid.raw, peers_[i].gid.bytes.data(), 16);
-    ROCI_TRY(queue_pairs_[i]->modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+    ROCI_TRY(queue_pairs_[i]->modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                               IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+                                               IBV_QP_MIN_RNR_TIMER));
     attr = {};
     attr.qp_state = IBV_QPS_RTS;
     attr.timeout = options_->qp_timeout;
@@ -167,14 +172,15 @@ Status Endpoint::connect(std::vector<QueuePairAddress> peers, uint32_t mtu) {
     attr.rnr_retry = options_->rnr_retry;
     attr.sq_psn = psns_[i];
     attr.max_rd_atomic = reads_;
-    ROCI_TRY(queue_pairs_[i]->modify(attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                               IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+    ROCI_TRY(queue_pairs_[i]->modify(attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                               IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
   }
   return {};
 }
 
 std::span<uint8_t> Endpoint::out(uint32_t queue_pair, uint64_t number) const {
-  return {buffer_->data() + queue_pair * layout_.queue_pair_bytes() + (number % layout_.out_slots) * layout_.stride,
+  return {buffer_->data() + queue_pair * layout_.queue_pair_bytes() +
+              (number % layout_.out_slots) * layout_.stride,
           layout_.size};
 }
 

@@ -16,7 +16,9 @@ struct RequestId {
   uint32_t queue_pair = 0;
   uint64_t number = 0;
 
-  [[nodiscard]] uint64_t encode() const { return uint64_t{receive} << 63 | uint64_t{queue_pair} << 48 | (number & kNumberMask); }
+  [[nodiscard]] uint64_t encode() const {
+    return uint64_t{receive} << 63 | uint64_t{queue_pair} << 48 | (number & kNumberMask);
+  }
   static RequestId decode(uint64_t id) {
     return {(id >> 63) != 0, static_cast<uint32_t>(id >> 48) & 0x7fff, id & kNumberMask};
   }
@@ -48,8 +50,8 @@ Result<uint32_t> usable_mtu(const Device& device, uint32_t wanted);
 class Endpoint {
  public:
   // `parameters` are the agreed ones, for messages of `size` bytes. The queue pairs are in INIT.
-  static Result<std::unique_ptr<Endpoint>> create(Device& device, const Options& options, const Parameters& parameters,
-                                                  uint64_t size);
+  static Result<std::unique_ptr<Endpoint>> create(Device& device, const Options& options,
+                                                  const Parameters& parameters, uint64_t size);
 
   // What the other side must know, one for each queue pair.
   [[nodiscard]] std::vector<QueuePairAddress> addresses() const;

@@ -10,9 +10,7 @@ namespace {
 std::atomic<bool> flag{false};  // global because a signal handler can reach nothing else
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-void raise_flag(int) {
-  flag.store(true, std::memory_order_relaxed);
-}
+void raise_flag(int) { flag.store(true, std::memory_order_relaxed); }
 
 }  // namespace
 
@@ -25,8 +23,6 @@ void catch_interrupts() {
   signal(SIGPIPE, SIG_IGN);  // a closed connection is an error value, not the end
 }
 
-bool interrupted() {
-  return flag.load(std::memory_order_relaxed);
-}
+bool interrupted() { return flag.load(std::memory_order_relaxed); }
 
 }  // namespace roci::perf

@@ -6,7 +6,7 @@
 namespace roci::perf {
 namespace {
 
-constexpr uint32_t kQueuePair = 0;  // latency has only one
+constexpr uint32_t kQueuePair = 0;          // latency has only one
 constexpr size_t kExpectedTimed = 1 << 16;  // samples to make room for when their number is not known
 constexpr Nanos kPlacing = 10ms;  // more than a thread needs to copy one packet, even when it is preempted
 
@@ -90,7 +90,9 @@ class PingPong {
   // The last byte of a WRITE tells that it has arrived (the bytes of a message are placed in order); its value
   // differs from that of the message before.
   static uint8_t marker(uint64_t n) { return static_cast<uint8_t>(n + 1); }
-  static std::atomic_ref<uint8_t> last_byte(std::span<uint8_t> data) { return std::atomic_ref<uint8_t>(data.back()); }
+  static std::atomic_ref<uint8_t> last_byte(std::span<uint8_t> data) {
+    return std::atomic_ref<uint8_t>(data.back());
+  }
 
   Control& control_;
   Endpoint& endpoint_;
@@ -102,7 +104,8 @@ class PingPong {
 };
 
 // The time of message `n` from post to arrival of its answer, and its check.
-Result<Nanos> round_trip(PingPong& side, Control& control, const Parameters& p, Traffic& traffic, uint64_t n) {
+Result<Nanos> round_trip(PingPong& side, Control& control, const Parameters& p, Traffic& traffic,
+                         uint64_t n) {
   control.set_outstanding(true);
   if (p.operation == Operation::kRead) {
     ROCI_TRY(side.post(n));
@@ -124,7 +127,9 @@ Result<Nanos> round_trip(PingPong& side, Control& control, const Parameters& p, 
 
 }  // namespace
 
-Traffic latency_traffic(Endpoint& endpoint, const Parameters& parameters) { return {endpoint, parameters, 1, 1}; }
+Traffic latency_traffic(Endpoint& endpoint, const Parameters& parameters) {
+  return {endpoint, parameters, 1, 1};
+}
 
 Status prepare_for_latency(Endpoint& endpoint, const Parameters& p, Traffic& traffic) {
   if (p.operation == Operation::kRead && p.verify) traffic.prepare_offer();
@@ -134,23 +139,26 @@ Status prepare_for_latency(Endpoint& endpoint, const Parameters& p, Traffic& tra
   return {};
 }
 
-Result<LatencySamples> run_latency(Control& control, Endpoint& endpoint, const Parameters& p, ProgressLine& progress,
-                                   Traffic& traffic) {
+Result<LatencySamples> run_latency(Control& control, Endpoint& endpoint, const Parameters& p,
+                                   ProgressLine& progress, Traffic& traffic) {
   PingPong side(control, endpoint, p, traffic);
   const bool timed = p.duration > 0;
   const uint64_t end = p.warm_up + p.iterations;
   LatencySamples samples(timed ? kExpectedTimed : p.iterations);
   const Nanos start = now();
   const auto span = Nanos{static_cast<int64_t>(p.duration * 1e9)};
-  progress.start("RDMA " + std::string(to_string(p.operation)) + " latency, " + std::to_string(endpoint.layout().size) + " bytes", start);
+  progress.start("RDMA " + std::string(to_string(p.operation)) + " latency, " +
+                     std::to_string(endpoint.layout().size) + " bytes",
+                 start);
   Nanos time = start;
   for (uint64_t n = 0; timed ? time - start < span : n < end; ++n) {
     auto sample = round_trip(side, control, p, traffic, n);
     if (!sample) return fail(sample.error());
     if (n >= p.warm_up) samples.add(*sample);
     time = now();
-    const double fraction = timed ? static_cast<double>((time - start).count()) / static_cast<double>(span.count())
-                                  : static_cast<double>(n) / static_cast<double>(end);
+    const double fraction =
+        timed ? static_cast<double>((time - start).count()) / static_cast<double>(span.count())
+              : static_cast<double>(n) / static_cast<double>(end);
     progress.update(time, fraction, n, round_trips);
   }
   ROCI_TRY(side.finish());

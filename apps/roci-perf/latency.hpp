@@ -19,6 +19,7 @@ Result<LatencySamples> run_latency(Control& control, Endpoint& endpoint, const P
                                    ProgressLine& progress, Traffic& traffic);
 // The other side, until the client is done or, without a control channel, the duration is over; returns the
 // client's last message.
-Result<Json> serve_latency(Control& control, Endpoint& endpoint, const Parameters& parameters, Traffic& traffic);
+Result<Json> serve_latency(Control& control, Endpoint& endpoint, const Parameters& parameters,
+                           Traffic& traffic);
 
 }  // namespace roci::perf

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <sstream>
 
 namespace roci::perf {
 namespace {
@@ -14,7 +15,7 @@ constexpr const char* kOverview =
 
 constexpr const char* kFooter = R"(
 Examples:
-  roci-perf write bw --loopback                both hosts and a switch in this process: nothing to set up
+  roci-perf write bw --loopback                hosts and switch in this process: no set-up
   roci-perf send lat --loopback --direct -H    latency without a switch, with a histogram
   roci-perf read bw --loopback -a --verify     every size from 2 bytes to 8 MiB, every byte checked
   roci-perf write lat --loopback --json        one JSON object for a script
@@ -24,7 +25,44 @@ Examples:
     roci-perf write bw --config config/perf-server.yaml              the server waits ...
     roci-perf write bw --config config/perf-client.yaml localhost    ... and the client measures
 
-Exit status: 0 all went well; 1 the test could not run, or data was wrong; 2 wrong options or configuration.)";
+Exit status: 0 all went well; 1 the test failed or could not run; 2 wrong options or configuration.)";
+
+constexpr size_t kHelpColumn = 32;
+constexpr size_t kHelpWidth = 100 - kHelpColumn;
+
+// CLI11 indents the lines of a help text and leaves it to us where they end.
+std::string wrapped(const std::string& text) {
+  std::string lines;
+  size_t length = 0;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const bool fits = length + 1 + word.size() <= kHelpWidth;
+    if (length > 0) lines += fits ? ' ' : '\n';
+    length = length > 0 && fits ? length + 1 + word.size() : word.size();
+    lines += word;
+  }
+  return lines;
+}
+
+// "-p,--port" -> "port"
+std::string long_name(const std::string& names) {
+  const size_t start = names.find("--") + 2;
+  return names.substr(start, names.find(',', start) - start);
+}
+
+// CLI11 would say that a test is missing, not that it has never heard of this one.
+Status check_test_name(int argc, const char* const* argv) {
+  if (argc < 2 || argv[1][0] == '-') return {};
+  const std::string_view operation = argv[1];
+  if (operation != "write" && operation != "read" && operation != "send") {
+    return fail("there is no test \"" + std::string(operation) + "\"; the tests are write, read and send");
+  }
+  if (argc < 3 || argv[2][0] == '-') return {};
+  const std::string_view mode = argv[2];
+  if (mode == "bw" || mode == "lat") return {};
+  return fail("there is no test \"" + std::string(operation) + " " + std::string(mode) +
+              "\"; write bw or lat behind " + std::string(operation));
+}
 
 Result<uint64_t> parse_whole(std::string_view text) {
   uint64_t value = 0;
@@ -67,8 +105,7 @@ class Command {
   // Options are taken as text so that every refusal is a sentence of ours that names the limits.
   CLI::Option* text(const std::string& names, const std::string& help, const char* type, const char* group,
                     std::function<Status(const std::string&)> take) {
-    const std::string longest =
-        names.substr(names.find("--") + 2, names.find(',', names.find("--")) - names.find("--") - 2);
+    const std::string longest = long_name(names);
     auto* option = app_.add_option_function<std::string>(
         names,
         [this, longest, take = std::move(take)](const std::string& value) {
@@ -77,7 +114,7 @@ class Command {
             throw CLI::ValidationError("--" + longest + " is \"" + value + "\"; " + status.error().message);
           }
         },
-        help);
+        wrapped(help));
     option->type_name(type)->group(group);
     return option;
   }
@@ -110,8 +147,7 @@ class Command {
   }
 
   CLI::Option* flag(const std::string& names, bool& target, const std::string& help, const char* group) {
-    const std::string longest =
-        names.substr(names.find("--") + 2, names.find(',', names.find("--")) - names.find("--") - 2);
+    const std::string longest = long_name(names);
     return app_
         .add_flag_callback(
             names,
@@ -119,7 +155,7 @@ class Command {
               target = true;
               o_.given.insert(longest);
             },
-            help)
+            wrapped(help))
         ->group(group);
   }
 
@@ -386,11 +422,12 @@ Result<uint64_t> parse_size(std::string_view text) {
 }
 
 Result<ParsedOptions> parse_options(int argc, const char* const* argv) {
+  ROCI_TRY(check_test_name(argc, argv));
   ParsedOptions parsed;
   CLI::App app{kOverview, "roci-perf"};
   app.set_version_flag("--version", "roci-perf " ROCI_VERSION);
-  app.set_help_flag("-h,--help", "Show this help; \"roci-perf write bw --help\" shows the options of a test");
-  app.get_formatter()->column_width(32);
+  app.set_help_flag("-h,--help", "Show this help; that of a test: roci-perf write bw --help");
+  app.get_formatter()->column_width(kHelpColumn);
   app.get_formatter()->label("SUBCOMMAND", "TEST");
   app.footer(kFooter);
   app.require_subcommand(1);
@@ -410,7 +447,7 @@ Result<ParsedOptions> parse_options(int argc, const char* const* argv) {
                                                            : "Latency: half the round trip of a ping-pong");
       leaf->footer(kFooter);
       leaf->set_help_flag("-h,--help", "Show this help");
-      leaf->get_formatter()->column_width(32);
+      leaf->get_formatter()->column_width(kHelpColumn);
       commands.push_back(std::make_unique<Command>(*leaf, parsed.options, operation, mode));
       commands.back()->add_all();
       leaves.push_back(leaf);

@@ -46,9 +46,7 @@ const char* to_string(Operation operation) {
   return "unknown";
 }
 
-const char* to_string(Mode mode) {
-  return mode == Mode::kBandwidth ? "bw" : "lat";
-}
+const char* to_string(Mode mode) { return mode == Mode::kBandwidth ? "bw" : "lat"; }
 
 uint64_t Parameters::iterations_for(uint64_t size) const {
   if (iterations_given || mode == Mode::kLatency) return iterations;

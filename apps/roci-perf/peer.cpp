@@ -20,9 +20,7 @@ std::optional<uint64_t> parse_number(std::string_view text) {
   return value;
 }
 
-std::string quoted(std::string_view text) {
-  return "\"" + std::string(text) + "\"";
-}
+std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 }  // namespace
 

@@ -15,28 +15,34 @@ constexpr int kHistogramWidth = 50;
 void rule() { std::printf("%s\n", std::string(kWidth, '-').c_str()); }
 
 std::string title(const Parameters& p) {
-  const char* verb = p.operation == Operation::kWrite ? "RDMA_Write" : p.operation == Operation::kRead ? "RDMA_Read" : "Send";
+  const char* verb = p.operation == Operation::kWrite  ? "RDMA_Write"
+                     : p.operation == Operation::kRead ? "RDMA_Read"
+                                                       : "Send";
   return std::string(verb) + (p.mode == Mode::kBandwidth ? " BW" : " Latency") + " Test";
 }
 
-void pair_of_facts(const char* name, const std::string& value, const char* other_name, const std::string& other_value) {
+void pair_of_facts(const char* name, const std::string& value, const char* other_name,
+                   const std::string& other_value) {
   std::printf(" %-14s: %-30s %-14s: %s\n", name, value.c_str(), other_name, other_value.c_str());
 }
 
 void print_addresses(const char* whose, const std::vector<QueuePairAddress>& list) {
   for (size_t i = 0; i < std::min(list.size(), kListedQueuePairs); ++i) {
     const QueuePairAddress& a = list[i];
-    std::printf(" %s address: QPN 0x%06x PSN 0x%06x RKey 0x%08x VAddr 0x%012llx\n", whose, a.qpn, a.psn, a.rkey,
-                static_cast<unsigned long long>(a.address));
+    std::printf(" %s address: QPN 0x%06x PSN 0x%06x RKey 0x%08x VAddr 0x%012llx\n", whose, a.qpn, a.psn,
+                a.rkey, static_cast<unsigned long long>(a.address));
   }
-  if (list.size() > kListedQueuePairs) std::printf(" ... and %zu more queue pairs\n", list.size() - kListedQueuePairs);
-  if (!list.empty()) std::printf(" GID: %s (%s)\n", gid_in_decimal(list[0].gid).c_str(), list[0].gid.to_string().c_str());
+  if (list.size() > kListedQueuePairs)
+    std::printf(" ... and %zu more queue pairs\n", list.size() - kListedQueuePairs);
+  if (!list.empty())
+    std::printf(" GID: %s (%s)\n", gid_in_decimal(list[0].gid).c_str(), list[0].gid.to_string().c_str());
 }
 
 Json addresses_json(const std::vector<QueuePairAddress>& list) {
   Json json = Json::array();
   for (const QueuePairAddress& a : list) {
-    json.push_back({{"gid", a.gid.to_string()}, {"qpn", a.qpn}, {"psn", a.psn}, {"rkey", a.rkey}, {"va", a.address}});
+    json.push_back(
+        {{"gid", a.gid.to_string()}, {"qpn", a.qpn}, {"psn", a.psn}, {"rkey", a.rkey}, {"va", a.address}});
   }
   return json;
 }
@@ -45,7 +51,9 @@ double shown_rate(double bits_per_second, bool gbits) {
   return gbits ? bits_per_second * 1e-9 : bits_per_second / 8 / (1 << 20);
 }
 
-std::string plural(uint64_t n, const char* what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); }
+std::string plural(uint64_t n, const char* what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
 
 }  // namespace
 
@@ -146,7 +154,9 @@ void Report::heading(const Heading& h) {
     const char* unit = options_.report_gbits ? "Gb/sec" : "MB/sec";
     std::printf(" #bytes     #iterations    BW peak[%s]    BW average[%s]   MsgRate[Mpps]\n", unit, unit);
   } else {
-    std::printf(" #bytes  #iterations  t_min[usec]  t_max[usec]  t_typical[usec]  t_avg[usec]  t_stdev   99%%    99.9%%\n");
+    std::printf(
+        " #bytes  #iterations  t_min[usec]  t_max[usec]  t_typical[usec]  t_avg[usec]  t_stdev   99%%    "
+        "99.9%%\n");
   }
   std::fflush(stdout);
 }
@@ -163,7 +173,8 @@ void Report::row(const Row& row) {
   } else if (row.latency) {
     const LatencySummary& l = *row.latency;
     std::printf(" %-7llu %-12llu %-12.2f %-12.2f %-16.2f %-12.2f %-9.2f %-6.2f %.2f\n", size,
-                static_cast<unsigned long long>(l.samples), l.min, l.max, l.typical, l.average, l.deviation, l.p99, l.p999);
+                static_cast<unsigned long long>(l.samples), l.min, l.max, l.typical, l.average, l.deviation,
+                l.p99, l.p999);
   }
   std::fflush(stdout);
 }
@@ -173,7 +184,8 @@ void Report::samples(uint64_t size, const LatencySamples& samples) {
     if (options_.report_unsorted) samples_[std::to_string(size)]["samples_ns"] = samples.kept();
     if (options_.report_histogram) {
       for (const HistogramBin& bin : histogram(samples.kept())) {
-        samples_[std::to_string(size)]["histogram"].push_back({{"from_us", bin.from}, {"to_us", bin.to}, {"count", bin.count}});
+        samples_[std::to_string(size)]["histogram"].push_back(
+            {{"from_us", bin.from}, {"to_us", bin.to}, {"count", bin.count}});
       }
     }
     return;
@@ -185,8 +197,8 @@ void Report::samples(uint64_t size, const LatencySamples& samples) {
     std::printf("\n      from [usec]        to   samples\n");
     for (const HistogramBin& bin : bins) {
       const uint64_t length = (bin.count * kHistogramWidth + most - 1) / most;
-      std::printf("      %11.2f %9.2f %9llu  %s\n", bin.from, bin.to, static_cast<unsigned long long>(bin.count),
-                  std::string(length, '#').c_str());
+      std::printf("      %11.2f %9.2f %9llu  %s\n", bin.from, bin.to,
+                  static_cast<unsigned long long>(bin.count), std::string(length, '#').c_str());
     }
     std::printf("\n");
   }
@@ -204,8 +216,8 @@ void Report::print_percentiles() const {
   std::printf(" #bytes   p50[usec]    p90[usec]    p99[usec]    p99.9[usec]  p99.99[usec]\n");
   for (const Row& row : rows_) {
     const LatencySummary& l = *row.latency;
-    std::printf(" %-8llu %-12.2f %-12.2f %-12.2f %-12.2f %.2f\n", static_cast<unsigned long long>(row.size), l.typical,
-                l.p90, l.p99, l.p999, l.p9999);
+    std::printf(" %-8llu %-12.2f %-12.2f %-12.2f %-12.2f %.2f\n", static_cast<unsigned long long>(row.size),
+                l.typical, l.p90, l.p99, l.p999, l.p9999);
   }
 }
 

@@ -21,7 +21,8 @@ Json round_message(uint64_t size, const Endpoint& endpoint) {
 Result<std::vector<QueuePairAddress>> addresses_of(const Json& message, uint64_t size) {
   std::vector<QueuePairAddress> list;
   try {
-    if (message.at("round").get<uint64_t>() != size) return fail("the other side is at another message size", EPROTO);
+    if (message.at("round").get<uint64_t>() != size)
+      return fail("the other side is at another message size", EPROTO);
     for (const auto& text : message.at("queue_pairs").get<std::vector<std::string>>()) {
       auto address = QueuePairAddress::parse(text);
       if (!address) return fail(address.error().within("the other side's queue pair"));
@@ -39,9 +40,17 @@ Status resolve(Device& device, const Gid& peer, const Options& options) {
   return device.resolve(gid, from_seconds(options.host_timeout));
 }
 
-Heading make_heading(const Device& device, const Options& options, const Parameters& p, const Endpoint& endpoint,
-                     std::vector<QueuePairAddress> remote, uint32_t mtu, const char* role, const std::string& path) {
-  return {p, role, path, device.name(), mtu, chosen_gid_index(device, options), endpoint.addresses(), std::move(remote)};
+Heading make_heading(const Device& device, const Options& options, const Parameters& p,
+                     const Endpoint& endpoint, std::vector<QueuePairAddress> remote, uint32_t mtu,
+                     const char* role, const std::string& path) {
+  return {p,
+          role,
+          path,
+          device.name(),
+          mtu,
+          chosen_gid_index(device, options),
+          endpoint.addresses(),
+          std::move(remote)};
 }
 
 Traffic make_traffic(Endpoint& endpoint, const Parameters& p, const Options& options) {
@@ -54,8 +63,8 @@ Status prepare(Endpoint& endpoint, const Parameters& p, Traffic& traffic) {
 }
 
 // The measurement of one size; the report shows it.
-Result<Row> measure(Control& control, Endpoint& endpoint, const Parameters& p, const Options& options, Report& report,
-                    Traffic& traffic) {
+Result<Row> measure(Control& control, Endpoint& endpoint, const Parameters& p, const Options& options,
+                    Report& report, Traffic& traffic) {
   ProgressLine progress(true);
   Row row;
   row.size = endpoint.layout().size;
@@ -77,16 +86,23 @@ Result<Row> measure(Control& control, Endpoint& endpoint, const Parameters& p, c
 class Client {
  public:
   Client(Control& control, Device& device, const Options& options, const std::string& path, Report& report)
-      : control_(control), device_(device), options_(options), path_(path), report_(report), p_(options.test) {}
+      : control_(control),
+        device_(device),
+        options_(options),
+        path_(path),
+        report_(report),
+        p_(options.test) {}
 
   Status run() {
     auto largest = usable_mtu(device_, p_.mtu);
     if (!largest) return fail(largest.error());
-    ROCI_TRY(control_.tell({{"roci-perf", kExchangeVersion}, {"test", to_json(p_)}, {"largest_mtu", *largest}}));
+    ROCI_TRY(
+        control_.tell({{"roci-perf", kExchangeVersion}, {"test", to_json(p_)}, {"largest_mtu", *largest}}));
     auto welcome = control_.expect("welcome");
     if (!welcome) return fail(welcome.error());
     mtu_ = welcome->value("mtu", *largest);
-    if (mtu_ > *largest || mtu_ < 256) return fail("the server chose a path MTU of " + std::to_string(mtu_), EPROTO);
+    if (mtu_ > *largest || mtu_ < 256)
+      return fail("the server chose a path MTU of " + std::to_string(mtu_), EPROTO);
     for (const uint64_t size : p_.sizes) ROCI_TRY(round(size));
     report_.finish(verified_, device_.counters());
     return {};
@@ -105,10 +121,12 @@ class Client {
     ROCI_TRY(e.connect(*peers, mtu_));
     ROCI_TRY(resolve(device_, peers->front().gid, options_));
     if (size == p_.sizes.front()) {
-      report_.heading(make_heading(device_, options_, p_, e, *peers, mtu_, options_.loopback ? "both sides" : "client", path_));
+      report_.heading(make_heading(device_, options_, p_, e, *peers, mtu_,
+                                   options_.loopback ? "both sides" : "client", path_));
     }
     Traffic traffic = make_traffic(e, p_, options_);
-    if (p_.mode == Mode::kLatency && p_.operation == Operation::kSend) ROCI_TRY(prepare_for_latency(e, p_, traffic));
+    if (p_.mode == Mode::kLatency && p_.operation == Operation::kSend)
+      ROCI_TRY(prepare_for_latency(e, p_, traffic));
     auto row = measure(control_, e, p_, options_, report_, traffic);
     if (!row) return fail(row.error());
     Json counts = Json::array();
@@ -148,8 +166,9 @@ class Server {
  private:
   Status greet(const Json& hello) {
     if (hello["roci-perf"] != kExchangeVersion) {
-      return fail("the two sides are of different versions: the client speaks exchange " + hello["roci-perf"].dump() +
-                      " and the server " + std::to_string(kExchangeVersion) + "; install the same on both",
+      return fail("the two sides are of different versions: the client speaks exchange " +
+                      hello["roci-perf"].dump() + " and the server " + std::to_string(kExchangeVersion) +
+                      "; install the same on both",
                   EPROTO);
     }
     auto theirs = parameters_from_json(hello.value("test", Json::object()));
@@ -179,7 +198,8 @@ class Server {
     if (report_ != nullptr && size == p_.sizes.front()) {
       report_->heading(make_heading(device_, options_, p_, e, *peers, mtu_, "server", path_));
     }
-    auto last = p_.mode == Mode::kBandwidth ? serve_bandwidth(control_, e, p_, traffic) : serve_latency(control_, e, p_, traffic);
+    auto last = p_.mode == Mode::kBandwidth ? serve_bandwidth(control_, e, p_, traffic)
+                                            : serve_latency(control_, e, p_, traffic);
     if (!last) return fail(last.error());
     ROCI_TRY(control_.tell({{"done", true},
                             {"verified_messages", traffic.verified().messages},
@@ -236,15 +256,18 @@ Status wait_for_start(Control& control, const Options& options, Report& report) 
 
 }  // namespace
 
-Status run_client(Control& control, Device& device, const Options& options, const std::string& path, Report& report) {
+Status run_client(Control& control, Device& device, const Options& options, const std::string& path,
+                  Report& report) {
   return tell_about(control, Client(control, device, options, path, report).run());
 }
 
-Status run_server(Control& control, Device& device, const Options& options, const std::string& path, Report* report) {
+Status run_server(Control& control, Device& device, const Options& options, const std::string& path,
+                  Report* report) {
   return tell_about(control, Server(control, device, options, path, report).run());
 }
 
-Status run_with_peers(Control& control, Device& device, const Options& options, const std::string& path, Report& report) {
+Status run_with_peers(Control& control, Device& device, const Options& options, const std::string& path,
+                      Report& report) {
   const Parameters& p = options.test;
   auto mtu = usable_mtu(device, p.mtu);
   if (!mtu) return fail(mtu.error());
@@ -252,13 +275,15 @@ Status run_with_peers(Control& control, Device& device, const Options& options, 
   if (!endpoint) return fail(endpoint.error());
   Endpoint& e = **endpoint;
   for (const QueuePairAddress& address : e.addresses()) report.note("our queue pair: " + address.to_string());
-  report.note("path MTU " + std::to_string(*mtu) + ", messages of " + std::to_string(p.sizes.front()) + " bytes");
+  report.note("path MTU " + std::to_string(*mtu) + ", messages of " + std::to_string(p.sizes.front()) +
+              " bytes");
   ROCI_TRY(e.connect(options.peers, *mtu));
   Traffic traffic = make_traffic(e, p, options);
   if (options.passive || p.mode == Mode::kLatency) ROCI_TRY(prepare(e, p, traffic));
   ROCI_TRY(wait_for_start(control, options, report));
   ROCI_TRY(resolve(device, options.peers.front().gid, options));
-  report.heading(make_heading(device, options, p, e, options.peers, *mtu, options.passive ? "passive" : "active", path));
+  report.heading(
+      make_heading(device, options, p, e, options.peers, *mtu, options.passive ? "passive" : "active", path));
   if (!options.passive) {
     auto row = measure(control, e, p, options, report, traffic);
     if (!row) return fail(row.error());

@@ -7,23 +7,15 @@
 namespace roci::perf {
 namespace {
 
-double micros(double nanos) {
-  return nanos / 1000.0;
-}
-double seconds(Nanos span) {
-  return static_cast<double>(span.count()) * 1e-9;
-}
+double micros(double nanos) { return nanos / 1000.0; }
+double seconds(Nanos span) { return static_cast<double>(span.count()) * 1e-9; }
 
 // The lower edge of bin `i`, in nanoseconds: 2^(i/4), rounded down so that edges are whole.
-uint64_t bin_edge(unsigned i) {
-  return static_cast<uint64_t>(std::exp2(static_cast<double>(i) / 4.0));
-}
+uint64_t bin_edge(unsigned i) { return static_cast<uint64_t>(std::exp2(static_cast<double>(i) / 4.0)); }
 
 }  // namespace
 
-LatencySamples::LatencySamples(size_t expected) {
-  kept_.reserve(std::min(expected, kMost));
-}
+LatencySamples::LatencySamples(size_t expected) { kept_.reserve(std::min(expected, kMost)); }
 
 void LatencySamples::add(Nanos sample) {
   const int64_t nanos = std::max<int64_t>(0, sample.count());
@@ -99,8 +91,6 @@ double BandwidthMeter::bits_per_second() const {
 double BandwidthMeter::messages_per_second() const {
   return last_ > from_ ? static_cast<double>(messages_) / seconds(last_ - from_) : 0;
 }
-double BandwidthMeter::peak_bits_per_second() const {
-  return std::max(peak_, bits_per_second());
-}
+double BandwidthMeter::peak_bits_per_second() const { return std::max(peak_, bits_per_second()); }
 
 }  // namespace roci::perf

@@ -54,9 +54,10 @@ Status Traffic::post(uint32_t queue_pair, uint32_t count, bool signal_last) {
       const bool last = signal_last && count == 0 && i + 1 == length;
       const bool signal = last || state.posted % signal_every_ == 0;
       if (signal) state.signalled = state.posted;
-      const std::span<uint8_t> local =
-          operation_ == Operation::kRead ? endpoint_.in(queue_pair, number) : endpoint_.out(queue_pair, number);
-      pieces_[i] = {reinterpret_cast<uint64_t>(local.data()), static_cast<uint32_t>(local.size()), endpoint_.lkey()};
+      const std::span<uint8_t> local = operation_ == Operation::kRead ? endpoint_.in(queue_pair, number)
+                                                                      : endpoint_.out(queue_pair, number);
+      pieces_[i] = {reinterpret_cast<uint64_t>(local.data()), static_cast<uint32_t>(local.size()),
+                    endpoint_.lkey()};
       ibv_send_wr& request = requests_[i];
       request = {};
       request.wr_id = RequestId{false, queue_pair, number}.encode();
@@ -64,7 +65,8 @@ Status Traffic::post(uint32_t queue_pair, uint32_t count, bool signal_last) {
       request.sg_list = &pieces_[i];
       request.num_sge = 1;
       request.opcode = opcode_of(operation_);
-      request.send_flags = (signal ? unsigned{IBV_SEND_SIGNALED} : 0U) | (endpoint_.inlines() ? unsigned{IBV_SEND_INLINE} : 0U);
+      request.send_flags = (signal ? unsigned{IBV_SEND_SIGNALED} : 0U) |
+                           (endpoint_.inlines() ? unsigned{IBV_SEND_INLINE} : 0U);
       if (operation_ != Operation::kSend) {
         request.wr.rdma.remote_addr = remote_address(queue_pair, number);
         request.wr.rdma.rkey = endpoint_.peer(queue_pair).rkey;
@@ -72,8 +74,9 @@ Status Traffic::post(uint32_t queue_pair, uint32_t count, bool signal_last) {
     }
     ibv_send_wr* bad = nullptr;
     if (const int error = endpoint_.queue_pair(queue_pair).post_send(requests_.data(), &bad); error != 0) {
-      return fail("message " + std::to_string(RequestId::decode(bad->wr_id).number) + " was refused by queue pair " +
-                      std::to_string(queue_pair) + ": " + std::strerror(error),
+      return fail("message " + std::to_string(RequestId::decode(bad->wr_id).number) +
+                      " was refused by queue pair " + std::to_string(queue_pair) + ": " +
+                      std::strerror(error),
                   error);
     }
   }
@@ -100,7 +103,8 @@ Result<std::span<const Event>> Traffic::poll() {
 }
 
 bool Traffic::all_complete() const {
-  return std::all_of(state_.begin(), state_.end(), [](const PerQueuePair& s) { return s.completed == s.posted; });
+  return std::all_of(state_.begin(), state_.end(),
+                     [](const PerQueuePair& s) { return s.completed == s.posted; });
 }
 
 void Traffic::prepare(uint32_t queue_pair, uint32_t ahead) {
@@ -115,7 +119,8 @@ void Traffic::prepare(uint32_t queue_pair, uint32_t ahead) {
 
 void Traffic::prepare_offer() {
   for (uint32_t i = 0; i < endpoint_.count(); ++i) {
-    for (uint32_t slot = 0; slot < endpoint_.layout().out_slots; ++slot) pattern_.fill(endpoint_.out(i, slot), i, slot);
+    for (uint32_t slot = 0; slot < endpoint_.layout().out_slots; ++slot)
+      pattern_.fill(endpoint_.out(i, slot), i, slot);
   }
 }
 
