@@ -11,14 +11,10 @@ namespace roci::perf {
 namespace {
 
 constexpr unsigned kRoundsBetweenLooks = 64;
-constexpr unsigned kEmptyRounds = 64;
+constexpr unsigned kMostEmptyRounds = 64;
 
-// On one core every empty round delays the thread that we wait for.
-unsigned empty_rounds() {
-  cpu_set_t cpus;
-  if (sched_getaffinity(0, sizeof cpus, &cpus) == 0 && CPU_COUNT(&cpus) == 1) return 1;
-  return kEmptyRounds;
-}
+// A yield that took longer than this has let somebody else run; alone on its core it returns much sooner.
+constexpr Nanos kOthersRan = 2us;
 
 double in_seconds(Nanos span) { return static_cast<double>(span.count()) * 1e-9; }
 
@@ -43,7 +39,6 @@ Control::Control(Device& device, std::unique_ptr<Channel> channel, std::string p
       peer_name_(std::move(peer_name)),
       limits_(limits),
       others_(std::move(others)),
-      empty_limit_(empty_rounds()),
       last_work_(now()) {}
 
 Status Control::round(bool worked) {
@@ -56,10 +51,17 @@ Status Control::round(bool worked) {
     empty_ = 0;
   } else if (++empty_ >= empty_limit_) {
     empty_ = 0;
-    sched_yield();
+    yield();
   }
   if (++rounds_ % kRoundsBetweenLooks != 0) return {};
   return look_around();
+}
+
+void Control::yield() {
+  const Nanos before = now();
+  sched_yield();
+  // Where the core is shared, most likely with the very thread that we wait for, every empty round delays it.
+  empty_limit_ = now() - before > kOthersRan ? 1 : std::min(2 * empty_limit_, kMostEmptyRounds);
 }
 
 Status Control::serve(bool worked) {

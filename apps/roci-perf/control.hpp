@@ -55,6 +55,7 @@ class Control {
   [[nodiscard]] bool has_channel() const { return channel_ != nullptr; }
 
  private:
+  void yield();
   Status look_around();
   Status read_channel();
 
@@ -63,7 +64,7 @@ class Control {
   std::string peer_name_;  // "the server"
   WaitLimits limits_;
   std::vector<Poller*> others_;
-  unsigned empty_limit_;  // rounds without work before others may have the core
+  unsigned empty_limit_ = 1;  // rounds without work before others may have the core
   unsigned empty_ = 0;
   unsigned rounds_ = 0;
   bool worked_ = false;

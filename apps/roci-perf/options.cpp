@@ -276,9 +276,8 @@ class Command {
                 o_.peers.push_back(*peer);
               }
             },
-            "A queue pair set up by hand on a stack that speaks no exchange, "
-            "gid=A,qpn=N,psn=N[,rkey=N,va=N]; once for "
-            "each -q")
+            wrapped("A queue pair set up by hand on a stack that speaks no exchange: "
+                    "gid=A,qpn=N,psn=N[,rkey=N,va=N]; once for each -q"))
         ->type_name("SPEC")
         ->group(kPlace)
         ->excludes(loopback);
