@@ -11,7 +11,8 @@ using roci::perf::Outcome;
 Outcome run(const roci::perf::Options& options, roci::perf::Report& report) {
   if (options.loopback) {
     roci::Status status = run_loopback(options, report);
-    return {status, status ? 0 : 1};
+    const int exit_code = status ? 0 : status.error().code == EINTR ? 130 : 1;
+    return {std::move(status), exit_code};
   }
   auto config = roci::perf::read_host_config(options.config_file);
   if (!config) return {roci::fail(config.error()), 2};

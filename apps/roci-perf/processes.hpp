@@ -1,8 +1,7 @@
 // One host of its own on a port from a configuration file; the other one is another process or another stack.
 #pragma once
 
-#include "port/eal.hpp"
-#include "port/ethdev_port.hpp"
+#include "device/device_config.hpp"
 #include "roci-perf/report.hpp"
 
 namespace roci::perf {
@@ -10,8 +9,7 @@ namespace roci::perf {
 // What --config says.
 struct HostConfig {
   EalConfig eal;
-  EthdevConfig port;
-  DeviceConfig device;
+  DeviceFile host;
 };
 Result<HostConfig> read_host_config(const std::string& file);
 
