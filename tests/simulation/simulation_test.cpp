@@ -32,8 +32,10 @@ TEST(Simulation, random_traffic_over_faulty_networks_loses_nothing) {
     total.retransmitted += result.retransmitted;
     total.frames_lost += result.frames_lost;
   }
-  std::printf("seeds %lu, requests completed %lu, frames lost %lu, packets retransmitted %lu, queue pairs that gave up %lu\n",
-              seeds, total.completed, total.frames_lost, total.retransmitted, total.retries_exceeded);
+  std::printf(
+      "seeds %lu, requests completed %lu, frames lost %lu, packets retransmitted %lu, queue pairs that gave "
+      "up %lu\n",
+      seeds, total.completed, total.frames_lost, total.retransmitted, total.retries_exceeded);
   // Seven losses in a row do happen in a thousand networks that lose a tenth, but not often.
   EXPECT_LE(total.retries_exceeded * 200, seeds + 200);
 }
