@@ -1,4 +1,5 @@
-// The frames that wait to leave by one port: first in, first out, up to a number of bytes, no faster than a rate.
+// The frames that wait to leave by one port: first in, first out, up to a number of bytes
+// and frames, no faster than a rate.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -18,14 +19,16 @@ class EgressQueue {
  public:
   static constexpr Nanos kLongestCatchUp = 100us;
 
-  EgressQueue(BitsPerSec rate, Bytes limit, SwitchPortCounters& counters)
-      : line_(rate), limit_(limit.value()), counters_(counters) {}
+  EgressQueue(BitsPerSec rate, Bytes limit, uint32_t frame_limit, SwitchPortCounters& counters)
+      : line_(rate), limit_(limit.value()), frame_limit_(frame_limit), counters_(counters) {}
   ~EgressQueue();
   EgressQueue(const EgressQueue&) = delete;
   EgressQueue& operator=(const EgressQueue&) = delete;
 
-  // Whether `bytes` more would still be within the limit.
-  [[nodiscard]] bool has_room(uint32_t bytes) const { return bytes_ + bytes <= limit_; }
+  // Whether one more frame of `bytes` would still be within the limits.
+  [[nodiscard]] bool has_room(uint32_t bytes) const {
+    return bytes_ + bytes <= limit_ && waiting_.size() < frame_limit_;
+  }
   // The caller has asked has_room().
   void push(rte_mbuf* frame, Nanos now);
 
@@ -47,6 +50,7 @@ class EgressQueue {
   uint64_t bytes_ = 0;
   LineClock line_;
   uint64_t limit_;
+  uint32_t frame_limit_;
   SwitchPortCounters& counters_;
 };
 

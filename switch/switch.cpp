@@ -19,7 +19,7 @@ MacAddress mac_for(const SwitchConfig& config) {
 }  // namespace
 
 Switch::PortState::PortState(Port& p, const SwitchPortConfig& config)
-    : port(p), native(config.vlan), queue(config.rate, config.queue, counters) {
+    : port(p), native(config.vlan), queue(config.rate, config.queue, config.queue_frames, counters) {
   if (config.all_tagged) {
     for (uint16_t vlan = 1; vlan <= kLastVlan; ++vlan) member.set(vlan);
   }
@@ -160,9 +160,7 @@ void Switch::admit(rte_mbuf* frame, bool copy, uint16_t egress, uint16_t vlan, N
   };
   const bool tagged = vlan != out.native;
   const uint32_t length = length_with_tag(frame, tagged);
-  const uint32_t framing =
-      sizeof(EthernetHeader) + (tagged || read_tag(frame).present ? sizeof(VlanHeader) : 0U);
-  if (length > out.port.capabilities().mtu + framing) return refuse(DropReason::kTooLong);
+  if (exceeds_mtu(*frame, out.port.capabilities().mtu)) return refuse(DropReason::kTooLong);
   if (!out.queue.has_room(length)) return refuse(DropReason::kQueueFull);
   rte_mbuf* leaving = copy ? rte_pktmbuf_copy(frame, pool_->get(), 0, UINT32_MAX) : frame;
   if (leaving != nullptr) leaving = set_tag(leaving, tagged, vlan, pool_->get());

@@ -90,6 +90,7 @@ Status read_port(ConfigNode& item, SwitchPortConfig& port) {
   ROCI_TRY(item.required("name", port.name));
   ROCI_TRY(item.optional("rate", port.rate));
   ROCI_TRY(item.optional("queue", port.queue));
+  ROCI_TRY(item.optional("queue_frames", port.queue_frames, integer_in<uint32_t>(1, 1U << 20)));
   ROCI_TRY(item.optional("vlan", port.vlan, vlan));
   port.all_tagged = !item.has("tagged");
   return item.optional_list("tagged", port.tagged, vlan);

@@ -20,6 +20,7 @@ struct SwitchPortConfig {
   std::string name;
   BitsPerSec rate{0};              // of the egress queue's drain; 0: as fast as the port takes frames
   Bytes queue = 1_MiB;             // limit of the egress queue
+  uint32_t queue_frames = 4096;    // the same in frames, so that small ones cannot use up all buffers
   uint16_t vlan = kDefaultVlan;    // of frames without a tag, which is also the one it sends untagged
   bool all_tagged = true;          // carries every other VLAN with its tag
   std::vector<uint16_t> tagged{};  // when all_tagged is off: those it carries

@@ -83,9 +83,7 @@ std::optional<uint64_t> find_scale(std::span<const Unit> units, std::string_view
   return std::nullopt;
 }
 
-std::string quoted(std::string_view text) {
-  return "'" + std::string{text} + "'";
-}
+std::string quoted(std::string_view text) { return "'" + std::string{text} + "'"; }
 
 }  // namespace
 

@@ -52,6 +52,8 @@ class Worker final : public Poller, private PacketSink, private FrameSink {
   // Null when no queue pair has this number.
   [[nodiscard]] AttachedQueuePair* find(Qpn number) const { return queue_pairs_.find(number.value()); }
   [[nodiscard]] size_t queue_pairs() const { return queue_pairs_.size(); }
+  // Buffers of the host's own that are on their way, or with whoever received them.
+  [[nodiscard]] uint32_t tx_buffers_in_use() const { return tx_pool_->in_use(); }
   // The queue pair may have something to do: after a change of its state.
   void make_ready(AttachedQueuePair& qp);
 

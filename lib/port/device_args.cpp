@@ -13,7 +13,10 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <numeric>
+#include <sstream>
+#include <string>
 
 #include "wire/headers.hpp"
 
@@ -69,24 +72,42 @@ Result<DeviceArgs> complete_af_packet(DeviceArgs args, uint16_t mtu) {
   return args;
 }
 
-// A server that died leaves its socket behind, and the next one could not bind to it: it is removed when
-// nobody answers there. Several devices of this process may share one socket.
+// Whether the socket file is open in this process.
+bool is_own_socket(const std::string& path) {
+  std::ifstream table{"/proc/self/net/unix"};
+  std::string line, inode;
+  while (inode.empty() && std::getline(table, line)) {
+    // Num: RefCount Protocol Flags Type St Inode Path
+    std::istringstream fields{line};
+    std::string skipped, found, name;
+    fields >> skipped >> skipped >> skipped >> skipped >> skipped >> skipped >> found >> std::ws;
+    std::getline(fields, name);
+    if (name == path) inode = found;
+  }
+  if (inode.empty()) return false;
+  std::error_code ignored;
+  for (const auto& fd : std::filesystem::directory_iterator{"/proc/self/fd", ignored}) {
+    if (std::filesystem::read_symlink(fd.path(), ignored) == "socket:[" + inode + "]") return true;
+  }
+  return false;
+}
+
+// A server that died leaves its socket behind, and the next one could not bind to it: it is removed when nobody
+// answers there. Several devices of this process may share one socket. The question is asked with a socket of the wrong
+// type, which the kernel turns away for that reason if there is a listener: a client that connects and goes at
+// once makes the driver's interrupt thread in the server (DPDK 22.11) end its process.
 Status prepare_server_socket(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
-  const int probe = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const int probe = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (probe < 0) return {};
   const int result = connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof address);
   const int code = errno;
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (result == 0) getsockopt(probe, SOL_SOCKET, SO_PEERCRED, &peer, &size);
   close(probe);
   if (result != 0 && code == ECONNREFUSED) unlink(path.c_str());
-  if (result == 0 && peer.pid != getpid()) {
-    return fail("socket \"" + path + "\" is in use by process " + std::to_string(peer.pid) + "; name another",
-                EADDRINUSE);
+  if (result != 0 && code == EPROTOTYPE && !is_own_socket(path)) {
+    return fail("socket \"" + path + "\" is in use by another process; name another", EADDRINUSE);
   }
   return {};
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "port/sim_way.hpp"
-#include "wire/headers.hpp"
 
 namespace roci {
 
@@ -34,13 +33,12 @@ class SimLink::End : public Port {
   }
 
   uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override {
-    constexpr uint32_t kFraming = sizeof(EthernetHeader) + 2 * sizeof(VlanHeader);
     const size_t most = std::min<size_t>(frames.size(), UINT16_MAX);
     uint16_t count = 0;
     for (; count < most; ++count) {
       rte_mbuf* frame = frames[count];
       const uint32_t bytes = frame->pkt_len;
-      if (bytes > capabilities_.mtu + kFraming) {
+      if (exceeds_mtu(*frame, capabilities_.mtu)) {
         bump(stats_.tx_dropped);
         rte_pktmbuf_free(frame);
         continue;

@@ -131,7 +131,7 @@ TEST_F(SimLinkTest, a_frame_beyond_the_mtu_is_dropped_and_counted) {
   SimLink link{config, pool_};
   EXPECT_TRUE(send(link.a(), frame(0, 1456), 0ns));  // an IP packet of 1500 bytes
   EXPECT_EQ(link.a().stats().tx_dropped, 0U);
-  EXPECT_TRUE(send(link.a(), frame(0, 1468), 0ns)) << "with the room of two tags";
+  EXPECT_TRUE(send(link.a(), frame(0, 1460), 0ns));
   EXPECT_EQ(link.a().stats().tx_dropped, 1U);
   EXPECT_EQ(drain(link.b()).size(), 1U);
 }

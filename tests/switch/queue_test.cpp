@@ -54,6 +54,20 @@ TEST_F(QueueTest, one_byte_less_holds_one_frame_less) {
   EXPECT_EQ(heard(1).size(), 5U);
 }
 
+TEST_F(QueueTest, the_limit_in_frames_holds_too) {
+  SwitchConfig config = ports(2);
+  config.ports[1].rate = 1_Gbps;
+  config.ports[1].queue_frames = 3;
+  make(config);
+  introduce({0, 1});
+  burst(1);
+  settle();
+  burst(9);
+  settle();
+  EXPECT_EQ(dropped(1, DropReason::kQueueFull), 6U);
+  EXPECT_EQ(switch_->counters(1).queue_packets, 3U);
+}
+
 TEST_F(QueueTest, frames_leave_at_the_drain_rate_to_the_nanosecond) {
   make_bottleneck(10_Gbps, 1_MiB);
   wait(1us);

@@ -1,0 +1,14 @@
+// --capture: puts the tap between a device and its port.
+#pragma once
+
+#include <memory>
+
+#include "port/capture.hpp"
+#include "roci-perf/options.hpp"
+
+namespace roci::perf {
+
+// The port itself when no capture is wanted.
+Result<std::unique_ptr<Port>> with_capture(std::unique_ptr<Port> port, const Options& options);
+
+}  // namespace roci::perf

@@ -1,0 +1,145 @@
+#include "roci-perf/control.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "roci-perf/interrupt.hpp"
+
+namespace roci::perf {
+namespace {
+
+constexpr unsigned kRoundsBetweenLooks = 64;
+constexpr unsigned kMostEmptyRounds = 64;
+
+// A yield that took longer than this has let somebody else run; alone on its core it returns much sooner.
+constexpr Nanos kOthersRan = 2us;
+
+double in_seconds(Nanos span) { return static_cast<double>(span.count()) * 1e-9; }
+
+}  // namespace
+
+WaitLimits limits_for(unsigned qp_timeout, unsigned retry_count) {
+  // IBTA 9.7.6.1.3: the time-out is 4.096 us x 2^n, and the detection may take up to four times as long.
+  const auto one = Nanos{static_cast<int64_t>(4096ULL << std::min(qp_timeout, 31U))};
+  const Nanos gives_up = one * 4 * static_cast<int64_t>(retry_count + 1);
+  WaitLimits limits;
+  limits.grace = std::clamp<Nanos>(gives_up + 1s, 2s, 60s);
+  limits.stall = std::max<Nanos>(20s, gives_up + 5s);
+  return limits;
+}
+
+Nanos now() { return std::chrono::steady_clock::now().time_since_epoch(); }
+
+Control::Control(Device& device, std::unique_ptr<Channel> channel, std::string peer_name, WaitLimits limits,
+                 std::vector<Poller*> others)
+    : device_(device),
+      channel_(std::move(channel)),
+      peer_name_(std::move(peer_name)),
+      limits_(limits),
+      others_(std::move(others)),
+      last_work_(now()) {}
+
+Status Control::round(bool worked) {
+  if (!others_.empty()) {
+    const Nanos time = now();
+    for (Poller* other : others_) worked |= other->poll(time);
+  }
+  if (worked) {
+    worked_ = true;
+    empty_ = 0;
+  } else if (++empty_ >= empty_limit_) {
+    empty_ = 0;
+    yield();
+  }
+  if (++rounds_ % kRoundsBetweenLooks != 0) return {};
+  return look_around();
+}
+
+void Control::yield() {
+  const Nanos before = now();
+  sched_yield();
+  // Where the core is shared, most likely with the very thread that we wait for, every empty round delays it.
+  empty_limit_ = now() - before > kOthersRan ? 1 : std::min(2 * empty_limit_, kMostEmptyRounds);
+}
+
+Status Control::serve(bool worked) {
+  worked_ = true;
+  return round(device_.progress() || worked);
+}
+
+Status Control::look_around() {
+  heartbeat_.store(heartbeat_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (interrupted()) return fail("interrupted", EINTR);
+  ROCI_TRY(read_channel());
+  const Nanos time = now();
+  if (worked_) {
+    worked_ = false;
+    last_work_ = time;
+  } else if (time - last_work_ > limits_.stall) {
+    char text[160];
+    std::snprintf(text, sizeof text, "nothing has moved for %.0f s while waiting for %s; giving up",
+                  in_seconds(time - last_work_), peer_name_.c_str());
+    return fail(text, ETIMEDOUT);
+  }
+  return {};
+}
+
+Status Control::read_channel() {
+  if (channel_ == nullptr || closed_at_ != kNever) {
+    if (closed_at_ != kNever && (!outstanding_ || now() - closed_at_ > limits_.grace)) {
+      return fail(peer_name_ + " went away in the middle of the test (it closed the control connection)",
+                  ECONNRESET);
+    }
+    return {};
+  }
+  for (;;) {
+    auto message = channel_->poll();
+    if (!message) {
+      if (message.error().code != ECONNRESET) return fail(message.error().within(peer_name_));
+      if (!inbox_.empty()) return {};  // its last words first
+      closed_at_ = now();
+      return read_channel();
+    }
+    if (!*message) return {};
+    if ((*message)->contains("error")) {
+      const Json& error = (**message)["error"];
+      return fail(peer_name_ + " reports: " + (error.is_string() ? error.get<std::string>() : error.dump()),
+                  EREMOTEIO);
+    }
+    worked_ = true;
+    inbox_.push_back(std::move(**message));
+  }
+}
+
+Status Control::tell(const Json& message) {
+  if (channel_ == nullptr) return {};
+  if (auto sent = channel_->send(message); !sent) {
+    // What it said before it closed explains more than that it closed.
+    if (auto said = read_channel(); !said) return said;
+    return fail(sent.error().within(peer_name_));
+  }
+  return {};
+}
+
+bool Control::take(Json* message) {
+  if (inbox_.empty()) return false;
+  *message = std::move(inbox_.front());
+  inbox_.pop_front();
+  return true;
+}
+
+Result<Json> Control::expect(const char* key) {
+  Json message;
+  ROCI_TRY(read_channel());
+  while (!take(&message)) ROCI_TRY(round());
+  if (!message.contains(key)) {
+    return fail(peer_name_ + " breaks the exchange: a message with \"" + key + "\" was due and " +
+                    message.dump() + " came",
+                EPROTO);
+  }
+  return message;
+}
+
+}  // namespace roci::perf

@@ -1,0 +1,97 @@
+// One side's queue pairs, completion queue and memory for one message size.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "roci-perf/options.hpp"
+#include "roci/device.hpp"
+
+namespace roci::perf {
+
+// What a work request's wr_id says: whether it was a receive, its queue pair and its number there.
+struct RequestId {
+  bool receive = false;
+  uint32_t queue_pair = 0;
+  uint64_t number = 0;
+
+  [[nodiscard]] uint64_t encode() const {
+    return uint64_t{receive} << 63 | uint64_t{queue_pair} << 48 | (number & kNumberMask);
+  }
+  static RequestId decode(uint64_t id) {
+    return {(id >> 63) != 0, static_cast<uint32_t>(id >> 48) & 0x7fff, id & kNumberMask};
+  }
+  static constexpr uint64_t kNumberMask = (uint64_t{1} << 48) - 1;
+};
+
+// Anonymous memory, zeroed, given back at the end.
+class Buffer {
+ public:
+  static Result<std::unique_ptr<Buffer>> create(uint64_t size);
+  ~Buffer();
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  [[nodiscard]] uint8_t* data() const { return data_; }
+  [[nodiscard]] uint64_t size() const { return size_; }
+
+ private:
+  Buffer(uint8_t* data, uint64_t size) : data_(data), size_(size) {}
+  uint8_t* data_;
+  uint64_t size_;
+};
+
+// The GID index that -x says, or the first configured address, or the only one there is.
+int chosen_gid_index(const Device& device, const Options& options);
+// The path MTU in bytes that `wanted` (0: as large as possible) comes to on this device; a sentence that says what
+// is possible when it is too large.
+Result<uint32_t> usable_mtu(const Device& device, uint32_t wanted);
+
+class Endpoint {
+ public:
+  // `parameters` are the agreed ones, for messages of `size` bytes. The queue pairs are in INIT.
+  static Result<std::unique_ptr<Endpoint>> create(Device& device, const Options& options,
+                                                  const Parameters& parameters, uint64_t size);
+
+  // What the other side must know, one for each queue pair.
+  [[nodiscard]] std::vector<QueuePairAddress> addresses() const;
+  // Brings the queue pairs to RTS. The peer's MAC need not be known yet.
+  Status connect(std::vector<QueuePairAddress> peers, uint32_t mtu);
+
+  [[nodiscard]] const Layout& layout() const { return layout_; }
+  [[nodiscard]] uint32_t count() const { return static_cast<uint32_t>(queue_pairs_.size()); }
+  [[nodiscard]] QueuePair& queue_pair(uint32_t index) { return *queue_pairs_[index]; }
+  [[nodiscard]] CompletionQueue& completions() { return *completions_; }
+  [[nodiscard]] const QueuePairAddress& peer(uint32_t index) const { return peers_[index]; }
+  [[nodiscard]] uint32_t lkey() const { return region_->lkey(); }
+  [[nodiscard]] bool inlines() const { return inlines_; }  // messages are copied at posting
+
+  // The bytes of message `number`: what goes out or is offered, and what comes in.
+  [[nodiscard]] std::span<uint8_t> out(uint32_t queue_pair, uint64_t number) const;
+  [[nodiscard]] std::span<uint8_t> in(uint32_t queue_pair, uint64_t number) const;
+
+  // Posts receive number `number` of a queue pair into its slot.
+  Status post_receive(uint32_t queue_pair, uint64_t number);
+
+ private:
+  explicit Endpoint(const Layout& layout) : layout_(layout) {}
+  Status make_queue_pairs(Device& device, const Options& options, const Parameters& parameters);
+
+  Layout layout_;
+  const Options* options_ = nullptr;
+  Operation operation_ = Operation::kWrite;
+  int gid_index_ = 0;
+  Gid gid_;
+  uint8_t reads_ = 1;  // READs under way in each direction
+  bool inlines_ = false;
+  std::vector<uint32_t> psns_;
+  std::vector<QueuePairAddress> peers_;
+  // Destroyed from the bottom up: queue pairs before what they use.
+  std::unique_ptr<Buffer> buffer_;
+  std::unique_ptr<ProtectionDomain> domain_;
+  std::unique_ptr<MemoryRegion> region_;
+  std::unique_ptr<CompletionQueue> completions_;
+  std::vector<std::unique_ptr<QueuePair>> queue_pairs_;
+};
+
+}  // namespace roci::perf

@@ -1,0 +1,28 @@
+#include "roci-perf/interrupt.hpp"
+
+#include <signal.h>
+
+#include <atomic>
+
+namespace roci::perf {
+namespace {
+
+std::atomic<bool> flag{false};  // global because a signal handler can reach nothing else
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void raise_flag(int) { flag.store(true, std::memory_order_relaxed); }
+
+}  // namespace
+
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = raise_flag;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);  // a closed connection is an error value, not the end
+}
+
+bool interrupted() { return flag.load(std::memory_order_relaxed); }
+
+}  // namespace roci::perf

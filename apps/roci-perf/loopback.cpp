@@ -1,0 +1,103 @@
+#include "roci-perf/loopback.hpp"
+
+#include <thread>
+
+#include "port/ethdev_port.hpp"
+#include "roci-perf/capture_tap.hpp"
+#include "roci-perf/session.hpp"
+#include "roci-perf/watchdog.hpp"
+#include "switch/switch.hpp"
+
+namespace roci::perf {
+namespace {
+
+constexpr uint16_t kPortMtu = 4200;     // a path MTU of 4096 with its headers, over IPv6 too
+constexpr uint32_t kRingFrames = 1024;  // one direction of a wire
+constexpr uint32_t kPoolFrames = 4096;  // for the copies of the switch
+constexpr Nanos kWatchdogMargin = 20s;  // beyond what a wait may take
+constexpr const char* kNetwork = "10.0.0.";
+
+// The wires, the switch between them when there is one, and the two ports for the hosts. What is made first is
+// destroyed last.
+struct Wires {
+  std::shared_ptr<MbufPool> pool;
+  std::vector<std::unique_ptr<Port>> switch_ports;
+  std::unique_ptr<Switch> between;
+  std::unique_ptr<Port> client, server;
+};
+
+Result<Wires> lay_wires(bool direct) {
+  Wires wires;
+  auto pool = MbufPool::create("loopback", kPoolFrames, EthdevPort::data_room_for("net_ring", kPortMtu));
+  if (!pool) return fail(pool.error());
+  wires.pool = *pool;
+  auto first = make_ring_pair("loop0", wires.pool, kPortMtu, kRingFrames);
+  if (!first) return fail(first.error());
+  wires.client = std::move(first->first);
+  if (direct) {
+    wires.server = std::move(first->second);
+    return wires;
+  }
+  auto second = make_ring_pair("loop1", wires.pool, kPortMtu, kRingFrames);
+  if (!second) return fail(second.error());
+  wires.server = std::move(second->second);
+  wires.switch_ports.push_back(std::move(first->second));
+  wires.switch_ports.push_back(std::move(second->first));
+  SwitchConfig config;
+  config.name = "switch";
+  for (const char* name : {"client", "server"}) {
+    SwitchPortConfig port;
+    port.name = name;
+    config.ports.push_back(port);
+  }
+  auto made = Switch::create(config, {wires.switch_ports[0].get(), wires.switch_ports[1].get()}, wires.pool);
+  if (!made) return fail(made.error());
+  wires.between = std::move(*made);
+  return wires;
+}
+
+Result<std::unique_ptr<Device>> make_host(std::unique_ptr<Port> port, const char* name, unsigned number,
+                                          const Options& options) {
+  DeviceConfig config;
+  config.name = name;
+  config.addresses = {kNetwork + std::to_string(number) + "/24"};
+  if (options.given.contains("seed")) config.seed = options.test.seed * 2 + number;
+  return Device::create(std::move(port), config);
+}
+
+}  // namespace
+
+Status run_loopback(const Options& options, Report& report) {
+  ROCI_TRY(start_eal());
+  auto wires = lay_wires(options.direct);
+  if (!wires) return fail(wires.error());
+  auto tapped = with_capture(std::move(wires->client), options);
+  if (!tapped) return fail(tapped.error());
+  auto client = make_host(std::move(*tapped), "client", 1, options);
+  if (!client) return fail(client.error());
+  auto server = make_host(std::move(wires->server), "server", 2, options);
+  if (!server) return fail(server.error());
+
+  const std::string path = options.direct ? "loopback, back to back" : "loopback through a switch";
+  const WaitLimits limits = limits_for(options.qp_timeout, options.retry_count);
+  auto [client_end, server_end] = make_memory_channel();
+  // The switch turns in the server's thread: it has less to do than the client's.
+  std::vector<Poller*> others;
+  if (wires->between) others.push_back(wires->between.get());
+
+  Status server_status;
+  std::thread server_thread([&, end = std::move(server_end)]() mutable {
+    Control control(**server, std::move(end), "the client", limits, others);
+    server_status = run_server(control, **server, options, path, nullptr);
+  });
+  Status client_status;
+  {
+    Control control(**client, std::move(client_end), "the server", limits);
+    const Watchdog watchdog(control.heartbeat(), limits.stall + kWatchdogMargin);
+    client_status = run_client(control, **client, options, path, report);
+  }  // closes the client's end of the channel, which ends the server
+  server_thread.join();
+  return client_status;
+}
+
+}  // namespace roci::perf

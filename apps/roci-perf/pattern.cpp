@@ -1,0 +1,76 @@
+#include "roci-perf/pattern.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace roci::perf {
+namespace {
+
+constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
+
+// The finaliser of SplitMix64: every input bit reaches every output bit.
+uint64_t mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+// Eight bytes of a message; one multiplication, because this runs for every word of a bandwidth test. The
+// upper half is folded onto the lower one, whose bits alone would repeat with a short period.
+inline uint64_t word_at(uint64_t base, uint64_t index) {
+  const uint64_t x = (base + index) * kGolden;
+  return x ^ (x >> 32);
+}
+
+}  // namespace
+
+std::string Mismatch::sentence(uint32_t queue_pair, uint64_t message) const {
+  char text[200];
+  std::snprintf(text, sizeof text,
+                "message %llu of queue pair %u is wrong at offset %llu of %llu: expected 0x%02x, got 0x%02x "
+                "(%llu byte%s differ%s)",
+                static_cast<unsigned long long>(message), queue_pair, static_cast<unsigned long long>(offset),
+                static_cast<unsigned long long>(size), expected, got, static_cast<unsigned long long>(wrong),
+                wrong == 1 ? "" : "s", wrong == 1 ? "s" : "");
+  return text;
+}
+
+uint64_t Pattern::base(uint32_t stream, uint64_t message) const {
+  return mix(mix(mix(seed_ + kGolden) + stream + kGolden) + message + kGolden);
+}
+
+void Pattern::fill(std::span<uint8_t> out, uint32_t stream, uint64_t message) const {
+  const uint64_t start = base(stream, message);
+  uint8_t* at = out.data();
+  const size_t words = out.size() / 8;
+  for (size_t i = 0; i < words; ++i, at += 8) {
+    const uint64_t word = word_at(start, i);
+    std::memcpy(at, &word, 8);
+  }
+  if (const size_t rest = out.size() % 8; rest != 0) {
+    const uint64_t word = word_at(start, words);
+    std::memcpy(at, &word, rest);
+  }
+}
+
+std::optional<Mismatch> Pattern::check(std::span<const uint8_t> data, uint32_t stream,
+                                       uint64_t message) const {
+  const uint64_t start = base(stream, message);
+  std::optional<Mismatch> found;
+  for (size_t at = 0; at < data.size(); at += 8) {
+    const size_t length = std::min<size_t>(8, data.size() - at);
+    const uint64_t expected = word_at(start, at / 8);
+    if (std::memcmp(data.data() + at, &expected, length) == 0) continue;
+    uint8_t bytes[8];
+    std::memcpy(bytes, &expected, 8);
+    for (size_t i = 0; i < length; ++i) {
+      if (data[at + i] == bytes[i]) continue;
+      if (!found) found = Mismatch{at + i, 0, data.size(), bytes[i], data[at + i]};
+      ++found->wrong;
+    }
+  }
+  return found;
+}
+
+}  // namespace roci::perf

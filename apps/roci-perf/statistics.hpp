@@ -1,0 +1,77 @@
+// What the measurements come to: latency samples with percentiles, and the rate of a bandwidth run over time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace roci::perf {
+
+struct LatencySummary {  // times in microseconds
+  uint64_t samples = 0;
+  double min = 0, max = 0, typical = 0, average = 0, deviation = 0;  // typical: the median
+  double p90 = 0, p99 = 0, p999 = 0, p9999 = 0;
+};
+
+// Keeps up to `kMost` samples for the percentiles: when full, every second one goes and from then on only
+// every second (fourth, ...) is kept. Count, minimum, maximum, average and deviation are of all samples.
+class LatencySamples {
+ public:
+  static constexpr size_t kMost = size_t{1} << 22;
+
+  explicit LatencySamples(size_t expected);
+  void add(Nanos sample);
+  [[nodiscard]] LatencySummary summary() const;
+  [[nodiscard]] std::span<const uint32_t> kept() const { return kept_; }  // nanoseconds, in the order of time
+  [[nodiscard]] uint64_t stride() const { return stride_; }               // one of so many is kept
+
+ private:
+  std::vector<uint32_t> kept_;  // nanoseconds; 4.29 s and more count as 4.29 s
+  uint64_t stride_ = 1;
+  uint64_t count_ = 0;
+  double mean_ = 0, squares_ = 0;  // Welford's running mean and sum of squared distances, in nanoseconds
+  int64_t min_ = 0, max_ = 0;
+};
+
+// The sample that `fraction` of all samples do not exceed (nearest rank). `sorted` must not be empty.
+uint32_t percentile(std::span<const uint32_t> sorted, double fraction);
+
+struct HistogramBin {
+  double from = 0, to = 0;  // microseconds; from <= sample < to
+  uint64_t count = 0;
+};
+// Bins whose width grows with the value, four to each doubling; empty ones at the ends are left out.
+std::vector<HistogramBin> histogram(std::span<const uint32_t> samples);
+
+// Completed bytes over time: the average of a window and the best stretch within it.
+class BandwidthMeter {
+ public:
+  static constexpr Nanos kPeakSpan = 10ms;  // the peak is the best stretch of at least this length
+
+  // Counting starts at `from`; completions before it are not counted.
+  explicit BandwidthMeter(Nanos from) : from_(from), last_(from), span_start_(from) {}
+  void add(Nanos now, uint64_t messages, uint64_t bytes) {
+    if (now <= from_) return;
+    messages_ += messages;
+    bytes_ += bytes;
+    last_ = now;
+    span_bytes_ += bytes;
+    if (now - span_start_ >= kPeakSpan) close_span(now);
+  }
+  [[nodiscard]] uint64_t messages() const { return messages_; }
+  [[nodiscard]] uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] Nanos elapsed() const { return last_ - from_; }
+  [[nodiscard]] double bits_per_second() const;  // average from `from` to the last completion
+  [[nodiscard]] double messages_per_second() const;
+  [[nodiscard]] double peak_bits_per_second() const;  // the average when the run is shorter than kPeakSpan
+
+ private:
+  void close_span(Nanos now);
+  Nanos from_, last_, span_start_;
+  uint64_t messages_ = 0, bytes_ = 0, span_bytes_ = 0;
+  double peak_ = 0;  // bits per second
+};
+
+}  // namespace roci::perf

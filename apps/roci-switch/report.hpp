@@ -1,0 +1,34 @@
+// What the ports of a switch did, as a table for people.
+#pragma once
+
+#include <cstdio>
+#include <vector>
+
+#include "base/types.hpp"
+#include "switch/switch.hpp"
+
+namespace roci {
+
+class SwitchReport {
+ public:
+  explicit SwitchReport(const Switch& sw);
+
+  // Counts since the start, rates since the last call (the first: since construction).
+  void print(std::FILE* out, Nanos now);
+  // Counts and mean rates since the start.
+  void print_total(std::FILE* out, Nanos now);
+  void start(Nanos now);
+
+ private:
+  struct Sample {
+    uint64_t rx_bytes = 0, tx_bytes = 0;
+  };
+  void print_since(std::FILE* out, const std::vector<Sample>& from, Nanos span);
+  [[nodiscard]] std::vector<Sample> sample() const;
+
+  const Switch& switch_;
+  std::vector<Sample> last_;
+  Nanos started_{0}, last_time_{0};
+};
+
+}  // namespace roci

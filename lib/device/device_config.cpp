@@ -1,0 +1,71 @@
+#include "device/device_config.hpp"
+
+#include <string>
+#include <string_view>
+
+#include "wire/address.hpp"
+
+namespace roci {
+namespace {
+
+// Text that must be readable as a T; the device reads it again.
+template <class T>
+Result<std::string> text_of(std::string_view text) {
+  return T::parse(text).map([&](const T&) { return std::string{text}; });
+}
+
+Result<Bytes> parse_window(std::string_view text) {
+  constexpr Bytes kLeast = 4_KiB, kMost = 1_GiB;
+  auto bytes = parse_bytes(text);
+  if (!bytes) return bytes;
+  if (*bytes < kLeast || *bytes > kMost) {
+    return fail("'" + std::string(text) + "' is out of range; 4KiB to 1GiB is allowed");
+  }
+  return bytes;
+}
+
+Status read_addresses(ConfigNode& node, DeviceConfig& device) {
+  ROCI_TRY(node.optional_list("addresses", device.addresses, text_of<IpNetwork>));
+  ROCI_TRY(node.optional_list("gateways", device.gateways, text_of<IpAddress>));
+  return node.each("neighbours", Need::kOptional, [&](ConfigNode& item) -> Status {
+    std::string address, mac;
+    ROCI_TRY(item.required("address", address, text_of<IpAddress>));
+    ROCI_TRY(item.required("mac", mac, text_of<MacAddress>));
+    if (!device.neighbours.emplace(address, mac).second) return item.error("address", "is given twice");
+    return {};
+  });
+}
+
+Status read_progress(ConfigNode& node, DeviceConfig& device) {
+  ROCI_TRY(node.optional(
+      "progress", device.progress,
+      one_of<Progress>({{"application", Progress::kApplication}, {"dedicated", Progress::kDedicated}})));
+  ROCI_TRY(read_idle(node, device.idle));
+  ROCI_TRY(node.optional("cpu", device.cpu, integer_in(0, 1023)));
+  if (device.cpu >= 0 && device.progress != Progress::kDedicated) {
+    return node.error("cpu", "belongs to progress: dedicated; the application's own thread is not moved");
+  }
+  return node.optional("takeover", device.takeover);
+}
+
+}  // namespace
+
+Status read_device_section(ConfigNode& root, DeviceFile& config) {
+  return root.section("device", Need::kRequired, [&](ConfigNode& node) -> Status {
+    DeviceConfig& device = config.device;
+    ROCI_TRY(node.section("port", Need::kRequired,
+                          [&](ConfigNode& port) { return read_device(port, config.port); }));
+    ROCI_TRY(node.optional("name", device.name));
+    ROCI_TRY(read_addresses(node, device));
+    ROCI_TRY(node.optional("vlan", device.vlan, integer_in<uint16_t>(0, 4094)));
+    ROCI_TRY(node.optional("priority", device.priority, integer_in<uint8_t>(0, 7)));
+    ROCI_TRY(read_progress(node, device));
+    ROCI_TRY(node.optional("tx_buffers", device.tx_buffers, integer_in<uint32_t>(256, 1U << 20)));
+    Bytes window{device.window_bytes};
+    ROCI_TRY(node.optional("window", window, parse_window));
+    device.window_bytes = static_cast<uint32_t>(window.value());
+    return {};
+  });
+}
+
+}  // namespace roci

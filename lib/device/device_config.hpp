@@ -1,0 +1,34 @@
+// A device in a configuration file, shared by every program that is one host.
+//
+//   device:
+//     name: roci0
+//     port: {device: "net_memif0,role=client,id=0,socket=/run/roci.sock", mtu: 4200}   # port/port_config.hpp
+//     addresses: [10.0.0.1/24, "fd00::1/64"]
+//     gateways: [10.0.0.254]                       # at most one of each IP version
+//     neighbours:                                  # static entries; others are asked for
+//       - {address: 10.0.0.2, mac: "02:00:00:00:00:02"}
+//     vlan: 0                                      # 1 to 4094; 0 sends untagged
+//     priority: 0                                  # of the VLAN tag
+//     progress: application                        # application | dedicated (a thread of its own)
+//     cpu: 1                                       # of that thread
+//     idle: yield                                  # of that thread: spin | yield | sleep
+//     takeover: 500us                              # with application: silence after which a helper takes over
+//     tx_buffers: 4096
+//     window: 512KiB                               # un-acknowledged bytes of a queue pair
+#pragma once
+
+#include "base/config.hpp"
+#include "port/port_config.hpp"
+#include "roci/device.hpp"
+
+namespace roci {
+
+struct DeviceFile {
+  EthdevConfig port;
+  DeviceConfig device;
+};
+
+// The section `device`, which is required. Addresses are checked here, so that the error names file and line.
+Status read_device_section(ConfigNode& root, DeviceFile& config);
+
+}  // namespace roci

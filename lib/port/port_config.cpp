@@ -1,0 +1,62 @@
+#include "port/port_config.hpp"
+
+namespace roci {
+namespace {
+
+// EthdevPort's limits: IPv6's least MTU allows every path MTU; the largest is that of jumbo frames of common NICs.
+constexpr uint16_t kLeastMtu = 576;
+constexpr uint16_t kLargestMtu = 9600;
+
+// EAL counts memory in mebibytes.
+Result<uint32_t> parse_memory(std::string_view text) {
+  constexpr uint64_t kMiB = 1U << 20;
+  constexpr uint64_t kMostMiB = 1U << 20;
+  const auto bytes = parse_bytes(text);
+  if (!bytes) return fail(bytes.error());
+  if (bytes->value() % kMiB != 0 || bytes->value() == 0 || bytes->value() / kMiB > kMostMiB) {
+    return fail("'" + std::string{text} + "' is not a whole number of MiB from 1MiB to 1TiB");
+  }
+  return static_cast<uint32_t>(bytes->value() / kMiB);
+}
+
+Result<std::string> parse_device(std::string_view text) {
+  if (text.empty() || text.front() == ',') {
+    return fail("'" + std::string{text} +
+                "' is not a device, like net_memif0,role=server,id=0 or 0000:01:00.0");
+  }
+  return std::string{text};
+}
+
+}  // namespace
+
+Status read_eal(ConfigNode& root, EalConfig& config) {
+  return root.section("eal", Need::kOptional, [&](ConfigNode& node) -> Status {
+    ROCI_TRY(node.optional("hugepages", config.hugepages));
+    ROCI_TRY(node.optional("pci", config.pci));
+    ROCI_TRY(node.optional("memory", config.memory_mib, parse_memory));
+    return node.optional_list("args", config.extra_args);
+  });
+}
+
+Status read_device(ConfigNode& node, EthdevConfig& config) {
+  const auto descriptors = integer_in<uint16_t>(32, 32768);
+  ROCI_TRY(node.required("device", config.device, parse_device));
+  ROCI_TRY(node.optional("mtu", config.mtu, integer_in<uint16_t>(kLeastMtu, kLargestMtu)));
+  ROCI_TRY(node.optional("rx_descriptors", config.rx_descriptors, descriptors));
+  ROCI_TRY(node.optional("tx_descriptors", config.tx_descriptors, descriptors));
+  ROCI_TRY(node.optional("connect_timeout", config.connect_timeout));
+  return node.optional("mac", config.mac, [](std::string_view text) -> Result<std::optional<MacAddress>> {
+    auto mac = MacAddress::parse(text);
+    if (!mac) return fail(std::move(mac).error());
+    return std::optional{*mac};
+  });
+}
+
+Status read_idle(ConfigNode& node, IdlePolicy& idle) {
+  return node.optional(
+      "idle", idle,
+      one_of<IdlePolicy>(
+          {{"spin", IdlePolicy::kSpin}, {"yield", IdlePolicy::kYield}, {"sleep", IdlePolicy::kSleep}}));
+}
+
+}  // namespace roci

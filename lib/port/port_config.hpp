@@ -1,0 +1,29 @@
+// The parts of a configuration file that every program with ports has: how DPDK starts, and what is behind a port.
+//
+//   eal: {hugepages: false, pci: false, memory: 512MiB, args: []}
+//   ...
+//     device: "net_memif0,role=client,id=0,socket=/run/roci.sock"   # or a PCI address, net_af_packet0,iface=veth0, ...
+//     mtu: 4200                     # largest IP packet in bytes
+//     mac: 02:00:00:00:00:01        # default: the device's own
+//     rx_descriptors: 1024
+//     tx_descriptors: 1024
+//     connect_timeout: 5s           # how long a memif client waits for its server
+#pragma once
+
+#include "base/config.hpp"
+#include "port/eal.hpp"
+#include "port/ethdev_port.hpp"
+#include "port/realtime_runner.hpp"
+
+namespace roci {
+
+// The optional section `eal` of the top level.
+Status read_eal(ConfigNode& root, EalConfig& config);
+
+// The keys of a port above. `device` is required; a pool is not read. Keeps what `config` has for the others.
+Status read_device(ConfigNode& node, EthdevConfig& config);
+
+// The optional key `idle`: spin, yield or sleep.
+Status read_idle(ConfigNode& node, IdlePolicy& idle);
+
+}  // namespace roci

@@ -1,0 +1,153 @@
+#include "roci-perf/exchange.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "roci-perf/completion_status.hpp"
+
+namespace roci::perf {
+namespace {
+
+// The next message, waiting a little for it.
+Result<Json> next(Channel& channel) {
+  for (int i = 0; i < 2000; ++i) {
+    auto message = channel.poll();
+    if (!message) return fail(message.error());
+    if (*message) return **message;
+    std::this_thread::sleep_for(1ms);
+  }
+  return fail("nothing came");
+}
+
+// A port that nobody listens on: bound once, and given back.
+uint16_t free_port() {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address);
+  socklen_t length = sizeof address;
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+void talk(Channel& a, Channel& b) {
+  const Json large{{"text", std::string(50'000, 'x')}};
+  ASSERT_TRUE(a.send({{"n", 1}}));
+  ASSERT_TRUE(a.send(large));
+  ASSERT_TRUE(b.send({{"n", 2}}));
+  EXPECT_EQ(next(b).value(), (Json{{"n", 1}}));
+  EXPECT_EQ(next(b).value(), large);
+  EXPECT_EQ(next(a).value(), (Json{{"n", 2}}));
+  EXPECT_FALSE(a.poll().value());
+}
+
+// What was said before the end arrives; then the end is an error of its own.
+void end(std::unique_ptr<Channel> a, Channel& b) {
+  ASSERT_TRUE(a->send({{"last", true}}));
+  a.reset();
+  EXPECT_EQ(next(b).value(), (Json{{"last", true}}));
+  const auto after = next(b);
+  ASSERT_FALSE(after);
+  EXPECT_EQ(after.error().code, ECONNRESET);
+}
+
+TEST(MemoryChannel, CarriesMessagesBothWaysAndEnds) {
+  auto [a, b] = make_memory_channel();
+  talk(*a, *b);
+  end(std::move(a), *b);
+}
+
+TEST(TcpChannel, CarriesMessagesBothWaysAndEnds) {
+  const uint16_t port = free_port();
+  auto listener = Listener::open("127.0.0.1", port);
+  ASSERT_TRUE(listener) << listener.error().message;
+  auto client = connect_to("127.0.0.1", port, 2s);
+  ASSERT_TRUE(client) << client.error().message;
+  auto server = listener->accept(2s);
+  ASSERT_TRUE(server) << server.error().message;
+  talk(**client, **server);
+  end(std::move(*server), **client);
+}
+
+TEST(TcpChannel, TheClientMayComeFirst) {
+  const uint16_t port = free_port();
+  std::thread late([&] {
+    std::this_thread::sleep_for(200ms);
+    auto listener = Listener::open("127.0.0.1", port);
+    ASSERT_TRUE(listener);
+    EXPECT_TRUE(listener->accept(2s));
+  });
+  EXPECT_TRUE(connect_to("127.0.0.1", port, 5s));
+  late.join();
+}
+
+TEST(TcpChannel, AHostThatDoesNotAnswerIsNamed) {
+  const uint16_t port = free_port();
+  const auto none = connect_to("127.0.0.1", port, 100ms);
+  ASSERT_FALSE(none);
+  EXPECT_NE(
+      none.error().message.find("HOST 127.0.0.1:" + std::to_string(port) + " does not answer within 0.1 s"),
+      std::string::npos)
+      << none.error().message;
+}
+
+TEST(TcpChannel, APortInUseIsNamed) {
+  const uint16_t port = free_port();
+  const auto first = Listener::open("127.0.0.1", port);
+  ASSERT_TRUE(first);
+  const auto second = Listener::open("127.0.0.1", port);
+  ASSERT_FALSE(second);
+  EXPECT_NE(second.error().message.find("cannot listen on 127.0.0.1:" + std::to_string(port)),
+            std::string::npos);
+}
+
+TEST(TcpChannel, AServerWithoutClientsGivesUpInTime) {
+  auto listener = Listener::open("127.0.0.1", free_port());
+  ASSERT_TRUE(listener);
+  EXPECT_EQ(listener->accept(50ms).error().code, ETIMEDOUT);
+}
+
+// Somebody else connects: a web browser, say.
+TEST(TcpChannel, OtherProtocolsAreRefused) {
+  const uint16_t port = free_port();
+  auto listener = Listener::open("127.0.0.1", port);
+  ASSERT_TRUE(listener);
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  auto server = listener->accept(2s);
+  ASSERT_TRUE(server);
+  ASSERT_EQ(write(fd, "GET / HTTP/1.1\n", 15), 15);
+  const auto message = next(**server);
+  close(fd);
+  ASSERT_FALSE(message);
+  EXPECT_EQ(message.error().code, EPROTO);
+}
+
+TEST(CompletionStatus, EveryStatusOfVerbsHasItsName) {
+  EXPECT_EQ(status_name(IBV_WC_RETRY_EXC_ERR), "IBV_WC_RETRY_EXC_ERR");
+  for (int status = IBV_WC_SUCCESS; status <= IBV_WC_GENERAL_ERR; ++status) {
+    EXPECT_TRUE(status_name(static_cast<ibv_wc_status>(status)).starts_with("IBV_WC_")) << status;
+    EXPECT_FALSE(status_hint(static_cast<ibv_wc_status>(status)).empty()) << status;
+  }
+}
+
+TEST(CompletionStatus, TheSentenceNamesQueuePairMessageAndStatus) {
+  ibv_wc completion{};
+  completion.qp_num = 0x12;
+  completion.status = IBV_WC_RETRY_EXC_ERR;
+  EXPECT_EQ(failure_sentence(completion, 5),
+            "queue pair 0x000012 failed at message 5: the peer stopped answering (IBV_WC_RETRY_EXC_ERR)");
+}
+
+}  // namespace
+}  // namespace roci::perf

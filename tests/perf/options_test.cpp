@@ -1,0 +1,201 @@
+#include "roci-perf/options.hpp"
+
+#include <gtest/gtest.h>
+
+namespace roci::perf {
+namespace {
+
+Result<ParsedOptions> parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "roci-perf");
+  return parse_options(static_cast<int>(arguments.size()), arguments.data());
+}
+
+Options good(const std::vector<const char*>& arguments) {
+  auto parsed = parse(arguments);
+  EXPECT_TRUE(parsed) << parsed.error().message;
+  return parsed ? parsed->options : Options{};
+}
+
+// The sentence of a refused command line; it must be one line.
+std::string refusal(const std::vector<const char*>& arguments) {
+  auto parsed = parse(arguments);
+  if (parsed) return "(accepted)";
+  EXPECT_EQ(parsed.error().message.find('\n'), std::string::npos) << parsed.error().message;
+  return parsed.error().message;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Options, DefaultsAreThoseOfPerftestWhereItHasThem) {
+  const Options bw = good({"write", "bw", "--loopback"});
+  EXPECT_EQ(bw.test.sizes, std::vector<uint64_t>{65536});
+  EXPECT_EQ(bw.test.iterations, 5000U);
+  EXPECT_EQ(bw.test.tx_depth, 128U);
+  EXPECT_EQ(bw.tcp_port, 18515);
+  EXPECT_EQ(bw.qp_timeout, 14);
+  const Options lat = good({"send", "lat", "--loopback"});
+  EXPECT_EQ(lat.test.sizes, std::vector<uint64_t>{2});
+  EXPECT_EQ(lat.test.iterations, 1000U);
+  EXPECT_EQ(lat.test.warm_up, 100U);
+}
+
+TEST(Options, LettersAndLongNamesAreRead) {
+  const Options o = good({"write",
+                          "bw",
+                          "-d",
+                          "c.yaml",
+                          "-s",
+                          "4K",
+                          "-n",
+                          "7",
+                          "-q",
+                          "3",
+                          "-m",
+                          "1024",
+                          "-t",
+                          "9",
+                          "-p",
+                          "99",
+                          "-x",
+                          "2",
+                          "-I",
+                          "64",
+                          "-u",
+                          "10",
+                          "-l",
+                          "4",
+                          "-Q",
+                          "3",
+                          "--report-gbits",
+                          "--retry-count",
+                          "5",
+                          "--rnr-retry",
+                          "6",
+                          "-T",
+                          "104",
+                          "--verify",
+                          "--seed",
+                          "5",
+                          "localhost"});
+  EXPECT_EQ(o.test.sizes, std::vector<uint64_t>{4096});
+  EXPECT_EQ(o.test.iterations, 7U);
+  EXPECT_EQ(o.test.queue_pairs, 3U);
+  EXPECT_EQ(o.test.mtu, 1024U);
+  EXPECT_EQ(o.test.tx_depth, 9U);
+  EXPECT_EQ(o.tcp_port, 99);
+  EXPECT_EQ(o.gid_index, 2);
+  EXPECT_EQ(o.inline_size, 64U);
+  EXPECT_EQ(o.qp_timeout, 10);
+  EXPECT_EQ(o.post_list, 4U);
+  EXPECT_EQ(o.cq_mod, 3U);
+  EXPECT_TRUE(o.report_gbits);
+  EXPECT_EQ(o.retry_count, 5);
+  EXPECT_EQ(o.rnr_retry, 6);
+  EXPECT_EQ(o.traffic_class, 104);
+  EXPECT_TRUE(o.test.verify);
+  EXPECT_EQ(o.test.seed, 5U);
+  EXPECT_EQ(o.host, "localhost");
+  EXPECT_FALSE(o.is_server());
+  EXPECT_TRUE(o.given.contains("tx-depth"));
+  EXPECT_FALSE(o.given.contains("rx-depth"));
+  EXPECT_TRUE(good({"write", "bw", "--report_gbits", "--loopback"}).report_gbits);
+}
+
+TEST(Options, AllSizesGoFrom2To8MiB) {
+  const Options o = good({"read", "bw", "--loopback", "-a"});
+  EXPECT_EQ(o.test.sizes.size(), 23U);
+  EXPECT_EQ(o.test.sizes.front(), 2U);
+  EXPECT_EQ(o.test.sizes.back(), uint64_t{1} << 23);
+}
+
+TEST(Options, EveryTestHasHelpWithExamples) {
+  for (const char* verb : {"write", "read", "send"}) {
+    for (const char* mode : {"bw", "lat"}) {
+      auto parsed = parse({verb, mode, "--help"});
+      ASSERT_TRUE(parsed);
+      EXPECT_TRUE(has(parsed->text, "Examples:"));
+      EXPECT_TRUE(has(parsed->text, "--verify"));
+    }
+  }
+  EXPECT_TRUE(has(parse({"--help"})->text, "Exit status"));
+  EXPECT_TRUE(has(parse({"--version"})->text, "roci-perf "));
+}
+
+// The help of every test stays within a terminal of 100 columns.
+TEST(Options, HelpFitsOneHundredColumns) {
+  for (const std::vector<const char*>& what : {std::vector<const char*>{"--help"},
+                                               {"write", "bw", "--help"},
+                                               {"send", "lat", "--help"},
+                                               {"read", "bw", "--help"}}) {
+    const std::string text = parse(what)->text;
+    size_t start = 0;
+    for (size_t end; (end = text.find('\n', start)) != std::string::npos; start = end + 1) {
+      EXPECT_LE(end - start, 100U) << text.substr(start, end - start);
+    }
+  }
+}
+
+TEST(Options, RefusalsNameTheOptionTheValueAndTheLimits) {
+  EXPECT_EQ(refusal({"write", "bw", "--loopback", "-s", "0"}),
+            "--size is \"0\"; write a size from 1 to 1G, for example 4096 or 64K");
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-s", "abc"}), "--size is \"abc\""));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-s", "2G"}), "from 1 to 1G"));
+  EXPECT_EQ(refusal({"write", "bw", "--loopback", "-m", "1500"}),
+            "--mtu is \"1500\"; a path MTU is 256, 512, 1024, 2048 or 4096");
+  EXPECT_EQ(refusal({"write", "bw", "--loopback", "-q", "0"}),
+            "--qp is \"0\"; write a whole number from 1 to 1024");
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-n", "-1"}), "--iters is \"-1\""));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-D", "nan"}), "--duration is \"nan\""));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-u", "32"}), "from 1 to 31"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "-d", "x", "--bind", "nowhere"}), "not an IP address"));
+}
+
+TEST(Options, WhatDoesNotGoTogetherIsRefused) {
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "somehost"}), "takes no HOST (\"somehost\")"));
+  EXPECT_TRUE(has(refusal({"write", "bw"}), "which port?"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--direct", "-d", "x"}), "--loopback"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-d", "x"}), "--loopback"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-a", "-s", "8"}), "--size"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-n", "8", "-D", "1"}), "--iters"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-t", "4", "-Q", "5"}), "--cq-mod is 5"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-D", "2", "-f", "1"}), "--margin"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--capture-packets", "5"}), "--capture FILE"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--passive"}), "--peer"));
+  EXPECT_TRUE(has(refusal({"fly", "bw"}), "fly"));
+  EXPECT_TRUE(has(refusal({"write"}), "subcommand"));
+  EXPECT_NE(refusal({}), "(accepted)");
+}
+
+// Options of one test are no options of another: -q belongs to bandwidth, -H to latency, -r to SEND.
+TEST(Options, ATestKnowsOnlyItsOwnOptions) {
+  EXPECT_TRUE(has(refusal({"write", "lat", "--loopback", "-q", "2"}), "-q"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-H"}), "-H"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-r", "5"}), "-r"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--frobnicate"}), "--frobnicate"));
+}
+
+TEST(Options, PeersAreCountedAndComplete) {
+  const char* peer = "gid=10.0.0.2,qpn=17,psn=5,rkey=1,va=0x1000";
+  EXPECT_EQ(good({"write", "bw", "-d", "c", "--peer", peer}).peers.size(), 1U);
+  EXPECT_EQ(good({"write", "bw", "-d", "c", "-q", "2", "--peer", peer, "--peer", peer}).peers.size(), 2U);
+  EXPECT_TRUE(has(refusal({"write", "bw", "-d", "c", "-q", "2", "--peer", peer}), "1 times for 2"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "-d", "c", "--peer", "gid=10.0.0.2,qpn=17,psn=5"}), "rkey"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "-d", "c", "--peer", "qpn=17"}), "gid is missing"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "-d", "c", "--peer", peer, "--verify"}), "--verify"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "-d", "c", "--peer", peer, "-a"}), "--all"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "-d", "c", "--peer", peer, "--passive"}), "--duration"));
+}
+
+TEST(Options, SizesHaveBinarySuffixes) {
+  EXPECT_EQ(parse_size("64K").value(), 65536U);
+  EXPECT_EQ(parse_size("8m").value(), uint64_t{8} << 20);
+  EXPECT_EQ(parse_size("1G").value(), uint64_t{1} << 30);
+  EXPECT_FALSE(parse_size("K"));
+  EXPECT_FALSE(parse_size(""));
+  EXPECT_FALSE(parse_size("1.5K"));
+  EXPECT_FALSE(parse_size("99999999999999999999"));
+  EXPECT_FALSE(parse_size("99999999999999999G"));
+}
+
+}  // namespace
+}  // namespace roci::perf

@@ -1,0 +1,127 @@
+#include "roci-perf/statistics.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/rng.hpp"
+
+namespace roci::perf {
+namespace {
+
+TEST(Percentile, IsTheNearestRank) {
+  std::vector<uint32_t> hundred(100);
+  std::iota(hundred.begin(), hundred.end(), 1);
+  EXPECT_EQ(percentile(hundred, 0.5), 50U);
+  EXPECT_EQ(percentile(hundred, 0.9), 90U);
+  EXPECT_EQ(percentile(hundred, 0.99), 99U);
+  EXPECT_EQ(percentile(hundred, 0.999), 100U);
+  EXPECT_EQ(percentile(hundred, 0), 1U);
+  EXPECT_EQ(percentile(hundred, 1), 100U);
+  EXPECT_EQ(percentile(std::vector<uint32_t>{7}, 0.5), 7U);
+}
+
+// Against a model that counts: the smallest sample that at least the fraction does not exceed.
+TEST(Percentile, AgreesWithCounting) {
+  Rng rng(1);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<uint32_t> samples(rng.between(1, 50));
+    for (auto& s : samples) s = static_cast<uint32_t>(rng.below(20));
+    std::sort(samples.begin(), samples.end());
+    for (const double fraction : {0.1, 0.25, 0.5, 0.9, 0.99, 0.999}) {
+      const uint32_t found = percentile(samples, fraction);
+      const auto below = [&](uint32_t limit) {
+        return static_cast<double>(
+            std::count_if(samples.begin(), samples.end(), [&](uint32_t s) { return s <= limit; }));
+      };
+      const double needed = fraction * static_cast<double>(samples.size()) - 1e-9;
+      EXPECT_GE(below(found), needed);
+      if (found > samples.front()) {
+        EXPECT_LT(below(found - 1), needed);
+      }
+    }
+  }
+}
+
+TEST(LatencySamples, SummaryIsInMicroseconds) {
+  LatencySamples samples(4);
+  for (const int nanos : {1000, 2000, 3000, 6000}) samples.add(Nanos{nanos});
+  const LatencySummary s = samples.summary();
+  EXPECT_EQ(s.samples, 4U);
+  EXPECT_DOUBLE_EQ(s.min, 1);
+  EXPECT_DOUBLE_EQ(s.max, 6);
+  EXPECT_DOUBLE_EQ(s.typical, 2);
+  EXPECT_DOUBLE_EQ(s.average, 3);
+  EXPECT_NEAR(s.deviation, std::sqrt(3.5), 1e-9);
+  EXPECT_DOUBLE_EQ(s.p9999, 6);
+}
+
+TEST(LatencySamples, NoSamplesSumUpToZero) { EXPECT_EQ(LatencySamples(0).summary().samples, 0U); }
+
+// More samples than are kept: the exact figures stay exact and the percentiles stay close.
+TEST(LatencySamples, ThinsWhenFull) {
+  LatencySamples samples(0);
+  const uint64_t count = LatencySamples::kMost * 5 / 2;
+  for (uint64_t i = 0; i < count; ++i) samples.add(Nanos{static_cast<int64_t>(i)});
+  EXPECT_EQ(samples.stride(), 4U);
+  EXPECT_LE(samples.kept().size(), LatencySamples::kMost);
+  for (size_t i = 0; i < samples.kept().size(); ++i) ASSERT_EQ(samples.kept()[i], i * 4);
+  const LatencySummary s = samples.summary();
+  EXPECT_EQ(s.samples, count);
+  EXPECT_DOUBLE_EQ(s.max, static_cast<double>(count - 1) / 1000);
+  EXPECT_NEAR(s.average, static_cast<double>(count - 1) / 2000, 1e-3);
+  EXPECT_NEAR(s.typical, static_cast<double>(count) / 2000, 0.1);
+}
+
+TEST(Histogram, CountsEverySampleInTheRightBin) {
+  Rng rng(2);
+  std::vector<uint32_t> samples(1000);
+  for (auto& s : samples) s = static_cast<uint32_t>(rng.between(3, 2'000'000));
+  uint64_t total = 0;
+  double end = 0;
+  const auto bins = histogram(samples);
+  for (const HistogramBin& bin : bins) {
+    const auto inside = std::count_if(samples.begin(), samples.end(), [&](uint32_t s) {
+      const double micros = s / 1000.0;
+      return micros >= bin.from && micros < bin.to;
+    });
+    EXPECT_EQ(static_cast<uint64_t>(inside), bin.count);
+    if (end > 0) {
+      EXPECT_DOUBLE_EQ(bin.from, end);
+    }
+    end = bin.to;
+    total += bin.count;
+  }
+  EXPECT_EQ(total, samples.size());
+  EXPECT_GT(bins.front().count, 0U);
+  EXPECT_GT(bins.back().count, 0U);
+}
+
+TEST(BandwidthMeter, AverageGoesToTheLastCompletion) {
+  BandwidthMeter meter(1s);
+  meter.add(1s + 2ms, 1, 1000);
+  meter.add(1s + 4ms, 3, 3000);
+  EXPECT_EQ(meter.messages(), 4U);
+  EXPECT_DOUBLE_EQ(meter.bits_per_second(), 4000 * 8 / 0.004);
+  EXPECT_DOUBLE_EQ(meter.messages_per_second(), 1000);
+  EXPECT_DOUBLE_EQ(meter.peak_bits_per_second(), meter.bits_per_second());  // too short for a peak of its own
+}
+
+TEST(BandwidthMeter, PeakIsTheBestStretch) {
+  BandwidthMeter meter(0s);
+  for (int ms = 1; ms <= 100; ++ms) meter.add(ms * 1ms, 1, ms > 40 && ms <= 60 ? 2000 : 1000);
+  EXPECT_NEAR(meter.peak_bits_per_second(), 2000 * 8 / 0.001, 1);
+  EXPECT_NEAR(meter.bits_per_second(), 120'000 * 8 / 0.1, 1);
+}
+
+TEST(BandwidthMeter, WhatCompletedBeforeTheStartDoesNotCount) {
+  BandwidthMeter meter(1s);
+  meter.add(900ms, 5, 5000);
+  EXPECT_EQ(meter.messages(), 0U);
+  EXPECT_DOUBLE_EQ(meter.bits_per_second(), 0);
+}
+
+}  // namespace
+}  // namespace roci::perf

@@ -1,0 +1,58 @@
+#include "port/port_config.hpp"
+
+#include <gtest/gtest.h>
+
+namespace roci {
+namespace {
+
+TEST(PortConfig, eal_and_device_are_read) {
+  EalConfig eal;
+  EthdevConfig device;
+  IdlePolicy idle = IdlePolicy::kSpin;
+  const Status status = parse_config(
+      "eal: {hugepages: true, pci: yes, memory: 1GiB, args: [--log-level, '8']}\n"
+      "port: {device: 'net_null0,size=64', mtu: 4200, rx_descriptors: 256, mac: '02:00:00:00:00:07'}\n"
+      "idle: sleep\n",
+      "x.yaml", [&](ConfigNode& root) -> Status {
+        Status s = read_eal(root, eal);
+        if (s) s = read_idle(root, idle);
+        if (!s) return s;
+        return root.section("port", Need::kRequired,
+                            [&](ConfigNode& node) { return read_device(node, device); });
+      });
+  ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(
+      eal,
+      (EalConfig{.hugepages = true, .pci = true, .memory_mib = 1024, .extra_args = {"--log-level", "8"}}));
+  EXPECT_EQ(device.device, "net_null0,size=64");
+  EXPECT_EQ(device.mtu, 4200);
+  EXPECT_EQ(device.rx_descriptors, 256);
+  EXPECT_EQ(device.tx_descriptors, 1024);
+  EXPECT_EQ(device.mac, *MacAddress::parse("02:00:00:00:00:07"));
+  EXPECT_EQ(idle, IdlePolicy::kSleep);
+}
+
+TEST(PortConfig, errors_name_the_key_and_what_is_allowed) {
+  const auto error_of = [](const std::string& text) {
+    EalConfig eal;
+    EthdevConfig device;
+    const Status status = parse_config(text, "x.yaml", [&](ConfigNode& root) -> Status {
+      if (Status s = read_eal(root, eal); !s) return s;
+      return read_device(root, device);
+    });
+    return status ? "no error" : status.error().message;
+  };
+  EXPECT_EQ(error_of("mtu: 1500"), "x.yaml:1: the required key 'device' is missing");
+  EXPECT_EQ(error_of("device: ''"),
+            "x.yaml:1: device: '' is not a device, like net_memif0,role=server,id=0 or 0000:01:00.0");
+  EXPECT_EQ(error_of("device: x\nmtu: 100"), "x.yaml:2: mtu: '100' is not a whole number from 576 to 9600");
+  EXPECT_EQ(error_of("device: x\neal: {memory: 100KB}"),
+            "x.yaml:2: eal.memory: '100KB' is not a whole number of MiB from 1MiB to 1TiB");
+  EXPECT_EQ(error_of("device: x\neal: {hugepage: on}"),
+            "x.yaml:2: eal.hugepage is an unknown key, did you mean 'hugepages'? (allowed: hugepages, pci, "
+            "memory, args)");
+  EXPECT_EQ(error_of("device: x\nmac: 1:2").rfind("x.yaml:2: mac: ", 0), 0U);
+}
+
+}  // namespace
+}  // namespace roci
