@@ -29,7 +29,8 @@ enum class Counter : uint8_t {
   kRequestsDuplicate,
   kRequestsOutOfOrder,  // ahead of the expected PSN
   kReadReplays,         // duplicate READ requests answered again
-  kReadReplaysRefused,  // duplicate READ requests that match no remembered one
+  kAtomicReplays,       // duplicate atomics whose stored result was sent again
+  kReplaysRefused,      // duplicate READs and atomics that match no remembered one
   kAcksSent,
   kNaksSequenceSent,
   kNaksInvalidSent,  // remote invalid request

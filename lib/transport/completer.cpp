@@ -30,6 +30,9 @@ void Requester::on_response(TransportContext& context, const FrameView& view, co
     case Operation::kReadResponse:
       on_read_response(context, view, frame);
       break;
+    case Operation::kAtomicAcknowledge:
+      on_atomic_response(context, view);
+      break;
     default:  // an answer to an operation this requester never asks for
       context.counters.add(Counter::kResponsesGhost);
   }
@@ -105,7 +108,7 @@ bool Requester::acknowledge_before(TransportContext& context, Psn end) {
   bool whole = true;
   while (is_after(end, una_)) {
     const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
-    if (oldest.is_read()) {  // only its responses acknowledge a READ
+    if (oldest.needs_response()) {  // nothing else acknowledges a READ or an atomic
       whole = false;
       break;
     }
@@ -122,25 +125,55 @@ bool Requester::acknowledge_before(TransportContext& context, Psn end) {
   return whole;
 }
 
-void Requester::on_read_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
-  // The oldest READ is the one whose response is due; everything before it is acknowledged with it.
+SendWqe* Requester::due_request(TransportContext& context, const FrameView& view) {
   uint32_t index = qp_.send_queue.head();
   const uint32_t posted = qp_.send_queue.posted();
-  while (index != posted && qp_.send_queue.at(index).started && !qp_.send_queue.at(index).is_read()) ++index;
+  while (index != posted && qp_.send_queue.at(index).started && !qp_.send_queue.at(index).needs_response())
+    ++index;
   if (index == posted || !qp_.send_queue.at(index).started) {
     context.counters.add(Counter::kResponsesGhost);
-    return;
+    return nullptr;
   }
-  SendWqe& read = qp_.send_queue.at(index);
-  const Psn expected = read.first_psn + read.responses;
+  SendWqe& wqe = qp_.send_queue.at(index);
+  const Psn expected = wqe.first_psn + wqe.responses;
   if (is_before(view.psn(), expected)) {
     context.counters.add(Counter::kResponsesDuplicate);
+    return nullptr;
+  }
+  acknowledge_before(context, wqe.first_psn);  // everything in front of it has been executed
+  if (view.psn() == expected) return &wqe;
+  context.counters.add(Counter::kResponsesOutOfOrder);
+  retry_gap(context);
+  return nullptr;
+}
+
+void Requester::on_atomic_response(TransportContext& context, const FrameView& view) {
+  const SendWqe* atomic = due_request(context, view);
+  if (atomic == nullptr) return;
+  if (!atomic->is_atomic() || aeth_kind(view.aeth().syndrome) != AethKind::kAck) {
+    fail_oldest(context, IBV_WC_BAD_RESP_ERR);
     return;
   }
-  acknowledge_before(context, read.first_psn);
-  if (!(view.psn() == expected)) {
-    context.counters.add(Counter::kResponsesOutOfOrder);
-    retry_gap(context);
+  const uint64_t original = view.atomic_ack().original.get();
+  if (!for_each_sge(context.memory, qp_.config.pd, {atomic->sges(), atomic->sge_count}, 0, sizeof original,
+                    Access::kLocalWrite, [&](uint8_t* host, uint32_t at, uint32_t n) {
+                      std::memcpy(host, reinterpret_cast<const uint8_t*>(&original) + at, n);
+                    })) {
+    fail_oldest(context, IBV_WC_LOC_PROT_ERR);
+    return;
+  }
+  context.counters.add(Counter::kResponsesReceived);
+  una_ = view.psn() + 1;
+  complete_oldest(context);
+  note_progress(context.now);
+}
+
+void Requester::on_read_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
+  SendWqe* request = due_request(context, view);
+  if (request == nullptr) return;
+  SendWqe& read = *request;
+  if (!read.is_read()) {
+    fail_oldest(context, IBV_WC_BAD_RESP_ERR);
     return;
   }
 
@@ -162,14 +195,14 @@ void Requester::on_read_response(TransportContext& context, const FrameView& vie
   }
   context.counters.add(Counter::kResponsesReceived);
   ++read.responses;
-  una_ = expected + 1;
+  una_ = view.psn() + 1;
   if (last) complete_oldest(context);
   note_progress(context.now);
 }
 
 void Requester::complete_oldest(TransportContext& context) {
   const SendWqe& wqe = qp_.send_queue.at(qp_.send_queue.head());
-  if (wqe.is_read()) {
+  if (wqe.needs_response()) {
     --reads_outstanding_;
     read_bytes_outstanding_ -= wqe.length;
   }

@@ -24,6 +24,13 @@ class PacketSink {
   virtual void send(rte_mbuf* frame) = 0;
 };
 
+// What became of a packet that was to be sent.
+enum class SendOutcome : uint8_t {
+  kSent,
+  kNoRoom,   // the sink had no buffer; later
+  kGivenUp,  // its contents could not be had
+};
+
 // Lent by the engine for one call into a queue pair.
 struct TransportContext {
   Nanos now;

@@ -16,9 +16,17 @@ ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
       return IBV_WC_RDMA_WRITE;
     case IBV_WR_RDMA_READ:
       return IBV_WC_RDMA_READ;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+      return IBV_WC_COMP_SWAP;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return IBV_WC_FETCH_ADD;
     default:
       return IBV_WC_SEND;
   }
+}
+
+bool is_atomic(ibv_wr_opcode opcode) {
+  return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
 uint32_t send_trailer(const QueuePairConfig& config) {
@@ -45,6 +53,8 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:
     case IBV_WR_RDMA_READ:
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
       break;
     default:
       return EOPNOTSUPP;
@@ -53,8 +63,10 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
   *length = 0;
   for (int i = 0; i < wr.num_sge; ++i) *length += wr.sg_list[i].length;
   if (*length > kMaxMessage) return EINVAL;
+  const bool atomic = is_atomic(wr.opcode);
+  if (atomic && *length != sizeof(uint64_t)) return EINVAL;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0 &&
-      (*length > config.max_inline || wr.opcode == IBV_WR_RDMA_READ)) {
+      (*length > config.max_inline || atomic || wr.opcode == IBV_WR_RDMA_READ)) {
     return EINVAL;
   }
   return 0;
@@ -78,8 +90,15 @@ int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
     wqe.send_flags = wr->send_flags | (config.signal_all ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U);
     wqe.length = static_cast<uint32_t>(length);
     wqe.immediate = wr->imm_data;
-    wqe.remote_address = wr->wr.rdma.remote_addr;
-    wqe.rkey = wr->wr.rdma.rkey;
+    if (is_atomic(wr->opcode)) {
+      wqe.remote_address = wr->wr.atomic.remote_addr;
+      wqe.rkey = wr->wr.atomic.rkey;
+      wqe.compare_add = wr->wr.atomic.compare_add;
+      wqe.swap = wr->wr.atomic.swap;
+    } else {
+      wqe.remote_address = wr->wr.rdma.remote_addr;
+      wqe.rkey = wr->wr.rdma.rkey;
+    }
     if (wqe.is_inline()) {
       auto* to = const_cast<uint8_t*>(wqe.inline_data());
       for (int i = 0; i < wr->num_sge; ++i) {

@@ -114,8 +114,6 @@ class QueuePairCore {
 
 // Writes and sends one packet of `qp`: fill(open) is called with the frame's headers in place, to fill the extended
 // headers and the payload, and returns false to give the packet up (the buffer is freed).
-// Returns kNoRoom when the sink had no buffer.
-enum class SendOutcome : uint8_t { kSent, kNoRoom, kGivenUp };
 template <class Fill>
 SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, const BthFields& bth,
                         uint32_t payload_length, Fill&& fill) {

@@ -12,8 +12,11 @@ namespace {
 
 // At most 2^23 PSNs may be open (IBTA 9.7.2), else old and new cannot be told apart.
 constexpr uint32_t kMaxOpenPsns = Psn::kHalf;
-// LSN that a READ request counts for: its RETH. The data comes in the other direction.
-constexpr uint64_t kReadRequestLsn = sizeof(Reth);
+// LSN that a request without payload counts for: its extended header (draft-dai… §3.1 lets READ requests share the
+// space of SENDs and WRITEs and leaves their size open). The data comes in the other direction.
+uint64_t lsn_bytes(const SendWqe& wqe) {
+  return wqe.is_read() ? sizeof(Reth) : wqe.is_atomic() ? sizeof(AtomicEth) : wqe.length;
+}
 
 // From one PSN forward to another; counts up to 2^24 - 1, where a signed distance would end at 2^23.
 uint32_t psns_between(Psn from, Psn to) { return (to.value() - from.value()) & Psn::kMask; }
@@ -74,7 +77,9 @@ Requester::Step Requester::send_one(TransportContext& context) {
     const Step step = start(context, wqe);
     if (step != Step::kSent) return step;
   }
-  return wqe.is_read() ? send_read_request(context, wqe) : send_message_packet(context, wqe);
+  if (wqe.is_read()) return send_read_request(context, wqe);
+  if (wqe.is_atomic()) return send_atomic_request(context, wqe);
+  return send_message_packet(context, wqe);
 }
 
 // Gives a request its PSNs, or says what it waits for.
@@ -83,7 +88,7 @@ Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
   const uint32_t mtu = qp_.attributes.path_mtu;
   const uint32_t packets =
       std::max(1U, static_cast<uint32_t>((static_cast<uint64_t>(wqe.length) + mtu - 1) / mtu));
-  if (wqe.is_read()) {
+  if (wqe.needs_response()) {
     if (qp_.attributes.max_rd_atomic == 0) {
       wqe.local_error = IBV_WC_LOC_QP_OP_ERR;
       return Step::kFailed;
@@ -94,9 +99,10 @@ Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
       return Step::kWait;
   }
   if (psns_between(una_, next_psn_) + packets > kMaxOpenPsns) return Step::kWait;
-  if (!wqe.is_inline() && !for_each_sge(context.memory, qp_.config.pd, {wqe.sges(), wqe.sge_count}, 0,
-                                        wqe.length, wqe.is_read() ? Access::kLocalWrite : Access::kLocalRead,
-                                        [](uint8_t*, uint32_t, uint32_t) {})) {
+  if (!wqe.is_inline() &&
+      !for_each_sge(context.memory, qp_.config.pd, {wqe.sges(), wqe.sge_count}, 0, wqe.length,
+                    wqe.needs_response() ? Access::kLocalWrite : Access::kLocalRead,
+                    [](uint8_t*, uint32_t, uint32_t) {})) {
     wqe.local_error = IBV_WC_LOC_PROT_ERR;
     return Step::kFailed;
   }
@@ -106,8 +112,8 @@ Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
   wqe.responses = 0;
   wqe.first_lsn = next_lsn_;
   next_psn_ += packets;
-  next_lsn_ += wqe.is_read() ? kReadRequestLsn : wqe.length;
-  if (wqe.is_read()) {
+  next_lsn_ += lsn_bytes(wqe);
+  if (wqe.needs_response()) {
     ++reads_outstanding_;
     read_bytes_outstanding_ += wqe.length;
   }
@@ -187,6 +193,29 @@ Requester::Step Requester::send_read_request(TransportContext& context, SendWqe&
   return Step::kSent;
 }
 
+Requester::Step Requester::send_atomic_request(TransportContext& context, SendWqe& wqe) {
+  const BthFields bth{
+      .opcode = wqe.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? Opcode::kRcFetchAdd : Opcode::kRcCompareSwap,
+      .destination_qp = qp_.attributes.remote_qp,
+      .psn = wqe.first_psn,
+      .pkey = qp_.attributes.pkey,
+      .ack_request = true};
+  const auto outcome = send_packet(context, qp_, bth, 0, [&](const RoceWriter::Open& open) {
+    const bool add = wqe.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+    auto& atomic = open.header<AtomicEth>(Header::kAtomicEth);
+    atomic.va.set(wqe.remote_address);
+    atomic.rkey.set(wqe.rkey);
+    atomic.swap_or_add.set(add ? wqe.compare_add : wqe.swap);
+    atomic.compare.set(add ? 0 : wqe.compare_add);
+    return true;
+  });
+  if (outcome != SendOutcome::kSent) return Step::kNoRoom;
+  note_sent(context, bth.psn, 1);
+  ++cursor_index_;
+  cursor_packet_ = 0;
+  return Step::kSent;
+}
+
 void Requester::note_sent(TransportContext& context, Psn psn, uint32_t count) {
   if (is_before(psn, sent_end_)) context.counters.add(Counter::kPacketsRetransmitted);
   const Psn end = psn + count;
@@ -212,8 +241,8 @@ Psn Requester::cursor_psn() {
 uint64_t Requester::in_flight_bytes() {
   const uint32_t mtu = qp_.attributes.path_mtu;
   const auto lsn_at = [&](const SendWqe& wqe, uint32_t packet) {
-    return wqe.is_read() ? wqe.first_lsn + (packet == 0 ? 0 : kReadRequestLsn)
-                         : wqe.first_lsn + static_cast<uint64_t>(packet) * mtu;
+    return wqe.needs_response() ? wqe.first_lsn + (packet == 0 ? 0 : lsn_bytes(wqe))
+                                : wqe.first_lsn + static_cast<uint64_t>(packet) * mtu;
   };
   const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
   if (!oldest.started) return 0;

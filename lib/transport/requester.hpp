@@ -53,7 +53,11 @@ class alignas(64) Requester {
 
   // completer.cpp
   void on_acknowledge(TransportContext& context, const FrameView& view);
+  // The data of READs and atomics. The oldest of them is the one whose response is due; null when the packet is
+  // none of its, and then it has been dealt with.
+  SendWqe* due_request(TransportContext& context, const FrameView& view);
   void on_read_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
+  void on_atomic_response(TransportContext& context, const FrameView& view);
   // Takes everything before `end` as acknowledged, completing what is whole. Returns false when a READ whose
   // responses have not all come stands in the way: its response was lost.
   bool acknowledge_before(TransportContext& context, Psn end);
@@ -70,6 +74,7 @@ class alignas(64) Requester {
   Step start(TransportContext& context, SendWqe& wqe);
   Step send_message_packet(TransportContext& context, SendWqe& wqe);
   Step send_read_request(TransportContext& context, SendWqe& wqe);
+  Step send_atomic_request(TransportContext& context, SendWqe& wqe);
   void note_sent(TransportContext& context, Psn psn, uint32_t count);
   void rewind();
   [[nodiscard]] bool outstanding() const { return !(una_ == sent_end_); }
@@ -86,7 +91,7 @@ class alignas(64) Requester {
   Psn sent_end_;                // one past the highest ever sent
   Lsn next_lsn_;                // first LSN of the next request to be started
   uint64_t read_bytes_outstanding_ = 0;
-  uint32_t reads_outstanding_ = 0;
+  uint32_t reads_outstanding_ = 0;  // and atomics
   uint8_t retries_left_ = 0;
   uint8_t rnr_retries_left_ = 0;
   bool waits_for_rnr_ = false;  // silent until the deadline, as the responder asked

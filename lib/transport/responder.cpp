@@ -6,6 +6,11 @@
 #include "transport/scatter.hpp"
 
 namespace roci {
+namespace {
+
+constexpr uint32_t kMaxMessage = 1U << 31;  // IBTA 9.3.3.1.2
+
+}  // namespace
 
 void Responder::reset(Psn expected, uint32_t reads) {
   expected_ = expected;
@@ -13,9 +18,9 @@ void Responder::reset(Psn expected, uint32_t reads) {
   pending_ = Pending::kNone;
   executed_any_ = nak_sent_ = in_message_ = holds_receive_ = false;
   received_ = announced_ = 0;
-  reads_.assign(reads, Read{});
+  resources_.assign(reads, Resource{});
   order_.assign(reads, 0);
-  next_read_ = order_head_ = active_reads_ = 0;
+  next_resource_ = order_head_ = active_answers_ = 0;
 }
 
 void Responder::on_request(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
@@ -84,6 +89,9 @@ Responder::Verdict Responder::execute(TransportContext& context, const FrameView
       return execute_write(context, view, frame);
     case Operation::kReadRequest:
       return execute_read(context, view);
+    case Operation::kCompareSwap:
+    case Operation::kFetchAdd:
+      return execute_atomic(context, view);
     default:
       return Verdict::kInvalidRequest;  // not supported by this queue pair (IBTA 9.7.4.1.5)
   }
@@ -157,30 +165,70 @@ Responder::Verdict Responder::execute_write(TransportContext& context, const Fra
   return Verdict::kExecuted;
 }
 
+// Where to remember the request, or null when more are under way than were agreed on (IBTA 9.7.4.1.4).
+Responder::Resource* Responder::take_resource() {
+  if (resources_.empty() || resources_[next_resource_].active()) return nullptr;
+  Resource* resource = &resources_[next_resource_];
+  next_resource_ = (next_resource_ + 1) % static_cast<uint32_t>(resources_.size());
+  return resource;
+}
+
 Responder::Verdict Responder::execute_read(TransportContext& context, const FrameView& view) {
   if ((qp_.attributes.access & IBV_ACCESS_REMOTE_READ) == 0) return Verdict::kInvalidRequest;
-  // More READs at a time than were agreed on (IBTA 9.7.4.1.4).
-  if (reads_.empty() || reads_[next_read_].active()) return Verdict::kInvalidRequest;
   const Reth& reth = view.reth();
   const uint32_t length = reth.length.get();
-  if (length > 1U << 31) return Verdict::kInvalidRequest;
+  if (length > kMaxMessage) return Verdict::kInvalidRequest;
   uint8_t* where = nullptr;
   if (context.memory.check(MemoryKey{reth.rkey.get()}, qp_.config.pd, reth.va.get(), length,
                            Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
     return Verdict::kAccessError;
   }
+  Resource* resource = take_resource();
+  if (resource == nullptr) return Verdict::kInvalidRequest;
   const uint32_t mtu = qp_.attributes.path_mtu;
-  Read& read = reads_[next_read_];
-  ++msn_;
-  read = {.first = view.psn(),
-          .packets = std::max(1U, (length + mtu - 1) / mtu),
-          .va = reth.va.get(),
-          .rkey = reth.rkey.get(),
-          .length = length,
-          .msn = msn_};
-  activate(read, 0, read.packets);
-  next_read_ = (next_read_ + 1) % static_cast<uint32_t>(reads_.size());
+  *resource = {.operation = Operation::kReadRequest,
+               .first = view.psn(),
+               .packets = std::max(1U, (length + mtu - 1) / mtu),
+               .va = reth.va.get(),
+               .rkey = reth.rkey.get(),
+               .length = length};
+  finish_resource(*resource);
   return Verdict::kExecuted;
+}
+
+// The operation is atomic to every other access to the 8 bytes that is atomic too, the local CPU's included.
+Responder::Verdict Responder::execute_atomic(TransportContext& context, const FrameView& view) {
+  if ((qp_.attributes.access & IBV_ACCESS_REMOTE_ATOMIC) == 0) return Verdict::kInvalidRequest;
+  const AtomicEth& request = view.atomic_eth();
+  const uint64_t va = request.va.get();
+  if (va % sizeof(uint64_t) != 0) return Verdict::kInvalidRequest;
+  uint8_t* where = nullptr;
+  if (context.memory.check(MemoryKey{request.rkey.get()}, qp_.config.pd, va, sizeof(uint64_t),
+                           Access::kRemoteAtomic, &where) != AccessOutcome::kAllowed) {
+    return Verdict::kAccessError;
+  }
+  // A region may map the address to a place that is not aligned here.
+  if (reinterpret_cast<uintptr_t>(where) % sizeof(uint64_t) != 0) return Verdict::kOperationError;
+  Resource* resource = take_resource();
+  if (resource == nullptr) return Verdict::kInvalidRequest;
+  const std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(where));
+  uint64_t original = request.compare.get();
+  if (view.opcode->operation == Operation::kFetchAdd) {
+    original = word.fetch_add(request.swap_or_add.get());
+  } else {
+    word.compare_exchange_strong(original, request.swap_or_add.get());  // leaves in `original` what was there
+  }
+  *resource = {.operation = view.opcode->operation, .first = view.psn(), .packets = 1, .original = original};
+  finish_resource(*resource);
+  return Verdict::kExecuted;
+}
+
+// Its message counts when it starts: the first response carries the new MSN.
+void Responder::finish_resource(Resource& resource) {
+  ++msn_;
+  resource.msn = msn_;
+  activate(resource, 0, resource.packets);
+  expected_ += resource.packets;
 }
 
 // The receive completion of a SEND or of a WRITE with immediate.
@@ -204,14 +252,8 @@ void Responder::answer(TransportContext& context, const FrameView& view, Verdict
       const OpcodeInfo& info = *view.opcode;
       context.counters.add(Counter::kRequestsReceived);
       executed_any_ = true;
-      const bool is_read = info.operation == Operation::kReadRequest;
-      if (is_read) {
-        const uint32_t last =
-            (next_read_ + static_cast<uint32_t>(reads_.size()) - 1) % static_cast<uint32_t>(reads_.size());
-        expected_ += reads_[last].packets;
-        if (pending_ == Pending::kAck)
-          pending_ = Pending::kNone;  // its first response acknowledges all before it
-        if (pending_ == Pending::kRetry) pending_ = Pending::kNone;
+      if (info.operation != Operation::kSend && info.operation != Operation::kWrite) {
+        pending_ = Pending::kNone;  // its own answer acknowledges everything before it
         return;
       }
       ++expected_;
@@ -261,6 +303,10 @@ void Responder::on_duplicate(TransportContext& context, const FrameView& view) {
     case Operation::kReadRequest:
       replay_read(context, view);
       return;
+    case Operation::kCompareSwap:
+    case Operation::kFetchAdd:
+      replay_atomic(context, view);
+      return;
     default:
       return;
   }
@@ -271,8 +317,10 @@ void Responder::on_duplicate(TransportContext& context, const FrameView& view) {
 void Responder::replay_read(TransportContext& context, const FrameView& view) {
   const Reth& reth = view.reth();
   const uint32_t mtu = qp_.attributes.path_mtu;
-  for (Read& read : reads_) {
-    if (read.packets == 0 || !is_within(view.psn(), read.first, read.first + (read.packets - 1))) continue;
+  for (Resource& read : resources_) {
+    if (read.operation != Operation::kReadRequest || read.packets == 0 ||
+        !is_within(view.psn(), read.first, read.first + (read.packets - 1)))
+      continue;
     const uint32_t skip = (view.psn().value() - read.first.value()) & Psn::kMask;
     const uint64_t offset = static_cast<uint64_t>(skip) * mtu;
     const uint64_t length = reth.length.get();
@@ -283,34 +331,46 @@ void Responder::replay_read(TransportContext& context, const FrameView& view) {
     activate(read, skip, length == left ? read.packets : skip + static_cast<uint32_t>(length / mtu));
     return;
   }
-  context.counters.add(Counter::kReadReplaysRefused);
+  context.counters.add(Counter::kReplaysRefused);
 }
 
-// Puts a READ's responses, from packet `from` up to `end`, into the order of answers. One that is there keeps its
-// place, and does not end earlier than it was going to.
-void Responder::activate(Read& read, uint32_t from, uint32_t end) {
-  if (!read.active()) {
-    const auto size = static_cast<uint32_t>(order_.size());
-    order_[(order_head_ + active_reads_) % size] = static_cast<uint32_t>(&read - reads_.data());
-    ++active_reads_;
-    read.end = end;
+// The stored result is sent again; the operation is not executed again (IBTA 9.7.5.1.3).
+void Responder::replay_atomic(TransportContext& context, const FrameView& view) {
+  for (Resource& atomic : resources_) {
+    if (atomic.operation != view.opcode->operation || atomic.packets == 0 || !(atomic.first == view.psn()))
+      continue;
+    context.counters.add(Counter::kAtomicReplays);
+    activate(atomic, 0, 1);
+    return;
   }
-  read.end = std::max(read.end, end);
-  read.begin = read.next = from;
+  context.counters.add(Counter::kReplaysRefused);
 }
 
-Responder::Read* Responder::front_read() {
-  return active_reads_ == 0 ? nullptr : &reads_[order_[order_head_]];
+// Puts the answer to a request, from packet `from` up to `end`, into the order of answers. One that is there keeps its
+// place, and does not end earlier than it was going to.
+void Responder::activate(Resource& resource, uint32_t from, uint32_t end) {
+  if (!resource.active()) {
+    const auto size = static_cast<uint32_t>(order_.size());
+    order_[(order_head_ + active_answers_) % size] = static_cast<uint32_t>(&resource - resources_.data());
+    ++active_answers_;
+    resource.end = end;
+  }
+  resource.end = std::max(resource.end, end);
+  resource.begin = resource.next = from;
+}
+
+Responder::Resource* Responder::front_answer() {
+  return active_answers_ == 0 ? nullptr : &resources_[order_[order_head_]];
 }
 
 bool Responder::transmit(TransportContext& context, uint32_t& budget) {
-  while (Read* read = front_read()) {
+  while (Resource* resource = front_answer()) {
     if (budget == 0) return true;
-    if (!send_read_response(context, *read)) return true;
+    if (!send_response(context, *resource)) return true;
     --budget;
-    if (!read->active()) {
+    if (!resource->active()) {
       order_head_ = (order_head_ + 1) % static_cast<uint32_t>(order_.size());
-      --active_reads_;
+      --active_answers_;
     }
   }
   if (pending_ == Pending::kNone) return false;
@@ -319,8 +379,29 @@ bool Responder::transmit(TransportContext& context, uint32_t& budget) {
   return false;
 }
 
-// False when there was no buffer.
-bool Responder::send_read_response(TransportContext& context, Read& read) {
+// The next packet of an answer. False when there was no buffer.
+bool Responder::send_response(TransportContext& context, Resource& resource) {
+  const SendOutcome outcome = resource.operation == Operation::kReadRequest
+                                  ? send_read_response(context, resource)
+                                  : send_atomic_response(context, resource);
+  switch (outcome) {
+    case SendOutcome::kNoRoom:
+      return false;
+    case SendOutcome::kSent:
+      ++resource.next;
+      return true;
+    case SendOutcome::kGivenUp:  // the region went away while it was being read
+      pending_ = Pending::kFatal;
+      pending_syndrome_ = nak_syndrome(NakCode::kRemoteAccessError);
+      pending_psn_ = resource.first + resource.next;
+      resource.next = resource.end;
+      qp_.to_error();
+      return true;
+  }
+  return true;
+}
+
+SendOutcome Responder::send_read_response(TransportContext& context, const Resource& read) {
   const uint32_t mtu = qp_.attributes.path_mtu;
   const uint64_t offset = static_cast<uint64_t>(read.next) * mtu;
   const auto length = static_cast<uint32_t>(std::min<uint64_t>(mtu, read.length - offset));
@@ -331,7 +412,7 @@ bool Responder::send_read_response(TransportContext& context, Read& read) {
                       .destination_qp = qp_.attributes.remote_qp,
                       .psn = read.first + read.next,
                       .pkey = qp_.attributes.pkey};
-  const auto outcome = send_packet(context, qp_, bth, length, [&](const RoceWriter::Open& open) {
+  return send_packet(context, qp_, bth, length, [&](const RoceWriter::Open& open) {
     if (open.view.opcode->has(Header::kAeth)) {
       auto& aeth = open.header<Aeth>(Header::kAeth);
       aeth.syndrome = kSyndromeAck;
@@ -345,18 +426,20 @@ bool Responder::send_read_response(TransportContext& context, Read& read) {
     if (length > 0) std::memcpy(open.payload, where, length);
     return true;
   });
-  if (outcome == SendOutcome::kNoRoom) return false;
-  if (outcome == SendOutcome::kSent) {
-    ++read.next;
+}
+
+SendOutcome Responder::send_atomic_response(TransportContext& context, const Resource& atomic) {
+  const BthFields bth{.opcode = Opcode::kRcAtomicAcknowledge,
+                      .destination_qp = qp_.attributes.remote_qp,
+                      .psn = atomic.first,
+                      .pkey = qp_.attributes.pkey};
+  return send_packet(context, qp_, bth, 0, [&](const RoceWriter::Open& open) {
+    auto& aeth = open.header<Aeth>(Header::kAeth);
+    aeth.syndrome = kSyndromeAck;
+    aeth.msn.set(atomic.msn.value());
+    open.header<AtomicAckEth>(Header::kAtomicAckEth).original.set(atomic.original);
     return true;
-  }
-  // The region went away while it was being read.
-  pending_ = Pending::kFatal;
-  pending_syndrome_ = nak_syndrome(NakCode::kRemoteAccessError);
-  pending_psn_ = bth.psn;
-  read.next = read.end;
-  qp_.to_error();
-  return true;
+  });
 }
 
 bool Responder::send_pending(TransportContext& context) {

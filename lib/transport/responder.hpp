@@ -27,7 +27,7 @@ class alignas(64) Responder {
   bool transmit(TransportContext& context, uint32_t& budget);
   // Completes everything posted to the receive queue as flushed, the message under way first.
   void flush(TransportContext& context);
-  [[nodiscard]] bool has_answers() const { return active_reads_ > 0 || pending_ != Pending::kNone; }
+  [[nodiscard]] bool has_answers() const { return active_answers_ > 0 || pending_ != Pending::kNone; }
 
   [[nodiscard]] Psn expected() const { return expected_; }
   [[nodiscard]] Msn msn() const { return msn_; }
@@ -44,14 +44,17 @@ class alignas(64) Responder {
   };
   // The answer that waits behind the READ responses.
   enum class Pending : uint8_t { kNone, kAck, kRetry /* NAK 0 or RNR */, kFatal /* NAK 1, 2 or 3 */ };
-  // A READ request that was accepted, kept for duplicates as long as max_dest_rd_atomic later ones have not come.
-  struct Read {
-    Psn first;
+  // A READ or atomic request that was executed, kept for duplicates until max_dest_rd_atomic later ones have come
+  // (IBTA 9.7.4.1.4's responder resources).
+  struct Resource {
+    Operation operation = Operation::kReadRequest;
+    Psn first{};
     uint32_t packets = 0;
     uint64_t va = 0;
     uint32_t rkey = 0;
     uint32_t length = 0;
-    Msn msn;
+    uint64_t original = 0;  // atomics: what was there before
+    Msn msn{};
     uint32_t begin = 0;  // packet at which the responses under way began
     uint32_t next = 0;   // packet to be sent next; `end` when all have been
     uint32_t end = 0;    // one past the packet at which they end
@@ -65,14 +68,20 @@ class alignas(64) Responder {
   Verdict execute_send(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   Verdict execute_write(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   Verdict execute_read(TransportContext& context, const FrameView& view);
+  Verdict execute_atomic(TransportContext& context, const FrameView& view);
   void complete_message(TransportContext& context, const FrameView& view);
   void on_duplicate(TransportContext& context, const FrameView& view);
   void replay_read(TransportContext& context, const FrameView& view);
   void answer(TransportContext& context, const FrameView& view, Verdict verdict);
-  bool send_read_response(TransportContext& context, Read& read);
+  void replay_atomic(TransportContext& context, const FrameView& view);
+  bool send_response(TransportContext& context, Resource& resource);
+  SendOutcome send_read_response(TransportContext& context, const Resource& read);
+  SendOutcome send_atomic_response(TransportContext& context, const Resource& atomic);
   bool send_pending(TransportContext& context);
-  void activate(Read& read, uint32_t from, uint32_t end);
-  Read* front_read();
+  void activate(Resource& resource, uint32_t from, uint32_t end);
+  Resource* take_resource();
+  void finish_resource(Resource& resource);
+  Resource* front_answer();
 
   QueuePairCore& qp_;
 
@@ -93,12 +102,13 @@ class alignas(64) Responder {
   uint64_t va_ = 0;             // WRITE: where its next byte goes
   MemoryKey rkey_{0};
 
-  // READs remembered, as a ring with the next one to overwrite; `order_` holds those under way, first in first out.
-  std::vector<Read> reads_;
+  // Remembered requests, as a ring with the next one to overwrite; `order_` holds those whose answers are under way,
+  // first in first out.
+  std::vector<Resource> resources_;
   std::vector<uint32_t> order_;
-  uint32_t next_read_ = 0;
+  uint32_t next_resource_ = 0;
   uint32_t order_head_ = 0;
-  uint32_t active_reads_ = 0;
+  uint32_t active_answers_ = 0;
 };
 
 }  // namespace roci

@@ -21,6 +21,8 @@ struct SendWqe {
   // As posted.
   uint64_t wr_id = 0;
   uint64_t remote_address = 0;
+  uint64_t compare_add = 0;  // atomics, in host order
+  uint64_t swap = 0;
   uint32_t rkey = 0;
   uint32_t length = 0;      // bytes of the whole message
   uint32_t immediate = 0;   // as the verbs give it: big-endian
@@ -33,10 +35,15 @@ struct SendWqe {
   ibv_wc_status local_error = IBV_WC_SUCCESS;  // found before anything of it was sent
   Psn first_psn;
   uint32_t packets = 0;    // PSNs it takes; a READ takes one per response packet
-  uint32_t responses = 0;  // READ: response packets that have arrived
+  uint32_t responses = 0;  // READ and atomics: response packets that have arrived
   Lsn first_lsn;
 
   [[nodiscard]] bool is_read() const { return opcode == IBV_WR_RDMA_READ; }
+  [[nodiscard]] bool is_atomic() const {
+    return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  }
+  // An acknowledgement does not complete it: it needs the data of its own responses.
+  [[nodiscard]] bool needs_response() const { return is_read() || is_atomic(); }
   [[nodiscard]] bool is_inline() const { return (send_flags & IBV_SEND_INLINE) != 0; }
   [[nodiscard]] Psn last_psn() const { return first_psn + (packets - 1); }
   [[nodiscard]] const ibv_sge* sges() const { return reinterpret_cast<const ibv_sge*>(this + 1); }

@@ -39,6 +39,19 @@ int Side::post(ibv_wr_opcode opcode, uint64_t wr_id, size_t offset, size_t lengt
   return qp->post_send(&wr, &bad);
 }
 
+int Side::atomic(ibv_wr_opcode opcode, uint64_t wr_id, size_t offset, uint64_t remote, uint32_t rkey,
+                 uint64_t compare_add, uint64_t swap) {
+  ibv_sge list = sge(offset, sizeof(uint64_t));
+  ibv_send_wr wr{};
+  wr.wr_id = wr_id;
+  wr.sg_list = &list;
+  wr.num_sge = 1;
+  wr.opcode = opcode;
+  wr.wr.atomic = {remote, compare_add, swap, rkey};
+  ibv_send_wr* bad = nullptr;
+  return qp->post_send(&wr, &bad);
+}
+
 int Side::receive(uint64_t wr_id, size_t offset, size_t length) {
   ibv_sge list = sge(offset, length);
   ibv_recv_wr wr{};
