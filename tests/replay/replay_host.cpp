@@ -70,7 +70,7 @@ ReplayHost::ReplayHost(const Config& config)
   attributes.path_mtu = config.path_mtu;
   attributes.access = config.access;
   attributes.min_rnr_timer = config.min_rnr_timer;
-  attributes.max_dest_rd_atomic = 16;
+  attributes.max_dest_rd_atomic = kReads;
   if (!worker_->attach(*qp_)) throw std::runtime_error("replay: the QPN is taken");
   qp_->core.to_init();
   qp_->core.to_ready_to_receive(config.first_psn);

@@ -48,6 +48,7 @@ class ReplayHost {
  public:
   static constexpr int kEverything =
       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  static constexpr uint8_t kReads = 16;  // max_dest_rd_atomic
   struct Config {
     MacAddress mac, peer_mac;
     IpAddress address, peer;
