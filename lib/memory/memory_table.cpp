@@ -12,13 +12,8 @@ static_assert(static_cast<int>(Access::kRemoteAtomic) == IBV_ACCESS_REMOTE_ATOMI
 namespace {
 constexpr int kSupportedAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                                  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING;
-}
 
-MemoryTable::~MemoryTable() {
-  table_.for_each([](uint32_t, MemoryArea& area) { delete &area; });
-}
-
-Result<MemoryKey> MemoryTable::add(PdNumber pd, void* address, uint64_t length, int access) {
+Status check_region(uint64_t va, uint64_t length, int access) {
   if ((access & ~kSupportedAccess) != 0) {
     return fail(
         "memory region: access flags " + std::to_string(access) +
@@ -29,16 +24,42 @@ Result<MemoryKey> MemoryTable::add(PdNumber pd, void* address, uint64_t length, 
       (access & IBV_ACCESS_LOCAL_WRITE) == 0) {
     return fail("memory region: remote write and remote atomic access need local write access too");
   }
-  const auto start = reinterpret_cast<uint64_t>(address);
-  if (start + length < start)
-    return fail("memory region: address + length goes past the end of the address space");
+  if (va + length < va) return fail("memory region: address + length goes past the end of the address space");
+  return {};
+}
 
-  auto area = std::make_unique<MemoryArea>();
-  *area = {MemoryKey{0}, pd, start, length, static_cast<uint8_t*>(address), access};
+}  // namespace
+
+MemoryTable::~MemoryTable() {
+  table_.for_each([](uint32_t, MemoryArea& area) { delete &area; });
+}
+
+Result<MemoryKey> MemoryTable::add(PdNumber pd, void* address, uint64_t length, int access) {
+  const auto va = reinterpret_cast<uint64_t>(address);
+  ROCI_TRY(check_region(va, length, access));
+  MemoryKey key{0};
   do {
-    area->key = MemoryKey{ids_.next32()};
-  } while (area->key.value() == 0 || !table_.insert(area->key.value(), area.get()));
-  return area.release()->key;
+    key = MemoryKey{ids_.next32()};
+  } while (!insert({key, pd, va, length, static_cast<uint8_t*>(address), access}));
+  return key;
+}
+
+Status MemoryTable::add_at(MemoryKey key, PdNumber pd, uint64_t va, void* host, uint64_t length, int access) {
+  ROCI_TRY(check_region(va, length, access));
+  if (!insert({key, pd, va, length, static_cast<uint8_t*>(host), access})) {
+    return fail("memory region: key " + std::to_string(key.value()) +
+                " is 0 or belongs to another region; any other value is allowed");
+  }
+  return {};
+}
+
+// False when the key cannot be had.
+bool MemoryTable::insert(const MemoryArea& area) {
+  if (area.key.value() == 0) return false;
+  auto owned = std::make_unique<MemoryArea>(area);
+  if (!table_.insert(area.key.value(), owned.get())) return false;
+  static_cast<void>(owned.release());
+  return true;
 }
 
 bool MemoryTable::remove(MemoryKey key) {

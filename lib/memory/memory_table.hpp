@@ -45,6 +45,9 @@ class MemoryTable {
 
   // Fails when access asks for remote write or atomics without local write, holds unknown flags, or the range wraps.
   Result<MemoryKey> add(PdNumber pd, void* address, uint64_t length, int access);
+  // The same for a region that peers know by another address than this process does, under a key of the caller's
+  // choice. Fails when the key is 0 or taken, too.
+  Status add_at(MemoryKey key, PdNumber pd, uint64_t va, void* host, uint64_t length, int access);
   bool remove(MemoryKey key);
 
   // Whether `length` bytes at `va` may be accessed; *where is their place in this process when they may. A zero
@@ -56,6 +59,8 @@ class MemoryTable {
   [[nodiscard]] size_t count_in(PdNumber pd) const;
 
  private:
+  bool insert(const MemoryArea& area);
+
   IdSource& ids_;
   IdTable<MemoryArea> table_;
 };

@@ -178,8 +178,7 @@ Responder::Verdict Responder::execute_read(TransportContext& context, const Fram
           .rkey = reth.rkey.get(),
           .length = length,
           .msn = msn_};
-  read.next = read.packets;
-  activate(read, 0);
+  activate(read, 0, read.packets);
   next_read_ = (next_read_ + 1) % static_cast<uint32_t>(reads_.size());
   return Verdict::kExecuted;
 }
@@ -267,7 +266,8 @@ void Responder::on_duplicate(TransportContext& context, const FrameView& view) {
   }
 }
 
-// The request may start in the middle of the original one, but must stay within it.
+// The request may be for a part of the original one, as long as every response packet has the bytes and the PSN it had
+// the first time (IBTA 9.7.5.1.3): it begins where a packet began and ends where one ended.
 void Responder::replay_read(TransportContext& context, const FrameView& view) {
   const Reth& reth = view.reth();
   const uint32_t mtu = qp_.attributes.path_mtu;
@@ -275,24 +275,27 @@ void Responder::replay_read(TransportContext& context, const FrameView& view) {
     if (read.packets == 0 || !is_within(view.psn(), read.first, read.first + (read.packets - 1))) continue;
     const uint32_t skip = (view.psn().value() - read.first.value()) & Psn::kMask;
     const uint64_t offset = static_cast<uint64_t>(skip) * mtu;
-    if (reth.rkey.get() != read.rkey || reth.va.get() != read.va + offset ||
-        reth.length.get() != read.length - offset) {
-      break;
-    }
+    const uint64_t length = reth.length.get();
+    const uint64_t left = read.length - offset;
+    const bool to_a_packets_end = length == left || (length < left && length > 0 && length % mtu == 0);
+    if (reth.rkey.get() != read.rkey || reth.va.get() != read.va + offset || !to_a_packets_end) break;
     context.counters.add(Counter::kReadReplays);
-    activate(read, skip);
+    activate(read, skip, length == left ? read.packets : skip + static_cast<uint32_t>(length / mtu));
     return;
   }
   context.counters.add(Counter::kReadReplaysRefused);
 }
 
-// Puts a READ's responses, from packet `from` on, into the order of answers; one that is there keeps its place.
-void Responder::activate(Read& read, uint32_t from) {
+// Puts a READ's responses, from packet `from` up to `end`, into the order of answers. One that is there keeps its
+// place, and does not end earlier than it was going to.
+void Responder::activate(Read& read, uint32_t from, uint32_t end) {
   if (!read.active()) {
     const auto size = static_cast<uint32_t>(order_.size());
     order_[(order_head_ + active_reads_) % size] = static_cast<uint32_t>(&read - reads_.data());
     ++active_reads_;
+    read.end = end;
   }
+  read.end = std::max(read.end, end);
   read.begin = read.next = from;
 }
 
@@ -322,7 +325,7 @@ bool Responder::send_read_response(TransportContext& context, Read& read) {
   const uint64_t offset = static_cast<uint64_t>(read.next) * mtu;
   const auto length = static_cast<uint32_t>(std::min<uint64_t>(mtu, read.length - offset));
   const bool first = read.next == read.begin;
-  const bool last = read.next + 1 == read.packets;
+  const bool last = read.next + 1 == read.end;
   const BthFields bth{.opcode = first ? (last ? Opcode::kRcReadResponseOnly : Opcode::kRcReadResponseFirst)
                                       : (last ? Opcode::kRcReadResponseLast : Opcode::kRcReadResponseMiddle),
                       .destination_qp = qp_.attributes.remote_qp,
@@ -351,7 +354,7 @@ bool Responder::send_read_response(TransportContext& context, Read& read) {
   pending_ = Pending::kFatal;
   pending_syndrome_ = nak_syndrome(NakCode::kRemoteAccessError);
   pending_psn_ = bth.psn;
-  read.next = read.packets;
+  read.next = read.end;
   qp_.to_error();
   return true;
 }

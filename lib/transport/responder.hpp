@@ -53,8 +53,9 @@ class alignas(64) Responder {
     uint32_t length = 0;
     Msn msn;
     uint32_t begin = 0;  // packet at which the responses under way began
-    uint32_t next = 0;   // packet to be sent next; `packets` when all have been
-    [[nodiscard]] bool active() const { return next < packets; }
+    uint32_t next = 0;   // packet to be sent next; `end` when all have been
+    uint32_t end = 0;    // one past the packet at which they end
+    [[nodiscard]] bool active() const { return next < end; }
   };
 
   // The chain of checks, in the order of IBTA 9.7.4.1.
@@ -70,7 +71,7 @@ class alignas(64) Responder {
   void answer(TransportContext& context, const FrameView& view, Verdict verdict);
   bool send_read_response(TransportContext& context, Read& read);
   bool send_pending(TransportContext& context);
-  void activate(Read& read, uint32_t from);
+  void activate(Read& read, uint32_t from, uint32_t end);
   Read* front_read();
 
   QueuePairCore& qp_;

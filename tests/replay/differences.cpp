@@ -1,0 +1,54 @@
+#include "replay/differences.hpp"
+
+namespace roci::test {
+namespace {
+
+using Kind = Difference::Kind;
+
+constexpr std::string_view kLossMadeOnPurpose = "the capture shows a loss made on purpose, at this packet";
+constexpr std::string_view kNakAfterRnr =
+    "rxe names the refused PSN again in a NAK when the packets behind it arrive; they are dropped in silence "
+    "(IBTA 9.7.5.2.8), since the requester already knows";
+constexpr std::string_view kReplayStartsWithFirst =
+    "a repeated READ is answered as a message of its own, FIRST to LAST; rxe goes on with MIDDLE";
+constexpr std::string_view kReplayKeepsItsMsn =
+    "the responses of a repeated READ carry the MSN they had the first time; rxe puts the current one";
+constexpr std::string_view kNoAtomics = "atomics are not offered by this responder";
+
+const std::vector<Difference> kDifferences = {
+    {"drop_request", Kind::kNotDelivered, 2, "", {}, kLossMadeOnPurpose},
+    {"drop_nak", Kind::kNotDelivered, 2, "", {}, kLossMadeOnPurpose},
+    {"drop_nak", Kind::kAnswerLost, 3, "RC_ACK 1001 60", {}, kLossMadeOnPurpose},
+    {"drop_ack", Kind::kAnswerLost, 2, "RC_ACK 1001 1f", {}, kLossMadeOnPurpose},
+    {"drop_last_ack", Kind::kAnswerLost, 2, "RC_ACK 1001 1f", {}, kLossMadeOnPurpose},
+    {"drop_read_request", Kind::kNotDelivered, 1, "", {}, kLossMadeOnPurpose},
+    {"drop_read_response", Kind::kAnswerLost, 1, "RC_READ_RESP_MIDDLE 1002", {}, kLossMadeOnPurpose},
+    {"drop_read_response",
+     Kind::kFields,
+     11,
+     "RC_READ_RESP_MIDDLE 1002",
+     {"bth.opcode: 0x0e and 0x0d", "aeth.syndrome: absent and 0x1f", "aeth.msn: absent and 1"},
+     kReplayStartsWithFirst},
+    {"drop_read_response",
+     Kind::kFields,
+     14,
+     "RC_READ_RESP_LAST 1005 1f",
+     {"aeth.msn: 2 and 1"},
+     kReplayKeepsItsMsn},
+    {"dup_requests", Kind::kStandIn, 6, "", {}, kNoAtomics},
+    {"dup_requests", Kind::kStandIn, 7, "", {}, kNoAtomics},
+    {"dup_requests", Kind::kTheirsOnly, 12, "RC_ATOMIC_ACK 1002 1f", {}, kNoAtomics},
+    {"dup_requests", Kind::kTheirsOnly, 13, "RC_ATOMIC_ACK 1002 1f", {}, kNoAtomics},
+    {"rnr", Kind::kTheirsOnly, 6, "RC_ACK 1000 60", {}, kNakAfterRnr},
+    {"rnr", Kind::kTheirsOnly, 12, "RC_ACK 1000 60", {}, kNakAfterRnr},
+    {"rnr", Kind::kTheirsOnly, 18, "RC_ACK 1000 60", {}, kNakAfterRnr},
+    {"rnr", Kind::kTheirsOnly, 24, "RC_ACK 1000 60", {}, kNakAfterRnr},
+    {"rnr", Kind::kTheirsOnly, 30, "RC_ACK 1000 60", {}, kNakAfterRnr},
+    {"rnr", Kind::kTheirsOnly, 36, "RC_ACK 1000 60", {}, kNakAfterRnr},
+};
+
+}  // namespace
+
+std::span<const Difference> known_differences() { return kDifferences; }
+
+}  // namespace roci::test

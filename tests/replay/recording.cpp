@@ -1,0 +1,90 @@
+#include "replay/recording.hpp"
+
+#include <pcap/pcap.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <tuple>
+
+#include "wire/packet_fields.hpp"
+
+namespace roci::test {
+namespace {
+
+std::vector<RecordedFrame> read_frames(const std::string& name) {
+  const std::string path = std::string(ROCI_SOURCE_DIR) + "/tests/pcaps/" + name + ".pcap";
+  std::array<char, PCAP_ERRBUF_SIZE> why{};
+  const std::unique_ptr<pcap_t, decltype(&pcap_close)> file(pcap_open_offline(path.c_str(), why.data()),
+                                                            &pcap_close);
+  if (!file) throw std::runtime_error(why.data());
+  std::vector<RecordedFrame> frames;
+  pcap_pkthdr* header = nullptr;
+  const u_char* data = nullptr;
+  int outcome = 0;
+  for (int number = 1; (outcome = pcap_next_ex(file.get(), &header, &data)) == 1; ++number) {
+    RecordedFrame frame{number, ByteVector(data, data + header->caplen), {}};
+    auto packet = decode_packet(frame.bytes);
+    if (!packet)
+      throw std::runtime_error(path + ", frame " + std::to_string(number) + ": " + packet.error().message);
+    frame.packet = std::move(*packet);
+    frames.push_back(std::move(frame));
+  }
+  if (outcome != PCAP_ERROR_BREAK) throw std::runtime_error(path + ": " + pcap_geterr(file.get()));
+  return frames;
+}
+
+}  // namespace
+
+const Packet& Exchange::first_request() const {
+  return std::ranges::find_if(frames, &RecordedFrame::is_request)->packet;
+}
+
+const Packet& Exchange::first_answer() const {
+  return std::ranges::find_if_not(frames, &RecordedFrame::is_request)->packet;
+}
+
+uint32_t Exchange::path_mtu(uint32_t otherwise) const {
+  for (const RecordedFrame& frame : frames) {
+    const Position position = frame.info().position;
+    if (position == Position::kFirst || position == Position::kMiddle)
+      return static_cast<uint32_t>(frame.packet.payload.size());
+  }
+  return otherwise;
+}
+
+std::vector<Exchange> load_exchanges(const std::string& name) {
+  using Connection = std::tuple<IpAddress, IpAddress, uint16_t>;  // requester, responder, UDP source port
+  std::map<Connection, Exchange> exchanges;
+  for (RecordedFrame& frame : read_frames(name)) {
+    if (frame.info().transport != TransportClass::kRc) continue;
+    const Packet& p = frame.packet;
+    const bool request = frame.is_request();
+    Exchange& exchange = exchanges[request ? Connection{p.source, p.destination, p.udp_source_port}
+                                           : Connection{p.destination, p.source, p.udp_source_port}];
+    exchange.capture = name;
+    Qpn& end = request ? exchange.responder : exchange.requester;
+    if (end.value() != 0 && end != p.bth.destination_qp)
+      throw std::runtime_error(name + ": two connections share a UDP source port");
+    end = p.bth.destination_qp;
+    exchange.frames.push_back(std::move(frame));
+  }
+  std::vector<Exchange> all;
+  for (auto& [connection, exchange] : exchanges) {
+    const bool asked = std::ranges::any_of(exchange.frames, &RecordedFrame::is_request);
+    const bool answered = !std::ranges::all_of(exchange.frames, &RecordedFrame::is_request);
+    if (asked && answered) all.push_back(std::move(exchange));
+  }
+  return all;
+}
+
+std::string answer_line(const Packet& packet) {
+  std::string line(find_opcode(static_cast<uint8_t>(packet.bth.opcode))->name);
+  line += " " + std::to_string(packet.bth.psn.value());
+  if (packet.aeth) line += " " + hex_text(std::array{packet.aeth->syndrome});
+  return line;
+}
+
+}  // namespace roci::test

@@ -1,0 +1,195 @@
+#include "replay/replay.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "replay/scenario.hpp"
+#include "wire/packet_fields.hpp"
+
+namespace roci::test {
+namespace {
+
+using Kind = Difference::Kind;
+
+struct Answer {
+  int request = 0;  // frame
+  Packet packet;
+};
+
+class Replay {
+ public:
+  Replay(const Exchange& exchange, std::span<const Difference> differences) : exchange_(exchange) {
+    std::ranges::copy_if(differences, std::back_inserter(differences_),
+                         [&](const Difference& d) { return d.capture == exchange.capture; });
+    used_.resize(differences_.size());
+    scenario_ = make_scenario(exchange, differences_);
+    for (size_t i = 0; i < differences_.size(); ++i) {
+      const Difference& d = differences_[i];
+      const bool names_request = d.kind == Kind::kNotDelivered || d.kind == Kind::kStandIn;
+      used_[i] = names_request && std::ranges::any_of(exchange.frames, [&](const RecordedFrame& f) {
+                   return f.number == d.frame && f.is_request();
+                 });
+    }
+  }
+
+  // One request after the other; the answers to each are complete before the next.
+  void feed_singly(ReplayHost& host) {
+    for (const Scenario::Request& request : scenario_.requests) {
+      post_receives(host, request.frame);
+      for (const Packet& answer : host.feed({&request.bytes, 1})) {
+        if (!request.stand_in && !is_lost(request.frame, answer)) ours_.push_back({request.frame, answer});
+      }
+    }
+  }
+
+  void feed_bursts(ReplayHost& host) {
+    std::vector<ByteVector> burst;
+    size_t next = 0;
+    const auto flush = [&] {
+      for (const Packet& answer : host.feed(burst)) ours_.push_back({0, answer});
+      burst.clear();
+    };
+    for (const RecordedFrame& frame : exchange_.frames) {
+      if (!frame.is_request()) {
+        flush();
+        continue;
+      }
+      post_receives(host, frame.number);
+      burst.push_back(scenario_.requests.at(next++).bytes);
+    }
+    flush();
+  }
+
+  void compare_answers() {
+    const std::vector<RecordedFrame> theirs = recorded_answers();
+    for (size_t i = 0; i < std::max(theirs.size(), ours_.size()); ++i) {
+      if (i >= ours_.size()) {
+        complain(theirs[i].number, "we do not answer " + answer_line(theirs[i].packet));
+      } else if (i >= theirs.size()) {
+        complain(ours_[i].request, "we answer " + answer_line(ours_[i].packet) + ", they do not");
+      } else {
+        compare(theirs[i], ours_[i].packet);
+      }
+    }
+  }
+
+  void compare_end() {
+    const std::vector<RecordedFrame> theirs = recorded_answers();
+    if (ours_.empty() || ours_.size() > theirs.size()) {
+      complain(0, std::to_string(ours_.size()) + " answers instead of " + std::to_string(theirs.size()));
+    } else {
+      compare(theirs.back(), ours_.back().packet);
+    }
+  }
+
+  void compare_memory(ReplayHost& host) {
+    for (const auto& [key, region] : scenario_.regions_after) {
+      const ByteVector& ours = host.regions().at(key).bytes;
+      const auto at = std::ranges::mismatch(region.bytes, ours).in1;
+      if (at != region.bytes.end()) {
+        complain(0, "region " + std::to_string(key) + " differs at byte " +
+                        std::to_string(at - region.bytes.begin()));
+      }
+    }
+    const auto received = host.received();
+    if (received != scenario_.received) {
+      complain(0, std::to_string(received.size()) + " messages received are not the " +
+                      std::to_string(scenario_.received.size()) + " sent");
+    }
+  }
+
+  void compare_differences() {
+    for (size_t i = 0; i < differences_.size(); ++i) {
+      if (!used_[i]) complain(differences_[i].frame, "the entry in the list of differences is not needed");
+    }
+  }
+
+  [[nodiscard]] const ReplayHost::Config& host() const { return scenario_.host; }
+  std::vector<std::string> complaints() { return std::move(complaints_); }
+
+ private:
+  void complain(int frame, const std::string& what) {
+    complaints_.push_back(exchange_.capture + " frame " + std::to_string(frame) + ": " + what);
+  }
+
+  void post_receives(ReplayHost& host, int frame) {
+    if (frame != scenario_.receives_before) return;
+    for (const uint32_t length : scenario_.receives) host.post_receive(length);
+  }
+
+  // The entry of this kind for this frame, which is then used; null when there is none.
+  const Difference* find(Kind kind, int frame, const std::string& line) {
+    for (size_t i = 0; i < differences_.size(); ++i) {
+      const Difference& d = differences_[i];
+      if (d.kind != kind || d.frame != frame || d.what != line || used_[i]) continue;
+      used_[i] = true;
+      return &d;
+    }
+    return nullptr;
+  }
+
+  bool is_lost(int request, const Packet& answer) {
+    return find(Kind::kAnswerLost, request, answer_line(answer)) != nullptr;
+  }
+
+  std::vector<RecordedFrame> recorded_answers() {
+    std::vector<RecordedFrame> answers;
+    for (const RecordedFrame& frame : exchange_.frames) {
+      if (frame.is_request()) continue;
+      if (find(Kind::kTheirsOnly, frame.number, answer_line(frame.packet)) == nullptr)
+        answers.push_back(frame);
+    }
+    return answers;
+  }
+
+  void compare(const RecordedFrame& theirs, Packet ours) {
+    const Packet as_sent = ours;
+    if (Packet(ours).finish() != as_sent) complain(theirs.number, "our checksums or ICRC are wrong");
+    // The identification of packets that must not be fragmented means nothing (RFC 6864 4.1). It is taken over, and
+    // the checksum and the ICRC, which cover it, are made anew and compared.
+    ours.v4().id = theirs.packet.v4().id;
+    ours.finish();
+    std::vector<std::string> lines = packet_differences(theirs.packet, ours);
+    if (lines.empty()) return;
+    if (const Difference* known = find(Kind::kFields, theirs.number, answer_line(theirs.packet))) {
+      // What follows from the other fields needs no entry of its own.
+      std::erase_if(lines, [](const std::string& line) {
+        return line.starts_with("data.icrc") || line.starts_with("ip.checksum") ||
+               line.starts_with("ip.total_length") || line.starts_with("udp.length");
+      });
+      if (std::ranges::equal(lines, known->fields)) return;
+    }
+    for (const std::string& line : lines)
+      complain(theirs.number, answer_line(theirs.packet) + ": theirs and ours differ in " + line);
+  }
+
+  const Exchange& exchange_;
+  std::vector<Difference> differences_;
+  std::vector<bool> used_;
+  Scenario scenario_;
+  std::vector<Answer> ours_;
+  std::vector<std::string> complaints_;
+};
+
+}  // namespace
+
+std::vector<std::string> replay(const Exchange& exchange, std::span<const Difference> differences) {
+  Replay run(exchange, differences);
+  ReplayHost host(run.host());
+  run.feed_singly(host);
+  run.compare_answers();
+  run.compare_memory(host);
+  run.compare_differences();
+  return run.complaints();
+}
+
+std::vector<std::string> replay_in_bursts(const Exchange& exchange) {
+  Replay run(exchange, {});
+  ReplayHost host(run.host());
+  run.feed_bursts(host);
+  run.compare_end();
+  run.compare_memory(host);
+  return run.complaints();
+}
+
+}  // namespace roci::test

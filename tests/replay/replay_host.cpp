@@ -1,0 +1,123 @@
+#include "replay/replay_host.hpp"
+
+#include <cstring>
+#include <stdexcept>
+
+#include "support/frames.hpp"
+#include "support/two_hosts.hpp"
+
+namespace roci::test {
+namespace {
+
+constexpr PdNumber kPd{1};
+constexpr uint16_t kMtu = 4200;
+
+std::shared_ptr<MbufPool> make_pool() {
+  must(start_eal());
+  return must(MbufPool::create("replay", 1024, 9000));
+}
+
+}  // namespace
+
+HandPort::HandPort(const MacAddress& mac, uint16_t mtu, std::shared_ptr<MbufPool> pool)
+    : mac_(mac), pool_(std::move(pool)) {
+  capabilities_.mtu = mtu;
+}
+
+HandPort::~HandPort() {
+  for (rte_mbuf* frame : arriving_) rte_pktmbuf_free(frame);
+}
+
+void HandPort::put(const ByteVector& frame) { arriving_.push_back(to_mbuf(*pool_, frame)); }
+
+uint16_t HandPort::rx_burst(std::span<rte_mbuf*> out, Nanos) {
+  uint16_t count = 0;
+  for (; count < out.size() && !arriving_.empty(); arriving_.pop_front()) out[count++] = arriving_.front();
+  return count;
+}
+
+uint16_t HandPort::tx_burst(std::span<rte_mbuf*> frames, Nanos) {
+  for (rte_mbuf* frame : frames) {
+    sent_.push_back(bytes_of(frame));
+    rte_pktmbuf_free(frame);
+  }
+  return static_cast<uint16_t>(frames.size());
+}
+
+ReplayHost::ReplayHost(const Config& config)
+    : pool_(make_pool()), port_(config.mac, kMtu, pool_), regions_(config.regions) {
+  NeighbourConfig neighbours;
+  neighbours.mac = config.mac;
+  neighbours.addresses = {{config.address, 24}};
+  neighbours.static_entries = {{config.peer, config.peer_mac}};
+  worker_ = must(Worker::create("replay", port_, neighbours, memory_, pool_));
+  for (auto& [key, region] : regions_)
+    must(memory_.add_at(MemoryKey{key}, kPd, region.va, region.bytes.data(), region.bytes.size(),
+                        config.region_access));
+
+  QueuePairConfig qp;
+  qp.number = config.qpn;
+  qp.pd = kPd;
+  qp.max_recv_wr = 256;
+  qp_ = std::make_unique<AttachedQueuePair>(qp, completions_, completions_);
+  QueuePairAttributes& attributes = qp_->core.attributes;
+  attributes.path.source_mac = config.mac;
+  attributes.path.source_ip = config.address;
+  attributes.path.destination_ip = config.peer;
+  attributes.path.traffic_class = config.traffic_class;
+  attributes.path.udp_source_port = flow_udp_source_port(config.flow_label, config.qpn, config.peer_qpn);
+  attributes.remote_qp = config.peer_qpn;
+  attributes.path_mtu = config.path_mtu;
+  attributes.access = config.access;
+  attributes.min_rnr_timer = config.min_rnr_timer;
+  attributes.max_dest_rd_atomic = kReads;
+  if (!worker_->attach(*qp_)) throw std::runtime_error("replay: the QPN is taken");
+  qp_->core.to_init();
+  qp_->core.to_ready_to_receive(config.first_psn);
+  worker_->make_ready(*qp_);
+  feed({});
+}
+
+ReplayHost::~ReplayHost() {
+  worker_->detach(*qp_);
+  qp_->core.to_reset();
+}
+
+std::vector<Packet> ReplayHost::feed(std::span<const ByteVector> frames) {
+  for (const ByteVector& frame : frames) port_.put(frame);
+  // Two idle rounds: a round may find what the one before it left behind.
+  for (int idle = 0; idle < 2; now_ += 1us) idle = worker_->poll(now_) ? 0 : idle + 1;
+  std::vector<Packet> answers;
+  for (const ByteVector& bytes : port_.take()) answers.push_back(must(decode_packet(bytes)));
+  return answers;
+}
+
+void ReplayHost::post_receive(uint32_t length) {
+  auto& [key, bytes] = buffers_.emplace_back(MemoryKey{0}, ByteVector(std::max(length, 1U), kUntouched));
+  key = must(memory_.add(kPd, bytes.data(), bytes.size(), IBV_ACCESS_LOCAL_WRITE));
+  ibv_sge list{reinterpret_cast<uint64_t>(bytes.data()), length, key.value()};
+  ibv_recv_wr wr{};
+  wr.wr_id = buffers_.size() - 1;
+  wr.sg_list = &list;
+  wr.num_sge = 1;
+  if (qp_->core.post_recv(&wr, nullptr) != 0) throw std::runtime_error("replay: no room for a receive");
+}
+
+std::vector<ByteVector> ReplayHost::received() {
+  std::vector<ByteVector> all;
+  ibv_wc wc{};
+  while (completions_.poll(1, &wc) == 1) {
+    if (wc.status != IBV_WC_SUCCESS) continue;
+    ByteVector bytes = buffers_.at(wc.wr_id).second;
+    if (wc.opcode == IBV_WC_RECV) bytes.resize(wc.byte_len);
+    if (wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM) bytes.clear();  // its data went into a region
+    if ((wc.wc_flags & IBV_WC_WITH_IMM) != 0) {
+      const auto* imm = reinterpret_cast<const uint8_t*>(&wc.imm_data);
+      bytes.insert(bytes.end(), imm, imm + sizeof wc.imm_data);
+    }
+    all.push_back(std::move(bytes));
+  }
+  return all;
+}
+
+}  // namespace roci::test

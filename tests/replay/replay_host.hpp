@@ -1,0 +1,93 @@
+// One host with one queue pair that has the numbers of a recorded responder: address, MAC, QPN, first PSN, path MTU,
+// regions under the recorded keys and addresses. Frames are put in by hand, what it sends is taken out by hand.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "engine/worker.hpp"
+#include "replay/recording.hpp"
+
+namespace roci::test {
+
+// A port with a human at the other end.
+class HandPort final : public Port {
+ public:
+  HandPort(const MacAddress& mac, uint16_t mtu, std::shared_ptr<MbufPool> pool);
+  ~HandPort() override;
+  void put(const ByteVector& frame);
+  std::vector<ByteVector> take() { return std::exchange(sent_, {}); }
+
+  uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override;
+  uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override;
+  [[nodiscard]] Nanos next_arrival() const override { return arriving_.empty() ? kNever : Nanos{0}; }
+  [[nodiscard]] const PortCapabilities& capabilities() const override { return capabilities_; }
+  [[nodiscard]] MacAddress mac() const override { return mac_; }
+  [[nodiscard]] std::string_view name() const override { return "hand"; }
+  [[nodiscard]] const PortStats& stats() const override { return stats_; }
+
+ private:
+  MacAddress mac_;
+  PortCapabilities capabilities_;
+  PortStats stats_;
+  std::shared_ptr<MbufPool> pool_;
+  std::deque<rte_mbuf*> arriving_;
+  std::vector<ByteVector> sent_;
+};
+
+// A region as peers see it.
+struct Region {
+  uint64_t va = 0;
+  ByteVector bytes;
+};
+using Regions = std::map<uint32_t, Region>;  // by R_Key
+
+class ReplayHost {
+ public:
+  static constexpr int kEverything =
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  static constexpr uint8_t kReads = 16;  // max_dest_rd_atomic
+  struct Config {
+    MacAddress mac, peer_mac;
+    IpAddress address, peer;
+    Qpn qpn, peer_qpn;
+    Psn first_psn;
+    uint32_t path_mtu = 1024;
+    uint8_t traffic_class = 0;
+    uint8_t min_rnr_timer = 0;
+    uint32_t flow_label = 0;  // what the UDP source port is made from; 0: from the two QPNs
+    Regions regions;
+    int access = kEverything;         // that the queue pair allows
+    int region_access = kEverything;  // that the regions allow
+  };
+  explicit ReplayHost(const Config& config);
+  ~ReplayHost();
+
+  // Gives the frames to the host at once and lets it work until it has nothing more to do. Returns what it sent.
+  std::vector<Packet> feed(std::span<const ByteVector> frames);
+  // A receive buffer of this size, filled with kUntouched.
+  void post_receive(uint32_t length);
+  // What has come into the receive buffers, with the immediate data behind when there is one.
+  std::vector<ByteVector> received();
+  [[nodiscard]] const Regions& regions() const { return regions_; }
+  [[nodiscard]] ibv_qp_state state() const { return qp_->core.state(); }
+  [[nodiscard]] Counters& counters() { return worker_->counters(); }
+
+  static constexpr uint8_t kUntouched = 0xa5;
+
+ private:
+  std::shared_ptr<MbufPool> pool_;
+  HandPort port_;
+  IdSource ids_{1};
+  MemoryTable memory_{ids_};
+  CompletionRing completions_{1024};
+  Regions regions_;
+  std::deque<std::pair<MemoryKey, ByteVector>> buffers_;
+  std::unique_ptr<Worker> worker_;
+  std::unique_ptr<AttachedQueuePair> qp_;
+  Nanos now_{0};
+};
+
+}  // namespace roci::test

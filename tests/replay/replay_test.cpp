@@ -1,0 +1,107 @@
+// Captures of another stack are played to ours: it must answer what the other one answered.
+#include "replay/replay.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace roci::test {
+namespace {
+
+// Nothing is lost or refused in these.
+constexpr const char* kUndisturbed[] = {"send", "send_imm", "write",   "write_imm",   "write_big",
+                                        "read", "read_big", "mtu4096", "rc_pingpong", "ce_marked"};
+// In these something is.
+constexpr const char* kDisturbed[] = {"rnr",        "rnr_exceeded", "corrupt",           "drop_request",
+                                      "drop_nak",   "drop_ack",     "drop_last_ack",     "drop_read_request",
+                                      "loss_write", "dup_requests", "drop_read_response"};
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string all;
+  for (const std::string& line : lines) all += line + "\n";
+  return all;
+}
+
+class Replay : public testing::TestWithParam<const char*> {};
+
+TEST_P(Replay, answers_what_the_other_stack_answered) {
+  const auto exchanges = load_exchanges(GetParam());
+  // In ibv_rc_pingpong both sides send; in the others one asks and the other answers.
+  ASSERT_EQ(exchanges.size(), std::string(GetParam()) == "rc_pingpong" ? 2U : 1U);
+  for (const Exchange& exchange : exchanges) {
+    const auto complaints = replay(exchange, known_differences());
+    EXPECT_TRUE(complaints.empty()) << joined(complaints);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(undisturbed, Replay, testing::ValuesIn(kUndisturbed),
+                         [](const auto& tested) { return std::string(tested.param); });
+INSTANTIATE_TEST_SUITE_P(disturbed, Replay, testing::ValuesIn(kDisturbed),
+                         [](const auto& tested) { return std::string(tested.param); });
+
+class ReplayInBursts : public testing::TestWithParam<const char*> {};
+
+// A batch of requests costs one acknowledgement, and the last one says what the other stack's last one said.
+TEST_P(ReplayInBursts, ends_where_the_other_stack_ended) {
+  for (const Exchange& exchange : load_exchanges(GetParam())) {
+    const auto complaints = replay_in_bursts(exchange);
+    EXPECT_TRUE(complaints.empty()) << joined(complaints);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(undisturbed, ReplayInBursts, testing::ValuesIn(kUndisturbed),
+                         [](const auto& tested) { return std::string(tested.param); });
+
+TEST(ReplayTable, names_only_captures_that_are_replayed) {
+  for (const Difference& d : known_differences()) {
+    const auto is = [&](const char* capture) { return d.capture == capture; };
+    EXPECT_TRUE(std::ranges::any_of(kUndisturbed, is) || std::ranges::any_of(kDisturbed, is)) << d.capture;
+    EXPECT_FALSE(d.why.empty());
+  }
+}
+
+// The comparison itself can fail: change one thing in the recording, and that is what is reported.
+TEST(ReplayCheck, reports_a_field_that_differs) {
+  Exchange exchange = load_exchanges("write").at(0);
+  RecordedFrame& ack = exchange.frames.at(3);
+  ASSERT_FALSE(ack.is_request());
+  ack.packet.aeth->msn = Msn{77};
+  ack.packet.finish();
+  const auto complaints = replay(exchange, known_differences());
+  ASSERT_EQ(complaints.size(), 2U) << joined(complaints);
+  EXPECT_EQ(complaints[0], "write frame 4: RC_ACK 15704417 1f: theirs and ours differ in aeth.msn: 77 and 1");
+  EXPECT_NE(complaints[1].find("icrc"), std::string::npos) << complaints[1];
+}
+
+TEST(ReplayCheck, reports_an_answer_that_is_missing_and_one_too_many) {
+  Exchange exchange = load_exchanges("write").at(0);
+  const RecordedFrame last = exchange.frames.back();
+  exchange.frames.pop_back();
+  EXPECT_EQ(replay(exchange, {}),
+            std::vector<std::string>{"write frame 39: we answer RC_ACK 15704444 1f, they do not"});
+  exchange.frames.push_back(last);
+  exchange.frames.push_back(last);
+  EXPECT_EQ(replay(exchange, {}),
+            std::vector<std::string>{"write frame 40: we do not answer RC_ACK 15704444 1f"});
+}
+
+TEST(ReplayCheck, reports_memory_that_differs) {
+  Exchange exchange = load_exchanges("write").at(0);
+  // The model is told of another payload than the one that is fed.
+  RecordedFrame& middle = exchange.frames.at(37);
+  ASSERT_EQ(middle.packet.bth.opcode, Opcode::kRcWriteMiddle);
+  middle.packet.payload.at(5) ^= 1;
+  middle.packet.finish();
+  const auto complaints = replay(exchange, {});
+  ASSERT_EQ(complaints.size(), 1U) << joined(complaints);
+  EXPECT_EQ(complaints[0], "write frame 0: region 1765 differs at byte 1029");
+}
+
+TEST(ReplayCheck, reports_an_entry_of_the_table_that_is_not_needed) {
+  const Difference unneeded{"write", Difference::Kind::kTheirsOnly, 1, "RC_ACK 1 1f", {}, "for this test"};
+  EXPECT_EQ(replay(load_exchanges("write").at(0), {&unneeded, 1}),
+            std::vector<std::string>{"write frame 1: the entry in the list of differences is not needed"});
+}
+
+}  // namespace
+}  // namespace roci::test

@@ -1,0 +1,209 @@
+#include "replay/scenario.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "wire/aeth.hpp"
+
+namespace roci::test {
+namespace {
+
+constexpr uint32_t kUsualMtu = 1024;  // of a 1500-byte Ethernet, where no packet shows it
+
+bool has_kind(std::span<const Difference> differences, Difference::Kind kind, int frame) {
+  return std::ranges::any_of(differences,
+                             [&](const Difference& d) { return d.kind == kind && d.frame == frame; });
+}
+
+bool icrc_is_right(const Packet& packet) { return Packet(packet).finish().icrc == packet.icrc; }
+
+// An area of memory that a request names.
+struct Area {
+  MemoryKey rkey;
+  uint64_t va = 0;
+  uint64_t length = 0;
+};
+std::optional<Area> area_of(const Packet& p) {
+  if (p.reth) return Area{p.reth->rkey, p.reth->va, p.reth->length};
+  if (p.atomic_eth) return Area{p.atomic_eth->rkey, p.atomic_eth->va, sizeof(uint64_t)};
+  return std::nullopt;
+}
+
+// The memory before the exchange, as far as it is known, and as the requests change it.
+class Memory {
+ public:
+  explicit Memory(const Exchange& exchange) {
+    for (const RecordedFrame& frame : exchange.frames) {
+      const auto area = area_of(frame.packet);
+      if (!frame.is_request() || !area || area->length == 0) continue;
+      auto& [first, end] = ranges_.try_emplace(area->rkey.value(), UINT64_MAX, 0).first->second;
+      first = std::min(first, area->va);
+      end = std::max(end, area->va + area->length);
+    }
+    for (const auto& [key, range] : ranges_) {
+      const uint64_t size = range.second - range.first;
+      before_[key] = after_[key] = {range.first, ByteVector(size, ReplayHost::kUntouched)};
+      known_[key].resize(size);
+    }
+  }
+
+  // A READ response shows these bytes: they were there unless somebody wrote them before.
+  void show(const Area& area, std::span<const uint8_t> bytes) {
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      const size_t at = area.va + i - before_[area.rkey.value()].va;
+      if (known_[area.rkey.value()][at]) continue;
+      known_[area.rkey.value()][at] = true;
+      before_[area.rkey.value()].bytes[at] = after_[area.rkey.value()].bytes[at] = bytes[i];
+    }
+  }
+  void write(const Area& area, std::span<const uint8_t> bytes) {
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      const size_t at = area.va + i - after_[area.rkey.value()].va;
+      known_[area.rkey.value()][at] = true;
+      after_[area.rkey.value()].bytes[at] = bytes[i];
+    }
+  }
+  // The 64-bit word there, in the host's byte order.
+  uint64_t word(const Area& area) {
+    uint64_t value = 0;
+    Region& region = after_[area.rkey.value()];
+    std::memcpy(&value, &region.bytes[area.va - region.va], sizeof value);
+    return value;
+  }
+
+  Regions before() { return before_; }
+  Regions after() { return after_; }
+
+ private:
+  std::map<uint32_t, std::pair<uint64_t, uint64_t>> ranges_;  // first byte, one past the last
+  Regions before_, after_;
+  std::map<uint32_t, std::vector<bool>> known_;
+};
+
+// A responder without NAKs, acknowledgements or checks: executes what has the expected PSN.
+class Model {
+ public:
+  Model(const Exchange& exchange, uint32_t path_mtu)
+      : memory(exchange), mtu_(path_mtu), expected_(exchange.first_request().bth.psn) {}
+
+  void request(const Packet& p, bool receives_posted) {
+    const OpcodeInfo& info = *find_opcode(static_cast<uint8_t>(p.bth.opcode));
+    if (info.operation == Operation::kReadRequest) last_reads_.emplace_back(p.bth.psn, *area_of(p));
+    const bool needs_receive = info.operation == Operation::kSend || info.consumes_receive();
+    if (p.bth.psn != expected_ || !icrc_is_right(p) || (needs_receive && !receives_posted)) return;
+    if (info.operation == Operation::kReadRequest) {
+      expected_ += std::max(1U, (p.reth->length + mtu_ - 1) / mtu_);
+      return;
+    }
+    ++expected_;
+    if (info.starts_message()) {
+      message_.clear();
+      if (p.reth) target_ = *area_of(p);
+    }
+    if (info.operation == Operation::kWrite) {
+      memory.write(target_, p.payload);
+      target_.va += p.payload.size();
+    } else {
+      message_.insert(message_.end(), p.payload.begin(), p.payload.end());
+    }
+    if (p.imm) {
+      for (int shift = 24; shift >= 0; shift -= 8) message_.push_back(static_cast<uint8_t>(*p.imm >> shift));
+    }
+    if (info.ends_message() && info.consumes_receive()) received.push_back(message_);
+  }
+
+  void answer(const Packet& p) {
+    const auto read = std::find_if(last_reads_.rbegin(), last_reads_.rend(), [&](const auto& candidate) {
+      const auto packets = static_cast<uint32_t>((candidate.second.length + mtu_ - 1) / mtu_);
+      return packets > 0 && is_within(p.bth.psn, candidate.first, candidate.first + (packets - 1));
+    });
+    if (p.payload.empty() || read == last_reads_.rend()) return;
+    Area area = read->second;
+    area.va += uint64_t{mtu_} * ((p.bth.psn.value() - read->first.value()) & Psn::kMask);
+    memory.show(area, p.payload);
+  }
+
+  Memory memory;
+  std::vector<ByteVector> received;
+
+ private:
+  uint32_t mtu_;
+  Psn expected_;
+  Area target_;         // of the WRITE under way
+  ByteVector message_;  // the SEND under way
+  std::vector<std::pair<Psn, Area>> last_reads_;
+};
+
+// A WRITE that leaves behind what the fetch-and-add does.
+Packet stand_in_for(const Packet& atomic, uint64_t sum) {
+  Packet write = atomic;
+  write.bth.opcode = Opcode::kRcWriteOnly;
+  write.atomic_eth.reset();
+  write.with_reth(atomic.atomic_eth->va, atomic.atomic_eth->rkey, sizeof sum);
+  uint8_t bytes[sizeof sum];
+  std::memcpy(bytes, &sum, sizeof sum);
+  return write.with_payload(bytes).finish();
+}
+
+ReplayHost::Config describe_host(const Exchange& exchange) {
+  const Packet& request = exchange.first_request();
+  ReplayHost::Config host;
+  host.mac = request.destination_mac;
+  host.peer_mac = request.source_mac;
+  host.address = request.destination;
+  host.peer = request.source;
+  host.qpn = exchange.responder;
+  host.peer_qpn = exchange.requester;
+  host.first_psn = request.bth.psn;
+  host.path_mtu = exchange.path_mtu(kUsualMtu);
+  host.traffic_class = exchange.first_answer().traffic_class();
+  return host;
+}
+
+}  // namespace
+
+Scenario make_scenario(const Exchange& exchange, std::span<const Difference> differences) {
+  Scenario scenario;
+  scenario.host = describe_host(exchange);
+
+  // Receive buffers were missing as long as there were RNR NAKs.
+  int last_rnr = 0;
+  for (const RecordedFrame& frame : exchange.frames) {
+    const auto& aeth = frame.packet.aeth;
+    if (frame.is_request() || !aeth || aeth_kind(aeth->syndrome) != AethKind::kRnrNak) continue;
+    last_rnr = frame.number;
+    scenario.host.min_rnr_timer = aeth_value(aeth->syndrome);
+  }
+  scenario.receives_before = std::numeric_limits<int>::max();
+  for (const RecordedFrame& frame : exchange.frames) {
+    if (frame.is_request() && frame.number > last_rnr)
+      scenario.receives_before = std::min(scenario.receives_before, frame.number);
+  }
+
+  Model model(exchange, scenario.host.path_mtu);
+  std::map<uint32_t, Packet> stand_ins;  // by PSN: a repeated atomic is not added again
+  for (const RecordedFrame& frame : exchange.frames) {
+    if (!frame.is_request()) {
+      model.answer(frame.packet);
+      continue;
+    }
+    if (has_kind(differences, Difference::Kind::kNotDelivered, frame.number)) continue;
+    Packet packet = frame.packet;
+    const bool stand_in = has_kind(differences, Difference::Kind::kStandIn, frame.number);
+    if (stand_in) {
+      const uint64_t sum = model.memory.word(*area_of(packet)) + packet.atomic_eth->swap_or_add;
+      packet = stand_ins.try_emplace(packet.bth.psn.value(), stand_in_for(packet, sum)).first->second;
+    }
+    model.request(packet, frame.number >= scenario.receives_before);
+    scenario.requests.push_back({frame.number, stand_in ? encode_packet(packet) : frame.bytes, stand_in});
+  }
+  scenario.host.regions = model.memory.before();
+  scenario.regions_after = model.memory.after();
+  scenario.received = model.received;
+  for (const ByteVector& message : scenario.received)
+    scenario.receives.push_back(static_cast<uint32_t>(message.size()));
+  return scenario;
+}
+
+}  // namespace roci::test
