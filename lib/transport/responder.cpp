@@ -6,16 +6,20 @@
 #include "transport/scatter.hpp"
 
 namespace roci {
+namespace {
+
+constexpr uint32_t kMaxMessageBytes = 1U << 31;  // IBTA 9.3.3.1.2, 9.7.4.1.6
+
+}  // namespace
 
 void Responder::reset(Psn expected, uint32_t reads) {
   expected_ = expected;
   msn_ = Msn{0};
   pending_ = Pending::kNone;
-  executed_any_ = nak_sent_ = in_message_ = holds_receive_ = false;
+  executed_any_ = nak_sent_ = in_message_ = false;
   received_ = announced_ = 0;
   reads_.assign(reads, Read{});
-  order_.assign(reads, 0);
-  next_read_ = order_head_ = active_reads_ = 0;
+  next_read_ = front_read_ = active_reads_ = 0;
 }
 
 void Responder::on_request(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
@@ -55,24 +59,9 @@ Responder::Verdict Responder::check_sequence(const FrameView& view) const {
 
 // IBTA 9.7.4.1.6: payload and pad count against the opcode and the path MTU.
 Responder::Verdict Responder::check_length(const FrameView& view) const {
-  const uint32_t mtu = qp_.attributes.path_mtu;
-  const uint32_t length = view.payload_length;
-  bool right = view.pad == ((0U - length) & 3U);
-  switch (view.opcode->payload) {
-    case PayloadRule::kNone:
-      right = right && length == 0;
-      break;
-    case PayloadRule::kFullMtu:
-      right = right && length == mtu;
-      break;
-    case PayloadRule::kOneToMtu:
-      right = right && length >= 1 && length <= mtu;
-      break;
-    case PayloadRule::kUpToMtu:
-      right = right && length <= mtu;
-      break;
-  }
-  return right ? Verdict::kExecuted : Verdict::kInvalidRequest;
+  const PayloadCheck check =
+      check_payload(*view.opcode, view.payload_length, view.pad, qp_.attributes.path_mtu);
+  return check == PayloadCheck::kRight ? Verdict::kExecuted : Verdict::kInvalidRequest;
 }
 
 Responder::Verdict Responder::execute(TransportContext& context, const FrameView& view,
@@ -95,7 +84,6 @@ Responder::Verdict Responder::execute_send(TransportContext& context, const Fram
   if (info.has(Header::kIeth)) return Verdict::kInvalidRequest;
   if (info.starts_message()) {
     if (qp_.recv_queue.empty()) return Verdict::kNotReady;
-    holds_receive_ = true;
     received_ = 0;
   }
   const RecvWqe& wqe = qp_.recv_queue.at(qp_.recv_queue.head());
@@ -103,14 +91,12 @@ Responder::Verdict Responder::execute_send(TransportContext& context, const Fram
   if (view.payload_length > wqe.capacity - received_) {
     wc.status = IBV_WC_LOC_LEN_ERR;
     qp_.complete_recv(context, wc, true);
-    holds_receive_ = false;
     return Verdict::kInvalidRequest;  // IBTA 9.9.3: length error
   }
   if (!scatter(context.memory, qp_.config.pd, {wqe.sges(), wqe.sge_count}, received_, frame,
                view.payload_offset, view.payload_length)) {
     wc.status = IBV_WC_LOC_PROT_ERR;
     qp_.complete_recv(context, wc, true);
-    holds_receive_ = false;
     return Verdict::kOperationError;
   }
   received_ += view.payload_length;
@@ -123,6 +109,7 @@ Responder::Verdict Responder::execute_write(TransportContext& context, const Fra
   const OpcodeInfo& info = *view.opcode;
   if (info.starts_message()) {
     if ((qp_.attributes.access & IBV_ACCESS_REMOTE_WRITE) == 0) return Verdict::kInvalidRequest;
+    if (view.reth().length.get() > kMaxMessageBytes) return Verdict::kInvalidRequest;
     received_ = 0;
     announced_ = view.reth().length.get();
     va_ = view.reth().va.get();
@@ -159,11 +146,13 @@ Responder::Verdict Responder::execute_write(TransportContext& context, const Fra
 
 Responder::Verdict Responder::execute_read(TransportContext& context, const FrameView& view) {
   if ((qp_.attributes.access & IBV_ACCESS_REMOTE_READ) == 0) return Verdict::kInvalidRequest;
-  // More READs at a time than were agreed on (IBTA 9.7.4.1.4).
-  if (reads_.empty() || reads_[next_read_].active()) return Verdict::kInvalidRequest;
+  // More READs at a time than were agreed on (IBTA 9.7.4.1.4). A replay in the way is none of them: the requester
+  // asked for it before a late response made it unnecessary, else it could not ask for this one.
+  if (reads_.empty() || (reads_[next_read_].active() && !reads_[next_read_].replay))
+    return Verdict::kInvalidRequest;
   const Reth& reth = view.reth();
   const uint32_t length = reth.length.get();
-  if (length > 1U << 31) return Verdict::kInvalidRequest;
+  if (length > kMaxMessageBytes) return Verdict::kInvalidRequest;
   uint8_t* where = nullptr;
   if (context.memory.check(MemoryKey{reth.rkey.get()}, qp_.config.pd, reth.va.get(), length,
                            Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
@@ -171,6 +160,9 @@ Responder::Verdict Responder::execute_read(TransportContext& context, const Fram
   }
   const uint32_t mtu = qp_.attributes.path_mtu;
   Read& read = reads_[next_read_];
+  if (read.active()) --active_reads_;
+  if (front_read_ == next_read_) front_read_ = (front_read_ + 1) % static_cast<uint32_t>(reads_.size());
+  next_read_ = (next_read_ + 1) % static_cast<uint32_t>(reads_.size());
   ++msn_;
   read = {.first = view.psn(),
           .packets = std::max(1U, (length + mtu - 1) / mtu),
@@ -179,7 +171,6 @@ Responder::Verdict Responder::execute_read(TransportContext& context, const Fram
           .length = length,
           .msn = msn_};
   activate(read, 0, read.packets);
-  next_read_ = (next_read_ + 1) % static_cast<uint32_t>(reads_.size());
   return Verdict::kExecuted;
 }
 
@@ -194,7 +185,6 @@ void Responder::complete_message(TransportContext& context, const FrameView& vie
     wc.imm_data = __builtin_bswap32(view.imm().data.get());
   }
   qp_.complete_recv(context, wc, view.bth().solicited());
-  holds_receive_ = false;
 }
 
 void Responder::answer(TransportContext& context, const FrameView& view, Verdict verdict) {
@@ -286,30 +276,42 @@ void Responder::replay_read(TransportContext& context, const FrameView& view) {
   context.counters.add(Counter::kReadReplaysRefused);
 }
 
-// Puts a READ's responses, from packet `from` up to `end`, into the order of answers. One that is there keeps its
-// place, and does not end earlier than it was going to.
+// Makes a READ's responses, from packet `from` up to `end`, due. Those of earlier READs go before them, in PSN order,
+// even when they are asked for again later: the requester takes them in no other. Responses under way do not end earlier
+// than they were going to.
 void Responder::activate(Read& read, uint32_t from, uint32_t end) {
-  if (!read.active()) {
-    const auto size = static_cast<uint32_t>(order_.size());
-    order_[(order_head_ + active_reads_) % size] = static_cast<uint32_t>(&read - reads_.data());
+  const auto count = static_cast<uint32_t>(reads_.size());
+  const auto slot = static_cast<uint32_t>(&read - reads_.data());
+  const auto age = [&](uint32_t s) { return (s + count - next_read_) % count; };
+  if (active_reads_ == 0 || age(slot) < age(front_read_)) front_read_ = slot;
+  if (read.active()) {
+    read.end = std::max(read.end, end);
+  } else {
     ++active_reads_;
     read.end = end;
   }
-  read.end = std::max(read.end, end);
   read.begin = read.next = from;
 }
 
-Responder::Read* Responder::front_read() {
-  return active_reads_ == 0 ? nullptr : &reads_[order_[order_head_]];
+Responder::Read& Responder::front_read() {
+  while (!reads_[front_read_].active())
+    front_read_ = (front_read_ + 1) % static_cast<uint32_t>(reads_.size());
+  return reads_[front_read_];
+}
+
+void Responder::drop_reads() {
+  for (Read& read : reads_) read.next = read.end;
+  active_reads_ = 0;
 }
 
 bool Responder::transmit(TransportContext& context, uint32_t& budget) {
-  while (Read* read = front_read()) {
+  while (active_reads_ > 0) {
     if (budget == 0) return true;
-    if (!send_read_response(context, *read)) return true;
+    Read& read = front_read();
+    if (!send_read_response(context, read)) return true;
     --budget;
-    if (!read->active()) {
-      order_head_ = (order_head_ + 1) % static_cast<uint32_t>(order_.size());
+    if (active_reads_ > 0 && !read.active()) {
+      read.replay = true;
       --active_reads_;
     }
   }
@@ -354,7 +356,7 @@ bool Responder::send_read_response(TransportContext& context, Read& read) {
   pending_ = Pending::kFatal;
   pending_syndrome_ = nak_syndrome(NakCode::kRemoteAccessError);
   pending_psn_ = bth.psn;
-  read.next = read.end;
+  drop_reads();  // nothing behind it is answered
   qp_.to_error();
   return true;
 }
@@ -387,7 +389,6 @@ bool Responder::send_pending(TransportContext& context) {
 }
 
 void Responder::flush(TransportContext& context) {
-  holds_receive_ = false;
   in_message_ = false;
   while (!qp_.recv_queue.empty()) {
     ibv_wc wc{};

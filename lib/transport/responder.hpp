@@ -52,9 +52,10 @@ class alignas(64) Responder {
     uint32_t rkey = 0;
     uint32_t length = 0;
     Msn msn;
-    uint32_t begin = 0;  // packet at which the responses under way began
-    uint32_t next = 0;   // packet to be sent next; `end` when all have been
-    uint32_t end = 0;    // one past the packet at which they end
+    bool replay = false;  // its responses have all been sent before
+    uint32_t begin = 0;   // packet at which the responses under way began
+    uint32_t next = 0;    // packet to be sent next; `end` when all have been
+    uint32_t end = 0;     // one past the packet at which they end
     [[nodiscard]] bool active() const { return next < end; }
   };
 
@@ -72,7 +73,9 @@ class alignas(64) Responder {
   bool send_read_response(TransportContext& context, Read& read);
   bool send_pending(TransportContext& context);
   void activate(Read& read, uint32_t from, uint32_t end);
-  Read* front_read();
+  // The active READ that was accepted first; there is one.
+  Read& front_read();
+  void drop_reads();
 
   QueuePairCore& qp_;
 
@@ -87,17 +90,15 @@ class alignas(64) Responder {
   // The message under way.
   bool in_message_ = false;
   Operation operation_ = Operation::kSend;
-  bool holds_receive_ = false;  // a SEND has taken the receive request at the queue's head
-  uint32_t received_ = 0;       // bytes of it so far
-  uint32_t announced_ = 0;      // WRITE: DMA length of its RETH
-  uint64_t va_ = 0;             // WRITE: where its next byte goes
+  uint32_t received_ = 0;   // bytes of it so far
+  uint32_t announced_ = 0;  // WRITE: DMA length of its RETH
+  uint64_t va_ = 0;         // WRITE: where its next byte goes
   MemoryKey rkey_{0};
 
-  // READs remembered, as a ring with the next one to overwrite; `order_` holds those under way, first in first out.
+  // READs remembered, as a ring in PSN order from next_read_, the oldest and next to be overwritten.
   std::vector<Read> reads_;
-  std::vector<uint32_t> order_;
   uint32_t next_read_ = 0;
-  uint32_t order_head_ = 0;
+  uint32_t front_read_ = 0;  // no READ before it in that order is active
   uint32_t active_reads_ = 0;
 };
 
