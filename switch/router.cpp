@@ -51,8 +51,10 @@ Status Router::open(const SwitchConfig& config) {
     return nullptr;
   };
   for (const SwitchInterfaceConfig& c : config.interfaces) {
-    Interface& interface = *interfaces_.emplace_back(std::make_unique<Interface>(c.vlan, pool_, output_));
-    by_vlan_[c.vlan] = &interface;
+    by_vlan_[c.vlan] = interfaces_.emplace_back(std::make_unique<Interface>(c.vlan, pool_, output_)).get();
+  }
+  for (const SwitchInterfaceConfig& c : config.interfaces) {
+    Interface& interface = *by_vlan_[c.vlan];
     NeighbourConfig n{.mac = mac_, .addresses = c.addresses};
     n.addresses.push_back({IpAddress::link_local(mac_), 64});
     for (const SwitchNeighbourConfig& s : config.neighbours) {

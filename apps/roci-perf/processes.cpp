@@ -9,7 +9,8 @@ namespace roci::perf {
 namespace {
 
 constexpr int kFailed = 1, kMisconfigured = 2;
-constexpr Nanos kWatchdogMargin = 20s;  // beyond what a wait may take
+constexpr uint32_t kSpareFrames = 1024;  // received frames that the device above holds, and threads' caches
+constexpr Nanos kWatchdogMargin = 20s;   // beyond what a wait may take
 
 Nanos from_seconds(double seconds) { return Nanos{static_cast<int64_t>(seconds * 1e9)}; }
 
@@ -21,7 +22,12 @@ Outcome outcome(Status status, int exit_code) {
 
 Result<std::unique_ptr<Device>> open_device(const Options& options, const HostConfig& config) {
   ROCI_TRY(start_eal(config.eal));
-  auto port = EthdevPort::open(config.host.port);
+  EthdevConfig port_config = config.host.port;
+  auto pool = MbufPool::create(config.host.device.name, port_config.rx_descriptors + kSpareFrames,
+                               EthdevPort::data_room_for(port_config.device, port_config.mtu));
+  if (!pool) return fail(pool.error());
+  port_config.pool = *pool;
+  auto port = EthdevPort::open(port_config);
   if (!port) return fail(port.error());
   ROCI_TRY((*port)->wait_for_link(from_seconds(options.host_timeout)));
   auto tapped = with_capture(std::move(*port), options);

@@ -166,6 +166,13 @@ bool Host::poll(Nanos now) {
   return worked;
 }
 
+Nanos Host::next_deadline() const {
+  if (!worker_->token().try_lock()) return Nanos{0};
+  const Nanos deadline = worker_->next_deadline();
+  worker_->token().unlock();
+  return deadline;
+}
+
 bool Host::drive() {
   application_poll_.store(monotonic_now().count(), std::memory_order_relaxed);
   return drive_as_helper();

@@ -25,7 +25,8 @@ class Host final : public Poller {
 
   // One round, unless somebody else is in one or the control path waits. Safe from any thread.
   bool poll(Nanos now) override;
-  [[nodiscard]] Nanos next_deadline() const override { return worker_->next_deadline(); }
+  // Safe from any thread: says "now" while somebody else holds the worker.
+  [[nodiscard]] Nanos next_deadline() const override;
   [[nodiscard]] std::string_view name() const override { return config_.name; }
   // The same with the clock read here; for applications that make their own progress.
   bool drive();

@@ -74,6 +74,8 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
                                                                CompletionQueue& send_cq,
                                                                CompletionQueue& recv_cq) {
   ROCI_TRY(check_capabilities(*init));
+  if (send_cq.host_ != host_ || recv_cq.host_ != host_)
+    return fail("queue pair: its completion queues and its protection domain must belong to the same device");
   QueuePairConfig config;
   config.pd = PdNumber{number_};
   config.max_send_wr = std::bit_ceil(std::max(1U, init->cap.max_send_wr));
@@ -195,14 +197,9 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
   next.path.source_mac = host_->port().mac();
   core.attributes = next;
 
-  const ibv_qp_attr before = attributes_;
-  attributes_ = attr;
-  if (from == IBV_QPS_RTR && to == IBV_QPS_RTS) {  // keep what the earlier steps set
-    attributes_.ah_attr = before.ah_attr;
-    attributes_.path_mtu = before.path_mtu;
-    attributes_.dest_qp_num = before.dest_qp_num;
-    attributes_.rq_psn = before.rq_psn;
-  }
+  if ((mask & IBV_QP_AV) != 0) attributes_.ah_attr = attr.ah_attr;
+  if ((mask & IBV_QP_PATH_MTU) != 0) attributes_.path_mtu = attr.path_mtu;
+  if ((mask & IBV_QP_DEST_QPN) != 0) attributes_.dest_qp_num = attr.dest_qp_num;
 
   if (to == from) return {};
   switch (to) {

@@ -70,7 +70,8 @@ bool Worker::take_doorbells() {
   while (in_order != nullptr) {
     AttachedQueuePair& qp = *in_order;
     in_order = qp.next_rung;
-    qp.rung.store(false, std::memory_order_seq_cst);  // before the queue is looked at
+    // Before the queue is looked at. An exchange, to see what those posted who found it set and went away.
+    qp.rung.exchange(false, std::memory_order_seq_cst);
     make_ready(qp);
   }
   return true;

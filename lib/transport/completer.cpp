@@ -104,9 +104,13 @@ void Requester::on_negative(TransportContext& context, Psn psn, ibv_wc_status st
 }
 
 bool Requester::acknowledge_before(TransportContext& context, Psn end) {
+  // Distances from una_ forwards: all of the 2^23 open PSNs may be acknowledged at once, which is one more than a
+  // signed distance can say. `end` may lie behind una_ too.
+  const auto open = [&](Psn psn) { return (psn.value() - una_.value()) & Psn::kMask; };
+  if (open(end) > kMaxOpenPsns) return true;
   bool progress = false;
   bool whole = true;
-  while (is_after(end, una_)) {
+  while (!(una_ == end)) {
     const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
     if (oldest.needs_response()) {  // nothing else acknowledges a READ or an atomic
       whole = false;
@@ -114,7 +118,7 @@ bool Requester::acknowledge_before(TransportContext& context, Psn end) {
     }
     progress = true;
     const Psn next = oldest.last_psn() + 1;
-    if (is_before(end, next)) {
+    if (open(end) < open(next)) {
       una_ = end;
       break;
     }

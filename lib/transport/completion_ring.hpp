@@ -13,12 +13,13 @@ namespace roci {
 
 class CompletionRing {
  public:
-  explicit CompletionRing(uint32_t capacity);
+  // `first` numbers the first completion; the numbers wrap at 2^32.
+  explicit CompletionRing(uint32_t capacity, uint32_t first = 0);
   ~CompletionRing();
   CompletionRing(const CompletionRing&) = delete;
   CompletionRing& operator=(const CompletionRing&) = delete;
 
-  [[nodiscard]] uint32_t capacity() const { return static_cast<uint32_t>(entries_.size()); }
+  [[nodiscard]] uint32_t capacity() const { return capacity_; }
 
   // The worker's side. False when the ring is full: the queue is then in error for good and loses this completion
   // (IBTA 11.6.3.1), since overwriting or waiting would both be worse.
@@ -27,7 +28,7 @@ class CompletionRing {
   // The application's side: up to `count` completions; -1 when the queue is in error and empty.
   int poll(int count, ibv_wc* out);
   [[nodiscard]] bool empty() const {
-    return head_.load(std::memory_order_relaxed) == tail_.load(std::memory_order_acquire);
+    return head_.load(std::memory_order_relaxed) == tail_.load(std::memory_order_seq_cst);
   }
 
   // One-shot notification through an eventfd.
@@ -40,7 +41,10 @@ class CompletionRing {
   enum class Armed : uint8_t { kNo, kSolicited, kAny };
   void notify();
 
-  std::vector<ibv_wc> entries_;
+  [[nodiscard]] ibv_wc& at(uint32_t number) { return entries_[number & (entries_.size() - 1)]; }
+
+  uint32_t capacity_;
+  std::vector<ibv_wc> entries_;  // a power of two, else the place of a number would jump when numbers wrap
   Spinlock producers_;
   Spinlock consumers_;
   std::atomic<bool> overflowed_{false};

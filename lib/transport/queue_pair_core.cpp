@@ -136,7 +136,7 @@ int QueuePairCore::post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) {
     if (wr->num_sge > 0) {
       std::memcpy(const_cast<ibv_sge*>(wqe.sges()), wr->sg_list, sizeof(ibv_sge) * wqe.sge_count);
     }
-    recv_queue.publish();
+    recv_queue.publish(std::memory_order_seq_cst);  // before the caller's look at the state; see flush()
   }
   return 0;
 }
@@ -181,12 +181,20 @@ bool QueuePairCore::transmit(TransportContext& context, uint32_t budget) {
     return path_ready_ && responder.has_answers() && responder.transmit(context, budget);
   }
   if (!path_ready_ || (now != IBV_QPS_RTR && now != IBV_QPS_RTS)) return false;
-  const bool answers_left = responder.transmit(context, budget);
+  // Half of the turn is kept for requests, so that a peer that READs all the time cannot starve them.
+  const uint32_t for_requests = budget / 2;
+  uint32_t for_answers = budget - for_requests;
+  bool answers_left = responder.transmit(context, for_answers);
+  budget = for_answers + for_requests;
   const bool requests_left = state() == IBV_QPS_RTS && requester.transmit(context, budget);
+  if (answers_left && budget > 0) answers_left = responder.transmit(context, budget);
   return answers_left || requests_left || state() == IBV_QPS_ERR;
 }
 
 void QueuePairCore::flush(TransportContext& context) {
+  // The store of the error state comes before the look at the queues, as in post_recv() the other way round: either
+  // this flushes a request that is being posted, or its poster sees the state and rings.
+  state_.store(IBV_QPS_ERR, std::memory_order_seq_cst);
   requester.flush(context);
   responder.flush(context);
 }

@@ -62,7 +62,7 @@ class QueuePairCore {
   QueuePairCore(const QueuePairConfig& config, CompletionRing& send_cq, CompletionRing& recv_cq);
 
   [[nodiscard]] Qpn number() const { return config.number; }
-  [[nodiscard]] ibv_qp_state state() const { return state_.load(std::memory_order_relaxed); }
+  [[nodiscard]] ibv_qp_state state() const { return state_.load(std::memory_order_seq_cst); }
 
   // Any thread. 0 or an errno, as ibv_post_send; the caller rings the doorbell afterwards.
   int post_send(ibv_send_wr* list, ibv_send_wr** bad);

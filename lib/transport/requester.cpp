@@ -10,8 +10,6 @@
 namespace roci {
 namespace {
 
-// At most 2^23 PSNs may be open (IBTA 9.7.2), else old and new cannot be told apart.
-constexpr uint32_t kMaxOpenPsns = Psn::kHalf;
 // LSN that a request without payload counts for: its extended header (draft-dai… §3.1 lets READ requests share the
 // space of SENDs and WRITEs and leaves their size open). The data comes in the other direction.
 uint64_t lsn_bytes(const SendWqe& wqe) {
@@ -256,7 +254,7 @@ uint64_t Requester::in_flight_bytes() {
 Nanos Requester::timeout() const { return ack_timeout(qp_.attributes.timeout); }
 
 void Requester::on_deadline(TransportContext& context) {
-  if (context.now < deadline_) return;
+  if (context.now < deadline_ || qp_.state() != IBV_QPS_RTS) return;
   if (waits_for_rnr_) {
     waits_for_rnr_ = false;
     deadline_ = kNever;  // armed again when the packet goes out

@@ -43,6 +43,9 @@ class alignas(64) Requester {
   void set_first_lsn(Lsn lsn) { next_lsn_ = lsn; }  // before anything is posted
 
  private:
+  // At most 2^23 PSNs may be open (IBTA 9.7.2), else old and new cannot be told apart.
+  static constexpr uint32_t kMaxOpenPsns = Psn::kHalf;
+
   // What ended an attempt to send the packet under the cursor.
   enum class Step : uint8_t {
     kSent,    // and the cursor moved on

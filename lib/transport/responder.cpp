@@ -8,7 +8,7 @@
 namespace roci {
 namespace {
 
-constexpr uint32_t kMaxMessage = 1U << 31;  // IBTA 9.3.3.1.2
+constexpr uint32_t kMaxMessageBytes = 1U << 31;  // IBTA 9.3.3.1.2, 9.7.4.1.6
 
 }  // namespace
 
@@ -16,11 +16,10 @@ void Responder::reset(Psn expected, uint32_t reads) {
   expected_ = expected;
   msn_ = Msn{0};
   pending_ = Pending::kNone;
-  executed_any_ = nak_sent_ = in_message_ = holds_receive_ = false;
+  executed_any_ = nak_sent_ = in_message_ = false;
   received_ = announced_ = 0;
   resources_.assign(reads, Resource{});
-  order_.assign(reads, 0);
-  next_resource_ = order_head_ = active_answers_ = 0;
+  next_resource_ = front_resource_ = active_answers_ = 0;
 }
 
 void Responder::on_request(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
@@ -60,24 +59,9 @@ Responder::Verdict Responder::check_sequence(const FrameView& view) const {
 
 // IBTA 9.7.4.1.6: payload and pad count against the opcode and the path MTU.
 Responder::Verdict Responder::check_length(const FrameView& view) const {
-  const uint32_t mtu = qp_.attributes.path_mtu;
-  const uint32_t length = view.payload_length;
-  bool right = view.pad == ((0U - length) & 3U);
-  switch (view.opcode->payload) {
-    case PayloadRule::kNone:
-      right = right && length == 0;
-      break;
-    case PayloadRule::kFullMtu:
-      right = right && length == mtu;
-      break;
-    case PayloadRule::kOneToMtu:
-      right = right && length >= 1 && length <= mtu;
-      break;
-    case PayloadRule::kUpToMtu:
-      right = right && length <= mtu;
-      break;
-  }
-  return right ? Verdict::kExecuted : Verdict::kInvalidRequest;
+  const PayloadCheck check =
+      check_payload(*view.opcode, view.payload_length, view.pad, qp_.attributes.path_mtu);
+  return check == PayloadCheck::kRight ? Verdict::kExecuted : Verdict::kInvalidRequest;
 }
 
 Responder::Verdict Responder::execute(TransportContext& context, const FrameView& view,
@@ -103,7 +87,6 @@ Responder::Verdict Responder::execute_send(TransportContext& context, const Fram
   if (info.has(Header::kIeth)) return Verdict::kInvalidRequest;
   if (info.starts_message()) {
     if (qp_.recv_queue.empty()) return Verdict::kNotReady;
-    holds_receive_ = true;
     received_ = 0;
   }
   const RecvWqe& wqe = qp_.recv_queue.at(qp_.recv_queue.head());
@@ -111,14 +94,12 @@ Responder::Verdict Responder::execute_send(TransportContext& context, const Fram
   if (view.payload_length > wqe.capacity - received_) {
     wc.status = IBV_WC_LOC_LEN_ERR;
     qp_.complete_recv(context, wc, true);
-    holds_receive_ = false;
     return Verdict::kInvalidRequest;  // IBTA 9.9.3: length error
   }
   if (!scatter(context.memory, qp_.config.pd, {wqe.sges(), wqe.sge_count}, received_, frame,
                view.payload_offset, view.payload_length)) {
     wc.status = IBV_WC_LOC_PROT_ERR;
     qp_.complete_recv(context, wc, true);
-    holds_receive_ = false;
     return Verdict::kOperationError;
   }
   received_ += view.payload_length;
@@ -131,6 +112,7 @@ Responder::Verdict Responder::execute_write(TransportContext& context, const Fra
   const OpcodeInfo& info = *view.opcode;
   if (info.starts_message()) {
     if ((qp_.attributes.access & IBV_ACCESS_REMOTE_WRITE) == 0) return Verdict::kInvalidRequest;
+    if (view.reth().length.get() > kMaxMessageBytes) return Verdict::kInvalidRequest;
     received_ = 0;
     announced_ = view.reth().length.get();
     va_ = view.reth().va.get();
@@ -165,40 +147,48 @@ Responder::Verdict Responder::execute_write(TransportContext& context, const Fra
   return Verdict::kExecuted;
 }
 
-// Where to remember the request, or null when more are under way than were agreed on (IBTA 9.7.4.1.4).
-Responder::Resource* Responder::take_resource() {
-  if (resources_.empty() || resources_[next_resource_].active()) return nullptr;
-  Resource* resource = &resources_[next_resource_];
-  next_resource_ = (next_resource_ + 1) % static_cast<uint32_t>(resources_.size());
+// Whether another READ or atomic may be under way (IBTA 9.7.4.1.4). A replay in the way is none of them: the requester
+// asked for it before a late response made it unnecessary, else it could not send a new request.
+bool Responder::resource_free() const {
+  return !resources_.empty() && (!resources_[next_resource_].active() || resources_[next_resource_].replay);
+}
+
+Responder::Resource& Responder::take_resource() {
+  const auto count = static_cast<uint32_t>(resources_.size());
+  Resource& resource = resources_[next_resource_];
+  if (resource.active()) --active_answers_;
+  if (front_resource_ == next_resource_) front_resource_ = (front_resource_ + 1) % count;
+  next_resource_ = (next_resource_ + 1) % count;
+  resource = Resource{};
   return resource;
 }
 
 Responder::Verdict Responder::execute_read(TransportContext& context, const FrameView& view) {
   if ((qp_.attributes.access & IBV_ACCESS_REMOTE_READ) == 0) return Verdict::kInvalidRequest;
+  if (!resource_free()) return Verdict::kInvalidRequest;
   const Reth& reth = view.reth();
   const uint32_t length = reth.length.get();
-  if (length > kMaxMessage) return Verdict::kInvalidRequest;
+  if (length > kMaxMessageBytes) return Verdict::kInvalidRequest;
   uint8_t* where = nullptr;
   if (context.memory.check(MemoryKey{reth.rkey.get()}, qp_.config.pd, reth.va.get(), length,
                            Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
     return Verdict::kAccessError;
   }
-  Resource* resource = take_resource();
-  if (resource == nullptr) return Verdict::kInvalidRequest;
   const uint32_t mtu = qp_.attributes.path_mtu;
-  *resource = {.operation = Operation::kReadRequest,
-               .first = view.psn(),
-               .packets = std::max(1U, (length + mtu - 1) / mtu),
-               .va = reth.va.get(),
-               .rkey = reth.rkey.get(),
-               .length = length};
-  finish_resource(*resource);
+  Resource& read = take_resource();
+  read.operation = Operation::kReadRequest;
+  read.packets = std::max(1U, (length + mtu - 1) / mtu);
+  read.va = reth.va.get();
+  read.rkey = reth.rkey.get();
+  read.length = length;
+  start_answer(read);
   return Verdict::kExecuted;
 }
 
 // The operation is atomic to every other access to the 8 bytes that is atomic too, the local CPU's included.
 Responder::Verdict Responder::execute_atomic(TransportContext& context, const FrameView& view) {
   if ((qp_.attributes.access & IBV_ACCESS_REMOTE_ATOMIC) == 0) return Verdict::kInvalidRequest;
+  if (!resource_free()) return Verdict::kInvalidRequest;
   const AtomicEth& request = view.atomic_eth();
   const uint64_t va = request.va.get();
   if (va % sizeof(uint64_t) != 0) return Verdict::kInvalidRequest;
@@ -207,10 +197,8 @@ Responder::Verdict Responder::execute_atomic(TransportContext& context, const Fr
                            Access::kRemoteAtomic, &where) != AccessOutcome::kAllowed) {
     return Verdict::kAccessError;
   }
-  // A region may map the address to a place that is not aligned here.
+  // A region may map an aligned address to a place that is not.
   if (reinterpret_cast<uintptr_t>(where) % sizeof(uint64_t) != 0) return Verdict::kOperationError;
-  Resource* resource = take_resource();
-  if (resource == nullptr) return Verdict::kInvalidRequest;
   const std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(where));
   uint64_t original = request.compare.get();
   if (view.opcode->operation == Operation::kFetchAdd) {
@@ -218,14 +206,18 @@ Responder::Verdict Responder::execute_atomic(TransportContext& context, const Fr
   } else {
     word.compare_exchange_strong(original, request.swap_or_add.get());  // leaves in `original` what was there
   }
-  *resource = {.operation = view.opcode->operation, .first = view.psn(), .packets = 1, .original = original};
-  finish_resource(*resource);
+  Resource& atomic = take_resource();
+  atomic.operation = view.opcode->operation;
+  atomic.packets = 1;
+  atomic.original = original;
+  start_answer(atomic);
   return Verdict::kExecuted;
 }
 
-// Its message counts when it starts: the first response carries the new MSN.
-void Responder::finish_resource(Resource& resource) {
+// The answer takes the PSNs from the request's on. The message counts at once: its first response carries the new MSN.
+void Responder::start_answer(Resource& resource) {
   ++msn_;
+  resource.first = expected_;
   resource.msn = msn_;
   activate(resource, 0, resource.packets);
   expected_ += resource.packets;
@@ -242,7 +234,6 @@ void Responder::complete_message(TransportContext& context, const FrameView& vie
     wc.imm_data = __builtin_bswap32(view.imm().data.get());
   }
   qp_.complete_recv(context, wc, view.bth().solicited());
-  holds_receive_ = false;
 }
 
 void Responder::answer(TransportContext& context, const FrameView& view, Verdict verdict) {
@@ -346,30 +337,43 @@ void Responder::replay_atomic(TransportContext& context, const FrameView& view) 
   context.counters.add(Counter::kReplaysRefused);
 }
 
-// Puts the answer to a request, from packet `from` up to `end`, into the order of answers. One that is there keeps its
-// place, and does not end earlier than it was going to.
+// Makes an answer, from packet `from` up to `end`, due. Those to earlier requests go before it, in PSN order, even when
+// they are asked for again later: the requester takes them in no other. One under way does not end earlier than it was
+// going to.
 void Responder::activate(Resource& resource, uint32_t from, uint32_t end) {
-  if (!resource.active()) {
-    const auto size = static_cast<uint32_t>(order_.size());
-    order_[(order_head_ + active_answers_) % size] = static_cast<uint32_t>(&resource - resources_.data());
+  const auto count = static_cast<uint32_t>(resources_.size());
+  const auto slot = static_cast<uint32_t>(&resource - resources_.data());
+  const auto age = [&](uint32_t s) { return (s + count - next_resource_) % count; };
+  if (active_answers_ == 0 || age(slot) < age(front_resource_)) front_resource_ = slot;
+  if (resource.active()) {
+    resource.end = std::max(resource.end, end);
+  } else {
     ++active_answers_;
     resource.end = end;
   }
-  resource.end = std::max(resource.end, end);
   resource.begin = resource.next = from;
 }
 
-Responder::Resource* Responder::front_answer() {
-  return active_answers_ == 0 ? nullptr : &resources_[order_[order_head_]];
+Responder::Resource& Responder::front_resource() {
+  while (!resources_[front_resource_].active()) {
+    front_resource_ = (front_resource_ + 1) % static_cast<uint32_t>(resources_.size());
+  }
+  return resources_[front_resource_];
+}
+
+void Responder::drop_answers() {
+  for (Resource& resource : resources_) resource.next = resource.end;
+  active_answers_ = 0;
 }
 
 bool Responder::transmit(TransportContext& context, uint32_t& budget) {
-  while (Resource* resource = front_answer()) {
+  while (active_answers_ > 0) {
     if (budget == 0) return true;
-    if (!send_response(context, *resource)) return true;
+    Resource& resource = front_resource();
+    if (!send_answer(context, resource)) return true;
     --budget;
-    if (!resource->active()) {
-      order_head_ = (order_head_ + 1) % static_cast<uint32_t>(order_.size());
+    if (active_answers_ > 0 && !resource.active()) {
+      resource.replay = true;
       --active_answers_;
     }
   }
@@ -380,7 +384,7 @@ bool Responder::transmit(TransportContext& context, uint32_t& budget) {
 }
 
 // The next packet of an answer. False when there was no buffer.
-bool Responder::send_response(TransportContext& context, Resource& resource) {
+bool Responder::send_answer(TransportContext& context, Resource& resource) {
   const SendOutcome outcome = resource.operation == Operation::kReadRequest
                                   ? send_read_response(context, resource)
                                   : send_atomic_response(context, resource);
@@ -394,7 +398,7 @@ bool Responder::send_response(TransportContext& context, Resource& resource) {
       pending_ = Pending::kFatal;
       pending_syndrome_ = nak_syndrome(NakCode::kRemoteAccessError);
       pending_psn_ = resource.first + resource.next;
-      resource.next = resource.end;
+      drop_answers();  // nothing behind it is answered
       qp_.to_error();
       return true;
   }
@@ -470,7 +474,6 @@ bool Responder::send_pending(TransportContext& context) {
 }
 
 void Responder::flush(TransportContext& context) {
-  holds_receive_ = false;
   in_message_ = false;
   while (!qp_.recv_queue.empty()) {
     ibv_wc wc{};

@@ -44,20 +44,21 @@ class alignas(64) Responder {
   };
   // The answer that waits behind the READ responses.
   enum class Pending : uint8_t { kNone, kAck, kRetry /* NAK 0 or RNR */, kFatal /* NAK 1, 2 or 3 */ };
-  // A READ or atomic request that was executed, kept for duplicates until max_dest_rd_atomic later ones have come
-  // (IBTA 9.7.4.1.4's responder resources).
+  // A READ or atomic request that was executed, kept for duplicates as long as max_dest_rd_atomic later ones have not
+  // come (IBTA 9.7.4.1.4's responder resources).
   struct Resource {
     Operation operation = Operation::kReadRequest;
     Psn first{};
-    uint32_t packets = 0;
+    uint32_t packets = 0;  // of the answer
     uint64_t va = 0;
     uint32_t rkey = 0;
     uint32_t length = 0;
     uint64_t original = 0;  // atomics: what was there before
     Msn msn{};
-    uint32_t begin = 0;  // packet at which the responses under way began
-    uint32_t next = 0;   // packet to be sent next; `end` when all have been
-    uint32_t end = 0;    // one past the packet at which they end
+    bool replay = false;  // its answer has been sent before, whole
+    uint32_t begin = 0;   // packet at which the answer under way began
+    uint32_t next = 0;    // packet to be sent next; `end` when all have been
+    uint32_t end = 0;     // one past the packet at which it ends
     [[nodiscard]] bool active() const { return next < end; }
   };
 
@@ -74,14 +75,17 @@ class alignas(64) Responder {
   void replay_read(TransportContext& context, const FrameView& view);
   void answer(TransportContext& context, const FrameView& view, Verdict verdict);
   void replay_atomic(TransportContext& context, const FrameView& view);
-  bool send_response(TransportContext& context, Resource& resource);
+  bool send_answer(TransportContext& context, Resource& resource);
   SendOutcome send_read_response(TransportContext& context, const Resource& read);
   SendOutcome send_atomic_response(TransportContext& context, const Resource& atomic);
   bool send_pending(TransportContext& context);
+  [[nodiscard]] bool resource_free() const;
+  Resource& take_resource();
+  void start_answer(Resource& resource);
   void activate(Resource& resource, uint32_t from, uint32_t end);
-  Resource* take_resource();
-  void finish_resource(Resource& resource);
-  Resource* front_answer();
+  // The one with an answer under way that was accepted first; there is one.
+  Resource& front_resource();
+  void drop_answers();
 
   QueuePairCore& qp_;
 
@@ -96,18 +100,15 @@ class alignas(64) Responder {
   // The message under way.
   bool in_message_ = false;
   Operation operation_ = Operation::kSend;
-  bool holds_receive_ = false;  // a SEND has taken the receive request at the queue's head
-  uint32_t received_ = 0;       // bytes of it so far
-  uint32_t announced_ = 0;      // WRITE: DMA length of its RETH
-  uint64_t va_ = 0;             // WRITE: where its next byte goes
+  uint32_t received_ = 0;   // bytes of it so far
+  uint32_t announced_ = 0;  // WRITE: DMA length of its RETH
+  uint64_t va_ = 0;         // WRITE: where its next byte goes
   MemoryKey rkey_{0};
 
-  // Remembered requests, as a ring with the next one to overwrite; `order_` holds those whose answers are under way,
-  // first in first out.
+  // Requests remembered, as a ring in PSN order from next_resource_, the oldest and next to be overwritten.
   std::vector<Resource> resources_;
-  std::vector<uint32_t> order_;
   uint32_t next_resource_ = 0;
-  uint32_t order_head_ = 0;
+  uint32_t front_resource_ = 0;  // none before it in that order is active
   uint32_t active_answers_ = 0;
 };
 

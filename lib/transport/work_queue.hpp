@@ -77,12 +77,15 @@ class WorkRing {
   [[nodiscard]] bool full() const {
     return posted_.load(std::memory_order_relaxed) - done_.load(std::memory_order_acquire) >= capacity_;
   }
-  // The slot to fill next; publish() makes it visible to the worker.
+  // The slot to fill next; publish() makes it visible to the worker. With memory_order_seq_cst it is also ordered
+  // before whatever the poster looks at next.
   Wqe& next_free() { return *new (&at(posted_.load(std::memory_order_relaxed))) Wqe; }
-  void publish() { posted_.store(posted_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+  void publish(std::memory_order order = std::memory_order_release) {
+    posted_.store(posted_.load(std::memory_order_relaxed) + 1, order);
+  }
 
   // The worker's side.
-  [[nodiscard]] uint32_t posted() const { return posted_.load(std::memory_order_acquire); }
+  [[nodiscard]] uint32_t posted() const { return posted_.load(std::memory_order_seq_cst); }
   [[nodiscard]] uint32_t head() const { return done_.load(std::memory_order_relaxed); }
   [[nodiscard]] bool empty() const { return head() == posted(); }
   void pop() { done_.store(head() + 1, std::memory_order_release); }

@@ -98,6 +98,7 @@ FrameView parse_frame(const uint8_t* head, uint32_t head_length, uint32_t frame_
   uint32_t offset = sizeof(EthernetHeader);
   uint16_t type = view.ethernet().ether_type.get();
   while ((type == kEtherTypeVlan || type == kEtherTypeSTag) && view.vlan_tags < 2) {
+    view.l3_offset = static_cast<uint16_t>(offset);  // vlan() counts back from it, in a truncated frame too
     if (head_length < offset + sizeof(VlanHeader)) {
       view.kind = FrameKind::kTruncated;
       return view;

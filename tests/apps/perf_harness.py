@@ -1,0 +1,163 @@
+"""Runs roci-perf and roci-switch for tests: configurations in a folder of their own, every process bounded in time."""
+
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+TIMEOUT = 60  # seconds; generous, because tests may share two cores with a build
+
+
+def take_programs(*names):
+    """Takes the programs' paths off the command line, in this order."""
+    paths = [pathlib.Path(sys.argv.pop(1)).resolve() for _ in names]
+    return dict(zip(names, paths))
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class PerfTest(unittest.TestCase):
+    programs = {}
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.tcp_port = str(free_port())
+
+    # Configurations
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    def host(self, name, device, address, mtu=4200, memory="128MiB", more=""):
+        return self.write(f"{name}.yaml", f"""
+eal: {{memory: {memory}}}
+device:
+  name: {name}
+  port: {{device: "{device}", mtu: {mtu}}}
+  addresses: [{address}/24]
+{more}""")
+
+    def memif_hosts(self):
+        """The configurations of two hosts on a switch that runs until the test ends."""
+        path = self.folder / "memif.sock"
+        config = self.write("switch.yaml", f"""
+eal: {{memory: 256MiB}}
+switch:
+  name: s1
+  idle: yield
+  ports:
+    - {{name: p1, mtu: 4200, device: "net_memif0,role=server,id=0,socket={path}"}}
+    - {{name: p2, mtu: 4200, device: "net_memif1,role=server,id=1,socket={path}"}}
+""")
+        ready = self.folder / "ready"
+        switch = self.start([self.programs["roci-switch"], "--config", config, "--ready-file", ready])
+        self.wait_until(lambda: ready.exists() or switch.poll() is not None, "the switch to be ready")
+        return (self.host("client", f"net_memif0,role=client,id=0,socket={path}", "10.0.0.1"),
+                self.host("server", f"net_memif0,role=client,id=1,socket={path}", "10.0.0.2"))
+
+    # Processes
+
+    def start(self, command, **options):
+        process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, **options)
+
+        def end():
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        self.addCleanup(end)
+        return process
+
+    def perf(self, *arguments, **options):
+        return self.start([self.programs["roci-perf"], *arguments], **options)
+
+    def finish(self, process, timeout=TIMEOUT):
+        """Waits for the end; the process gets .out and .err."""
+        process.out, process.err = process.communicate(timeout=timeout)
+        return process
+
+    def run_perf(self, *arguments, **options):
+        return self.finish(self.perf(*arguments, **options))
+
+    def wait_until(self, condition, what):
+        deadline = time.monotonic() + TIMEOUT
+        while not condition():
+            self.assertLess(time.monotonic(), deadline, f"waited too long for {what}")
+            time.sleep(0.01)
+
+    def run_pair(self, hosts, test, client_options=(), server_options=()):
+        """A server and a client; both must be content. Returns the client's JSON."""
+        client_config, server_config = hosts
+        where = ["-p", self.tcp_port, "--host-timeout", "30"]
+        server = self.perf(*test, "--config", server_config, *where, *server_options)
+        client = self.start_client(server, *test, "--config", client_config, *where, "--json", *client_options,
+                                   "127.0.0.1")
+        self.finish(client)
+        self.finish(server)
+        self.assertEqual((client.returncode, server.returncode), (0, 0),
+                         f"client: {client.out}{client.err}\nserver: {server.out}{server.err}")
+        self.assertEqual(client.err, "")
+        self.assertIn("#bytes", server.out)  # the server shows the figures too
+        return json.loads(client.out)
+
+    def start_client(self, _server, *arguments):
+        return self.perf(*arguments)
+
+    # What came of it
+
+    def assert_refused(self, process, exit_code, *parts):
+        """The exit code, nothing on standard output, and one sentence on standard error that has all the parts."""
+        self.assertEqual(process.returncode, exit_code, process.out + process.err)
+        self.assertEqual(process.out, "")
+        self.assertRegex(process.err, r"\Aroci-perf: [^\n]+\n\Z")
+        for part in parts:
+            self.assertIn(part, process.err)
+
+    def assert_sentence(self, process, exit_code, *parts):
+        """The same for a process that had something to say on standard output before."""
+        self.assertEqual(process.returncode, exit_code, process.out + process.err)
+        self.assertRegex(process.err, r"\Aroci-perf: [^\n]+\n\Z")
+        for part in parts:
+            self.assertIn(part, process.err)
+
+    def assert_bandwidth(self, result, size=65536):
+        row = result["results"][0]
+        self.assertEqual(row["bytes"], size)
+        self.assertGreater(row["iterations"], 0)
+        self.assertGreater(row["average_gbps"], 0)
+        self.assertGreaterEqual(row["peak_gbps"] * 1.0001, row["average_gbps"])
+
+    def assert_latency(self, result):
+        row = result["results"][0]
+        order = [row[key] for key in ("min_us", "p50_us", "p90_us", "p99_us", "p99.9_us", "p99.99_us", "max_us")]
+        self.assertEqual(order, sorted(order))
+        self.assertGreater(order[0], 0)
+
+
+def queue_pair_line(process):
+    """The address that a process with --peer prints of itself, as --peer takes it."""
+    for line in process.stdout:
+        found = re.match(r"our queue pair: (\S+)", line)
+        if found:
+            return found.group(1)
+    raise AssertionError("no queue pair was printed: " + process.stderr.read())
+
+
+def main(*programs):
+    PerfTest.programs = take_programs(*programs)
+    os.environ.setdefault("ROCI_LOG", "warn")
+    unittest.main()

@@ -1,0 +1,144 @@
+"""Every mistake gets one sentence: exit 2 for options and configuration, 1 for what goes wrong later."""
+
+import json
+import socket
+
+import perf_harness
+from perf_harness import PerfTest
+
+
+class BadOptions(PerfTest):
+    def refuse(self, arguments, *parts):
+        with self.subTest(" ".join(arguments)):
+            self.assert_refused(self.run_perf(*arguments), 2, *parts)
+
+    def test_options(self):
+        self.refuse(["write", "bw", "--loopback", "-s", "0"], "--size is \"0\"", "from 1 to 1G")
+        self.refuse(["write", "bw", "--loopback", "-s", "big"], "--size is \"big\"")
+        self.refuse(["write", "bw", "--loopback", "-m", "1500"], "256, 512, 1024, 2048 or 4096")
+        self.refuse(["write", "bw", "--loopback", "-q", "0"], "--qp is \"0\"", "from 1 to 1024")
+        self.refuse(["write", "bw", "--loopback", "localhost"], "--loopback", "HOST")
+        self.refuse(["write", "bw"], "--loopback", "--config FILE")
+        self.refuse(["write", "bw", "--loopback", "--frobnicate"], "--frobnicate")
+        self.refuse(["fly", "bw"], "write, read and send")
+        self.refuse(["write", "rate"], "bw or lat")
+        self.refuse([], "roci-perf: ")
+
+    def test_help_is_no_error(self):
+        for arguments in (["--help"], ["write", "bw", "--help"], ["--version"]):
+            done = self.run_perf(*arguments)
+            self.assertEqual((done.returncode, done.err), (0, ""))
+            self.assertNotEqual(done.out, "")
+
+
+class BadConfiguration(PerfTest):
+    def refuse(self, text, *parts):
+        config = self.write("bad.yaml", text)
+        self.assert_refused(self.run_perf("write", "bw", "--config", config), 2, "bad.yaml", *parts)
+
+    def test_configuration(self):
+        port = "port: {device: net_null0}"
+        self.refuse(f"device: {{{port}, addresses: [10.0.0.1/24], colour: red}}", "bad.yaml:1", "device.colour",
+                    "unknown key", "addresses")
+        self.refuse(f"eal: {{}}\nfabric: {{}}\ndevice: {{{port}, addresses: [10.0.0.1/24]}}", "bad.yaml:2", "fabric")
+        self.refuse(f"device: {{{port}, addresses: [10.0.0.1000/24]}}", "10.0.0.1000")
+        self.refuse(f"device: {{{port}}}", "device.addresses")
+        self.refuse("device: {addresses: [10.0.0.1/24]}", "port")
+        self.refuse("device: {port: {mtu: 1500}, addresses: [10.0.0.1/24]}", "'device' is missing")
+        self.refuse("device: {port: {device: net_null0, mtu: 100}, addresses: [10.0.0.1/24]}", "mtu", "100")
+        self.refuse(f"device: {{{port}, addresses: [10.0.0.1/24], vlan: 5000}}", "vlan", "5000")
+        self.refuse(f"device: {{{port}, addresses: [10.0.0.1/24], progress: later}}", "application, dedicated")
+        self.refuse(f"device: {{{port}, addresses: [10.0.0.1/24], cpu: 0}}", "progress: dedicated")
+        self.refuse(f"device: {{{port}, addresses: [10.0.0.1/24], neighbours: [{{address: 10.0.0.2, mac: x}}]}}",
+                    "neighbours[0].mac")
+        self.refuse("device: {", "not valid YAML")
+
+    def test_a_file_that_is_not_there(self):
+        self.assert_refused(self.run_perf("write", "bw", "--config", "/nowhere/x.yaml"), 2, "/nowhere/x.yaml")
+
+    def test_a_path_mtu_that_the_port_cannot_carry(self):
+        config = self.host("h", "net_null0,no-rx=1", "10.0.0.1", mtu=1500)
+        self.assert_refused(self.run_perf("write", "bw", "--config", config, "-m", "4096"), 2, "path MTU 4096", "at most 1024")
+
+    def test_a_gid_that_is_not_there(self):
+        config = self.host("h", "net_null0,no-rx=1", "10.0.0.1")
+        self.assert_refused(self.run_perf("write", "bw", "--config", config, "-x", "7"), 2, "--gid-index 7", "0 to 1")
+
+
+class RunTime(PerfTest):
+    def null_host(self, name="h", address="10.0.0.1", **more):
+        return self.host(name, "net_null0,no-rx=1", address, **more)
+
+    def test_a_port_that_does_not_exist(self):
+        for device in ("net_nosuch0", "0000:fe:1f.7", "net_memif0,role=client,id=0,socket=/nowhere/s.sock"):
+            with self.subTest(device):
+                config = self.write("h.yaml", f"""
+eal: {{memory: 64MiB}}
+device:
+  port: {{device: "{device}", connect_timeout: 200ms}}
+  addresses: [10.0.0.1/24]
+""")
+                done = self.run_perf("write", "bw", "--config", config, "--host-timeout", "0.5", "127.0.0.1")
+                self.assert_refused(done, 1, device.split(",", maxsplit=1)[0])
+
+    def test_a_host_that_does_not_answer(self):
+        done = self.run_perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port, "--host-timeout", "0.5",
+                             "127.0.0.1")
+        self.assert_refused(done, 1, f"HOST 127.0.0.1:{self.tcp_port} does not answer within 0.5 s")
+
+    # The exchange works and the packets do not: nobody answers for the server's address.
+    def test_a_peer_address_that_does_not_answer(self):
+        server = self.perf("write", "bw", "--config", self.null_host("server", "10.0.0.2"), "-p", self.tcp_port)
+        client = self.run_perf("write", "bw", "--config", self.null_host("client"), "-p", self.tcp_port, "127.0.0.1")
+        self.finish(server)
+        self.assert_refused(client, 1, "10.0.0.2 does not answer")
+        self.assert_sentence(server, 1, "the client reports: ", "10.0.0.2 does not answer")
+
+    def test_no_memory(self):
+        config = self.null_host(memory="8MiB")
+        self.assert_refused(self.run_perf("write", "bw", "--config", config, "127.0.0.1"), 1, "emory")
+
+    def test_a_server_without_a_client(self):
+        done = self.run_perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port, "--host-timeout", "0.3")
+        self.assert_sentence(done, 1, "no client came")
+
+    def test_a_tcp_port_in_use(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = str(taken.getsockname()[1])
+            self.assert_refused(self.run_perf("write", "bw", "--config", self.null_host(), "-p", port), 1,
+                                f"cannot listen on 127.0.0.1:{port}")
+
+    def test_somebody_else_connects(self):
+        server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
+        self.assertIn("waiting for a client", server.stdout.readline())
+        with socket.create_connection(("127.0.0.1", int(self.tcp_port)), timeout=10) as stranger:
+            stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            self.finish(server)
+        self.assert_sentence(server, 1, "does not speak roci-perf's exchange")
+
+    def test_another_version(self):
+        server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
+        self.assertIn("waiting for a client", server.stdout.readline())
+        with socket.create_connection(("127.0.0.1", int(self.tcp_port)), timeout=10) as stranger:
+            stranger.sendall(b'{"roci-perf": 99}\n')
+            answer = stranger.makefile().readline()
+            self.finish(server)
+        self.assertIn("different versions", json.loads(answer)["error"])
+        self.assert_sentence(server, 1, "different versions")
+
+    def test_a_capture_that_cannot_be_written(self):
+        done = self.run_perf("write", "bw", "--loopback", "--capture", "/nowhere/c.pcapng")
+        self.assert_refused(done, 1, "/nowhere/c.pcapng")
+
+    # With --json a failure is an object too; the sentence still goes to standard error.
+    def test_a_failure_in_json(self):
+        done = self.run_perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port, "--host-timeout", "0.3",
+                             "--json", "127.0.0.1")
+        self.assert_sentence(done, 1, "does not answer")
+        self.assertIn("does not answer", json.loads(done.out)["error"])
+
+
+if __name__ == "__main__":
+    perf_harness.main("roci-perf")

@@ -1,0 +1,78 @@
+"""roci-perf --loopback: everything in one process."""
+
+import json
+import os
+
+import perf_harness
+from perf_harness import PerfTest
+
+
+class Loopback(PerfTest):
+    def run_json(self, *arguments, **options):
+        done = self.run_perf(*arguments, "--loopback", "--json", **options)
+        self.assertEqual((done.returncode, done.err), (0, ""), done.out)
+        return json.loads(done.out)  # exactly one object, or this fails
+
+    def test_every_test_with_and_without_a_switch(self):
+        for verb in ("write", "read", "send"):
+            for way in ([], ["--direct"]):
+                with self.subTest(f"{verb} {way}"):
+                    result = self.run_json(verb, "bw", "-n", "100", "--verify", *way)
+                    self.assert_bandwidth(result)
+                    self.assertEqual(result["verified"], {"messages": 100, "bytes": 100 * 65536})
+                    result = self.run_json(verb, "lat", "-n", "100", "--verify", *way)
+                    self.assert_latency(result)
+                    # 100 more to warm up; both sides check, but a READ has only one that can.
+                    self.assertEqual(result["verified"]["messages"], 200 if verb == "read" else 400)
+
+    def test_sizes_around_the_path_mtu(self):
+        for size in (1, 1024, 1025, 100_001):
+            for verb in ("write", "read", "send"):
+                with self.subTest(f"{verb} {size}"):
+                    result = self.run_json(verb, "bw", "-m", "1024", "-s", str(size), "-n", "50", "--verify")
+                    self.assertEqual(result["verified"], {"messages": 50, "bytes": 50 * size})
+
+    def test_many_queue_pairs_lists_and_completion_moderation(self):
+        for more in (["-q", "16"], ["-l", "16"], ["-Q", "1"], ["-t", "1"], ["-t", "100", "-Q", "100"], ["-I", "64"]):
+            with self.subTest(" ".join(more)):
+                result = self.run_json("write", "bw", "-s", "64", "-n", "203", "--verify", *more)
+                self.assertEqual(result["verified"]["messages"], 203 * (16 if "-q" in more else 1))
+
+    def test_a_timed_run(self):
+        for verb in ("write", "read", "send"):
+            with self.subTest(verb):
+                result = self.run_json(verb, "bw", "-D", "0.5", "--verify")
+                self.assert_bandwidth(result)
+                self.assertLess(result["results"][0]["seconds"], 0.6)
+        self.assert_latency(self.run_json("send", "lat", "-D", "0.3"))
+
+    # Both threads on one core must still get on.
+    def test_one_core(self):
+        core = {min(os.sched_getaffinity(0))}
+        result = self.run_json("write", "bw", "-n", "100", "--verify", preexec_fn=lambda: os.sched_setaffinity(0, core))
+        self.assert_bandwidth(result)
+        self.assert_latency(self.run_json("write", "lat", preexec_fn=lambda: os.sched_setaffinity(0, core)))
+
+    def test_tables(self):
+        done = self.run_perf("write", "bw", "--loopback", "-n", "20", "--verify", "--report-gbits")
+        self.assertEqual((done.returncode, done.err), (0, ""))
+        for part in ("RDMA_Write BW Test", "QPN 0x", "#bytes     #iterations    BW peak[Gb/sec]", "MsgRate[Mpps]",
+                     "verified: 20 messages, 1310720 bytes, all right"):
+            self.assertIn(part, done.out)
+        done = self.run_perf("send", "lat", "--loopback", "-n", "20", "-H", "-U")
+        self.assertEqual((done.returncode, done.err), (0, ""))
+        for part in ("Send Latency Test", "t_typical[usec]", "p99.99[usec]", "from [usec]", "#, usec"):
+            self.assertIn(part, done.out)
+        for line in done.out.splitlines():
+            self.assertLessEqual(len(line), 100)
+
+    def test_capture(self):
+        path = self.folder / "c.pcapng"
+        self.run_json("write", "bw", "-n", "20", "--capture", path, "--capture-packets", "50")
+        data = path.read_bytes()
+        self.assertEqual(data[:4], b"\x0a\x0d\x0d\x0a")  # section header block of pcapng
+        self.assertGreater(len(data), 50 * 64)
+
+
+if __name__ == "__main__":
+    perf_harness.main("roci-perf")
