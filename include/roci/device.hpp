@@ -155,7 +155,8 @@ class QueuePair {
   void query(ibv_qp_attr* attr, ibv_qp_init_attr* init) const;
 
   // As ibv_post_send and ibv_post_recv: 0, or an errno with *bad at the request that was not taken (those before it
-  // were). Send opcodes: SEND, SEND_WITH_IMM, RDMA_WRITE, RDMA_WRITE_WITH_IMM, RDMA_READ; others EOPNOTSUPP.
+  // were). Send opcodes: SEND, SEND_WITH_IMM, RDMA_WRITE, RDMA_WRITE_WITH_IMM, RDMA_READ,
+  // ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD (of 8 aligned bytes); others EOPNOTSUPP.
   int post_send(ibv_send_wr* list, ibv_send_wr** bad);
   int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
 

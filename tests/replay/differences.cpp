@@ -13,7 +13,6 @@ constexpr std::string_view kReplayStartsWithFirst =
     "a repeated READ is answered as a message of its own, FIRST to LAST; rxe goes on with MIDDLE";
 constexpr std::string_view kReplayKeepsItsMsn =
     "the responses of a repeated READ carry the MSN they had the first time; rxe puts the current one";
-constexpr std::string_view kNoAtomics = "atomics are not offered by this responder";
 
 const std::vector<Difference> kDifferences = {
     {"drop_request", Kind::kNotDelivered, 2, "", {}, kLossMadeOnPurpose},
@@ -35,10 +34,6 @@ const std::vector<Difference> kDifferences = {
      "RC_READ_RESP_LAST 1005 1f",
      {"aeth.msn: 2 and 1"},
      kReplayKeepsItsMsn},
-    {"dup_requests", Kind::kStandIn, 6, "", {}, kNoAtomics},
-    {"dup_requests", Kind::kStandIn, 7, "", {}, kNoAtomics},
-    {"dup_requests", Kind::kTheirsOnly, 12, "RC_ATOMIC_ACK 1002 1f", {}, kNoAtomics},
-    {"dup_requests", Kind::kTheirsOnly, 13, "RC_ATOMIC_ACK 1002 1f", {}, kNoAtomics},
     {"rnr", Kind::kTheirsOnly, 6, "RC_ACK 1000 60", {}, kNakAfterRnr},
     {"rnr", Kind::kTheirsOnly, 12, "RC_ACK 1000 60", {}, kNakAfterRnr},
     {"rnr", Kind::kTheirsOnly, 18, "RC_ACK 1000 60", {}, kNakAfterRnr},

@@ -14,7 +14,6 @@ struct Difference {
     kAnswerLost,    // the answer `what` to request `frame` was sent, then lost before it could be recorded
     kTheirsOnly,    // the other stack sent `frame` and we send nothing
     kFields,        // our answer differs from the recorded `frame` exactly in the fields of `fields`
-    kStandIn,  // request `frame` is an atomic; a WRITE of its result is fed instead, its answers are not compared
   };
   std::string_view capture;
   Kind kind;

@@ -25,10 +25,10 @@ class Replay {
     scenario_ = make_scenario(exchange, differences_);
     for (size_t i = 0; i < differences_.size(); ++i) {
       const Difference& d = differences_[i];
-      const bool names_request = d.kind == Kind::kNotDelivered || d.kind == Kind::kStandIn;
-      used_[i] = names_request && std::ranges::any_of(exchange.frames, [&](const RecordedFrame& f) {
-                   return f.number == d.frame && f.is_request();
-                 });
+      used_[i] =
+          d.kind == Kind::kNotDelivered && std::ranges::any_of(exchange.frames, [&](const RecordedFrame& f) {
+            return f.number == d.frame && f.is_request();
+          });
     }
   }
 
@@ -37,7 +37,7 @@ class Replay {
     for (const Scenario::Request& request : scenario_.requests) {
       post_receives(host, request.frame);
       for (const Packet& answer : host.feed({&request.bytes, 1})) {
-        if (!request.stand_in && !is_lost(request.frame, answer)) ours_.push_back({request.frame, answer});
+        if (!is_lost(request.frame, answer)) ours_.push_back({request.frame, answer});
       }
     }
   }

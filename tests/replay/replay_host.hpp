@@ -47,7 +47,7 @@ using Regions = std::map<uint32_t, Region>;  // by R_Key
 class ReplayHost {
  public:
   static constexpr int kEverything =
-      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   static constexpr uint8_t kReads = 16;  // max_dest_rd_atomic
   struct Config {
     MacAddress mac, peer_mac;

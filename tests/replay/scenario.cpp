@@ -30,6 +30,13 @@ std::optional<Area> area_of(const Packet& p) {
   return std::nullopt;
 }
 
+// A 64-bit word as it lies in the host's memory.
+ByteVector bytes_of_word(uint64_t word) {
+  ByteVector bytes(sizeof word);
+  std::memcpy(bytes.data(), &word, sizeof word);
+  return bytes;
+}
+
 // The memory before the exchange, as far as it is known, and as the requests change it.
 class Memory {
  public:
@@ -97,6 +104,16 @@ class Model {
       return;
     }
     ++expected_;
+    if (p.atomic_eth) {
+      const Area area = *area_of(p);
+      const uint64_t before = memory.word(area);
+      uint64_t after = before;
+      if (info.operation == Operation::kFetchAdd) after += p.atomic_eth->swap_or_add;
+      if (info.operation == Operation::kCompareSwap && before == p.atomic_eth->compare)
+        after = p.atomic_eth->swap_or_add;
+      memory.write(area, bytes_of_word(after));
+      return;
+    }
     if (info.starts_message()) {
       message_.clear();
       if (p.reth) target_ = *area_of(p);
@@ -135,15 +152,13 @@ class Model {
   std::vector<std::pair<Psn, Area>> last_reads_;
 };
 
-// A WRITE that leaves behind what the fetch-and-add does.
-Packet stand_in_for(const Packet& atomic, uint64_t sum) {
-  Packet write = atomic;
-  write.bth.opcode = Opcode::kRcWriteOnly;
-  write.atomic_eth.reset();
-  write.with_reth(atomic.atomic_eth->va, atomic.atomic_eth->rkey, sizeof sum);
-  uint8_t bytes[sizeof sum];
-  std::memcpy(bytes, &sum, sizeof sum);
-  return write.with_payload(bytes).finish();
+// What the first answer to an atomic says was in memory before.
+std::optional<uint64_t> recorded_original(const Exchange& exchange, const Packet& request) {
+  if (!request.atomic_eth) return std::nullopt;
+  for (const RecordedFrame& frame : exchange.frames) {
+    if (frame.packet.atomic_ack && frame.packet.bth.psn == request.bth.psn) return frame.packet.atomic_ack;
+  }
+  return std::nullopt;
 }
 
 ReplayHost::Config describe_host(const Exchange& exchange) {
@@ -182,21 +197,17 @@ Scenario make_scenario(const Exchange& exchange, std::span<const Difference> dif
   }
 
   Model model(exchange, scenario.host.path_mtu);
-  std::map<uint32_t, Packet> stand_ins;  // by PSN: a repeated atomic is not added again
   for (const RecordedFrame& frame : exchange.frames) {
     if (!frame.is_request()) {
       model.answer(frame.packet);
       continue;
     }
     if (has_kind(differences, Difference::Kind::kNotDelivered, frame.number)) continue;
-    Packet packet = frame.packet;
-    const bool stand_in = has_kind(differences, Difference::Kind::kStandIn, frame.number);
-    if (stand_in) {
-      const uint64_t sum = model.memory.word(*area_of(packet)) + packet.atomic_eth->swap_or_add;
-      packet = stand_ins.try_emplace(packet.bth.psn.value(), stand_in_for(packet, sum)).first->second;
+    if (const auto original = recorded_original(exchange, frame.packet)) {
+      model.memory.show(*area_of(frame.packet), bytes_of_word(*original));
     }
-    model.request(packet, frame.number >= scenario.receives_before);
-    scenario.requests.push_back({frame.number, stand_in ? encode_packet(packet) : frame.bytes, stand_in});
+    model.request(frame.packet, frame.number >= scenario.receives_before);
+    scenario.requests.push_back({frame.number, frame.bytes});
   }
   scenario.host.regions = model.memory.before();
   scenario.regions_after = model.memory.after();

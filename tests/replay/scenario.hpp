@@ -16,7 +16,6 @@ struct Scenario {
   struct Request {
     int frame = 0;  // its number in the capture
     ByteVector bytes;
-    bool stand_in = false;
   };
 
   ReplayHost::Config host;
