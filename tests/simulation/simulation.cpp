@@ -1,6 +1,7 @@
 #include "simulation/simulation.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -22,7 +23,9 @@ namespace {
 constexpr Nanos kLimit = 600s;       // of virtual time: longer is a hang
 constexpr size_t kSlot = 64 * 1024;  // the largest message
 constexpr size_t kSlots = 8;
-constexpr size_t kGuard = 4096;  // bytes around every region that nobody may touch
+constexpr size_t kWords = 4;         // that atomics work on
+constexpr size_t kResultWords = 64;  // more than requests may be outstanding
+constexpr size_t kGuard = 4096;      // bytes around every region that nobody may touch
 constexpr uint8_t kGuardByte = 0xa5;
 
 // Memory with a region in the middle.
@@ -55,6 +58,10 @@ struct Posted {
   size_t target = 0;  // offset of the slot it goes to
   uint32_t length = 0;
   bool signaled = false;
+  uint64_t operands[2] = {};  // of an atomic: to add, or to compare with and to swap in
+  [[nodiscard]] bool is_atomic() const {
+    return opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+  }
 };
 
 // A message that the peer must see a receive completion for.
@@ -70,10 +77,15 @@ struct Endpoint {
   std::unique_ptr<ProtectionDomain> pd;
   std::unique_ptr<CompletionQueue> cq;
   std::unique_ptr<QueuePair> qp;
-  Arena source;   // what we send, write, and let the peer read: never changes
-  Arena landing;  // what the peer writes into
-  Arena inbox;    // what our READs bring
-  Arena mailbox;  // what our receives take
+  Arena source;     // what we send, write, and let the peer read: never changes
+  Arena landing;    // what the peer writes into
+  Arena inbox;      // what our READs bring
+  Arena mailbox;    // what our receives take
+  Arena words;      // what the peer's atomics change
+  Arena originals;  // what our atomics bring, one word each
+  std::array<uint64_t, kWords> words_image{};
+  bool words_unknown = false;
+  size_t next_original = 0;
   std::vector<uint8_t> landing_image, inbox_image;  // as the oracle says
   std::vector<bool> landing_busy = std::vector<bool>(kSlots), inbox_busy = std::vector<bool>(kSlots);
   std::vector<bool> landing_unknown = std::vector<bool>(kSlots), inbox_unknown = std::vector<bool>(kSlots);
@@ -108,6 +120,8 @@ class Simulation : public Poller {
   void build_connection(size_t from, size_t to);
   void digest_frame(uint64_t where, const rte_mbuf& frame);
   void post_random(Endpoint& local, Endpoint& peer);
+  void post_atomic(Endpoint& local, Endpoint& peer, Posted& op);
+  void retire_atomic(Endpoint& local, Endpoint& peer, const Posted& op, bool success);
   void post_receive(Endpoint& end);
   void reap(Endpoint& local, Endpoint& peer);
   void on_send_done(Endpoint& local, Endpoint& peer, const ibv_wc& wc);
@@ -273,6 +287,9 @@ void Simulation::build_connection(size_t from, size_t to) {
     end.landing.make(*end.pd, rng_, kLocal | IBV_ACCESS_REMOTE_WRITE);
     end.inbox.make(*end.pd, rng_, kLocal);
     end.mailbox.make(*end.pd, rng_, kLocal);
+    end.words.make(*end.pd, rng_, kLocal | IBV_ACCESS_REMOTE_ATOMIC);
+    end.originals.make(*end.pd, rng_, kLocal);
+    std::memcpy(end.words_image.data(), end.words.data(), sizeof end.words_image);
     end.landing_image = end.landing.bytes;
     end.inbox_image = end.inbox.bytes;
     end.signal_all = rng_.chance(0.5);
@@ -293,7 +310,7 @@ void Simulation::build_connection(size_t from, size_t to) {
     ibv_qp_attr attr{};
     attr.qp_state = IBV_QPS_INIT;
     attr.port_num = 1;
-    attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+    attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
     must(qp.modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
     attr = {};
     attr.qp_state = IBV_QPS_RTR;
@@ -372,10 +389,15 @@ void Simulation::post_receive(Endpoint& end) {
 
 void Simulation::post_random(Endpoint& local, Endpoint& peer) {
   if (local.to_post == 0 || local.posted.size() >= 48) return;
-  constexpr ibv_wr_opcode kOpcodes[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE,
-                                        IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ};
+  constexpr ibv_wr_opcode kOpcodes[] = {
+      IBV_WR_SEND,      IBV_WR_SEND_WITH_IMM,        IBV_WR_RDMA_WRITE,        IBV_WR_RDMA_WRITE_WITH_IMM,
+      IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP};
   Posted op;
   op.opcode = kOpcodes[rng_.below(std::size(kOpcodes))];
+  if (op.is_atomic()) {
+    post_atomic(local, peer, op);
+    return;
+  }
   op.length = random_length();
   op.source = rng_.below(kSlots * kSlot - op.length + 1);
   const bool write = op.opcode == IBV_WR_RDMA_WRITE || op.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -422,6 +444,52 @@ void Simulation::post_random(Endpoint& local, Endpoint& peer) {
   const bool imm = op.opcode == IBV_WR_SEND_WITH_IMM || op.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   if (op.opcode == IBV_WR_SEND || imm)
     local.announced.push_back({!write, op.source, op.length, imm, wr.imm_data});
+}
+
+void Simulation::post_atomic(Endpoint& local, Endpoint& peer, Posted& op) {
+  op.wr_id = local.next_id++;
+  op.signaled = local.signal_all || rng_.chance(0.5) || local.to_post == 1;
+  op.length = sizeof(uint64_t);
+  op.source = rng_.below(kWords);
+  op.target = local.next_original++ % kResultWords;
+  // Half of the comparisons are with what is there, if nothing under way changes it.
+  op.operands[0] = rng_.chance(0.5) ? peer.words_image[op.source] : rng_.next();
+  op.operands[1] = rng_.next();
+  ibv_sge list{local.originals.address(op.target * sizeof(uint64_t)), sizeof(uint64_t),
+               local.originals.region->lkey()};
+  ibv_send_wr wr{};
+  wr.wr_id = op.wr_id;
+  wr.sg_list = &list;
+  wr.num_sge = 1;
+  wr.opcode = op.opcode;
+  wr.send_flags = op.signaled && !local.signal_all ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U;
+  wr.wr.atomic = {peer.words.address(op.source * sizeof(uint64_t)), op.operands[0], op.operands[1],
+                  peer.words.region->rkey()};
+  ibv_send_wr* bad = nullptr;
+  if (const int code = local.qp->post_send(&wr, &bad); code != 0) {
+    fail("post_send gave " + std::to_string(code));
+    return;
+  }
+  --local.to_post;
+  local.posted.push_back(op);
+}
+
+// Atomics of one queue pair are executed in the order in which they were posted, each once: so the model's word is what
+// each must have found.
+void Simulation::retire_atomic(Endpoint& local, Endpoint& peer, const Posted& op, bool success) {
+  if (!success) {
+    peer.words_unknown = true;
+    return;
+  }
+  uint64_t original = 0;
+  std::memcpy(&original, local.originals.data() + op.target * sizeof original, sizeof original);
+  uint64_t& word = peer.words_image[op.source];
+  if (original != word) fail("atomic " + std::to_string(op.wr_id) + " found a word that was not there");
+  if (op.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+    word += op.operands[0];
+  } else if (word == op.operands[0]) {
+    word = op.operands[1];
+  }
 }
 
 void Simulation::reap(Endpoint& local, Endpoint& peer) {
@@ -477,6 +545,10 @@ void Simulation::on_send_done(Endpoint& local, Endpoint& peer, const ibv_wc& wc)
 }
 
 void Simulation::retire(Endpoint& local, Endpoint& peer, const Posted& op, bool success) {
+  if (op.is_atomic()) {
+    retire_atomic(local, peer, op, success);
+    return;
+  }
   const size_t slot = op.target / kSlot;
   if (op.opcode == IBV_WR_RDMA_READ) {
     local.inbox_busy[slot] = false;
@@ -545,7 +617,12 @@ bool Simulation::finished() {
 void Simulation::check_memory() {
   for (const auto& connection : connections_) {
     for (const Endpoint& end : connection->ends) {
-      for (const Arena* arena : {&end.source, &end.landing, &end.inbox, &end.mailbox}) {
+      if (!end.words_unknown &&
+          std::memcmp(end.words.bytes.data() + kGuard, end.words_image.data(), sizeof end.words_image) != 0) {
+        fail("memory for atomics differs from the oracle's");
+      }
+      for (const Arena* arena :
+           {&end.source, &end.landing, &end.inbox, &end.mailbox, &end.words, &end.originals}) {
         if (!arena->guards_hold()) fail("bytes outside a region were written");
       }
       const auto compare = [&](const Arena& arena, const std::vector<uint8_t>& image,
