@@ -44,6 +44,16 @@ std::string wrapped(const std::string& text) {
   return lines;
 }
 
+// The kind of an option's value and nothing else: which options exclude each other is said when it matters.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(kHelpColumn); }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string type = option->get_type_name();
+    return type.empty() || option->get_positional() ? "" : " " + type;
+  }
+};
+
 // "-p,--port" -> "port"
 std::string long_name(const std::string& names) {
   const size_t start = names.find("--") + 2;
@@ -426,7 +436,7 @@ Result<ParsedOptions> parse_options(int argc, const char* const* argv) {
   CLI::App app{kOverview, "roci-perf"};
   app.set_version_flag("--version", "roci-perf " ROCI_VERSION);
   app.set_help_flag("-h,--help", "Show this help; that of a test: roci-perf write bw --help");
-  app.get_formatter()->column_width(kHelpColumn);
+  app.formatter(std::make_shared<HelpFormatter>());  // the tests inherit it
   app.get_formatter()->label("SUBCOMMAND", "TEST");
   app.footer(kFooter);
   app.require_subcommand(1);
@@ -446,7 +456,6 @@ Result<ParsedOptions> parse_options(int argc, const char* const* argv) {
                                                            : "Latency: half the round trip of a ping-pong");
       leaf->footer(kFooter);
       leaf->set_help_flag("-h,--help", "Show this help");
-      leaf->get_formatter()->column_width(kHelpColumn);
       commands.push_back(std::make_unique<Command>(*leaf, parsed.options, operation, mode));
       commands.back()->add_all();
       leaves.push_back(leaf);
@@ -456,8 +465,12 @@ Result<ParsedOptions> parse_options(int argc, const char* const* argv) {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     const CLI::App* shown = &app;
-    while (!shown->get_subcommands().empty()) shown = shown->get_subcommands().front();
-    parsed.text = shown->help();
+    std::string before;  // "roci-perf write"
+    while (!shown->get_subcommands().empty()) {
+      before += (before.empty() ? "" : " ") + shown->get_name();
+      shown = shown->get_subcommands().front();
+    }
+    parsed.text = shown->help(before);
     return parsed;
   } catch (const CLI::CallForVersion& version) {
     parsed.text = std::string(version.what()) + "\n";

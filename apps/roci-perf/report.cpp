@@ -195,7 +195,14 @@ void Report::samples(uint64_t size, const LatencySamples& samples) {
     uint64_t most = 1;
     for (const HistogramBin& bin : bins) most = std::max(most, bin.count);
     std::printf("\n      from [usec]        to   samples\n");
+    bool gap = false;
     for (const HistogramBin& bin : bins) {
+      if (bin.count == 0) {  // one line for any number of empty bins
+        if (!gap) std::printf("              ...\n");
+        gap = true;
+        continue;
+      }
+      gap = false;
       const uint64_t length = (bin.count * kHistogramWidth + most - 1) / most;
       std::printf("      %11.2f %9.2f %9llu  %s\n", bin.from, bin.to,
                   static_cast<unsigned long long>(bin.count), std::string(length, '#').c_str());

@@ -128,6 +128,29 @@ device:
         self.assertIn("different versions", json.loads(answer)["error"])
         self.assert_sentence(server, 1, "different versions")
 
+    # The check must be able to fail: this client claims to have written a message and has not.
+    def test_data_that_never_came_fails_the_verification(self):
+        server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
+        self.assertIn("waiting for a client", server.stdout.readline())
+        test = {"operation": "write", "mode": "bw", "sizes": [4096], "iterations": 1, "iterations_given": True,
+                "duration": 0, "queue_pairs": 1, "mtu": 1024, "tx_depth": 8, "rx_depth": 8, "warm_up": 0, "verify": True,
+                "seed": 1}
+        with socket.create_connection(("127.0.0.1", int(self.tcp_port)), timeout=10) as liar:
+            lines = liar.makefile("rw")
+
+            def say(message):
+                lines.write(json.dumps(message) + "\n")
+                lines.flush()
+                return json.loads(lines.readline())
+
+            self.assertIn("welcome", say({"roci-perf": 1, "test": test, "largest_mtu": 1024}))
+            peer = "gid=10.0.0.2,qpn=0x11,psn=0,rkey=1,va=0x1000"
+            self.assertIn("queue_pairs", say({"round": 4096, "queue_pairs": [peer]}))
+            answer = say({"check": [[0, 1]]})
+            self.finish(server)
+        self.assertIn("message 0 of queue pair 0 is wrong at offset 0 of 4096", answer["error"])
+        self.assert_sentence(server, 1, "verification failed", "got 0x00")
+
     def test_a_capture_that_cannot_be_written(self):
         done = self.run_perf("write", "bw", "--loopback", "--capture", "/nowhere/c.pcapng")
         self.assert_refused(done, 1, "/nowhere/c.pcapng")
