@@ -3,11 +3,17 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <bit>
 #include <mutex>
 
 namespace roci {
 
-CompletionRing::CompletionRing(uint32_t capacity) : entries_(capacity) {}
+CompletionRing::CompletionRing(uint32_t capacity, uint32_t first)
+    : capacity_(capacity),
+      mask_(std::bit_ceil(capacity) - 1),
+      entries_(std::bit_ceil(capacity)),
+      head_(first),
+      tail_(first) {}
 
 CompletionRing::~CompletionRing() {
   const int fd = event_fd_.load();
@@ -22,7 +28,7 @@ bool CompletionRing::push(const ibv_wc& completion, bool solicited) {
       overflowed_.store(true, std::memory_order_relaxed);
       return false;
     }
-    entries_[tail % capacity()] = completion;
+    at(tail) = completion;
     // Ordered before the look at armed_: either we see the request, or its maker sees this completion.
     tail_.store(tail + 1, std::memory_order_seq_cst);
   }
@@ -40,7 +46,7 @@ int CompletionRing::poll(int count, ibv_wc* out) {
   const uint32_t head = head_.load(std::memory_order_relaxed);
   const uint32_t waiting = tail_.load(std::memory_order_acquire) - head;
   const uint32_t take = count < 0 ? 0 : std::min(static_cast<uint32_t>(count), waiting);
-  for (uint32_t i = 0; i < take; ++i) out[i] = entries_[(head + i) % capacity()];
+  for (uint32_t i = 0; i < take; ++i) out[i] = at(head + i);
   head_.store(head + take, std::memory_order_release);
   return static_cast<int>(take);
 }
@@ -75,8 +81,8 @@ void CompletionRing::forget(uint32_t qp_num) {
   const uint32_t tail = tail_.load(std::memory_order_relaxed);
   uint32_t kept = head;
   for (uint32_t i = head; i != tail; ++i) {
-    const ibv_wc& wc = entries_[i % capacity()];
-    if (wc.qp_num != qp_num) entries_[kept++ % capacity()] = wc;
+    const ibv_wc& wc = at(i);
+    if (wc.qp_num != qp_num) at(kept++) = wc;
   }
   tail_.store(kept, std::memory_order_release);
 }

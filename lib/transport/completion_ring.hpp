@@ -13,12 +13,13 @@ namespace roci {
 
 class CompletionRing {
  public:
-  explicit CompletionRing(uint32_t capacity);
+  // `first`: where the free-running indices begin, for tests of their wrap-around.
+  explicit CompletionRing(uint32_t capacity, uint32_t first = 0);
   ~CompletionRing();
   CompletionRing(const CompletionRing&) = delete;
   CompletionRing& operator=(const CompletionRing&) = delete;
 
-  [[nodiscard]] uint32_t capacity() const { return static_cast<uint32_t>(entries_.size()); }
+  [[nodiscard]] uint32_t capacity() const { return capacity_; }
 
   // The worker's side. False when the ring is full: the queue is then in error for good and loses this completion
   // (IBTA 11.6.3.1), since overwriting or waiting would both be worse.
@@ -40,14 +41,19 @@ class CompletionRing {
   enum class Armed : uint8_t { kNo, kSolicited, kAny };
   void notify();
 
+  [[nodiscard]] ibv_wc& at(uint32_t index) { return entries_[index & mask_]; }
+
+  uint32_t capacity_;
+  // A power of two, so that slots follow each other where the indices wrap at 2^32.
+  uint32_t mask_;
   std::vector<ibv_wc> entries_;
   Spinlock producers_;
   Spinlock consumers_;
   std::atomic<bool> overflowed_{false};
   std::atomic<Armed> armed_{Armed::kNo};
   std::atomic<int> event_fd_{-1};
-  alignas(64) std::atomic<uint32_t> head_{0};  // next to poll
-  alignas(64) std::atomic<uint32_t> tail_{0};  // next to fill
+  alignas(64) std::atomic<uint32_t> head_;  // next to poll
+  alignas(64) std::atomic<uint32_t> tail_;  // next to fill
 };
 
 }  // namespace roci
