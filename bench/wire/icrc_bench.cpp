@@ -64,6 +64,7 @@ void icrc_chained(benchmark::State& state) {
     chain[i].data_len = static_cast<uint16_t>(std::min(part, frame.size() - i * part));
     chain[i].next = i + 1 < segments ? &chain[i + 1] : nullptr;
   }
+  chain[0].nb_segs = static_cast<uint16_t>(segments);
   const FrameView view = parse_frame(frame.data(), chain[0].data_len, static_cast<uint32_t>(frame.size()));
   if (compute_icrc(view, chain.data()) != compute_icrc(view_of(frame))) {
     state.SkipWithError("the chain's ICRC is not that of the whole frame");
