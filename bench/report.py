@@ -3,7 +3,8 @@
 
 A benchmark with the label "against NAME…" is compared with those benchmarks of the same file, repetition by
 repetition: own rate over theirs, by the first rate that both report, or else by time. Above 1 is faster. All is per
-second of CPU time of the measuring thread, so that other programs on the machine matter little.
+second of CPU time of the measuring thread, so that other programs on the machine matter little. Files of the same
+program are pooled, since where its memory comes to lie differs from process to process.
 """
 
 import argparse
@@ -161,8 +162,15 @@ def main():
     parser.add_argument("--markdown", action="store_true", help="tables for bench/RESULTS.md")
     options = parser.parse_args()
     failed = False
+    programs = collections.OrderedDict()
     for path in options.files:
         context, found = read(path)
+        _, pooled = programs.setdefault(context["executable"], (context, collections.OrderedDict()))
+        for name, one in found.items():
+            into = pooled.setdefault(name, Measured(name))
+            into.runs += one.runs
+            into.error = into.error or one.error
+    for context, found in programs.values():
         failed = failed or any(one.error for one in found.values())
         repetitions = max((len(one.runs) for one in found.values()), default=0)
         print(conditions(context, repetitions), end="\n\n")

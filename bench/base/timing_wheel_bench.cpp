@@ -39,6 +39,18 @@ struct Wheel {
   Draws which, ahead;
 };
 
+// Its timers are set for later than any run gets.
+struct IdleWheel {
+  explicit IdleWheel(size_t count) : timers(count) {
+    Draws ahead(kSpread);
+    constexpr int64_t kFar = int64_t{1} << 40;
+    for (Timer& timer : timers) wheel.schedule(timer, Nanos{kFar + static_cast<int64_t>(ahead.next())});
+  }
+  std::vector<Timer> timers;
+  TimingWheel wheel;
+  int64_t now = 0;
+};
+
 struct Tree {
   using Deadlines = std::multimap<int64_t, size_t>;
   explicit Tree(size_t count) : which(count), ahead(kSpread) {
@@ -111,13 +123,8 @@ void wheel_cancel_and_schedule(benchmark::State& state) {
 
 // One poll round of a worker with nothing due: the wheel is asked and has to say no. An item is a round of 1 ns.
 void wheel_advance_idle(benchmark::State& state) {
-  std::vector<Timer> timers(static_cast<size_t>(state.range(0)));
-  TimingWheel wheel;
-  Draws ahead(kSpread);
-  constexpr int64_t kFar = int64_t{1} << 40;  // later than any run gets
-  for (Timer& timer : timers) wheel.schedule(timer, Nanos{kFar + static_cast<int64_t>(ahead.next())});
-  int64_t now = 0;
-  for (auto _ : state) benchmark::DoNotOptimize(wheel.advance(Nanos{++now}, [](Timer&) {}));
+  auto& idle = filled<IdleWheel>(state.range(0));
+  for (auto _ : state) benchmark::DoNotOptimize(idle.wheel.advance(Nanos{++idle.now}, [](Timer&) {}));
   state.SetItemsProcessed(state.iterations());
 }
 
