@@ -7,7 +7,7 @@
 
 namespace roci {
 Worker::Worker(std::string name, Port& port, const MemoryTable& memory, std::shared_ptr<MbufPool> tx_pool)
-    : name_(std::move(name)), port_(port), memory_(memory), tx_pool_(std::move(tx_pool)) {}
+    : name_(std::move(name)), port_(port), mac_(port.mac()), memory_(memory), tx_pool_(std::move(tx_pool)) {}
 
 Result<std::unique_ptr<Worker>> Worker::create(std::string name, Port& port,
                                                const NeighbourConfig& neighbours, const MemoryTable& memory,
@@ -103,7 +103,7 @@ Nanos Worker::next_deadline() const {
 }
 
 bool Worker::receive(TransportContext& context) {
-  std::array<rte_mbuf*, kRxBurst> burst{};
+  std::array<rte_mbuf*, kRxBurst> burst;
   const uint16_t count = port_.rx_burst(burst, context.now);
   if (count == 0) return false;
   counters_.add(Counter::kRxFrames, count);
@@ -115,8 +115,6 @@ bool Worker::receive(TransportContext& context) {
     if (classify(slot, context.now)) {
       queue_pairs_.prefetch(slot.view.destination_qp().value());
       ++good;
-    } else {
-      rte_pktmbuf_free(burst[i]);
     }
   }
   for (uint16_t i = 0; i < good; ++i) {
@@ -131,8 +129,8 @@ bool Worker::receive(TransportContext& context) {
     } else {
       counters_.add(Counter::kRxUnknownQp);
     }
-    rte_pktmbuf_free(packet.frame);
   }
+  rte_pktmbuf_free_bulk(burst.data(), count);
   return true;
 }
 
@@ -140,8 +138,9 @@ bool Worker::receive(TransportContext& context) {
 bool Worker::classify(Received& received, Nanos now) {
   rte_mbuf* frame = received.frame;
   const auto parse = [&] {
-    received.view = parse_frame(rte_pktmbuf_mtod(frame, const uint8_t*), rte_pktmbuf_data_len(frame),
-                                rte_pktmbuf_pkt_len(frame));
+    received.view = FrameView();
+    parse_frame(received.view, rte_pktmbuf_mtod(frame, const uint8_t*), rte_pktmbuf_data_len(frame),
+                rte_pktmbuf_pkt_len(frame));
   };
   parse();
   FrameView& view = received.view;
@@ -151,7 +150,7 @@ bool Worker::classify(Received& received, Nanos now) {
     return false;
   }
   const MacAddress& to = view.ethernet().destination;
-  if ((to != port_.mac() && !to.is_multicast()) || (view.vlan_id() != vlan_)) {
+  if ((to != mac_ && !to.is_multicast()) || (view.vlan_id() != vlan_)) {
     counters_.add(Counter::kRxNotForUs);
     return false;
   }

@@ -89,6 +89,7 @@ class Worker final : public Poller, private PacketSink, private FrameSink {
 
   std::string name_;
   Port& port_;
+  const MacAddress mac_;  // the port's
   const MemoryTable& memory_;
   std::shared_ptr<MbufPool> tx_pool_;
   WorkerToken token_;

@@ -150,8 +150,7 @@ bool QueuePairCore::is_from_peer(TransportContext& context, const FrameView& vie
     context.counters.add(Counter::kRxWrongPkey);
     return false;
   }
-  if (view.source_ip() != attributes.path.destination_ip ||
-      view.destination_ip() != attributes.path.source_ip) {
+  if (!view.is_between(attributes.path.destination_ip, attributes.path.source_ip)) {
     context.counters.add(Counter::kRxWrongSource);
     return false;
   }

@@ -81,10 +81,6 @@ std::string IpAddress::to_string() const {
   return text;
 }
 
-bool IpAddress::is_v4() const {
-  return std::memcmp(bytes.data(), kMappedPrefix.data(), kMappedPrefix.size()) == 0;
-}
-
 uint32_t IpAddress::v4() const {
   return static_cast<uint32_t>(bytes[12]) << 24 | static_cast<uint32_t>(bytes[13]) << 16 |
          static_cast<uint32_t>(bytes[14]) << 8 | bytes[15];

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <compare>
 #include <cstdint>
 #include <string>
@@ -24,6 +25,12 @@ struct MacAddress {
   [[nodiscard]] constexpr bool is_multicast() const { return (bytes[0] & 1) != 0; }
   [[nodiscard]] constexpr bool is_zero() const { return *this == MacAddress{}; }
   friend constexpr auto operator<=>(const MacAddress&, const MacAddress&) = default;
+  // Asked for every received frame, so by words instead of byte by byte.
+  friend constexpr bool operator==(const MacAddress& a, const MacAddress& b) {
+    const auto x = std::bit_cast<std::array<uint16_t, 3>>(a.bytes);
+    const auto y = std::bit_cast<std::array<uint16_t, 3>>(b.bytes);
+    return ((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2])) == 0;
+  }
 };
 
 // An IPv6 address, or an IPv4 one in mapped form; at the same time the GID of a RoCEv2 port.
@@ -36,7 +43,11 @@ struct IpAddress {
   static IpAddress link_local(const MacAddress& mac);
   [[nodiscard]] std::string to_string() const;
 
-  [[nodiscard]] bool is_v4() const;
+  [[nodiscard]] constexpr bool is_v4() const {
+    constexpr auto kMark = std::bit_cast<uint32_t>(std::array<uint8_t, 4>{0, 0, 0xff, 0xff});
+    const auto words = std::bit_cast<std::array<uint32_t, 4>>(bytes);
+    return (words[0] | words[1]) == 0 && words[2] == kMark;
+  }
   [[nodiscard]] uint32_t v4() const;  // host order; only when is_v4()
   [[nodiscard]] bool is_multicast() const;
   [[nodiscard]] bool is_zero() const { return *this == IpAddress{}; }
@@ -44,6 +55,11 @@ struct IpAddress {
   // ff02::1:ffXX:XXXX, where a neighbour solicitation for this IPv6 address goes (RFC 4291 2.7.1).
   [[nodiscard]] IpAddress solicited_node() const;
   friend constexpr auto operator<=>(const IpAddress&, const IpAddress&) = default;
+  friend constexpr bool operator==(const IpAddress& a, const IpAddress& b) {
+    const auto x = std::bit_cast<std::array<uint64_t, 2>>(a.bytes);
+    const auto y = std::bit_cast<std::array<uint64_t, 2>>(b.bytes);
+    return ((x[0] ^ y[0]) | (x[1] ^ y[1])) == 0;
+  }
 };
 using Gid = IpAddress;
 

@@ -82,18 +82,29 @@ IpAddress FrameView::destination_ip() const {
   return IpAddress{ip6().destination};
 }
 
+bool FrameView::is_between(const IpAddress& source, const IpAddress& destination) const {
+  if (ipv6) return IpAddress{ip6().source} == source && IpAddress{ip6().destination} == destination;
+  return source.is_v4() && destination.is_v4() && ipv4().source.get() == source.v4() &&
+         ipv4().destination.get() == destination.v4();
+}
+
 uint8_t FrameView::traffic_class() const {
   return ipv6 ? static_cast<uint8_t>(ip6().version_class_flow.get() >> 20) : ipv4().tos;
 }
 
 FrameView parse_frame(const uint8_t* head, uint32_t head_length, uint32_t frame_length) {
   FrameView view;
+  parse_frame(view, head, head_length, frame_length);
+  return view;
+}
+
+void parse_frame(FrameView& view, const uint8_t* head, uint32_t head_length, uint32_t frame_length) {
   view.frame = head;
   view.frame_length = frame_length;
   head_length = std::min(head_length, frame_length);
   if (head_length < sizeof(EthernetHeader)) {
     view.kind = FrameKind::kTruncated;
-    return view;
+    return;
   }
   uint32_t offset = sizeof(EthernetHeader);
   uint16_t type = view.ethernet().ether_type.get();
@@ -101,7 +112,7 @@ FrameView parse_frame(const uint8_t* head, uint32_t head_length, uint32_t frame_
     view.l3_offset = static_cast<uint16_t>(offset);  // vlan() counts back from it, in a truncated frame too
     if (head_length < offset + sizeof(VlanHeader)) {
       view.kind = FrameKind::kTruncated;
-      return view;
+      return;
     }
     type = view.at<VlanHeader>(offset).ether_type.get();
     offset += sizeof(VlanHeader);
@@ -121,7 +132,6 @@ FrameView parse_frame(const uint8_t* head, uint32_t head_length, uint32_t frame_
     default:
       view.kind = FrameKind::kOther;
   }
-  return view;
 }
 
 }  // namespace roci

@@ -71,6 +71,8 @@ struct FrameView {
 
   [[nodiscard]] IpAddress source_ip() const;
   [[nodiscard]] IpAddress destination_ip() const;
+  // Whether these are source_ip() and destination_ip(), found without building them.
+  [[nodiscard]] bool is_between(const IpAddress& source, const IpAddress& destination) const;
   [[nodiscard]] uint8_t traffic_class() const;  // DSCP and ECN
   [[nodiscard]] Ecn ecn() const { return static_cast<Ecn>(traffic_class() & 3); }
   [[nodiscard]] Qpn destination_qp() const { return Qpn{bth().destination_qp.get()}; }
@@ -85,5 +87,7 @@ struct FrameView {
 // whole frame. Trailing bytes behind the IP packet are allowed and ignored. When the headers do not fit into
 // head_length but would into the frame, the kind is kTruncated: linearise such a frame first.
 FrameView parse_frame(const uint8_t* head, uint32_t head_length, uint32_t frame_length);
+// The same into a view that is as new.
+void parse_frame(FrameView& view, const uint8_t* head, uint32_t head_length, uint32_t frame_length);
 
 }  // namespace roci

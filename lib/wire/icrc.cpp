@@ -2,6 +2,7 @@
 
 #include <isa-l/crc.h>
 
+#include <array>
 #include <cstring>
 
 namespace roci {
@@ -12,8 +13,60 @@ uint32_t load_le32(const uint8_t* p) {
          static_cast<uint32_t>(p[3]) << 24;
 }
 
-// crc32 of eight 0xff bytes, in the inverted-at-both-ends form that crc32_gzip_refl takes and gives.
-constexpr uint32_t kSeed = 0x2144df1c;
+constexpr size_t kOnes = 8;          // in front of the IP header, where frames have their MAC addresses
+constexpr size_t kMaxIpHeader = 60;  // IPv4 with all options
+constexpr size_t kMaxMasked = kOnes + kMaxIpHeader + sizeof(UdpHeader) + sizeof(Bth);
+
+// What is set to ones from kOnes bytes before the IP header to the end of the BTH (annex A17.3.1), without IPv4
+// options. Applied as one OR over all of it: the CRC loads 16 bytes at a time, and would have to wait for a byte that
+// was stored on its own just before.
+template <size_t kIpHeader>
+constexpr auto make_mask() {
+  std::array<uint8_t, kOnes + kIpHeader + sizeof(UdpHeader) + sizeof(Bth)> mask{};
+  for (size_t i = 0; i < kOnes; ++i) mask[i] = 0xff;
+  uint8_t* ip = mask.data() + kOnes;
+  if (kIpHeader == sizeof(Ipv6Header)) {
+    ip[0] = 0x0f;                  // traffic class and
+    ip[1] = ip[2] = ip[3] = 0xff;  // flow label
+    ip[7] = 0xff;                  // hop limit
+  } else {
+    ip[1] = 0xff;            // TOS
+    ip[8] = 0xff;            // TTL
+    ip[10] = ip[11] = 0xff;  // checksum
+  }
+  uint8_t* udp = ip + kIpHeader;
+  udp[6] = udp[7] = 0xff;             // checksum
+  udp[sizeof(UdpHeader) + 4] = 0xff;  // FECN, BECN and the six bits behind them
+  return mask;
+}
+constexpr auto kIpv4Mask = make_mask<sizeof(Ipv4Header)>();
+constexpr auto kIpv6Mask = make_mask<sizeof(Ipv6Header)>();
+
+template <size_t kBytes>
+void copy_masked(uint8_t* to, const uint8_t* from, const std::array<uint8_t, kBytes>& mask) {
+  for (size_t i = 0; i < kBytes; ++i) to[i] = from[i] | mask[i];
+}
+
+// What the CRC begins with into `to`, which has room for kMaxMasked; returns its length.
+uint32_t copy_masked_headers(const FrameView& view, uint8_t* to) {
+  const uint8_t* from = view.frame + view.l3_offset - kOnes;
+  if (view.ipv6) {
+    copy_masked(to, from, kIpv6Mask);
+    return kIpv6Mask.size();
+  }
+  copy_masked(to, from, kIpv4Mask);
+  const uint32_t options = view.l4_offset - view.l3_offset - static_cast<uint32_t>(sizeof(Ipv4Header));
+  if (options != 0) [[unlikely]] {
+    constexpr size_t kFixed = kOnes + sizeof(Ipv4Header);
+    std::memcpy(to + kFixed, from + kFixed, options);
+    for (size_t i = kFixed; i < kIpv4Mask.size(); ++i) to[options + i] = from[options + i] | kIpv4Mask[i];
+  }
+  return static_cast<uint32_t>(kIpv4Mask.size()) + options;
+}
+
+// A frame with at most so much behind its BTH is copied behind its masked headers and takes one call of the CRC,
+// whose start and end cost more than the copy.
+constexpr uint32_t kOneCall = 128;
 
 }  // namespace
 
@@ -22,30 +75,23 @@ uint32_t icrc_continue(uint32_t state, const uint8_t* data, size_t length) {
 }
 
 uint32_t icrc_headers(const FrameView& view) {
-  uint8_t masked[60 + sizeof(UdpHeader) + sizeof(Bth)];  // an IPv4 header with all options, or IPv6
-  const uint32_t length = view.bth_offset - view.l3_offset + static_cast<uint32_t>(sizeof(Bth));
-  std::memcpy(masked, view.frame + view.l3_offset, length);
-  if (view.ipv6) {
-    masked[0] |= 0x0f;
-    masked[1] = masked[2] = masked[3] = 0xff;
-    masked[7] = 0xff;
-  } else {
-    masked[1] = 0xff;
-    masked[8] = 0xff;
-    masked[10] = masked[11] = 0xff;
-  }
-  uint8_t* udp = masked + (view.l4_offset - view.l3_offset);
-  udp[6] = udp[7] = 0xff;
-  udp[sizeof(UdpHeader) + 4] = 0xff;
-  return icrc_continue(kSeed, masked, length);
+  alignas(16) uint8_t masked[kMaxMasked];
+  const uint32_t length = copy_masked_headers(view, masked);
+  return icrc_continue(0, masked, length);
 }
 
 uint32_t compute_icrc(const FrameView& view) {
   const uint32_t begin = view.bth_offset + static_cast<uint32_t>(sizeof(Bth));
-  return icrc_finish(icrc_continue(icrc_headers(view), view.frame + begin, view.icrc_offset - begin));
+  const uint32_t length = view.icrc_offset - begin;
+  if (length > kOneCall) return icrc_finish(icrc_continue(icrc_headers(view), view.frame + begin, length));
+  alignas(16) uint8_t masked[kMaxMasked + kOneCall];
+  const uint32_t headers = copy_masked_headers(view, masked);
+  std::memcpy(masked + headers, view.frame + begin, length);
+  return icrc_finish(icrc_continue(0, masked, headers + length));
 }
 
 uint32_t compute_icrc(const FrameView& view, const rte_mbuf* chain) {
+  if (chain->nb_segs == 1) return compute_icrc(view);
   uint32_t state = icrc_headers(view);
   uint32_t skip = view.bth_offset + static_cast<uint32_t>(sizeof(Bth));
   uint32_t left = view.icrc_offset - skip;

@@ -68,6 +68,7 @@ class RoceWriter {
 
   std::array<uint8_t, 14 + 4 + 40 + 8> bytes_{};
   uint16_t next_ip_id_ = 0;
+  uint16_t fixed_sum_ = 0;  // IPv4: of the header's 16-bit words that stay the same (RFC 1071)
   uint8_t l3_offset_ = 0;
   uint8_t l4_offset_ = 0;
   bool ipv6_ = false;

@@ -160,5 +160,22 @@ TEST(BigEndian, holds_its_value_in_network_order) {
   }
 }
 
+// Change any one byte. Expect that two addresses are equal only when all of their bytes are.
+TEST(Addresses, are_equal_only_in_all_bytes) {
+  for (size_t at = 0; at < 16; ++at) {
+    IpAddress ip = IpAddress::from_v4(0x0a000001);
+    EXPECT_TRUE(ip == IpAddress::from_v4(0x0a000001));
+    ip.bytes[at] ^= 0x40;
+    EXPECT_FALSE(ip == IpAddress::from_v4(0x0a000001)) << "byte " << at;
+    EXPECT_EQ(ip.is_v4(), at >= 12) << "byte " << at;
+  }
+  for (size_t at = 0; at < 6; ++at) {
+    MacAddress mac = MacAddress::local(1);
+    EXPECT_TRUE(mac == MacAddress::local(1));
+    mac.bytes[at] ^= 1;
+    EXPECT_FALSE(mac == MacAddress::local(1)) << "byte " << at;
+  }
+}
+
 }  // namespace
 }  // namespace roci

@@ -42,6 +42,26 @@ void read_everything(const Exact& frame) {
   (void)packet_fields(*decoded);
 }
 
+// Ask for the right pair of addresses, and for pairs with any one byte changed. Expect what comparing the addresses as
+// values says, in both IP versions.
+TEST(FrameView, is_between_its_two_addresses_and_no_others) {
+  Rng rng{31};
+  for (const bool ipv6 : {false, true}) {
+    const ByteVector bytes = encode_packet(test::random_packet(rng, Opcode::kRcSendOnly, ipv6, 0, 8));
+    const FrameView view = parse(bytes);
+    ASSERT_EQ(view.kind, FrameKind::kRoce);
+    EXPECT_TRUE(view.is_between(view.source_ip(), view.destination_ip()));
+    for (size_t at = 0; at < 16; ++at) {
+      IpAddress source = view.source_ip();
+      IpAddress destination = view.destination_ip();
+      source.bytes[at] ^= static_cast<uint8_t>(1 + rng.below(255));
+      destination.bytes[at] ^= static_cast<uint8_t>(1 + rng.below(255));
+      EXPECT_FALSE(view.is_between(source, view.destination_ip()));
+      EXPECT_FALSE(view.is_between(view.source_ip(), destination));
+    }
+  }
+}
+
 TEST(ParseFrame, a_frame_cut_anywhere_is_refused_and_never_read_beyond_its_end) {
   Rng rng{8};
   for (const OpcodeInfo& info : opcode_table()) {

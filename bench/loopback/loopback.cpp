@@ -1,0 +1,186 @@
+#include "loopback/loopback.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include "device/host.hpp"
+#include "port/ethdev_port.hpp"
+
+namespace roci::bench {
+namespace {
+
+constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+constexpr uint16_t kMtu = 4200;  // a path MTU of 4096 and all headers
+constexpr uint32_t kRing = 1024;
+
+uint8_t pattern(size_t at) { return static_cast<uint8_t>(at * 131 + (at >> 8)); }
+
+}  // namespace
+
+uint64_t LoopbackHost::counter(const std::string& name) const {
+  for (const auto& [counter, value] : device->counters()) {
+    if (counter == name) return value;
+  }
+  throw std::runtime_error("a device has no counter " + name);
+}
+
+Loopback::Loopback(const LoopbackConfig& config) : config_(config) {
+  must(start_eal());
+  std::unique_ptr<Port> a, b;
+  make_ports(a, b);
+  make_host(a_, std::move(a), "a", "10.0.0.1/24");
+  make_host(b_, std::move(b), "b", "10.0.0.2/24");
+  connect(a_, b_);
+  connect(b_, a_);
+  for (uint32_t i = 0; config_.opcode == IBV_WR_SEND && i < config_.depth; ++i) post_receive();
+  check_arrival();
+}
+
+// Frames in the rings belong to the hosts' pools, so they have to arrive first.
+Loopback::~Loopback() {
+  for (int quiet = 0; quiet < 10;) quiet = poll_all() ? 0 : quiet + 1;
+}
+
+void Loopback::make_ports(std::unique_ptr<Port>& a, std::unique_ptr<Port>& b) {
+  pool_ = must(MbufPool::create("bench", 2048, EthdevPort::data_room_for("net_ring", kMtu)));
+  auto [first, second] = must(make_ring_pair("bench", pool_, kMtu, kRing));
+  a = std::move(first);
+  if (!config_.through_switch) {
+    b = std::move(second);
+    return;
+  }
+  auto [third, fourth] = must(make_ring_pair("bench", pool_, kMtu, kRing));
+  b = std::move(fourth);
+  switch_ports_.push_back(std::move(second));
+  switch_ports_.push_back(std::move(third));
+  SwitchConfig config;
+  config.ports = {{.name = "a"}, {.name = "b"}};
+  switch_ = must(Switch::create(config, {switch_ports_[0].get(), switch_ports_[1].get()}, pool_));
+}
+
+void Loopback::make_host(LoopbackHost& host, std::unique_ptr<Port> port, const std::string& name,
+                         const std::string& address) {
+  DeviceConfig config;
+  config.name = name;
+  config.addresses = {address};
+  config.progress = Progress::kExternal;
+  config.seed = name == "a" ? 1 : 2;
+  host.device = must(Device::create(std::move(port), config));
+  host.pd = must(host.device->allocate_pd());
+  host.cq = must(host.device->create_cq(static_cast<int>(2 * config_.depth)));
+  host.memory.resize(config_.bytes);
+  host.region = must(host.pd->register_memory(host.memory.data(), host.memory.size(), kAccess));
+  ibv_qp_init_attr init{};
+  init.qp_type = IBV_QPT_RC;
+  init.cap = {.max_send_wr = config_.depth,
+              .max_recv_wr = config_.depth,
+              .max_send_sge = 1,
+              .max_recv_sge = 1,
+              .max_inline_data = 0};
+  init.sq_sig_all = 1;
+  host.qp = must(host.pd->create_qp(&init, *host.cq, *host.cq));
+}
+
+void Loopback::connect(LoopbackHost& host, const LoopbackHost& peer) const {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = 1;
+  attr.qp_access_flags = kAccess;
+  must(host.qp->modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+  attr = {};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = config_.path_mtu;
+  attr.dest_qp_num = peer.qp->qp_num();
+  attr.max_dest_rd_atomic = 16;
+  attr.min_rnr_timer = 1;
+  attr.ah_attr.is_global = 1;
+  attr.ah_attr.port_num = 1;
+  attr.ah_attr.grh.sgid_index = 1;
+  attr.ah_attr.grh.dgid = must(peer.device->query_gid(1));
+  must(host.qp->modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+  attr = {};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.timeout = 20;  // 4.3 s: the machine may stop this process for a while, and nothing gets lost here
+  attr.retry_cnt = attr.rnr_retry = 7;
+  attr.max_rd_atomic = 16;
+  must(host.qp->modify(attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+void Loopback::check_arrival() {
+  const bool read = config_.opcode == IBV_WR_RDMA_READ;
+  const LoopbackHost& from = read ? b_ : a_;
+  const LoopbackHost& to = read ? a_ : b_;
+  auto* source = static_cast<uint8_t*>(from.region->address());
+  for (size_t i = 0; i < from.memory.size(); ++i) source[i] = pattern(i);
+  uint32_t ended = 0;
+  for (uint32_t rounds = 0; ended < config_.depth; ++rounds) {
+    if (rounds == 1'000'000) throw std::runtime_error("no message ends");
+    ended += round();
+  }
+  if (from.memory != to.memory)
+    throw std::runtime_error("the bytes that arrived are not those that were sent");
+}
+
+void Loopback::post_receive() {
+  ibv_sge list{reinterpret_cast<uint64_t>(b_.memory.data()), config_.bytes, b_.region->lkey()};
+  ibv_recv_wr wr{};
+  wr.sg_list = &list;
+  wr.num_sge = 1;
+  ibv_recv_wr* bad = nullptr;
+  if (b_.qp->post_recv(&wr, &bad) != 0) throw std::runtime_error("a receive request was not taken");
+}
+
+void Loopback::post_message() {
+  ibv_sge list{reinterpret_cast<uint64_t>(a_.memory.data()), config_.bytes, a_.region->lkey()};
+  ibv_send_wr wr{};
+  wr.sg_list = &list;
+  wr.num_sge = 1;
+  wr.opcode = config_.opcode;
+  wr.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(b_.memory.data());
+  wr.wr.rdma.rkey = b_.region->rkey();
+  ibv_send_wr* bad = nullptr;
+  if (a_.qp->post_send(&wr, &bad) != 0) throw std::runtime_error("a send request was not taken");
+  ++under_way_;
+}
+
+uint32_t Loopback::round() {
+  while (under_way_ < config_.depth) post_message();
+  poll_all();
+  std::array<ibv_wc, 32> completions;
+  const auto take = [&](CompletionQueue& cq) {
+    const int count = cq.poll(static_cast<int>(completions.size()), completions.data());
+    for (int i = 0; i < count; ++i) {
+      if (completions[static_cast<size_t>(i)].status != IBV_WC_SUCCESS)
+        throw std::runtime_error("a request failed");
+    }
+    return static_cast<uint32_t>(std::max(count, 0));
+  };
+  for (uint32_t received = take(*b_.cq); received > 0; --received) post_receive();
+  const uint32_t ended = take(*a_.cq);
+  under_way_ -= ended;
+  return ended;
+}
+
+bool Loopback::poll_all() {
+  const Nanos now = monotonic_now();
+  bool worked = a_.device->poller().poll(now);
+  if (switch_) worked |= switch_->poll(now);
+  worked |= b_.device->poller().poll(now);
+  if (switch_) worked |= switch_->poll(now);
+  return worked;
+}
+
+uint64_t Loopback::packets_per_message() const {
+  const uint32_t mtu = 128U << config_.path_mtu;
+  return (config_.bytes + mtu - 1) / mtu;
+}
+
+uint64_t Loopback::frames_sent() const { return a_.counter("tx_frames") + b_.counter("tx_frames"); }
+uint64_t Loopback::retransmissions() const {
+  return a_.counter("packets_retransmitted") + b_.counter("packets_retransmitted");
+}
+
+}  // namespace roci::bench

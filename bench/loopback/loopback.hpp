@@ -1,0 +1,79 @@
+// Two hosts in one thread, with a queue pair each and rings of DPDK between them, or rings to a switch between them.
+// One round polls every part once, so what is measured is the work of both hosts (and the switch) on one core.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "port/eal.hpp"
+#include "port/port.hpp"
+#include "roci/device.hpp"
+#include "switch/switch.hpp"
+
+namespace roci::bench {
+
+struct LoopbackConfig {
+  ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE;
+  uint32_t bytes = 64;  // of a message
+  ibv_mtu path_mtu = IBV_MTU_1024;
+  bool through_switch = false;
+  uint32_t depth = 64;  // messages under way
+};
+
+// A host and one of everything on it.
+struct LoopbackHost {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<ProtectionDomain> pd;
+  std::unique_ptr<CompletionQueue> cq;
+  std::unique_ptr<QueuePair> qp;
+  std::vector<uint8_t> memory;  // one message
+  std::unique_ptr<MemoryRegion> region;
+
+  [[nodiscard]] uint64_t counter(const std::string& name) const;
+};
+
+class Loopback {
+ public:
+  // Throws std::runtime_error with the sentence of what failed. Has moved messages already when it returns, and
+  // found that their bytes arrived.
+  explicit Loopback(const LoopbackConfig& config);
+  ~Loopback();
+
+  // Posts what `depth` allows, polls everything once and takes the completions. Returns how many messages ended.
+  uint32_t round();
+
+  [[nodiscard]] uint64_t packets_per_message() const;
+  [[nodiscard]] uint64_t frames_sent() const;  // by both hosts, acknowledgements included
+  [[nodiscard]] uint64_t retransmissions() const;
+
+ private:
+  void make_ports(std::unique_ptr<Port>& a, std::unique_ptr<Port>& b);
+  void make_host(LoopbackHost& host, std::unique_ptr<Port> port, const std::string& name,
+                 const std::string& address);
+  void connect(LoopbackHost& host, const LoopbackHost& peer) const;
+  void check_arrival();
+  bool poll_all();
+  void post_receive();
+  void post_message();
+
+  LoopbackConfig config_;
+  std::shared_ptr<MbufPool> pool_;
+  std::vector<std::unique_ptr<Port>> switch_ports_;
+  std::unique_ptr<Switch> switch_;
+  LoopbackHost a_, b_;  // a posts
+  uint32_t under_way_ = 0;
+};
+
+// The value, or an exception with the error's sentence.
+template <class T>
+T must(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message);
+  return std::move(*result);
+}
+inline void must(const Status& status) {
+  if (!status) throw std::runtime_error(status.error().message);
+}
+
+}  // namespace roci::bench

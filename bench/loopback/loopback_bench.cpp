@@ -1,0 +1,65 @@
+// Messages end to end, both hosts (and the switch) on one core; rates are per second of that core's time. Compared with
+// what the same bytes in the same packets cost without a protocol: rings, copies and CRCs.
+#include "loopback/loopback.hpp"
+
+#include <exception>
+#include <string>
+
+#include "support/against.hpp"
+
+namespace roci::bench {
+namespace {
+
+void run(benchmark::State& state, const LoopbackConfig& config) {
+  try {
+    Loopback loopback(config);
+    const uint64_t frames_before = loopback.frames_sent();
+    uint64_t messages = 0;
+    for (auto _ : state) messages += loopback.round();
+    const auto packets = static_cast<double>(messages * loopback.packets_per_message());
+    const auto bytes = static_cast<double>(messages) * config.bytes;
+    state.counters["messages_per_second"] = rate(static_cast<double>(messages));
+    state.counters["packets_per_second"] = rate(packets);
+    state.counters["frames_per_second"] = rate(static_cast<double>(loopback.frames_sent() - frames_before));
+    state.counters["Gb_per_second"] = rate(bytes * 8e-9);
+    state.SetBytesProcessed(static_cast<int64_t>(bytes));
+    if (loopback.retransmissions() != 0) state.SkipWithError("packets were sent again where none are lost");
+  } catch (const std::exception& failure) {
+    state.SkipWithError(failure.what());
+    return;
+  }
+  const uint32_t mtu = 128U << config.path_mtu;
+  const std::string payload = "/" + std::to_string(std::min(config.bytes, mtu));
+  against(state, {"limit_ring_copy_crc" + payload, "limit_copy_crc" + payload, "limit_ring" + payload});
+}
+
+struct Case {
+  const char* name;
+  LoopbackConfig config;
+};
+// 16 messages of 64 KiB are 1 MiB under way, twice the window.
+constexpr Case kCases[] = {
+    {"write/64", {.opcode = IBV_WR_RDMA_WRITE, .bytes = 64}},
+    {"send/64", {.opcode = IBV_WR_SEND, .bytes = 64}},
+    {"write/64KiB/mtu1024", {.opcode = IBV_WR_RDMA_WRITE, .bytes = 65536, .depth = 16}},
+    {"write/64KiB/mtu4096",
+     {.opcode = IBV_WR_RDMA_WRITE, .bytes = 65536, .path_mtu = IBV_MTU_4096, .depth = 16}},
+    {"read/64KiB/mtu1024", {.opcode = IBV_WR_RDMA_READ, .bytes = 65536, .depth = 16}},
+    {"read/64KiB/mtu4096",
+     {.opcode = IBV_WR_RDMA_READ, .bytes = 65536, .path_mtu = IBV_MTU_4096, .depth = 16}},
+};
+
+const bool registered = [] {
+  for (const Case& one : kCases) {
+    for (const bool through_switch : {false, true}) {
+      LoopbackConfig config = one.config;
+      config.through_switch = through_switch;
+      const std::string name = std::string(one.name) + (through_switch ? "/switch" : "/direct");
+      benchmark::RegisterBenchmark(name.c_str(), run, config);
+    }
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace roci::bench

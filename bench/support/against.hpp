@@ -1,0 +1,23 @@
+// How a benchmark says what it is to be compared with: by its label, which the JSON output carries and
+// bench/report.py reads. The comparison is by the first rate that both report, or else by time.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <initializer_list>
+#include <string>
+
+namespace roci::bench {
+
+// `names`: benchmarks of the same program and run, peers or limits.
+inline void against(benchmark::State& state, std::initializer_list<std::string> names) {
+  std::string label = "against";
+  for (const std::string& name : names) label += " " + name;
+  state.SetLabel(label);
+}
+
+inline benchmark::Counter rate(double value) {
+  return benchmark::Counter(value, benchmark::Counter::kIsRate);
+}
+
+}  // namespace roci::bench
