@@ -1,7 +1,5 @@
 #include "support/two_hosts.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cstring>
 #include <stdexcept>
 

@@ -1,0 +1,110 @@
+// One host on a port whose other side is the test: it receives the packets the test makes, and what it sends is taken
+// apart for the test to look at. For everything that no honest peer would send.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/host.hpp"
+#include "port/eal.hpp"
+#include "port/port.hpp"
+#include "roci/device.hpp"
+#include "support/two_hosts.hpp"
+#include "wire/packet.hpp"
+
+namespace roci::test {
+
+// Gives out what was put in; keeps what is sent, or refuses it while `blocked`.
+class ScriptPort final : public Port {
+ public:
+  explicit ScriptPort(std::shared_ptr<MbufPool> pool);
+  ~ScriptPort() override;
+
+  // As one buffer, or as a chain with at most `segment` bytes in each.
+  void put(const ByteVector& frame, size_t segment = SIZE_MAX);
+  std::vector<ByteVector> sent;
+  bool blocked = false;
+
+  uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override;
+  uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override;
+  [[nodiscard]] Nanos next_arrival() const override { return waiting_.empty() ? kNever : Nanos{0}; }
+  [[nodiscard]] const PortCapabilities& capabilities() const override { return capabilities_; }
+  [[nodiscard]] MacAddress mac() const override { return MacAddress::local(1); }
+  [[nodiscard]] std::string_view name() const override { return "script"; }
+  [[nodiscard]] const PortStats& stats() const override { return stats_; }
+
+ private:
+  std::shared_ptr<MbufPool> pool_;
+  std::deque<rte_mbuf*> waiting_;
+  PortCapabilities capabilities_;
+  PortStats stats_;
+};
+
+struct LoneHostOptions {
+  uint32_t rq_psn = 100;
+  uint32_t sq_psn = 5000;
+  uint8_t timeout = 10;  // 4.2 ms
+  uint8_t retry_count = 3;
+  uint8_t rnr_retry = 3;
+  uint8_t reads = 2;
+  ibv_mtu path_mtu = IBV_MTU_256;
+  uint32_t window_bytes = 512 * 1024;
+  uint32_t tx_buffers = 512;
+  int cq_entries = 64;
+  size_t region = 8192;  // bytes, in the middle of the memory
+  int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  bool static_peer = true;  // its MAC is known from the start
+};
+
+// The host is 10.0.0.1, its peer 10.0.0.2 with queue pair kPeerQp; the queue pair is in RTS.
+class LoneHost {
+  std::shared_ptr<MbufPool> pool_;
+  ScriptPort* port_ = nullptr;  // the device's
+
+ public:
+  static constexpr Qpn kPeerQp{0x222222};
+  static constexpr size_t kGuard =
+      4096;  // bytes in front of the region and behind it, which nobody may touch
+
+  explicit LoneHost(const LoneHostOptions& options = {});
+  ~LoneHost();
+
+  Side side;
+  Nanos now{1'000'000};
+  [[nodiscard]] const MbufPool& pool() const { return *pool_; }  // of the frames the host receives
+  [[nodiscard]] ScriptPort& port() { return *port_; }
+  [[nodiscard]] QueuePairCore& core();
+
+  void connect();
+  void to_init();
+  void to_rtr();
+  void to_rts();
+  void to_bare(ibv_qp_state state);  // RESET or ERR
+
+  // Packets of the peer: requests are `ahead` of the host's first expected PSN, responses of the host's first own.
+  [[nodiscard]] Packet request(Opcode opcode, int ahead, size_t payload = 0) const;
+  [[nodiscard]] Packet write(Opcode opcode, int ahead, size_t offset, size_t payload, uint32_t length) const;
+  [[nodiscard]] Packet read(int ahead, size_t offset, uint32_t length) const;
+  [[nodiscard]] Packet response(Opcode opcode, int ahead, uint8_t syndrome = 0x1f, size_t payload = 0) const;
+
+  // The host receives the packet and works until there is nothing to do at this instant. Returns what it sent, as
+  // lines: opcode, PSN less the first one of its direction, and the syndrome of an acknowledgement in hex.
+  std::vector<std::string> receive(Packet packet);
+  std::vector<std::string> receive_bytes(const ByteVector& frame, size_t segment = SIZE_MAX);
+  std::vector<std::string> work();
+  std::vector<std::string> wait(Nanos span);  // works at each deadline on the way
+  [[nodiscard]] std::vector<Packet> take_packets();
+
+  // Whether no byte around the region has changed.
+  [[nodiscard]] bool guards_whole() const;
+  [[nodiscard]] std::vector<ibv_wc_status> statuses();  // of the completions so far
+  int post(ibv_wr_opcode opcode, uint64_t wr_id, size_t length, unsigned flags = 0);  // from and to kGuard
+
+ private:
+  [[nodiscard]] std::string line_of(const Packet& packet) const;
+  LoneHostOptions options_;
+};
+
+}  // namespace roci::test

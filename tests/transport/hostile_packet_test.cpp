@@ -1,0 +1,614 @@
+// What a host makes of packets that no honest peer sends: each header field with values that must be refused. A named
+// counter moves, the queue pair lives on or answers with the NAK that IBTA 9.7.4.1 asks for, and no byte outside the
+// region (and, when refused, inside it) changes.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "support/lone_host.hpp"
+#include "wire/aeth.hpp"
+
+namespace roci::test {
+namespace {
+
+using Lines = std::vector<std::string>;
+using Statuses = std::vector<ibv_wc_status>;
+
+constexpr uint8_t kInvalid = 0x61;  // NAK syndromes
+constexpr uint8_t kAccess = 0x62;
+
+struct Refused {
+  const char* name;
+  std::function<void(Packet&)> change;
+  const char* counter;
+};
+
+// Each leaves the queue pair as it was.
+const Refused kRefusedSilently[] = {
+    {"MAC of somebody else", [](Packet& p) { p.destination_mac = MacAddress::local(9); }, "rx_not_for_us"},
+    {"VLAN that is not ours", [](Packet& p) { p.with_vlan(7); }, "rx_not_for_us"},
+    {"source IP", [](Packet& p) { p.source = IpAddress::from_v4(0x0a000003); }, "rx_wrong_source"},
+    {"destination IP", [](Packet& p) { p.destination = IpAddress::from_v4(0x0a000009); }, "rx_wrong_source"},
+    {"fragment", [](Packet& p) { p.v4().flags_fragment = 0x2000; }, "rx_malformed"},
+    {"later fragment", [](Packet& p) { p.v4().flags_fragment = 1; }, "rx_malformed"},
+    {"UDP port", [](Packet& p) { p.udp_destination_port = 4792; }, "rx_other_protocol"},
+    {"reserved opcode 0x15", [](Packet& p) { p.bth.opcode = Opcode{0x15}; }, "rx_unknown_opcode"},
+    {"opcode 0xff", [](Packet& p) { p.bth.opcode = Opcode{0xff}; }, "rx_unknown_opcode"},
+    {"UC opcode", [](Packet& p) { p.bth.opcode = Opcode::kUcWriteOnly; }, "rx_wrong_transport"},
+    {"UD opcode", [](Packet& p) { p.bth.opcode = Opcode::kUdSendOnly; }, "rx_wrong_transport"},
+    {"BTH version", [](Packet& p) { p.bth.version = 1; }, "rx_malformed"},
+    {"P_Key", [](Packet& p) { p.bth.pkey = PKey{0x8001}; }, "rx_wrong_pkey"},
+    {"P_Key 0", [](Packet& p) { p.bth.pkey = PKey{0}; }, "rx_wrong_pkey"},
+    {"queue pair 0", [](Packet& p) { p.bth.destination_qp = Qpn{0}; }, "rx_unknown_qp"},
+    {"queue pair 1", [](Packet& p) { p.bth.destination_qp = Qpn{1}; }, "rx_unknown_qp"},
+    {"multicast queue pair", [](Packet& p) { p.bth.destination_qp = Qpn{0xffffff}; }, "rx_unknown_qp"},
+    {"unused queue pair", [](Packet& p) { p.bth.destination_qp = Qpn{p.bth.destination_qp.value() ^ 1}; },
+     "rx_unknown_qp"},
+    {"PSN far ahead", [](Packet& p) { p.bth.psn = Psn{100 + 0x7fffff}; }, "requests_out_of_order"},
+    {"PSN behind everything", [](Packet& p) { p.bth.psn = Psn{99}; }, "rx_bad_state"},
+    {"PSN half the circle behind", [](Packet& p) { p.bth.psn = Psn{100 + 0x800000}; }, "rx_bad_state"},
+    {"CNP",
+     [](Packet& p) {
+       p = [&] {
+         Packet cnp = make_packet(Opcode::kCnp);
+         cnp.between(p.source_mac, p.source, p.destination_mac, p.destination);
+         return cnp.to(p.bth.destination_qp, Psn{0});
+       }();
+     },
+     "rx_cnp"},
+    {"CNP of somebody else",
+     [](Packet& p) {
+       p = [&] {
+         Packet cnp = make_packet(Opcode::kCnp);
+         cnp.between(p.source_mac, IpAddress::from_v4(0x0a000063), p.destination_mac, p.destination);
+         return cnp.to(p.bth.destination_qp, Psn{0});
+       }();
+     },
+     "rx_wrong_source"},
+};
+
+TEST(HostilePacket, wrong_outer_fields_are_counted_and_change_nothing) {
+  for (const Refused& row : kRefusedSilently) {
+    SCOPED_TRACE(row.name);
+    LoneHost host;
+    const std::vector<uint8_t> before = host.side.memory;
+    Packet packet = host.write(Opcode::kRcWriteOnly, 0, 0, 16, 16);
+    row.change(packet);
+    const uint64_t counted = host.side.counter(row.counter);
+    const Lines answers = host.receive(packet);
+    EXPECT_EQ(host.side.counter(row.counter), counted + 1);
+    EXPECT_EQ(answers, std::string(row.counter) == "requests_out_of_order" ? Lines{"RC_ACK 0 60"} : Lines{});
+    EXPECT_EQ(host.side.memory, before);
+    // It lives: the honest packet is executed.
+    EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, 0, 0, 16, 16)), Lines{"RC_ACK 0 1f"});
+    EXPECT_EQ(host.side.memory[LoneHost::kGuard], 1);
+    EXPECT_EQ(host.side.counter("requests_received"), 1U);
+  }
+}
+
+TEST(HostilePacket, fields_that_mean_nothing_here_are_ignored) {
+  const std::pair<const char*, std::function<void(Packet&)>> kRows[] = {
+      {"migration request", [](Packet& p) { p.bth.mig_req = true; }},
+      {"FECN and BECN", [](Packet& p) { p.bth.fecn = p.bth.becn = true; }},
+      {"reserved bits", [](Packet& p) { p.bth.reserved6 = 0x3f, p.bth.reserved7 = 0x7f; }},
+      {"limited member of the partition", [](Packet& p) { p.bth.pkey = PKey{0x7fff}; }},
+      {"hop limit", [](Packet& p) { p.v4().ttl = 1; }},
+      {"UDP source port", [](Packet& p) { p.udp_source_port = 1; }},
+      {"UDP checksum", [](Packet& p) { p.udp_checksum = 1; }},
+      {"IP options", [](Packet& p) { p.v4().options.assign(40, 1); }},
+      {"Ethernet padding", [](Packet& p) { p.trailing.assign(18, 0xee); }},
+      {"priority tag", [](Packet& p) { p.with_vlan(0xe000); }},
+      {"congestion experienced", [](Packet& p) { p.with_traffic_class(3); }},
+  };
+  for (const auto& [name, change] : kRows) {
+    SCOPED_TRACE(name);
+    LoneHost host;
+    Packet packet = host.write(Opcode::kRcWriteOnly, 0, 0, 16, 16);
+    change(packet);
+    EXPECT_EQ(host.receive(packet), Lines{"RC_ACK 0 1f"});
+    EXPECT_EQ(host.side.memory[LoneHost::kGuard + 15], 16);
+    EXPECT_TRUE(host.guards_whole());
+  }
+}
+
+struct Fatal {
+  const char* name;
+  std::function<std::vector<Packet>(const LoneHost&)> packets;  // the last one is refused
+  uint8_t syndrome;
+  int psn;  // of the NAK
+};
+
+Packet with_reth(Packet packet, uint64_t va, uint32_t rkey, uint32_t length) {
+  return packet.with_reth(va, MemoryKey{rkey}, length);
+}
+Packet with_pad(Packet packet, size_t pad) {
+  packet.pad.assign(pad, 0);
+  return packet;
+}
+
+const Fatal kFatal[] = {
+    {"unknown key",
+     [](const LoneHost& h) {
+       return std::vector{with_reth(h.write(Opcode::kRcWriteOnly, 0, 0, 16, 16),
+                                    h.side.address(LoneHost::kGuard), h.side.region->rkey() ^ 1, 16)};
+     },
+     kAccess, 0},
+    {"one byte before the region",
+     [](const LoneHost& h) {
+       return std::vector{with_reth(h.write(Opcode::kRcWriteOnly, 0, 0, 16, 16),
+                                    h.side.address(LoneHost::kGuard) - 1, h.side.region->rkey(), 16)};
+     },
+     kAccess, 0},
+    {"one byte behind the region",
+     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteOnly, 0, 8192 - 15, 16, 16)}; },
+     kAccess, 0},
+    {"an address that wraps",
+     [](const LoneHost& h) {
+       return std::vector{with_reth(h.write(Opcode::kRcWriteOnly, 0, 0, 16, 16), ~uint64_t{0} - 7,
+                                    h.side.region->rkey(), 16)};
+     },
+     kAccess, 0},
+    {"a message that begins inside and ends behind the region",
+     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 8193)}; }, kAccess,
+     0},
+    {"a WRITE of more than 2^31 bytes",
+     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 0x80000001)}; },
+     kInvalid, 0},
+    {"less payload than announced",
+     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteOnly, 0, 0, 15, 16)}; }, kInvalid, 0},
+    {"more payload than announced",
+     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteOnly, 0, 0, 17, 16)}; }, kInvalid, 0},
+    {"a first packet that is all of it",
+     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 256)}; }, kInvalid,
+     0},
+    {"a last packet that comes too early",
+     [](const LoneHost& h) {
+       return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 1000),
+                          h.write(Opcode::kRcWriteLast, 1, 0, 100, 0)};
+     },
+     kInvalid, 1},
+    {"a middle packet where the last is due",
+     [](const LoneHost& h) {
+       return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 512),
+                          h.write(Opcode::kRcWriteMiddle, 1, 0, 256, 0)};
+     },
+     kInvalid, 1},
+    {"a middle packet out of nothing",
+     [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcWriteMiddle, 0, 256)}; }, kInvalid, 0},
+    {"a last packet out of nothing",
+     [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcSendLast, 0, 16)}; }, kInvalid, 0},
+    {"a message within a message",
+     [](const LoneHost& h) {
+       return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 512),
+                          h.write(Opcode::kRcWriteOnly, 1, 0, 16, 16)};
+     },
+     kInvalid, 1},
+    {"a READ within a message",
+     [](const LoneHost& h) {
+       return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 512), h.read(1, 0, 16)};
+     },
+     kInvalid, 1},
+    {"a SEND packet within a WRITE",
+     [](const LoneHost& h) {
+       return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 512),
+                          h.request(Opcode::kRcSendLast, 1, 256)};
+     },
+     kInvalid, 1},
+    {"a first packet below the path MTU",
+     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 252, 512)}; }, kInvalid,
+     0},
+    {"a first packet above the path MTU",
+     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 260, 512)}; }, kInvalid,
+     0},
+    {"an only packet above the path MTU",
+     [](const LoneHost& h) { return std::vector{h.write(Opcode::kRcWriteOnly, 0, 0, 257, 257)}; }, kInvalid,
+     0},
+    {"an empty last packet",
+     [](const LoneHost& h) {
+       return std::vector{h.write(Opcode::kRcWriteFirst, 0, 0, 256, 512),
+                          h.request(Opcode::kRcWriteLast, 1, 0)};
+     },
+     kInvalid, 1},
+    {"a READ request with payload",
+     [](const LoneHost& h) {
+       Packet p = h.read(0, 0, 16);
+       return std::vector{p.with_payload(ByteVector(4, 1))};
+     },
+     kInvalid, 0},
+    {"pad that is not needed",
+     [](const LoneHost& h) { return std::vector{with_pad(h.write(Opcode::kRcWriteOnly, 0, 0, 15, 15), 3)}; },
+     kInvalid, 0},
+    {"no pad where some is due",
+     [](const LoneHost& h) { return std::vector{with_pad(h.write(Opcode::kRcWriteOnly, 0, 0, 15, 15), 0)}; },
+     kInvalid, 0},
+    {"a READ of more than 2^31 bytes",
+     [](const LoneHost& h) { return std::vector{h.read(0, 0, 0x80000001)}; }, kInvalid, 0},
+    {"a READ of 2^32 - 1 bytes", [](const LoneHost& h) { return std::vector{h.read(0, 0, 0xffffffff)}; },
+     kInvalid, 0},
+    {"a READ over the end", [](const LoneHost& h) { return std::vector{h.read(0, 8000, 193)}; }, kAccess, 0},
+    {"compare and swap, which this queue pair does not do",
+     [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcCompareSwap, 0)}; }, kInvalid, 0},
+    {"fetch and add", [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcFetchAdd, 0)}; },
+     kInvalid, 0},
+    {"SEND with invalidate",
+     [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcSendOnlyInv, 0, 16)}; }, kInvalid, 0},
+};
+
+TEST(HostilePacket, requests_that_break_the_rules_get_a_fatal_nak_and_write_nothing) {
+  for (const Fatal& row : kFatal) {
+    SCOPED_TRACE(row.name);
+    LoneHost host;
+    ASSERT_EQ(host.side.receive(7, LoneHost::kGuard + 4096, 1024), 0);
+    const auto packets = row.packets(host);
+    for (size_t i = 0; i + 1 < packets.size(); ++i) host.receive(packets[i]);
+    const std::vector<uint8_t> before = host.side.memory;
+    const char* counter = row.syndrome == kAccess ? "naks_access_sent" : "naks_invalid_sent";
+    const std::string nak = "RC_ACK " + std::to_string(row.psn) + (row.syndrome == kAccess ? " 62" : " 61");
+    EXPECT_EQ(host.receive(packets.back()), Lines{nak});
+    EXPECT_EQ(host.side.counter(counter), 1U);
+    EXPECT_EQ(host.side.memory, before);
+    EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
+    EXPECT_EQ(host.statuses(), Statuses{IBV_WC_WR_FLUSH_ERR});  // the receive, once
+    // In error it is silent.
+    EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, row.psn, 0, 16, 16)), Lines{});
+    EXPECT_EQ(host.side.memory, before);
+  }
+}
+
+TEST(HostilePacket, access_that_the_queue_pair_or_the_region_does_not_give_is_refused) {
+  for (const bool is_read : {false, true}) {
+    LoneHostOptions options;
+    options.access = IBV_ACCESS_LOCAL_WRITE | (is_read ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ);
+    LoneHost host(options);
+    const Packet packet = is_read ? host.read(0, 0, 16) : host.write(Opcode::kRcWriteOnly, 0, 0, 16, 16);
+    EXPECT_EQ(host.receive(packet), Lines{"RC_ACK 0 61"});  // the queue pair refuses first
+
+    LoneHost other;
+    auto region = must(other.side.pd->register_memory(other.side.memory.data(), 64, IBV_ACCESS_LOCAL_WRITE));
+    Packet wrong = is_read ? other.read(0, 0, 16) : other.write(Opcode::kRcWriteOnly, 0, 0, 16, 16);
+    wrong.with_reth(other.side.address(0), MemoryKey{region->rkey()}, 16);
+    EXPECT_EQ(other.receive(wrong), Lines{"RC_ACK 0 62"});
+    EXPECT_TRUE(other.guards_whole());
+  }
+}
+
+TEST(HostilePacket, region_of_another_domain_is_as_good_as_none) {
+  LoneHost host;
+  auto pd = must(host.side.device->allocate_pd());
+  auto region = must(pd->register_memory(host.side.memory.data(), host.side.memory.size(),
+                                         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+  Packet packet = host.write(Opcode::kRcWriteOnly, 0, 0, 16, 16);
+  packet.with_reth(host.side.address(0), MemoryKey{region->rkey()}, 16);
+  EXPECT_EQ(host.receive(packet), Lines{"RC_ACK 0 62"});
+  EXPECT_TRUE(host.guards_whole());
+}
+
+TEST(HostilePacket, zero_length_needs_no_key) {
+  LoneHost host;
+  EXPECT_EQ(host.receive(with_reth(host.write(Opcode::kRcWriteOnly, 0, 0, 0, 0), 1, 1, 0)),
+            Lines{"RC_ACK 0 1f"});
+  EXPECT_EQ(host.receive(with_reth(host.read(1, 0, 0), 1, 1, 0)), Lines{"RC_READ_RESP_ONLY 1"});
+}
+
+TEST(HostilePacket, send_longer_than_the_receive_is_a_length_error_on_both_sides) {
+  LoneHost host;
+  ASSERT_EQ(host.side.receive(7, LoneHost::kGuard, 300), 0);
+  ASSERT_EQ(host.side.receive(8, LoneHost::kGuard, 300), 0);
+  EXPECT_EQ(host.receive(host.request(Opcode::kRcSendFirst, 0, 256)), Lines{"RC_ACK 0 1f"});
+  EXPECT_EQ(host.receive(host.request(Opcode::kRcSendLast, 1, 45)), Lines{"RC_ACK 1 61"});
+  const auto completions = host.side.completions();
+  ASSERT_EQ(completions.size(), 2U);
+  EXPECT_EQ(completions[0].wr_id, 7U);
+  EXPECT_EQ(completions[0].status, IBV_WC_LOC_LEN_ERR);
+  EXPECT_EQ(completions[1].wr_id, 8U);
+  EXPECT_EQ(completions[1].status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_EQ(host.side.memory[LoneHost::kGuard + 256], 0xa5);
+}
+
+TEST(HostilePacket, receive_into_memory_that_is_not_ours_to_write_is_an_operation_error) {
+  LoneHost host;
+  auto region = must(host.side.pd->register_memory(host.side.memory.data(), 64, 0));
+  ibv_sge sge{host.side.address(0), 64, region->lkey()};
+  ibv_recv_wr wr{};
+  wr.wr_id = 3;
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  ibv_recv_wr* bad = nullptr;
+  ASSERT_EQ(host.side.qp->post_recv(&wr, &bad), 0);
+  EXPECT_EQ(host.receive(host.request(Opcode::kRcSendOnly, 0, 16)), Lines{"RC_ACK 0 63"});
+  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_LOC_PROT_ERR});
+  EXPECT_TRUE(host.guards_whole());
+}
+
+// Receive the same hostile packet as one buffer and in pieces of every small size. Expect: the same, no crash.
+TEST(HostilePacket, frames_in_many_segments_are_read_like_whole_ones) {
+  LoneHost host;
+  ByteVector frame = encode_packet(host.write(Opcode::kRcWriteOnly, 0, 0, 200, 200).finish());
+  int psn = 0;
+  for (size_t segment = 20; segment < frame.size(); segment += 7, ++psn) {
+    SCOPED_TRACE(segment);
+    std::fill_n(host.side.memory.begin() + LoneHost::kGuard, 256, uint8_t{0});
+    frame = encode_packet(host.write(Opcode::kRcWriteOnly, psn, 0, 200, 200).finish());
+    EXPECT_EQ(host.receive_bytes(frame, segment), Lines{"RC_ACK " + std::to_string(psn) + " 1f"});
+    for (size_t i = 0; i < 200; ++i)
+      ASSERT_EQ(host.side.memory[LoneHost::kGuard + i], static_cast<uint8_t>(i + 1));
+  }
+  EXPECT_TRUE(host.guards_whole());
+}
+
+TEST(HostilePacket, frames_cut_off_anywhere_are_malformed) {
+  for (const unsigned tags : {0U, 1U, 2U}) {
+    LoneHost host;
+    Packet packet = host.write(Opcode::kRcWriteOnly, 0, 0, 32, 32);
+    for (unsigned i = 0; i < tags; ++i) packet.with_vlan(0);
+    const ByteVector frame = encode_packet(packet.finish());
+    const uint64_t frames = host.side.counter("rx_frames");
+    for (size_t length = 0; length < frame.size(); ++length) {
+      EXPECT_EQ(host.receive_bytes(ByteVector(frame.begin(), frame.begin() + static_cast<ptrdiff_t>(length))),
+                Lines{});
+      if (length > 1) {  // the same in two pieces
+        host.receive_bytes(ByteVector(frame.begin(), frame.begin() + static_cast<ptrdiff_t>(length)),
+                           length / 2 + 1);
+      }
+    }
+    EXPECT_EQ(host.side.counter("rx_frames"), frames + 2 * frame.size() - 2);
+    EXPECT_EQ(host.side.counter("rx_malformed"), 2 * frame.size() - 2);
+    EXPECT_EQ(host.receive_bytes(frame), Lines{"RC_ACK 0 1f"});
+  }
+}
+
+TEST(HostilePacket, every_flipped_bit_under_the_icrc_is_noticed) {
+  LoneHost host;
+  const ByteVector frame = encode_packet(host.write(Opcode::kRcWriteOnly, 0, 0, 16, 16).finish());
+  const std::vector<uint8_t> before = host.side.memory;
+  const auto view =
+      parse_frame(frame.data(), static_cast<uint32_t>(frame.size()), static_cast<uint32_t>(frame.size()));
+  for (size_t bit = view.bth_offset * 8UL; bit < frame.size() * 8; ++bit) {
+    if (bit / 8 == view.bth_offset + 4UL) continue;  // FECN, BECN: outside the ICRC
+    ByteVector flipped = frame;
+    flipped[bit / 8] ^= static_cast<uint8_t>(1U << bit % 8);
+    EXPECT_EQ(host.receive_bytes(flipped), Lines{});
+  }
+  EXPECT_EQ(host.side.memory, before);
+  EXPECT_EQ(host.side.counter("requests_received"), 0U);
+  EXPECT_GT(host.side.counter("rx_icrc_errors"), 100U);
+}
+
+// --- READs
+
+TEST(HostilePacket, more_reads_than_agreed_are_an_invalid_request) {
+  LoneHostOptions options;
+  options.region = 65536;
+  LoneHost host(options);
+  host.port().blocked = true;  // so that none is answered whole
+  ASSERT_EQ(host.receive(host.read(0, 0, 65536)), Lines{});
+  host.receive(host.read(256, 0, 512));
+  EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
+  host.receive(host.read(258, 0, 512));
+  EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
+  host.port().blocked = false;
+  const Lines lines = host.work();
+  ASSERT_EQ(lines.size(), 259U);  // those that were right are still answered, then the NAK follows
+  EXPECT_EQ(lines.front(), "RC_READ_RESP_FIRST 0");
+  EXPECT_EQ(lines[257], "RC_READ_RESP_LAST 257");
+  EXPECT_EQ(lines.back(), "RC_ACK 258 61");
+}
+
+TEST(HostilePacket, replayed_read_gives_way_to_the_next_new_one) {
+  LoneHost host;
+  EXPECT_EQ(host.receive(host.read(0, 0, 16)), Lines{"RC_READ_RESP_ONLY 0"});
+  EXPECT_EQ(host.receive(host.read(1, 0, 16)), Lines{"RC_READ_RESP_ONLY 1"});
+  // The requester had timed out and asked again, when the first responses came late. So it goes on.
+  host.port().blocked = true;
+  host.port().put(encode_packet(host.read(0, 0, 16).finish()));
+  host.port().put(encode_packet(host.read(2, 64, 16).finish()));
+  host.port().put(encode_packet(host.read(3, 64, 16).finish()));
+  host.port().blocked = false;
+  EXPECT_EQ(host.work(), (Lines{"RC_READ_RESP_ONLY 2", "RC_READ_RESP_ONLY 3"}));
+  EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
+}
+
+TEST(HostilePacket, replays_are_answered_in_psn_order) {
+  LoneHost host;
+  host.receive(host.read(0, 0, 512));
+  host.receive(host.read(2, 0, 512));
+  // Ask again for the later one first. Expect: the earlier goes before it, each once.
+  host.port().put(encode_packet(host.read(2, 0, 512).finish()));
+  host.port().put(encode_packet(host.read(0, 0, 512).finish()));
+  EXPECT_EQ(host.work(), (Lines{"RC_READ_RESP_FIRST 0", "RC_READ_RESP_LAST 1", "RC_READ_RESP_FIRST 2",
+                                "RC_READ_RESP_LAST 3"}));
+  EXPECT_EQ(host.side.counter("read_replays"), 2U);
+}
+
+TEST(HostilePacket, replay_must_be_a_part_of_the_original) {
+  LoneHost host;
+  host.receive(host.read(0, 0, 1024));
+  EXPECT_EQ(host.receive(host.read(1, 256, 768)),
+            (Lines{"RC_READ_RESP_FIRST 1", "RC_READ_RESP_MIDDLE 2", "RC_READ_RESP_LAST 3"}));
+  EXPECT_EQ(host.receive(host.read(3, 768, 256)), Lines{"RC_READ_RESP_ONLY 3"});
+  EXPECT_EQ(host.receive(host.read(1, 0, 768)), Lines{});     // another address
+  EXPECT_EQ(host.receive(host.read(1, 256, 4096)), Lines{});  // longer
+  EXPECT_EQ(host.receive(host.read(-1, 0, 1024)), Lines{});   // before it
+  Packet packet = host.read(0, 0, 1024);
+  EXPECT_EQ(host.receive(with_reth(packet, packet.reth->va, packet.reth->rkey.value() ^ 2, 1024)), Lines{});
+  EXPECT_EQ(host.side.counter("read_replays"), 2U);
+  EXPECT_EQ(host.side.counter("read_replays_refused"), 4U);
+  EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
+}
+
+TEST(HostilePacket, after_a_read_whose_region_goes_away_only_the_nak_is_sent) {
+  LoneHostOptions options;
+  options.region = 65536;
+  LoneHost host(options);
+  host.port().blocked = true;
+  host.receive(host.read(0, 0, 65536));
+  host.receive(with_reth(host.read(256, 0, 0), 0, 0, 0));
+  host.side.region.reset();
+  host.port().blocked = false;
+  const Lines lines = host.work();
+  // Some responses had been made before. Then the NAK of the first that could not be, and nothing for the second READ.
+  ASSERT_LT(lines.size(), 200U);
+  EXPECT_EQ(lines.back(), "RC_ACK " + std::to_string(lines.size() - 1) + " 62");
+  EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
+}
+
+TEST(HostilePacket, acknowledgement_waits_for_the_read_responses_before_it) {
+  LoneHost host;
+  host.port().put(encode_packet(host.write(Opcode::kRcWriteOnly, 0, 0, 4, 4).finish()));
+  host.port().put(encode_packet(host.read(1, 0, 512).finish()));
+  host.port().put(encode_packet(host.write(Opcode::kRcWriteOnly, 3, 0, 4, 4).finish()));
+  EXPECT_EQ(host.work(), (Lines{"RC_READ_RESP_FIRST 1", "RC_READ_RESP_LAST 2", "RC_ACK 3 1f"}));
+}
+
+TEST(HostilePacket, nak_waits_for_the_read_responses_before_it) {
+  LoneHost host;
+  host.port().put(encode_packet(host.read(0, 0, 512).finish()));
+  host.port().put(encode_packet(host.write(Opcode::kRcWriteOnly, 3, 0, 4, 4).finish()));
+  EXPECT_EQ(host.work(), (Lines{"RC_READ_RESP_FIRST 0", "RC_READ_RESP_LAST 1", "RC_ACK 2 60"}));
+  // The gap is told of once; the packet that closes it makes room for the next.
+  EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, 4, 0, 4, 4)), Lines{});
+  EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, 2, 0, 4, 4)), Lines{"RC_ACK 2 1f"});
+  EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, 4, 0, 4, 4)), Lines{"RC_ACK 3 60"});
+}
+
+// --- responses
+
+struct Answered {
+  const char* name;
+  std::function<Packet(const LoneHost&)> packet;
+  const char* counter;
+};
+
+TEST(HostilePacket, responses_to_nothing_are_counted_and_change_nothing) {
+  const Answered kRows[] = {
+      {"ACK of the future", [](const LoneHost& h) { return h.response(Opcode::kRcAcknowledge, 1); },
+       "responses_ghost"},
+      {"ACK half the circle ahead",
+       [](const LoneHost& h) { return h.response(Opcode::kRcAcknowledge, 0x7fffff); }, "responses_ghost"},
+      {"ACK of the past", [](const LoneHost& h) { return h.response(Opcode::kRcAcknowledge, -1); },
+       "responses_duplicate"},
+      {"reserved kind", [](const LoneHost& h) { return h.response(Opcode::kRcAcknowledge, 0, 0x40); },
+       "responses_ghost"},
+      {"reserved NAK", [](const LoneHost& h) { return h.response(Opcode::kRcAcknowledge, 0, 0x65); },
+       "responses_ghost"},
+      {"NAK for datagrams", [](const LoneHost& h) { return h.response(Opcode::kRcAcknowledge, 0, 0x64); },
+       "responses_ghost"},
+      {"fatal NAK of the future",
+       [](const LoneHost& h) { return h.response(Opcode::kRcAcknowledge, 1, 0x62); }, "responses_ghost"},
+      {"fatal NAK of the past",
+       [](const LoneHost& h) { return h.response(Opcode::kRcAcknowledge, -1, 0x62); }, "responses_duplicate"},
+      {"READ response to a WRITE",
+       [](const LoneHost& h) { return h.response(Opcode::kRcReadResponseOnly, 0, 0x1f, 8); },
+       "responses_ghost"},
+      {"atomic response", [](const LoneHost& h) { return h.response(Opcode::kRcAtomicAcknowledge, 0); },
+       "responses_ghost"},
+  };
+  for (const Answered& row : kRows) {
+    SCOPED_TRACE(row.name);
+    LoneHost host;
+    ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8), 0);
+    EXPECT_EQ(host.work(), Lines{"RC_WRITE_ONLY 0"});
+    const uint64_t before = host.side.counter(row.counter);
+    EXPECT_EQ(host.receive(row.packet(host)), Lines{});
+    EXPECT_EQ(host.side.counter(row.counter), before + 1);
+    EXPECT_EQ(host.statuses(), Statuses{});
+    EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
+    host.receive(host.response(Opcode::kRcAcknowledge, 0));
+    EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
+  }
+}
+
+TEST(HostilePacket, acknowledgement_of_an_idle_queue_pair_is_a_ghost) {
+  LoneHost host;
+  host.receive(host.response(Opcode::kRcAcknowledge, 0));
+  host.receive(host.response(Opcode::kRcReadResponseOnly, 0, 0x1f, 16));
+  EXPECT_EQ(host.side.counter("responses_ghost"), 2U);
+}
+
+TEST(HostilePacket, fatal_naks_end_the_request_they_name_and_flush_the_rest) {
+  const std::pair<uint8_t, ibv_wc_status> kRows[] = {
+      {0x61, IBV_WC_REM_INV_REQ_ERR}, {0x62, IBV_WC_REM_ACCESS_ERR}, {0x63, IBV_WC_REM_OP_ERR}};
+  for (const auto& [syndrome, status] : kRows) {
+    LoneHost host;
+    for (uint64_t id = 1; id <= 4; ++id)
+      ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, id, 300), 0);  // 2 packets each
+    host.work();
+    host.receive(host.response(Opcode::kRcAcknowledge, 5, syndrome));
+    EXPECT_EQ(host.statuses(), (Statuses{IBV_WC_SUCCESS, IBV_WC_SUCCESS, status, IBV_WC_WR_FLUSH_ERR}));
+    EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
+    ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 5, 8), 0);  // posted in error: flushed at once
+    host.work();
+    EXPECT_EQ(host.statuses(), Statuses{IBV_WC_WR_FLUSH_ERR});
+  }
+}
+
+TEST(HostilePacket, fatal_nak_behind_an_unanswered_read_flushes_the_read) {
+  LoneHost host;
+  ASSERT_EQ(host.post(IBV_WR_RDMA_READ, 1, 300), 0);
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 2, 8), 0);
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 3, 8), 0);
+  host.work();
+  host.receive(host.response(Opcode::kRcAcknowledge, 3, 0x62));
+  EXPECT_EQ(host.statuses(), (Statuses{IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR, IBV_WC_REM_ACCESS_ERR}));
+}
+
+struct BadResponse {
+  const char* name;
+  Opcode opcode;
+  int ahead;
+  uint8_t syndrome;
+  size_t payload;
+  Statuses statuses;
+};
+
+TEST(HostilePacket, read_responses_that_do_not_fit_the_read_end_it) {
+  const Statuses bad{IBV_WC_BAD_RESP_ERR};
+  const BadResponse kRows[] = {
+      {"too long", Opcode::kRcReadResponseFirst, 0, 0x1f, 260, bad},
+      {"too short", Opcode::kRcReadResponseFirst, 0, 0x1f, 252, bad},
+      {"ends too early", Opcode::kRcReadResponseOnly, 0, 0x1f, 256, bad},
+      {"last as the first of two", Opcode::kRcReadResponseLast, 0, 0x1f, 256, bad},
+      {"NAK in its AETH", Opcode::kRcReadResponseFirst, 0, 0x62, 256, bad},
+      {"RNR in its AETH", Opcode::kRcReadResponseFirst, 0, 0x21, 256, bad},
+      {"behind a gap", Opcode::kRcReadResponseLast, 1, 0x1f, 44, {}},
+      {"right", Opcode::kRcReadResponseFirst, 0, 0x1f, 256, {}},
+  };
+  for (const BadResponse& row : kRows) {
+    SCOPED_TRACE(row.name);
+    LoneHost host;
+    ASSERT_EQ(host.post(IBV_WR_RDMA_READ, 1, 300), 0);
+    host.work();
+    const std::vector<uint8_t> before = host.side.memory;
+    host.receive(host.response(row.opcode, row.ahead, row.syndrome, row.payload));
+    EXPECT_EQ(host.statuses(), row.statuses);
+    EXPECT_EQ(host.side.qp->state(), row.statuses.empty() ? IBV_QPS_RTS : IBV_QPS_ERR);
+    if (std::string(row.name) != "right") {
+      EXPECT_EQ(host.side.memory, before);
+    }
+  }
+}
+
+TEST(HostilePacket, read_response_into_a_region_that_went_away_is_a_protection_error) {
+  LoneHost host;
+  ASSERT_EQ(host.post(IBV_WR_RDMA_READ, 1, 16), 0);
+  host.work();
+  host.side.region.reset();
+  host.receive(host.response(Opcode::kRcReadResponseOnly, 0, 0x1f, 16));
+  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_LOC_PROT_ERR});
+  EXPECT_EQ(host.side.memory[LoneHost::kGuard], 0xa5);
+}
+
+TEST(HostilePacket, queue_pair_that_only_receives_takes_no_responses) {
+  LoneHost host;
+  host.to_bare(IBV_QPS_RESET);
+  host.to_init();
+  host.receive(host.write(Opcode::kRcWriteOnly, 0, 0, 8, 8));
+  EXPECT_EQ(host.side.counter("rx_bad_state"), 1U);
+  host.to_rtr();
+  host.receive(host.response(Opcode::kRcAcknowledge, 0));
+  EXPECT_EQ(host.side.counter("rx_bad_state"), 2U);
+  EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, 0, 0, 8, 8)), Lines{"RC_ACK 0 1f"});
+}
+
+}  // namespace
+}  // namespace roci::test

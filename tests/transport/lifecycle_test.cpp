@@ -1,0 +1,548 @@
+// The life of a queue pair: every transition with every set of attributes, what may be posted when, and what happens to
+// packets, timers, doorbells and completions that are under way when the state changes or an object goes.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "support/lone_host.hpp"
+#include "transport/qp_transitions.hpp"
+#include "wire/arp.hpp"
+
+namespace roci::test {
+namespace {
+
+using Lines = std::vector<std::string>;
+using Statuses = std::vector<ibv_wc_status>;
+
+constexpr int kInitMask = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+constexpr int kRtrMask = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                         IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+constexpr int kRtsMask =
+    IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+
+// IBTA table 91 and the manual page of ibv_modify_qp, written down a second time.
+bool is_legal(ibv_qp_state from, ibv_qp_state to) {
+  if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) return true;
+  return (from == IBV_QPS_RESET && to == IBV_QPS_INIT) || (from == IBV_QPS_INIT && to == IBV_QPS_INIT) ||
+         (from == IBV_QPS_INIT && to == IBV_QPS_RTR) || (from == IBV_QPS_RTR && to == IBV_QPS_RTS) ||
+         (from == IBV_QPS_RTS && to == IBV_QPS_RTS);
+}
+int required(ibv_qp_state from, ibv_qp_state to) {
+  if (from == IBV_QPS_RESET && to == IBV_QPS_INIT) return kInitMask;
+  if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) return kRtrMask;
+  if (from == IBV_QPS_RTR && to == IBV_QPS_RTS) return kRtsMask;
+  return 0;
+}
+
+TEST(Lifecycle, transitions_are_those_of_the_table_with_all_their_attributes_and_no_others) {
+  constexpr ibv_qp_state kStates[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
+                                      IBV_QPS_SQD,   IBV_QPS_SQE,  IBV_QPS_ERR};
+  for (const ibv_qp_state from : kStates) {
+    for (const ibv_qp_state to : kStates) {
+      SCOPED_TRACE(std::string(qp_state_name(from)) + " to " + std::string(qp_state_name(to)));
+      const int needed = required(from, to);
+      EXPECT_EQ(check_transition(from, to, IBV_QP_STATE | needed).has_value(), is_legal(from, to));
+      if (!is_legal(from, to)) continue;
+      for (int bit = 1; bit <= IBV_QP_RATE_LIMIT; bit <<= 1) {
+        if ((needed & bit) == 0) continue;
+        const Status status = check_transition(from, to, IBV_QP_STATE | (needed & ~bit));
+        ASSERT_FALSE(status);
+        EXPECT_NE(status.error().message.find(" lacks "), std::string::npos);
+      }
+      for (const int extra :
+           {IBV_QP_QKEY, IBV_QP_ALT_PATH, IBV_QP_PATH_MIG_STATE, IBV_QP_CAP, IBV_QP_RATE_LIMIT}) {
+        const Status status = check_transition(from, to, IBV_QP_STATE | needed | static_cast<int>(extra));
+        ASSERT_FALSE(status);
+        EXPECT_NE(status.error().message.find(" take"), std::string::npos) << status.error().message;
+      }
+    }
+  }
+}
+
+struct BadAttribute {
+  const char* name;
+  int at;  // the state it is set on the way to
+  std::function<void(ibv_qp_attr&)> change;
+  const char* sentence;  // a part of it
+};
+
+TEST(Lifecycle, attributes_out_of_range_are_named_and_change_nothing) {
+  const BadAttribute kRows[] = {
+      {"pkey_index", IBV_QPS_INIT, [](ibv_qp_attr& a) { a.pkey_index = 1; }, "pkey_index 1"},
+      {"port", IBV_QPS_INIT, [](ibv_qp_attr& a) { a.port_num = 2; }, "port 2"},
+      {"path MTU 0", IBV_QPS_RTR, [](ibv_qp_attr& a) { a.path_mtu = ibv_mtu{}; }, "path MTU code 0"},
+      {"path MTU 6", IBV_QPS_RTR, [](ibv_qp_attr& a) { a.path_mtu = static_cast<ibv_mtu>(6); },
+       "path MTU code 6"},
+      {"no GRH", IBV_QPS_RTR, [](ibv_qp_attr& a) { a.ah_attr.is_global = 0; }, "GRH"},
+      {"sgid_index", IBV_QPS_RTR, [](ibv_qp_attr& a) { a.ah_attr.grh.sgid_index = 9; }, "sgid_index 9"},
+      {"IPv6 peer for an IPv4 GID", IBV_QPS_RTR, [](ibv_qp_attr& a) { a.ah_attr.grh.dgid.raw[0] = 0xfd; },
+       "IP versions"},
+      {"multicast peer", IBV_QPS_RTR, [](ibv_qp_attr& a) { a.ah_attr.grh.dgid.raw[12] = 224; }, "224.0.0.2"},
+      {"dest_qp_num", IBV_QPS_RTR, [](ibv_qp_attr& a) { a.dest_qp_num = 0x1000000; }, "dest_qp_num"},
+      {"rq_psn", IBV_QPS_RTR, [](ibv_qp_attr& a) { a.rq_psn = 0x1000000; }, "rq_psn"},
+      {"min_rnr_timer", IBV_QPS_RTR, [](ibv_qp_attr& a) { a.min_rnr_timer = 32; }, "min_rnr_timer"},
+      {"max_dest_rd_atomic", IBV_QPS_RTR, [](ibv_qp_attr& a) { a.max_dest_rd_atomic = 129; },
+       "max_dest_rd_atomic"},
+      {"sq_psn", IBV_QPS_RTS, [](ibv_qp_attr& a) { a.sq_psn = 0x1000000; }, "sq_psn"},
+      {"timeout", IBV_QPS_RTS, [](ibv_qp_attr& a) { a.timeout = 32; }, "timeout"},
+      {"retry_cnt", IBV_QPS_RTS, [](ibv_qp_attr& a) { a.retry_cnt = 8; }, "retry_cnt"},
+      {"rnr_retry", IBV_QPS_RTS, [](ibv_qp_attr& a) { a.rnr_retry = 8; }, "rnr_retry"},
+      {"max_rd_atomic", IBV_QPS_RTS, [](ibv_qp_attr& a) { a.max_rd_atomic = 129; }, "max_rd_atomic"},
+  };
+  for (const BadAttribute& row : kRows) {
+    SCOPED_TRACE(row.name);
+    LoneHost host;
+    ibv_qp_attr good{};
+    host.side.qp->query(&good, nullptr);
+    host.to_bare(IBV_QPS_RESET);
+    if (row.at != IBV_QPS_INIT) host.to_init();
+    if (row.at == IBV_QPS_RTS) host.to_rtr();
+    const ibv_qp_state before = host.side.qp->state();
+    ibv_qp_attr bad = good;
+    bad.qp_state = static_cast<ibv_qp_state>(row.at);
+    bad.rq_psn = bad.sq_psn = 0;
+    row.change(bad);
+    const int mask = row.at == IBV_QPS_INIT ? kInitMask : row.at == IBV_QPS_RTR ? kRtrMask : kRtsMask;
+    const Status status = host.side.qp->modify(bad, IBV_QP_STATE | mask);
+    ASSERT_FALSE(status);
+    EXPECT_NE(status.error().message.find(row.sentence), std::string::npos) << status.error().message;
+    EXPECT_EQ(host.side.qp->state(), before);
+  }
+}
+
+TEST(Lifecycle, current_state_is_checked_when_given) {
+  LoneHost host;
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  attr.cur_qp_state = IBV_QPS_RTR;
+  EXPECT_FALSE(host.side.qp->modify(attr, IBV_QP_STATE | IBV_QP_CUR_STATE));
+  EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
+  attr.cur_qp_state = IBV_QPS_RTS;
+  EXPECT_TRUE(host.side.qp->modify(attr, IBV_QP_STATE | IBV_QP_CUR_STATE));
+  EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
+}
+
+TEST(Lifecycle, query_tells_what_was_set_through_all_later_changes) {
+  LoneHost host;
+  const auto expect_path = [&](ibv_qp_state state) {
+    ibv_qp_attr attr{};
+    ibv_qp_init_attr init{};
+    host.side.qp->query(&attr, &init);
+    EXPECT_EQ(attr.qp_state, state);
+    EXPECT_EQ(attr.path_mtu, IBV_MTU_256);
+    EXPECT_EQ(attr.dest_qp_num, LoneHost::kPeerQp.value());
+    EXPECT_EQ(attr.ah_attr.grh.sgid_index, 1);
+    EXPECT_EQ(attr.ah_attr.grh.dgid.raw[15], 2);
+    EXPECT_EQ(attr.timeout, 10);
+    EXPECT_EQ(attr.retry_cnt, 3);
+    EXPECT_EQ(attr.max_rd_atomic, 2);
+    EXPECT_EQ(attr.max_dest_rd_atomic, 2);
+    EXPECT_EQ(attr.rq_psn, 100U);
+    EXPECT_EQ(attr.sq_psn, 5000U);
+    EXPECT_EQ(init.cap.max_send_wr, 16U);
+  };
+  expect_path(IBV_QPS_RTS);
+  ibv_qp_attr attr{};
+  attr.qp_access_flags = IBV_ACCESS_REMOTE_READ;
+  must(host.side.qp->modify(attr, IBV_QP_ACCESS_FLAGS));
+  expect_path(IBV_QPS_RTS);
+  EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, 0, 0, 4, 4)), Lines{"RC_ACK 0 61"});
+  expect_path(IBV_QPS_ERR);
+}
+
+// --- posting
+
+TEST(Lifecycle, sends_are_taken_in_rts_and_error_and_receives_from_init_on) {
+  for (const ibv_qp_state state : {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_ERR}) {
+    SCOPED_TRACE(qp_state_name(state));
+    LoneHost host;
+    if (state == IBV_QPS_ERR) {
+      host.to_bare(IBV_QPS_ERR);
+    } else if (state != IBV_QPS_RTS) {
+      host.to_bare(IBV_QPS_RESET);
+      if (state != IBV_QPS_RESET) host.to_init();
+      if (state == IBV_QPS_RTR) host.to_rtr();
+    }
+    EXPECT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8), state == IBV_QPS_RTS || state == IBV_QPS_ERR ? 0 : EINVAL);
+    EXPECT_EQ(host.side.receive(2, LoneHost::kGuard, 8), state == IBV_QPS_RESET ? EINVAL : 0);
+    EXPECT_EQ(host.work(), state == IBV_QPS_RTS ? Lines{"RC_WRITE_ONLY 0"} : Lines{});
+    EXPECT_EQ(host.statuses(),
+              state == IBV_QPS_ERR ? (Statuses{IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR}) : Statuses{});
+  }
+}
+
+TEST(Lifecycle, list_stops_at_the_first_bad_send_and_names_it) {
+  LoneHost host;
+  ibv_sge sges[3] = {host.side.sge(0, 8), host.side.sge(0, 8), host.side.sge(0, 8)};
+  const std::pair<std::function<void(ibv_send_wr&)>, int> kRows[] = {
+      {[](ibv_send_wr& wr) { wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD; }, EOPNOTSUPP},
+      {[](ibv_send_wr& wr) { wr.opcode = IBV_WR_TSO; }, EOPNOTSUPP},
+      {[](ibv_send_wr& wr) { wr.num_sge = 3; }, EINVAL},
+      {[](ibv_send_wr& wr) { wr.num_sge = -1; }, EINVAL},
+      {[](ibv_send_wr& wr) { wr.opcode = IBV_WR_RDMA_READ, wr.send_flags = IBV_SEND_INLINE; }, EINVAL},
+      {[&](ibv_send_wr& wr) { sges[0].length = 65, wr.send_flags = IBV_SEND_INLINE; }, EINVAL},
+      {[&](ibv_send_wr& wr) { sges[0].length = 0x80000000, wr.num_sge = 2; }, EINVAL},
+  };
+  for (const auto& [change, code] : kRows) {
+    sges[0].length = 8;
+    ibv_send_wr wrs[3] = {};
+    ibv_sge good = host.side.sge(0, 8);
+    for (int i = 0; i < 3; ++i) {
+      wrs[i].opcode = IBV_WR_SEND;
+      wrs[i].sg_list = i == 1 ? sges : &good;
+      wrs[i].num_sge = 1;
+      wrs[i].next = i < 2 ? &wrs[i + 1] : nullptr;
+    }
+    change(wrs[1]);
+    const uint32_t posted = host.core().send_queue.posted();
+    ibv_send_wr* bad = nullptr;
+    EXPECT_EQ(host.side.qp->post_send(wrs, &bad), code);
+    EXPECT_EQ(bad, &wrs[1]);
+    EXPECT_EQ(host.core().send_queue.posted(),
+              posted + 1);  // the one before it is taken, the one behind it is not
+  }
+}
+
+TEST(Lifecycle, full_queues_say_so) {
+  LoneHost host;
+  for (uint64_t id = 0; id < 16; ++id) {
+    EXPECT_EQ(host.post(IBV_WR_RDMA_WRITE, id, 8), 0);
+    EXPECT_EQ(host.side.receive(id, LoneHost::kGuard, 8), 0);
+  }
+  EXPECT_EQ(host.post(IBV_WR_RDMA_WRITE, 16, 8), ENOMEM);
+  EXPECT_EQ(host.side.receive(16, LoneHost::kGuard, 8), ENOMEM);
+  host.work();
+  host.receive(host.response(Opcode::kRcAcknowledge, 0));
+  EXPECT_EQ(host.post(IBV_WR_RDMA_WRITE, 16, 8), 0);  // the room of the one that completed
+  EXPECT_EQ(host.post(IBV_WR_RDMA_WRITE, 17, 8), ENOMEM);
+}
+
+TEST(Lifecycle, bad_objects_are_refused_in_a_sentence) {
+  LoneHost host;
+  LoneHost other;
+  ibv_qp_init_attr init{};
+  init.qp_type = IBV_QPT_RC;
+  const auto refused = [&](CompletionQueue& cq) {
+    auto qp = host.side.pd->create_qp(&init, *host.side.cq, cq);
+    return qp ? std::string() : qp.error().message;
+  };
+  EXPECT_NE(refused(*other.side.cq).find("same device"), std::string::npos);
+  init.cap.max_send_wr = 1 << 20;
+  EXPECT_NE(refused(*host.side.cq).find("max_send_wr"), std::string::npos);
+  init.cap = {};
+  init.cap.max_inline_data = 1 << 20;
+  EXPECT_NE(refused(*host.side.cq).find("max_inline_data"), std::string::npos);
+  init.cap = {};
+  init.qp_type = IBV_QPT_UD;
+  EXPECT_NE(refused(*host.side.cq).find("RC"), std::string::npos);
+  init.qp_type = IBV_QPT_RC;
+  EXPECT_EQ(refused(*host.side.cq), "");
+
+  EXPECT_FALSE(host.side.device->create_cq(0));
+  EXPECT_FALSE(host.side.device->create_cq(-1));
+  EXPECT_FALSE(host.side.device->query_gid(-1));
+  EXPECT_FALSE(host.side.device->query_gid(2));
+  EXPECT_FALSE(host.side.pd->register_memory(host.side.memory.data(), 8, IBV_ACCESS_REMOTE_WRITE));
+  EXPECT_FALSE(host.side.pd->register_memory(host.side.memory.data(), 8, IBV_ACCESS_ON_DEMAND));
+  EXPECT_FALSE(host.side.pd->register_memory(host.side.memory.data(), SIZE_MAX, 0));
+}
+
+// --- what is under way when something changes
+
+TEST(Lifecycle, reset_with_packets_in_flight_forgets_everything) {
+  LoneHost host;
+  ASSERT_EQ(host.side.receive(1, LoneHost::kGuard, 512), 0);
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 2, 1000), 0);
+  host.work();
+  host.receive(host.request(Opcode::kRcSendFirst, 0, 256));
+  host.to_bare(IBV_QPS_RESET);
+  EXPECT_EQ(host.wait(1s), Lines{});  // no time-out of the life before
+  EXPECT_EQ(host.side.counter("timeouts"), 0U);
+  host.connect();
+  EXPECT_EQ(host.statuses(), Statuses{});
+  // Late packets of the life before. Expect: nothing, the message that had begun does not go on.
+  EXPECT_EQ(host.receive(host.response(Opcode::kRcAcknowledge, 3)), Lines{});
+  EXPECT_EQ(host.receive(host.request(Opcode::kRcSendLast, 1, 10)), Lines{"RC_ACK 0 60"});
+  ASSERT_EQ(host.side.receive(3, LoneHost::kGuard, 512), 0);
+  EXPECT_EQ(host.receive(host.request(Opcode::kRcSendOnly, 0, 10)), Lines{"RC_ACK 0 1f"});
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 4, 8), 0);
+  EXPECT_EQ(host.work(), Lines{"RC_WRITE_ONLY 0"});
+  host.receive(host.response(Opcode::kRcAcknowledge, 0));
+  EXPECT_EQ(host.statuses(), (Statuses{IBV_WC_SUCCESS, IBV_WC_SUCCESS}));
+}
+
+TEST(Lifecycle, reset_takes_completions_nobody_polled_with_it) {
+  LoneHost host;
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 2, 8), 0);
+  host.work();
+  host.receive(host.response(Opcode::kRcAcknowledge, 0));
+  host.to_bare(IBV_QPS_RESET);
+  EXPECT_EQ(host.statuses(), Statuses{});
+}
+
+TEST(Lifecycle, error_with_packets_in_flight_flushes_both_queues_once_and_in_order) {
+  LoneHost host;
+  for (uint64_t id = 1; id <= 3; ++id) ASSERT_EQ(host.side.receive(id, LoneHost::kGuard, 512), 0);
+  for (uint64_t id = 11; id <= 13; ++id) ASSERT_EQ(host.post(IBV_WR_RDMA_READ, id, 1000), 0);
+  host.work();
+  host.receive(host.request(Opcode::kRcSendFirst, 0, 256));  // holds the first receive
+  host.to_bare(IBV_QPS_ERR);
+  EXPECT_EQ(host.wait(1s), Lines{});
+  host.receive(host.response(Opcode::kRcReadResponseFirst, 0, 0x1f, 256));
+  host.receive(host.request(Opcode::kRcSendLast, 1, 10));
+  std::vector<uint64_t> sends, receives;
+  for (const ibv_wc& wc : host.side.completions()) {
+    EXPECT_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
+    (wc.wr_id > 10 ? sends : receives).push_back(wc.wr_id);
+  }
+  EXPECT_EQ(sends, (std::vector<uint64_t>{11, 12, 13}));
+  EXPECT_EQ(receives, (std::vector<uint64_t>{1, 2, 3}));
+  EXPECT_EQ(host.side.counter("timeouts"), 0U);
+  // From error only over reset.
+  EXPECT_THROW(host.to_init(), std::runtime_error);
+}
+
+TEST(Lifecycle, queue_pair_may_go_right_after_a_post_with_timers_and_frames_under_way) {
+  LoneHost host;
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 1000), 0);
+  host.port().blocked = true;
+  host.work();                                          // staged, the timer set
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 2, 1000), 0);  // the doorbell rung
+  const Packet late = host.response(Opcode::kRcAcknowledge, 0);
+  host.side.qp.reset();
+  host.port().blocked = false;
+  EXPECT_EQ(host.wait(1s).size(), 4U);  // what was staged
+  host.receive(late);
+  EXPECT_EQ(host.side.counter("rx_unknown_qp"), 1U);
+  EXPECT_EQ(host.side.counter("timeouts"), 0U);
+}
+
+TEST(Lifecycle, device_may_go_before_what_was_made_on_it) {
+  LoneHost host;
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 1000), 0);
+  host.side.device.reset();
+  host.side.pd.reset();
+  host.side.cq.reset();
+  EXPECT_EQ(host.post(IBV_WR_RDMA_WRITE, 2, 1000), 0);
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  EXPECT_TRUE(host.side.qp->modify(attr, IBV_QP_STATE));
+  host.side.region.reset();
+  host.side.qp.reset();
+}
+
+TEST(Lifecycle, region_deregistered_under_a_message_ends_it_without_touching_the_memory) {
+  LoneHostOptions options;
+  options.window_bytes = 512;
+  LoneHost host(options);
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8), 0);
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 2, 2000), 0);
+  EXPECT_EQ(host.work().size(), 2U);
+  host.side.region.reset();
+  host.receive(host.response(Opcode::kRcAcknowledge, 0));  // the window opens
+  EXPECT_EQ(host.statuses(), (Statuses{IBV_WC_SUCCESS, IBV_WC_LOC_PROT_ERR}));
+  EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
+
+  LoneHost target;  // and on the side that is written to
+  target.receive(target.write(Opcode::kRcWriteFirst, 0, 0, 256, 512));
+  target.side.region.reset();
+  EXPECT_EQ(target.receive(target.request(Opcode::kRcWriteLast, 1, 256)), Lines{"RC_ACK 1 62"});
+  EXPECT_EQ(target.side.memory[LoneHost::kGuard + 256], 0xa5);
+}
+
+// --- the way to the peer
+
+ByteVector arp_reply(const MacAddress& mac) {
+  ArpMessage reply;
+  reply.operation = ArpOperation::kReply;
+  reply.sender_mac = mac;
+  reply.sender_ip = IpAddress::from_v4(0x0a000002);
+  reply.target_mac = MacAddress::local(1);
+  reply.target_ip = IpAddress::from_v4(0x0a000001);
+  ByteVector frame(kMaxArpFrame);
+  frame.resize(build_arp({MacAddress::local(1), mac}, reply, frame));
+  return frame;
+}
+
+TEST(Lifecycle, peer_that_does_not_answer_ends_what_was_posted) {
+  LoneHostOptions options;
+  options.static_peer = false;
+  LoneHost host(options);
+  for (uint64_t id = 1; id <= 3; ++id) ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, id, 8), 0);
+  EXPECT_EQ(host.wait(1s), Lines{});
+  EXPECT_EQ(host.statuses(), Statuses{});
+  host.wait(10s);
+  EXPECT_EQ(host.statuses(), (Statuses{IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR}));
+}
+
+TEST(Lifecycle, answers_wait_until_the_peer_is_found) {
+  LoneHostOptions options;
+  options.static_peer = false;
+  LoneHost host(options);
+  EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, 0, 0, 8, 8)), Lines{});
+  EXPECT_EQ(host.receive_bytes(arp_reply(MacAddress::local(2))), Lines{"RC_ACK 0 1f"});
+  // The peer moves to another MAC. Expect: the next packet goes there.
+  host.receive_bytes(arp_reply(MacAddress::local(77)));
+  host.port().put(encode_packet(host.write(Opcode::kRcWriteOnly, 1, 0, 8, 8).finish()));
+  while (host.side.device->poller().poll(host.now)) {
+  }
+  const auto packets = host.take_packets();
+  ASSERT_EQ(packets.size(), 1U);
+  EXPECT_EQ(packets[0].destination_mac, MacAddress::local(77));
+}
+
+// --- a port and a pool that have no room
+
+TEST(Lifecycle, blocked_port_is_no_busy_loop_and_everything_leaves_when_it_opens) {
+  LoneHost host;
+  host.port().blocked = true;
+  for (uint64_t id = 1; id <= 8; ++id) ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, id, 8192), 0);  // 256 packets
+  EXPECT_EQ(host.work(), Lines{});                                                            // comes back
+  EXPECT_FALSE(host.side.device->poller().poll(host.now));
+  host.port().blocked = false;
+  EXPECT_EQ(host.work().size(), 256U);
+  host.receive(host.response(Opcode::kRcAcknowledge, 255));
+  EXPECT_EQ(host.statuses(), Statuses(8, IBV_WC_SUCCESS));
+}
+
+TEST(Lifecycle, blocked_port_runs_into_the_retry_limit) {
+  LoneHost host;
+  host.port().blocked = true;
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8), 0);
+  host.wait(1s);
+  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_RETRY_EXC_ERR});
+}
+
+TEST(Lifecycle, empty_buffer_pool_is_waited_for) {
+  LoneHostOptions options;
+  options.tx_buffers = 8;  // fewer than the worker stages
+  LoneHost host(options);
+  host.port().blocked = true;
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8192), 0);
+  EXPECT_EQ(host.work(), Lines{});
+  EXPECT_FALSE(host.side.device->poller().poll(host.now));
+  EXPECT_GT(host.side.counter("tx_no_buffer"), 0U);
+  host.port().blocked = false;
+  EXPECT_EQ(host.work().size(), 32U);
+}
+
+// A peer that READs all the time does not keep our own requests back.
+TEST(Lifecycle, requests_get_their_turn_beside_a_long_read) {
+  LoneHostOptions options;
+  options.region = 1 << 20;
+  LoneHost host(options);
+  host.port().put(encode_packet(host.read(0, 0, 1 << 20).finish()));
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8), 0);
+  const Lines lines = host.work();
+  EXPECT_EQ(lines.size(), 4097U);
+  const auto mine = std::find(lines.begin(), lines.end(), "RC_WRITE_ONLY 0");
+  EXPECT_LT(mine - lines.begin(), 64);
+}
+
+// --- retries, timers, windows
+
+TEST(Lifecycle, retries_are_counted_and_run_out) {
+  LoneHost host;  // 3 retries, 4.2 ms each
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8), 0);
+  EXPECT_EQ(host.wait(16'700us), Lines(4, "RC_WRITE_ONLY 0"));
+  EXPECT_EQ(host.statuses(), Statuses{});
+  EXPECT_EQ(host.wait(100us), Lines{});
+  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_RETRY_EXC_ERR});
+  EXPECT_EQ(host.side.counter("timeouts"), 4U);
+  EXPECT_EQ(host.side.counter("packets_retransmitted"), 3U);
+}
+
+TEST(Lifecycle, progress_gives_the_retries_back) {
+  LoneHost host;
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 1280), 0);  // 5 packets
+  host.work();
+  for (int packet = 0; packet < 5; ++packet) {
+    host.wait(12'000us);  // two time-outs
+    EXPECT_EQ(host.statuses(), Statuses{});
+    host.receive(host.response(Opcode::kRcAcknowledge, packet));
+  }
+  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
+}
+
+TEST(Lifecycle, sequence_naks_cost_retries_and_only_new_ones_do) {
+  LoneHost host;
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 768), 0);
+  host.work();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x60)).size(), 3U);
+  }
+  host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x60));
+  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_RETRY_EXC_ERR});
+
+  LoneHost patient;
+  ASSERT_EQ(patient.post(IBV_WR_RDMA_WRITE, 1, 768), 0);
+  patient.work();
+  for (int i = 0; i < 20; ++i)  // the same NAK many times in one batch: nothing was sent in between
+    patient.port().put(encode_packet(patient.response(Opcode::kRcAcknowledge, 0, 0x60).finish()));
+  EXPECT_EQ(patient.work().size(), 3U);
+  EXPECT_EQ(patient.side.qp->state(), IBV_QPS_RTS);
+}
+
+TEST(Lifecycle, not_ready_peers_are_waited_for_and_given_up) {
+  LoneHost host;  // 3 RNR retries
+  ASSERT_EQ(host.post(IBV_WR_SEND, 1, 300), 0);
+  EXPECT_EQ(host.work(), (Lines{"RC_SEND_FIRST 0", "RC_SEND_LAST 1"}));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x2c)), Lines{});  // 640 us
+    EXPECT_EQ(host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x2c)), Lines{});  // said before
+    EXPECT_EQ(host.wait(639us), Lines{});
+    EXPECT_EQ(host.wait(2us), (Lines{"RC_SEND_FIRST 0", "RC_SEND_LAST 1"}));
+  }
+  host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x2c));
+  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_RNR_RETRY_EXC_ERR});
+}
+
+TEST(Lifecycle, requests_posted_while_the_peer_is_not_ready_wait_too) {
+  LoneHost host;
+  ASSERT_EQ(host.post(IBV_WR_SEND, 1, 8), 0);
+  host.work();
+  host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x2c));
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 2, 8), 0);
+  EXPECT_EQ(host.work(), Lines{});
+  EXPECT_EQ(host.wait(1ms), (Lines{"RC_SEND_ONLY 0", "RC_WRITE_ONLY 1"}));
+}
+
+// All of the 2^23 PSNs that may be open are acknowledged by one packet. Expect: it counts.
+TEST(Lifecycle, acknowledgement_of_everything_open_at_once_counts) {
+  LoneHostOptions options;
+  options.timeout = 0;
+  LoneHost host(options);
+  // A READ of 2^31 - 256 bytes takes 2^23 - 1 PSNs, a WRITE behind it the last one.
+  constexpr uint32_t kPsns = (1U << 23) - 1;
+  const size_t huge = size_t{kPsns} * 256;
+  auto region = must(host.side.pd->register_memory(nullptr, huge, IBV_ACCESS_LOCAL_WRITE));  // never touched
+  ibv_sge sge{0, static_cast<uint32_t>(huge), region->lkey()};
+  ibv_send_wr wr{};
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  wr.opcode = IBV_WR_RDMA_READ;
+  ibv_send_wr* bad = nullptr;
+  ASSERT_EQ(host.side.qp->post_send(&wr, &bad), 0);
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 2, 8), 0);
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 3, 8), 0);
+  EXPECT_EQ(host.work(), (Lines{"RC_READ_REQUEST 0", "RC_WRITE_ONLY 8388607"}));  // no PSN for the third
+  // The WRITE is acknowledged, so the READ's responses are lost. Expect: it is asked for again.
+  EXPECT_EQ(host.receive(host.response(Opcode::kRcAcknowledge, static_cast<int>(kPsns))),
+            (Lines{"RC_READ_REQUEST 0", "RC_WRITE_ONLY 8388607"}));
+}
+
+TEST(Lifecycle, completion_queue_that_overflows_puts_the_queue_pair_into_error) {
+  LoneHostOptions options;
+  options.cq_entries = 2;
+  LoneHost host(options);
+  for (uint64_t id = 1; id <= 3; ++id) ASSERT_EQ(host.side.receive(id, LoneHost::kGuard, 8), 0);
+  for (int i = 0; i < 3; ++i) host.receive(host.request(Opcode::kRcSendOnly, i, 8));
+  EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
+  EXPECT_GE(host.side.counter("cq_overflows"), 1U);
+  EXPECT_EQ(host.statuses().size(), 2U);
+  ibv_wc wc{};
+  EXPECT_EQ(host.side.cq->poll(1, &wc), -1);
+}
+
+}  // namespace
+}  // namespace roci::test
