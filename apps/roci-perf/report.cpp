@@ -154,9 +154,8 @@ void Report::heading(const Heading& h) {
     const char* unit = options_.report_gbits ? "Gb/sec" : "MB/sec";
     std::printf(" #bytes     #iterations    BW peak[%s]    BW average[%s]   MsgRate[Mpps]\n", unit, unit);
   } else {
-    std::printf(
-        " #bytes  #iterations  t_min[usec]  t_max[usec]  t_typical[usec]  t_avg[usec]  t_stdev   99%%    "
-        "99.9%%\n");
+    std::printf(" %-7s %-11s %-11s %-11s %-15s %-11s %-8s %-8s %s\n", "#bytes", "#iterations", "t_min[usec]",
+                "t_max[usec]", "t_typical[usec]", "t_avg[usec]", "t_stdev", "99%", "99.9%");
   }
   std::fflush(stdout);
 }
@@ -172,7 +171,7 @@ void Report::row(const Row& row) {
                 b.message_rate * 1e-6);
   } else if (row.latency) {
     const LatencySummary& l = *row.latency;
-    std::printf(" %-7llu %-12llu %-12.2f %-12.2f %-16.2f %-12.2f %-9.2f %-6.2f %.2f\n", size,
+    std::printf(" %-7llu %-11llu %-11.2f %-11.2f %-15.2f %-11.2f %-8.2f %-8.2f %.2f\n", size,
                 static_cast<unsigned long long>(l.samples), l.min, l.max, l.typical, l.average, l.deviation,
                 l.p99, l.p999);
   }

@@ -7,12 +7,14 @@ import perf_harness
 from perf_harness import PerfTest
 
 
-class Loopback(PerfTest):
+class LoopbackTest(PerfTest):
     def run_json(self, *arguments, **options):
         done = self.run_perf(*arguments, "--loopback", "--json", **options)
         self.assertEqual((done.returncode, done.err), (0, ""), done.out)
         return json.loads(done.out)  # exactly one object, or this fails
 
+
+class EveryTest(LoopbackTest):
     def test_every_test_with_and_without_a_switch(self):
         for verb in ("write", "read", "send"):
             for way in ([], ["--direct"]):
@@ -25,6 +27,8 @@ class Loopback(PerfTest):
                     # 100 more to warm up; both sides check, but a READ has only one that can.
                     self.assertEqual(result["verified"]["messages"], 200 if verb == "read" else 400)
 
+
+class Shapes(LoopbackTest):
     def test_sizes_around_the_path_mtu(self):
         for size in (1, 1024, 1025, 100_001):
             for verb in ("write", "read", "send"):
@@ -38,6 +42,8 @@ class Loopback(PerfTest):
                 result = self.run_json("write", "bw", "-s", "64", "-n", "203", "--verify", *more)
                 self.assertEqual(result["verified"]["messages"], 203 * (16 if "-q" in more else 1))
 
+
+class Ways(LoopbackTest):
     def test_a_timed_run(self):
         for verb in ("write", "read", "send"):
             with self.subTest(verb):
