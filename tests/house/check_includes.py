@@ -84,7 +84,8 @@ def room_of(path):
 
 def resolve(root, source, text):
     """The file of ours that an #include means, relative to the root, or None."""
-    for base in (source.parent, root / "include", root / "lib", root, root / "apps", root / "tests"):
+    for base in (source.parent, root / "include", root / "lib", root, root / "apps", root / "tests",
+                 root / "bench"):
         target = (base / text).resolve()
         if target.is_file() and target.is_relative_to(root):
             return target.relative_to(root)
