@@ -64,7 +64,7 @@ void check_packet(const FrameView& view, const CapturedFrame& frame, CheckReport
 void check_frame(const CapturedFrame& frame, CheckReport& report) {
   ++report.frames;
   const auto captured = static_cast<uint32_t>(frame.bytes.size());
-  const FrameView view = parse_frame(frame.bytes.data(), captured, frame.length);
+  const FrameView view = parse_frame(frame.bytes.data(), captured, frame.length, OpcodeRange::kWithPrivate);
   const bool roce = view.kind == FrameKind::kRoce || is_meant_as_roce(view, captured);
   if (!roce && !(frame.is_cut() && view.kind == FrameKind::kTruncated)) {
     ++report.counts.other;

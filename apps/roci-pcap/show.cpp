@@ -27,7 +27,7 @@ struct Decoded {
 Decoded decode(const CapturedFrame& frame) {
   Decoded out;
   const auto captured = static_cast<uint32_t>(frame.bytes.size());
-  out.view = parse_frame(frame.bytes.data(), captured, frame.length);
+  out.view = parse_frame(frame.bytes.data(), captured, frame.length, OpcodeRange::kWithPrivate);
   if (out.view.kind != FrameKind::kRoce) {
     const bool broken = is_meant_as_roce(out.view, captured);
     out.description = broken ? "RoCEv2, malformed: " + why_malformed(out.view, captured)
@@ -58,6 +58,13 @@ std::string flags_text(const BthValues& bth) {
   return flags;
 }
 
+bool is_extension_header(const std::string& header) {
+  if (header == "ccx" || header == "probe" || header == "probe_times" || header == "int_report") return true;
+  const auto table = extension_table();
+  return std::any_of(table.begin(), table.end(),
+                     [&](const ExtensionInfo& info) { return header.starts_with(info.field); });
+}
+
 std::string extended_text(const Packet& p) {
   std::string out;
   const auto add = [&](const std::string& text) { out += "  " + text; };
@@ -76,6 +83,15 @@ std::string extended_text(const Packet& p) {
   if (p.atomic_ack) add(fmt::format("AtomicAckETH 0x{:x}", *p.atomic_ack));
   if (p.imm) add(fmt::format("ImmDt 0x{:08x}", *p.imm));
   if (p.ieth) add(fmt::format("IETH rkey 0x{:08x}", p.ieth->value()));
+  // Private bodies and extension blocks as the table of fields has them: one group a header.
+  std::string last;
+  for (const PacketField& field : packet_fields(p)) {
+    const std::string header = field.name.substr(0, field.name.find('.'));
+    if (!is_extension_header(header)) continue;
+    if (header != last) add(header);
+    last = header;
+    out += " " + field.name.substr(header.size() + 1) + " " + field.value();
+  }
   for (const VlanTag& tag : p.vlan_tags)
     add(fmt::format("VLAN {} priority {}", tag.tci & 0xfff, tag.tci >> 13));
   return out;

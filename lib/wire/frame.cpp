@@ -8,7 +8,7 @@ namespace roci {
 namespace {
 
 // Fills in everything from the UDP header on; l3_end is where the IP packet ends in the frame.
-FrameKind parse_roce(FrameView& view, uint32_t head_length, uint32_t l3_end) {
+FrameKind parse_roce(FrameView& view, uint32_t head_length, uint32_t l3_end, OpcodeRange opcodes) {
   const uint32_t udp_bytes = view.udp().length.get();
   if (udp_bytes != l3_end - view.l4_offset) return FrameKind::kBadUdp;
   view.bth_offset = static_cast<uint16_t>(view.l4_offset + sizeof(UdpHeader));
@@ -16,6 +16,8 @@ FrameKind parse_roce(FrameView& view, uint32_t head_length, uint32_t l3_end) {
   if (head_length < view.bth_offset + sizeof(Bth)) return FrameKind::kTruncated;
   if (view.bth().version() != 0) return FrameKind::kBadVersion;
   view.opcode = find_opcode(view.bth().opcode);
+  if (view.opcode != nullptr && view.opcode->is_private() && opcodes == OpcodeRange::kStandard)
+    view.opcode = nullptr;
   if (view.opcode == nullptr) return FrameKind::kUnknownOpcode;
   view.payload_offset = static_cast<uint16_t>(view.bth_offset + view.opcode->header_bytes);
   if (l3_end < view.payload_offset + kIcrcBytes) return FrameKind::kBadLength;
@@ -28,7 +30,7 @@ FrameKind parse_roce(FrameView& view, uint32_t head_length, uint32_t l3_end) {
   return FrameKind::kRoce;
 }
 
-FrameKind parse_ipv4(FrameView& view, uint32_t head_length) {
+FrameKind parse_ipv4(FrameView& view, uint32_t head_length, OpcodeRange opcodes) {
   if (head_length < view.l3_offset + sizeof(Ipv4Header)) return FrameKind::kTruncated;
   const Ipv4Header& ip = view.ipv4();
   const uint32_t header = (ip.version_ihl & 0xfU) * 4;
@@ -44,10 +46,10 @@ FrameKind parse_ipv4(FrameView& view, uint32_t head_length) {
   if (total < header + sizeof(UdpHeader)) return FrameKind::kBadUdp;
   if (head_length < view.l4_offset + sizeof(UdpHeader)) return FrameKind::kTruncated;
   if (view.udp().destination_port.get() != kRoceUdpPort) return FrameKind::kIpv4;
-  return parse_roce(view, head_length, view.l3_offset + total);
+  return parse_roce(view, head_length, view.l3_offset + total, opcodes);
 }
 
-FrameKind parse_ipv6(FrameView& view, uint32_t head_length) {
+FrameKind parse_ipv6(FrameView& view, uint32_t head_length, OpcodeRange opcodes) {
   view.ipv6 = true;
   if (head_length < view.l3_offset + sizeof(Ipv6Header)) return FrameKind::kTruncated;
   const Ipv6Header& ip = view.ip6();
@@ -60,7 +62,7 @@ FrameKind parse_ipv6(FrameView& view, uint32_t head_length) {
   if (total < sizeof(Ipv6Header) + sizeof(UdpHeader)) return FrameKind::kBadUdp;
   if (head_length < view.l4_offset + sizeof(UdpHeader)) return FrameKind::kTruncated;
   if (view.udp().destination_port.get() != kRoceUdpPort) return FrameKind::kIpv6;
-  return parse_roce(view, head_length, view.l3_offset + total);
+  return parse_roce(view, head_length, view.l3_offset + total, opcodes);
 }
 
 }  // namespace
@@ -92,13 +94,14 @@ uint8_t FrameView::traffic_class() const {
   return ipv6 ? static_cast<uint8_t>(ip6().version_class_flow.get() >> 20) : ipv4().tos;
 }
 
-FrameView parse_frame(const uint8_t* head, uint32_t head_length, uint32_t frame_length) {
+FrameView parse_frame(const uint8_t* head, uint32_t head_length, uint32_t frame_length, OpcodeRange opcodes) {
   FrameView view;
-  parse_frame(view, head, head_length, frame_length);
+  parse_frame(view, head, head_length, frame_length, opcodes);
   return view;
 }
 
-void parse_frame(FrameView& view, const uint8_t* head, uint32_t head_length, uint32_t frame_length) {
+void parse_frame(FrameView& view, const uint8_t* head, uint32_t head_length, uint32_t frame_length,
+                 OpcodeRange opcodes) {
   view.frame = head;
   view.frame_length = frame_length;
   head_length = std::min(head_length, frame_length);
@@ -121,10 +124,10 @@ void parse_frame(FrameView& view, const uint8_t* head, uint32_t head_length, uin
   view.l3_offset = static_cast<uint16_t>(offset);
   switch (type) {
     case kEtherTypeIpv4:
-      view.kind = parse_ipv4(view, head_length);
+      view.kind = parse_ipv4(view, head_length, opcodes);
       break;
     case kEtherTypeIpv6:
-      view.kind = parse_ipv6(view, head_length);
+      view.kind = parse_ipv6(view, head_length, opcodes);
       break;
     case kEtherTypeArp:
       view.kind = FrameKind::kArp;

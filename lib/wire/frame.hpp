@@ -69,6 +69,10 @@ struct FrameView {
   [[nodiscard]] const Ieth& ieth() const { return extended<Ieth>(Header::kIeth); }
   [[nodiscard]] const Deth& deth() const { return extended<Deth>(Header::kDeth); }
 
+  [[nodiscard]] const Probe& probe() const { return extended<Probe>(Header::kProbe); }
+  [[nodiscard]] const ProbeTimes& probe_times() const { return extended<ProbeTimes>(Header::kProbeTimes); }
+  [[nodiscard]] const IntReport& int_report() const { return extended<IntReport>(Header::kIntReport); }
+
   [[nodiscard]] IpAddress source_ip() const;
   [[nodiscard]] IpAddress destination_ip() const;
   // Whether these are source_ip() and destination_ip(), found without building them.
@@ -83,11 +87,17 @@ struct FrameView {
   }
 };
 
+// Which opcodes there are, for a receiver. Private ones exist for one that has agreed on them with some peer, and for
+// tools; to all others they are as unknown as any that the table does not have.
+enum class OpcodeRange : uint8_t { kStandard, kWithPrivate };
+
 // `head` holds the first `head_length` bytes contiguously (the first segment of an mbuf chain), `frame_length` is the
 // whole frame. Trailing bytes behind the IP packet are allowed and ignored. When the headers do not fit into
 // head_length but would into the frame, the kind is kTruncated: linearise such a frame first.
-FrameView parse_frame(const uint8_t* head, uint32_t head_length, uint32_t frame_length);
+FrameView parse_frame(const uint8_t* head, uint32_t head_length, uint32_t frame_length,
+                      OpcodeRange opcodes = OpcodeRange::kStandard);
 // The same into a view that is as new.
-void parse_frame(FrameView& view, const uint8_t* head, uint32_t head_length, uint32_t frame_length);
+void parse_frame(FrameView& view, const uint8_t* head, uint32_t head_length, uint32_t frame_length,
+                 OpcodeRange opcodes = OpcodeRange::kStandard);
 
 }  // namespace roci

@@ -8,6 +8,7 @@
 #include "base/types.hpp"
 #include "wire/address.hpp"
 #include "wire/endian.hpp"
+#include "wire/int_hop.hpp"
 #include "wire/opcodes.hpp"
 
 namespace roci {
@@ -76,6 +77,9 @@ struct Bth {
   static constexpr uint8_t kFecn = 0x80;
   static constexpr uint8_t kBecn = 0x40;
   static constexpr uint8_t kAckReq = 0x80;
+  // Of the 7 reserved bits behind AckReq, which the ICRC covers: between peers that agreed on it, an extension block
+  // stands behind the headers (extensions.hpp). A receiver that did not agree ignores the bit as IBTA 9.2 says.
+  static constexpr uint8_t kExtensions = 0x40;
 
   uint8_t opcode = 0;
   uint8_t flags = 0;  // SE 1 | MigReq 1 | PadCnt 2 | TVer 4
@@ -89,6 +93,7 @@ struct Bth {
   [[nodiscard]] constexpr uint8_t version() const { return flags & 0xf; }
   [[nodiscard]] constexpr bool solicited() const { return (flags & kSolicited) != 0; }
   [[nodiscard]] constexpr bool ack_requested() const { return (ack_request & kAckReq) != 0; }
+  [[nodiscard]] constexpr bool has_extensions() const { return (ack_request & kExtensions) != 0; }
 };
 static_assert(sizeof(Bth) == 12);
 
@@ -124,6 +129,36 @@ struct Ieth {
 struct CnpReserved {
   std::array<uint8_t, 16> zero{};
 };
+// The bodies of the private opcodes (docs/wire-extensions.md).
+struct Probe {
+  static constexpr uint16_t kRtt = 1;  // answer with times
+  static constexpr uint16_t kInt = 2;  // answer with what switches wrote into the probe
+
+  Be32 id;  // chosen by who asks; a response repeats it
+  Be16 flags;
+  Be16 reserved;
+  Be64 sent;  // t1, ns of the clock of who asks; a response repeats it
+  Be64 lsn;   // request: next byte to send; response: all bytes below have arrived
+};
+struct ProbeTimes {
+  Be64 received;                  // t2, when the probe arrived, in the responder's time unit
+  Be64 answered;                  // t3, when the response was handed to the port, likewise
+  std::array<uint8_t, 12> raw{};  // from the responder's algorithm to the other's, opaque to everybody else
+};
+struct IntReport {
+  static constexpr uint16_t kLsnKnown = 1;
+  static constexpr uint16_t kToReceiver = 2;  // sent to the receiver of the data, not to its sender
+
+  Be16 flags;
+  Be16 reserved;
+  Be64 lsn;  // of the sampled packet, if it carried one
+  IntHop hop;
+  Bth sampled;  // of the packet that met the congestion: its queue pair, opcode and PSN
+};
+static_assert(sizeof(Probe) == header_size(Header::kProbe));
+static_assert(sizeof(ProbeTimes) == header_size(Header::kProbeTimes));
+static_assert(sizeof(IntReport) == header_size(Header::kIntReport));
+
 static_assert(sizeof(Deth) == header_size(Header::kDeth));
 static_assert(sizeof(Reth) == header_size(Header::kReth));
 static_assert(sizeof(AtomicEth) == header_size(Header::kAtomicEth));
@@ -133,7 +168,8 @@ static_assert(sizeof(ImmDt) == header_size(Header::kImmDt));
 static_assert(sizeof(Ieth) == header_size(Header::kIeth));
 static_assert(sizeof(CnpReserved) == header_size(Header::kCnpReserved));
 
-// The longest a RoCEv2 header chain of ours gets: Ethernet, two tags, IPv6, UDP, BTH, RETH and ImmDt or AtomicETH.
+// The longest a RoCEv2 header chain of ours gets: Ethernet, two tags, IPv6, UDP, BTH, RETH and ImmDt or AtomicETH
+// (private opcodes are longer).
 inline constexpr uint32_t kMaxHeaderBytes = 14 + 8 + 40 + 8 + 12 + 28;
 // What a path MTU adds up to as an IP packet, at worst (RETH and ImmDt, IPv6): the port's MTU must be this much more.
 inline constexpr uint32_t kMaxIpOverhead = 40 + 8 + 12 + 16 + 4 + kIcrcBytes;

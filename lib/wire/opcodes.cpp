@@ -66,6 +66,11 @@ constexpr std::array kTable = {
     entry(Opcode::kUdSendOnly, "UD_SEND_ONLY", kSend, kOnly, kUpToMtu, kDeth),
     entry(Opcode::kUdSendOnlyImm, "UD_SEND_ONLY_IMM", kSend, kOnly, kUpToMtu, kDeth, kImmDt),
     entry(Opcode::kCnp, "CNP", kCongestionNotification, kOnly, kNone, kCnpReserved),
+    entry(Opcode::kCcProbe, "CC_PROBE", kProbeRequest, kOnly, kNone, kProbe),
+    entry(Opcode::kCcProbeResponse, "CC_PROBE_RESP", kProbeResponse, kOnly, kNone, kProbe, kProbeTimes),
+    entry(Opcode::kCcReadAcknowledge, "CC_RRACK", kReadAcknowledge, kOnly, kNone, kAeth),
+    entry(Opcode::kCcIntResponse, "CC_INT_RESP", kIntResponse, kOnly, kNone, kIntReport),
+    entry(Opcode::kCcRxWindow, "CC_RXW", kReceiverWindow, kOnly, kNone),
 };
 
 constexpr uint8_t kUnknown = 0xff;
@@ -80,8 +85,9 @@ constexpr auto kIndex = [] {
 }  // namespace
 
 std::string_view header_name(Header h) {
-  constexpr std::string_view kNames[kHeaderCount] = {"DETH",         "RETH",  "AtomicETH", "AETH",
-                                                     "AtomicAckETH", "ImmDt", "IETH",      "CNP reserved"};
+  constexpr std::string_view kNames[kHeaderCount] = {
+      "DETH", "RETH",         "AtomicETH", "AETH",        "AtomicAckETH", "ImmDt",
+      "IETH", "CNP reserved", "probe",     "probe times", "INT report"};
   return kNames[static_cast<unsigned>(h)];
 }
 

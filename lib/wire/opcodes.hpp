@@ -8,7 +8,8 @@
 
 namespace roci {
 
-// BTH opcode (IBTA table 35; CNP: RoCEv2 annex A17.9.3).
+// BTH opcode (IBTA table 35; CNP: RoCEv2 annex A17.9.3). Those from 0xe0 on are left to manufacturers; these are ours
+// and only travel between hosts that agreed on them (docs/wire-extensions.md).
 enum class Opcode : uint8_t {
   kRcSendFirst = 0x00,
   kRcSendMiddle = 0x01,
@@ -48,10 +49,15 @@ enum class Opcode : uint8_t {
   kUdSendOnly = 0x64,
   kUdSendOnlyImm = 0x65,
   kCnp = 0x81,
+  kCcProbe = 0xe0,
+  kCcProbeResponse = 0xe1,
+  kCcReadAcknowledge = 0xe2,
+  kCcIntResponse = 0xe3,
+  kCcRxWindow = 0xe4,
 };
 
 // The transport service an opcode belongs to: the top three bits.
-enum class TransportClass : uint8_t { kRc = 0, kUc = 1, kUd = 3, kCnp = 4 };
+enum class TransportClass : uint8_t { kRc = 0, kUc = 1, kUd = 3, kCnp = 4, kPrivate = 7 };
 
 enum class Operation : uint8_t {
   kSend,
@@ -63,26 +69,43 @@ enum class Operation : uint8_t {
   kCompareSwap,
   kFetchAdd,
   kCongestionNotification,
+  kProbeRequest,     // asks for the time of arrival, and for what switches wrote into it
+  kProbeResponse,    // answers a probe
+  kReadAcknowledge,  // acknowledges READ responses
+  kIntResponse,      // a switch tells of a congested port
+  kReceiverWindow,   // the receiver's window when there is nothing else to send
 };
 
 // Where in its message a packet stands.
 enum class Position : uint8_t { kFirst, kMiddle, kLast, kOnly };
 
 // The extended headers behind the BTH, in the order of their bits on the wire.
-enum class Header : uint8_t { kDeth, kReth, kAtomicEth, kAeth, kAtomicAckEth, kImmDt, kIeth, kCnpReserved };
-inline constexpr unsigned kHeaderCount = 8;
+enum class Header : uint8_t {
+  kDeth,
+  kReth,
+  kAtomicEth,
+  kAeth,
+  kAtomicAckEth,
+  kImmDt,
+  kIeth,
+  kCnpReserved,
+  kProbe,
+  kProbeTimes,
+  kIntReport,
+};
+inline constexpr unsigned kHeaderCount = 11;
 
 class HeaderSet {
  public:
   constexpr HeaderSet() = default;
   template <class... H>
   constexpr explicit HeaderSet(H... headers)
-      : bits_(static_cast<uint8_t>((0U | ... | (1U << static_cast<unsigned>(headers))))) {}
+      : bits_(static_cast<uint16_t>((0U | ... | (1U << static_cast<unsigned>(headers))))) {}
   [[nodiscard]] constexpr bool has(Header h) const { return (bits_ >> static_cast<unsigned>(h) & 1U) != 0; }
   friend constexpr bool operator==(HeaderSet, HeaderSet) = default;
 
  private:
-  uint8_t bits_ = 0;
+  uint16_t bits_ = 0;
 };
 
 // How many payload bytes a packet of this opcode may carry (IBTA 9.4.3.1, 9.4.4, 9.7.4.1.6).
@@ -126,6 +149,8 @@ struct OpcodeInfo {
   [[nodiscard]] constexpr bool ends_message() const {
     return position == Position::kLast || position == Position::kOnly;
   }
+  // Only sent to and taken from peers that agreed on it.
+  [[nodiscard]] constexpr bool is_private() const { return transport == TransportClass::kPrivate; }
   // Travels from requester to responder.
   [[nodiscard]] constexpr bool is_request() const {
     return operation == Operation::kSend || operation == Operation::kWrite ||
@@ -145,7 +170,7 @@ struct OpcodeInfo {
 
 // Bytes of one extended header on the wire.
 constexpr uint8_t header_size(Header h) {
-  constexpr uint8_t kSizes[kHeaderCount] = {8, 16, 28, 4, 8, 4, 4, 16};
+  constexpr uint8_t kSizes[kHeaderCount] = {8, 16, 28, 4, 8, 4, 4, 16, 24, 28, 40};
   return kSizes[static_cast<unsigned>(h)];
 }
 std::string_view header_name(Header h);

@@ -2,6 +2,7 @@
 
 #include <rte_byteorder.h>
 
+#include <bit>
 #include <cassert>
 #include <string>
 
@@ -97,6 +98,23 @@ void append_extended(ByteVector& out, const Packet& p) {
   if (p.imm) append(out, ImmDt{Be32{*p.imm}});
   if (p.ieth) append(out, Ieth{Be32{p.ieth->value()}});
   if (p.cnp_reserved) append(out, CnpReserved{*p.cnp_reserved});
+  if (p.probe) {
+    const ProbeValues& v = *p.probe;
+    append(out, Probe{Be32{v.id}, Be16{v.flags}, Be16{v.reserved}, Be64{v.sent}, Be64{v.lsn.value()}});
+  }
+  if (p.probe_times) {
+    append(out, ProbeTimes{Be64{p.probe_times->received}, Be64{p.probe_times->answered}, p.probe_times->raw});
+  }
+  if (p.int_report) {
+    const IntReportValues& v = *p.int_report;
+    append(out, IntReport{Be16{v.flags}, Be16{v.reserved}, Be64{v.lsn.value()}, write_hop(v.hop),
+                          std::bit_cast<Bth>(v.sampled)});
+  }
+  if (p.extensions) {
+    ByteVector block(p.extensions->bytes());
+    write_extensions(*p.extensions, block);
+    append_bytes(out, block);
+  }
 }
 
 // Everything up to the ICRC, and in `view` where the headers lie, which is all that compute_icrc() needs. It
@@ -164,6 +182,19 @@ void decode_extended(Packet& p, const FrameView& view) {
   if (info.has(Header::kCnpReserved)) {
     p.cnp_reserved = view.extended<CnpReserved>(Header::kCnpReserved).zero;
   }
+  if (info.has(Header::kProbe)) {
+    const Probe& h = view.probe();
+    p.probe = ProbeValues{h.id.get(), h.flags.get(), h.reserved.get(), h.sent.get(), Lsn{h.lsn.get()}};
+  }
+  if (info.has(Header::kProbeTimes)) {
+    const ProbeTimes& h = view.probe_times();
+    p.probe_times = ProbeTimesValues{h.received.get(), h.answered.get(), h.raw};
+  }
+  if (info.has(Header::kIntReport)) {
+    const IntReport& h = view.int_report();
+    p.int_report = IntReportValues{h.flags.get(), h.reserved.get(), Lsn{h.lsn.get()}, read_hop(h.hop),
+                                   std::bit_cast<std::array<uint8_t, sizeof(Bth)>>(h.sampled)};
+  }
 }
 
 }  // namespace
@@ -219,6 +250,12 @@ Packet& Packet::with_imm(uint32_t data) {
   return *this;
 }
 
+Packet& Packet::with_extensions(const ExtensionBlock& block) {
+  extensions = block;
+  bth.reserved7 |= Bth::kExtensions;
+  return *this;
+}
+
 Packet& Packet::finish() {
   FrameView view;
   if (!ipv6()) {
@@ -257,12 +294,15 @@ Packet make_packet(Opcode opcode, bool ipv6) {
   if (info->has(Header::kImmDt)) p.imm = 0;
   if (info->has(Header::kIeth)) p.ieth.emplace();
   if (info->has(Header::kCnpReserved)) p.cnp_reserved.emplace();
+  if (info->has(Header::kProbe)) p.probe.emplace();
+  if (info->has(Header::kProbeTimes)) p.probe_times.emplace();
+  if (info->has(Header::kIntReport)) p.int_report.emplace();
   return p;
 }
 
 Result<Packet> decode_packet(std::span<const uint8_t> frame) {
   const auto length = static_cast<uint32_t>(frame.size());
-  const FrameView view = parse_frame(frame.data(), length, length);
+  const FrameView view = parse_frame(frame.data(), length, length, OpcodeRange::kWithPrivate);
   if (view.kind != FrameKind::kRoce) {
     return fail("not a RoCEv2 packet that can be decoded: " + std::string(frame_kind_name(view.kind)),
                 EBADMSG);
@@ -291,7 +331,9 @@ Result<Packet> decode_packet(std::span<const uint8_t> frame) {
   p.udp_checksum = view.udp().checksum.get();
   p.bth = decode_bth(view.bth());
   decode_extended(p, view);
-  p.payload = copy_bytes(view.frame + view.payload_offset, view.payload_length);
+  const ExtendedPayload split = split_payload(view, length, known_extensions());
+  if (split.block.accepted()) p.extensions = read_extensions(split.block);
+  p.payload = copy_bytes(view.frame + split.payload_offset, split.payload_length);
   p.pad = copy_bytes(view.frame + view.payload_offset + view.payload_length, view.pad);
   p.icrc = stored_icrc(view);
   const uint32_t end = view.icrc_offset + kIcrcBytes;

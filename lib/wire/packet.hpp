@@ -15,6 +15,7 @@
 #include "base/result.hpp"
 #include "base/sequence.hpp"
 #include "base/types.hpp"
+#include "wire/extension_block.hpp"
 #include "wire/frame.hpp"
 
 namespace roci {
@@ -58,7 +59,7 @@ struct BthValues {
   uint8_t reserved6 = 0;  // behind BECN
   Qpn destination_qp;
   bool ack_request = false;
-  uint8_t reserved7 = 0;  // behind AckReq
+  uint8_t reserved7 = 0;  // behind AckReq, Bth::kExtensions among them
   Psn psn;
   friend bool operator==(const BthValues&, const BthValues&) = default;
 };
@@ -87,6 +88,28 @@ struct AethValues {
   Msn msn;
   friend bool operator==(const AethValues&, const AethValues&) = default;
 };
+struct ProbeValues {
+  uint32_t id = 0;
+  uint16_t flags = 0;
+  uint16_t reserved = 0;
+  uint64_t sent = 0;
+  Lsn lsn;
+  friend bool operator==(const ProbeValues&, const ProbeValues&) = default;
+};
+struct ProbeTimesValues {
+  uint64_t received = 0;
+  uint64_t answered = 0;
+  std::array<uint8_t, 12> raw{};
+  friend bool operator==(const ProbeTimesValues&, const ProbeTimesValues&) = default;
+};
+struct IntReportValues {
+  uint16_t flags = 0;
+  uint16_t reserved = 0;
+  Lsn lsn;
+  IntHopValues hop;
+  std::array<uint8_t, sizeof(Bth)> sampled{};
+  friend bool operator==(const IntReportValues&, const IntReportValues&) = default;
+};
 
 struct Packet {
   MacAddress destination_mac;
@@ -108,6 +131,11 @@ struct Packet {
   std::optional<uint32_t> imm;
   std::optional<MemoryKey> ieth;
   std::optional<std::array<uint8_t, 16>> cnp_reserved;
+  std::optional<ProbeValues> probe;
+  std::optional<ProbeTimesValues> probe_times;
+  std::optional<IntReportValues> int_report;
+  // Decoded only if BTH says that there is one and it is whole and right; otherwise its bytes are payload.
+  std::optional<ExtensionBlock> extensions;
   ByteVector payload;
   ByteVector pad;       // at most 3 bytes
   uint32_t icrc = 0;    // as stored: the number whose little-endian bytes end the packet
@@ -134,6 +162,7 @@ struct Packet {
   Packet& with_reth(uint64_t va, MemoryKey rkey, uint32_t length);
   Packet& with_aeth(uint8_t syndrome, Msn msn);
   Packet& with_imm(uint32_t data);
+  Packet& with_extensions(const ExtensionBlock& block);  // and the BTH bit
 
   // Puts in the right IPv4 checksum, UDP checksum (only if it is not 0) and ICRC for everything else as it
   // stands.
@@ -146,7 +175,7 @@ struct Packet {
 // the opcode's table row names: an AETH says ACK, a CNP has BECN set, everything else is 0. Not finished.
 Packet make_packet(Opcode opcode, bool ipv6 = false);
 
-// The error says what the frame is instead of RoCEv2, or what is wrong with it.
+// Private opcodes are decoded too. The error says what the frame is instead of RoCEv2, or what is wrong with it.
 Result<Packet> decode_packet(std::span<const uint8_t> frame);
 
 // Checksums and ICRC as stored in the packet.

@@ -21,21 +21,23 @@ class FieldList {
     length_ = length;
     return *this;
   }
-  FieldList& number(const char* name, uint64_t value) { return add({.name = name, .number = value}); }
-  FieldList& hex(const char* name, uint64_t value, uint8_t digits) {
-    return add({.name = name, .form = Form::kHex, .digits = digits, .number = value});
+  FieldList& number(std::string_view name, uint64_t value) {
+    return add({.name = std::string(name), .number = value});
   }
-  FieldList& flag(const char* name, bool value) {
-    return add({.name = name, .form = Form::kFlag, .number = value ? 1U : 0U});
+  FieldList& hex(std::string_view name, uint64_t value, uint8_t digits) {
+    return add({.name = std::string(name), .form = Form::kHex, .digits = digits, .number = value});
   }
-  FieldList& text(const char* name, std::string value) {
-    return add({.name = name, .form = Form::kText, .text = std::move(value)});
+  FieldList& flag(std::string_view name, bool value) {
+    return add({.name = std::string(name), .form = Form::kFlag, .number = value ? 1U : 0U});
+  }
+  FieldList& text(std::string_view name, std::string value) {
+    return add({.name = std::string(name), .form = Form::kText, .text = std::move(value)});
   }
   // Nothing when there are no bytes.
-  void bytes(const char* name, std::span<const uint8_t> value) {
+  void bytes(std::string_view name, std::span<const uint8_t> value) {
     if (value.empty()) return;
     next(static_cast<uint32_t>(value.size()))
-        .add({.name = name, .form = Form::kBytes, .text = hex_text(value)});
+        .add({.name = std::string(name), .form = Form::kBytes, .text = hex_text(value)});
   }
   std::vector<PacketField> take() { return std::move(fields_); }
 
@@ -98,6 +100,53 @@ void add_bth(FieldList& list, const Packet& p) {
   list.next(3).number("psn", bth.psn.value());
 }
 
+// One row of the extension table, read from the bytes that it is written to.
+void add_extension_fields(FieldList& list, std::span<const uint8_t> value,
+                          std::span<const ExtensionField> fields) {
+  uint32_t end = 0;
+  const auto reserved_up_to = [&](uint32_t offset) {
+    if (offset > end) list.bytes("reserved", value.subspan(end, offset - end));
+  };
+  for (const ExtensionField& field : fields) {
+    uint64_t word = 0;
+    for (const uint8_t byte : value.subspan(field.offset, field.length)) word = word << 8 | byte;
+    const uint64_t mask = field.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << field.bits) - 1;
+    reserved_up_to(field.offset);
+    if (field.offset >= end) list.next(field.length);
+    end = uint32_t{field.offset} + field.length;
+    const uint64_t number = word >> field.shift & mask;
+    if (field.bits == 1) {
+      list.flag(field.name, number != 0);
+    } else if (field.hex) {
+      list.hex(field.name, number, static_cast<uint8_t>((field.bits + 3) / 4));
+    } else {
+      list.number(field.name, number);
+    }
+  }
+  reserved_up_to(static_cast<uint32_t>(value.size()));
+}
+
+void add_extensions(FieldList& list, const ExtensionBlock& block) {
+  ByteVector bytes(block.bytes());
+  if (write_extensions(block, bytes) == 0) return;
+  const std::span<const uint8_t> all(bytes);
+  list.header("ccx");
+  add_extension_fields(list, all.first(kExtensionHeaderBytes), extension_header_fields());
+  size_t at = kExtensionHeaderBytes;
+  for (const ExtensionInfo& info : extension_table()) {
+    if ((block.types() & bit_of(info.type)) == 0) continue;
+    const size_t fixed = 4U * info.words, hop = 4U * info.words_per_hop;
+    const unsigned hops = hop == 0 ? 0 : bytes[at];
+    list.header(std::string(info.field));
+    add_extension_fields(list, all.subspan(at, fixed), info.fields);
+    at += fixed;
+    for (unsigned i = 0; i < hops; ++i, at += hop) {
+      list.header(std::string(info.field) + "_hop" + std::to_string(i));
+      add_extension_fields(list, all.subspan(at, hop), info.hop_fields);
+    }
+  }
+}
+
 void add_extended(FieldList& list, const Packet& p) {
   if (p.deth) {
     list.header("deth");
@@ -139,6 +188,34 @@ void add_extended(FieldList& list, const Packet& p) {
     list.header("cnp");
     list.bytes("reserved", *p.cnp_reserved);
   }
+  if (p.probe) {
+    list.header("probe");
+    list.next(4).hex("id", p.probe->id, 8);
+    list.next(2).hex("flags", p.probe->flags, 4);
+    list.next(2).hex("reserved", p.probe->reserved, 4);
+    list.next(8).number("sent", p.probe->sent);
+    list.next(8).number("lsn", p.probe->lsn.value());
+  }
+  if (p.probe_times) {
+    list.header("probe_times");
+    list.next(8).number("received", p.probe_times->received);
+    list.next(8).number("answered", p.probe_times->answered);
+    list.bytes("raw", p.probe_times->raw);
+  }
+  if (p.int_report) {
+    const IntReportValues& v = *p.int_report;
+    list.header("int_report");
+    list.next(2).hex("flags", v.flags, 4);
+    list.next(2).hex("reserved", v.reserved, 4);
+    list.next(8).number("lsn", v.lsn.value());
+    list.next(4).hex("switch", v.hop.switch_id, 5).number("port", v.hop.port);
+    list.next(4).number("time", v.hop.time);
+    list.next(4).number("tx_units", v.hop.tx_units);
+    list.next(2).hex("rate", v.hop.rate_mbps.code(), 4);
+    list.next(2).hex("queue", v.hop.queue_bytes.code(), 4);
+    list.bytes("sampled_bth", v.sampled);
+  }
+  if (p.extensions) add_extensions(list, *p.extensions);
 }
 
 }  // namespace

@@ -114,7 +114,8 @@ RoceWriter::Open RoceWriter::begin(uint8_t* frame, const BthFields& fields, uint
   bth.pkey.set(fields.pkey.value());
   bth.congestion = fields.becn ? Bth::kBecn : 0;
   bth.destination_qp.set(fields.destination_qp.value());
-  bth.ack_request = fields.ack_request ? Bth::kAckReq : 0;
+  bth.ack_request = static_cast<uint8_t>((fields.ack_request ? Bth::kAckReq : 0) |
+                                         (fields.extensions ? Bth::kExtensions : 0));
   bth.psn.set(fields.psn.value());
 
   open.extended = frame + view.bth_offset + sizeof(Bth);

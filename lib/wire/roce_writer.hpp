@@ -35,6 +35,7 @@ struct BthFields {
   bool solicited = false;
   bool ack_request = false;
   bool becn = false;
+  bool extensions = false;  // an extension block stands at the start of what is here called the payload
 };
 
 // Lays frames out for one path. A frame is written in three steps: begin() puts the headers, the caller fills the

@@ -18,7 +18,7 @@ void require(bool condition) {
 }
 
 void check_frame(const uint8_t* data, uint32_t size) {
-  const FrameView view = parse_frame(data, size, size);
+  const FrameView view = parse_frame(data, size, size, OpcodeRange::kWithPrivate);
   (void)frame_kind_name(view.kind);
   const auto packet = decode_packet({data, size});
   require(packet.has_value() == (view.kind == FrameKind::kRoce));

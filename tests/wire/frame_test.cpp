@@ -28,7 +28,7 @@ struct Exact {
 
 // Reads all that a receiver may read of a frame that was accepted.
 void read_everything(const Exact& frame) {
-  const FrameView view = parse_frame(frame.data.get(), frame.length, frame.length);
+  const FrameView view = parse_frame(frame.data.get(), frame.length, frame.length, OpcodeRange::kWithPrivate);
   const auto decoded = decode_packet({frame.data.get(), frame.length});
   ASSERT_EQ(decoded.has_value(), view.kind == FrameKind::kRoce);
   if (!decoded) return;
@@ -114,6 +114,33 @@ TEST(ParseFrame, random_changes_to_a_frame_never_do_harm) {
   // Both outcomes must have been met often for this test to mean anything.
   EXPECT_GT(accepted, 3000U);
   EXPECT_LT(accepted, 27'000U);
+}
+
+// A host that has agreed on nothing, a switch, and every other caller that does not ask for them.
+TEST(ParseFrame, private_opcodes_are_unknown_to_who_does_not_ask_for_them) {
+  Rng rng{11};
+  unsigned seen = 0;
+  for (const OpcodeInfo& info : opcode_table()) {
+    const ByteVector bytes = encode_packet(test::random_packet(rng, info.opcode, rng.chance(0.5), 1, 0));
+    const auto length = static_cast<uint32_t>(bytes.size());
+    const FrameView view = parse_frame(bytes.data(), length, length);
+    EXPECT_EQ(view.kind, info.is_private() ? FrameKind::kUnknownOpcode : FrameKind::kRoce) << info.name;
+    EXPECT_EQ(view.opcode, info.is_private() ? nullptr : &info) << info.name;
+    EXPECT_EQ(parse_frame(bytes.data(), length, length, OpcodeRange::kWithPrivate).kind, FrameKind::kRoce);
+    seen += info.is_private() ? 1 : 0;
+  }
+  EXPECT_EQ(seen, 5U);
+}
+
+// The bit that announces an extension block is a reserved bit to all who have not agreed on blocks.
+TEST(ParseFrame, an_extension_block_is_payload_to_who_does_not_look_for_it) {
+  Rng rng{12};
+  const ExtensionBlock block = test::random_extensions(rng);
+  const ByteVector bytes = encode_packet(make_packet(Opcode::kRcSendOnly).with_extensions(block).finish());
+  const FrameView view = parse(bytes);
+  EXPECT_EQ(view.kind, FrameKind::kRoce);
+  EXPECT_EQ(view.payload_length, block.bytes());
+  EXPECT_EQ(view.payload_offset, view.bth_offset + sizeof(Bth));
 }
 
 struct KindRow {

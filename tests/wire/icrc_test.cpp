@@ -165,7 +165,8 @@ TEST(Icrc, over_a_chain_split_anywhere_is_that_of_the_flat_frame) {
       sizes.push_back(std::min<size_t>(left, rng.below(20)));
     }
     const Chain chain(bytes, sizes);
-    const FrameView view = parse_frame(chain.data(), chain.first(), static_cast<uint32_t>(bytes.size()));
+    const FrameView view = parse_frame(chain.data(), chain.first(), static_cast<uint32_t>(bytes.size()),
+                                       OpcodeRange::kWithPrivate);
     ASSERT_EQ(view.kind, FrameKind::kRoce);
     EXPECT_EQ(compute_icrc(view, chain.head()), p.icrc);
     EXPECT_EQ(stored_icrc(view, chain.head()), p.icrc);

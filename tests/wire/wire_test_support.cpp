@@ -26,6 +26,47 @@ ByteVector random_bytes(Rng& rng, size_t length) {
   return out;
 }
 
+namespace {
+IntHopValues random_hop(Rng& rng) {
+  const auto u16 = [&] { return static_cast<uint16_t>(rng.next()); };
+  const auto u32 = [&] { return static_cast<uint32_t>(rng.next()); };
+  return {u32() & 0xfffff, static_cast<uint16_t>(u16() & 0xfff), u32(),
+          u32(),           ScaledCount::from_code(u16()),        ScaledCount::from_code(u16())};
+}
+}  // namespace
+
+ExtensionBlock random_extensions(Rng& rng) {
+  const auto u16 = [&] { return static_cast<uint16_t>(rng.next()); };
+  const auto u24 = [&] { return static_cast<uint32_t>(rng.next()) & 0xffffff; };
+  const auto u32 = [&] { return static_cast<uint32_t>(rng.next()); };
+  const auto coin = [&] { return rng.chance(0.5); };
+
+  ExtensionBlock b;
+  while (b.types() == 0) {
+    if (coin()) b.source_qp = Qpn{u24()};
+    if (coin()) b.ce_echo = CeEchoValues{u32(), u32()};
+    if (coin()) b.lsn = Lsn{rng.next()};
+    if (coin()) b.timestamp = rng.next();
+    if (coin()) b.timestamp_echo = TimestampEchoValues{rng.next(), u32(), u32()};
+    if (coin()) b.rx_window = RxWindowValues{u32(), Psn{u24()}};
+    if (coin()) b.flows = FlowsValues{coin(), u24()};
+    if (coin()) {
+      const bool delta = coin();
+      const auto rate = static_cast<int32_t>(rng.below(1U << 28));
+      b.rate = RateValues{delta, delta ? rate - (1 << 27) : rate};
+    }
+    if (coin()) {
+      IntEchoValues& echo = b.int_echo.emplace();
+      echo.flags = u16() & 0xf;
+      echo.age = u16();
+      echo.hop_count = static_cast<uint8_t>(rng.below(kMaxIntHops + 1));
+      for (uint8_t i = 0; i < echo.hop_count; ++i) echo.hops[i] = random_hop(rng);
+    }
+    if (coin()) b.auth = AuthValues{u32(), rng.next()};
+  }
+  return b;
+}
+
 Packet random_packet(Rng& rng, Opcode opcode, bool ipv6, unsigned vlan_tags, size_t payload_length) {
   const auto u8 = [&] { return static_cast<uint8_t>(rng.next()); };
   const auto u16 = [&] { return static_cast<uint16_t>(rng.next()); };
@@ -71,6 +112,17 @@ Packet random_packet(Rng& rng, Opcode opcode, bool ipv6, unsigned vlan_tags, siz
   if (p.cnp_reserved) {
     for (uint8_t& byte : *p.cnp_reserved) byte = u8();
   }
+  if (p.probe) p.probe = ProbeValues{u32(), u16(), u16(), rng.next(), Lsn{rng.next()}};
+  if (p.probe_times) {
+    p.probe_times = ProbeTimesValues{rng.next(), rng.next(), {}};
+    for (uint8_t& byte : p.probe_times->raw) byte = u8();
+  }
+  if (p.int_report) {
+    p.int_report = IntReportValues{u16(), u16(), Lsn{rng.next()}, random_hop(rng), {}};
+    for (uint8_t& byte : p.int_report->sampled) byte = u8();
+  }
+  // Without a block the bit says something that is not so, and the payload stays payload.
+  if (rng.chance(0.3)) p.with_extensions(random_extensions(rng));
   p.with_payload(random_bytes(rng, payload_length));
   for (uint8_t& byte : p.pad) byte = u8();
   p.trailing = random_bytes(rng, rng.below(3));
