@@ -287,6 +287,7 @@ TEST(Extensions, random_changes_never_do_harm) {
       const size_t span = rng.chance(0.5) ? 4 : bytes.size();
       bytes[rng.below(span)] = static_cast<uint8_t>(rng.next());
     }
+    if (rng.chance(0.05)) bytes[2] = bytes[3] = 0;
     if (rng.chance(0.3)) bytes.resize(rng.below(bytes.size() + 8));
     ++outcomes[static_cast<unsigned>(
         try_parse(bytes, rng.chance(0.5) ? Behind::kNothing : Behind::kPayload))];
@@ -297,7 +298,7 @@ TEST(Extensions, random_changes_never_do_harm) {
     const auto outcome = static_cast<ExtensionOutcome>(i);
     const bool of_packets_only = outcome == kAbsent || outcome == kOutOfReach;
     if (!of_packets_only) {
-      EXPECT_GT(outcomes[i], 10U) << extension_outcome_name(outcome) << " was never met";
+      EXPECT_GT(outcomes[i], 100U) << extension_outcome_name(outcome) << " was hardly met";
     }
   }
 }

@@ -121,8 +121,10 @@ Packet random_packet(Rng& rng, Opcode opcode, bool ipv6, unsigned vlan_tags, siz
     p.int_report = IntReportValues{u16(), u16(), Lsn{rng.next()}, random_hop(rng), {}};
     for (uint8_t& byte : p.int_report->sampled) byte = u8();
   }
-  // Without a block the bit says something that is not so, and the payload stays payload.
-  if (rng.chance(0.3)) p.with_extensions(random_extensions(rng));
+  // Without a block, BTH may still say that there is one; then the payload stays payload. So does a block with a
+  // payload where none may be.
+  const bool may_extend = payload_length == 0 || opcode_info(opcode).payload != PayloadRule::kNone;
+  if (may_extend && rng.chance(0.3)) p.with_extensions(random_extensions(rng));
   p.with_payload(random_bytes(rng, payload_length));
   for (uint8_t& byte : p.pad) byte = u8();
   p.trailing = random_bytes(rng, rng.below(3));
