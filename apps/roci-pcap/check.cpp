@@ -42,14 +42,14 @@ void check_packet(const FrameView& view, const CapturedFrame& frame, CheckReport
                         compute_udp_checksum(view)));
   }
   // A capture does not say what the path MTU is; the packet's own length stands in for it.
-  const PayloadCheck payload =
-      check_payload(*view.opcode, view.payload_length, view.pad, view.payload_length);
+  const uint32_t length = split_payload(view, view.frame_length, known_extensions()).payload_length;
+  const PayloadCheck payload = check_payload(*view.opcode, length, view.pad, length);
   if (payload == PayloadCheck::kBadPad) {
-    differs(fmt::format("bth.pad_count: {} for {} bytes of payload, {} is right", view.pad,
-                        view.payload_length, pad_for(view.payload_length)));
+    differs(fmt::format("bth.pad_count: {} for {} bytes of payload, {} is right", view.pad, length,
+                        pad_for(length)));
   } else if (payload != PayloadCheck::kRight) {
     differs(fmt::format("data.payload: {} ({}, {} bytes)", payload_check_name(payload), view.opcode->name,
-                        view.payload_length));
+                        length));
   }
   const auto packet = decode_packet(frame.bytes);
   if (!packet) return differs("frame: " + packet.error().message);

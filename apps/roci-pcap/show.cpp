@@ -59,10 +59,21 @@ std::string flags_text(const BthValues& bth) {
 }
 
 bool is_extension_header(const std::string& header) {
-  if (header == "ccx" || header == "probe" || header == "probe_times" || header == "int_report") return true;
+  if (header == "probe" || header == "probe_times" || header == "int_report") return true;
   const auto table = extension_table();
   return std::any_of(table.begin(), table.end(),
                      [&](const ExtensionInfo& info) { return header.starts_with(info.field); });
+}
+
+// For people: scaled counts and signed rates as what they mean.
+std::string extension_value(const Packet& p, const std::string& header, const std::string& name,
+                            const PacketField& field) {
+  const bool hop = header == "int_report" || header.starts_with("int_echo_hop");
+  const auto scaled = [&] { return ScaledCount::from_code(static_cast<uint16_t>(field.number)).value(); };
+  if (hop && name == "rate") return fmt::format("{} Mb/s", scaled());
+  if (hop && name == "queue") return fmt::format("{} bytes", scaled());
+  if (header == "rate" && name == "rate") return fmt::format("{} x 100 kb/s", p.extensions->rate->rate);
+  return field.value();
 }
 
 std::string extended_text(const Packet& p) {
@@ -83,14 +94,15 @@ std::string extended_text(const Packet& p) {
   if (p.atomic_ack) add(fmt::format("AtomicAckETH 0x{:x}", *p.atomic_ack));
   if (p.imm) add(fmt::format("ImmDt 0x{:08x}", *p.imm));
   if (p.ieth) add(fmt::format("IETH rkey 0x{:08x}", p.ieth->value()));
-  // Private bodies and extension blocks as the table of fields has them: one group a header.
+  // Private bodies and extension blocks as the table of fields has them, one group a header.
   std::string last;
   for (const PacketField& field : packet_fields(p)) {
-    const std::string header = field.name.substr(0, field.name.find('.'));
-    if (!is_extension_header(header)) continue;
+    const size_t dot = field.name.find('.');
+    const std::string header = field.name.substr(0, dot), name = field.name.substr(dot + 1);
+    if (!is_extension_header(header) || (name == "reserved" && field.number == 0)) continue;
     if (header != last) add(header);
     last = header;
-    out += " " + field.name.substr(header.size() + 1) + " " + field.value();
+    out += " " + name + " " + extension_value(p, header, name, field);
   }
   for (const VlanTag& tag : p.vlan_tags)
     add(fmt::format("VLAN {} priority {}", tag.tci & 0xfff, tag.tci >> 13));

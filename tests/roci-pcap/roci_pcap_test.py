@@ -10,8 +10,10 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zlib
 
 PROGRAM = CAPTURES = ""
+DOCUMENT = os.path.join(os.path.dirname(__file__), "..", "..", "docs", "wire-extensions.md")
 COMPARE = os.path.join(os.path.dirname(__file__), "..", "tools", "compare_tshark.py")
 ETHERNET, RAW_IP = 1, 101
 
@@ -241,7 +243,54 @@ def other_frames():
     ]
 
 
+def extended_frames():
+    """The packets that docs/wire-extensions.md prints, each in a frame; what they are is tested where they are made."""
+    with open(DOCUMENT) as file:
+        blocks = re.findall(r"^```\n(.*?)^```", file.read(), re.MULTILINE | re.DOTALL)
+    texts = ["".join(part.split()) for block in blocks for part in block.split("\n\n")]
+    everything = next(text for text in texts if text.startswith("101c"))
+    packets = [text for text in texts if re.match("11|04|e[0-4]", text)] + ["1100ffff00000011401234561f000005" + everything]
+    frames = []
+    for packet in map(bytes.fromhex, packets):
+        udp = struct.pack(">HHHH", 0xC000, 4791, 8 + len(packet) + 4, 0) + packet
+        head = struct.pack(">BBHHHBBH", 0x45, 2, 20 + len(udp) + 4, 1, 0x4000, 64, 17, 0) + bytes([10, 0, 0, 1, 10, 0, 0, 2])
+        total = sum(struct.unpack(">10H", head))
+        total = (total & 0xFFFF) + (total >> 16)
+        covered = bytearray(b"\xff" * 8 + head + udp)
+        for at in (1, 8, 10, 11, 26, 27, 32):  # TOS, TTL, two checksums, FECN and BECN
+            covered[8 + at] = 0xFF
+        icrc = struct.pack("<I", zlib.crc32(bytes(covered)))
+        head = head[:10] + struct.pack(">H", ~total & 0xFFFF) + head[12:]
+        frames.append(bytes.fromhex("020000000002 020000000001 0800") + head + udp + icrc)
+    return frames
+
+
 class Show(Case):
+    def test_private_opcodes_and_extension_blocks_are_shown_by_field(self):
+        path = self.write("extended.pcap", pcap_bytes(extended_frames()))
+        _, out, _ = self.run_program("show", path)
+        lines = out.splitlines()[1:]
+        wanted = [
+            r"RC_ACK .* ok +AETH ACK, msn 5  ce_echo packets 100 marked 3  lsn lsn 4294971392  ts_echo time 9999990000 "
+            r"hold 3000 host_delay 1000$",
+            r"RC_SEND_ONLY +0x000011 +9 +5 .* ok +source_qp qp 0x000118  ts time 10000000000$",
+            r"CC_PROBE .* ok +probe id 0x0000002a flags 0x0003 sent 10000000000 lsn 4294971392$",
+            r"CC_PROBE_RESP .* probe_times received 100 answered 200 raw 0102030405060708090a0b0c$",
+            r"CC_RRACK .* ok +AETH ACK, msn 5  ce_echo packets 100 marked 3$",
+            r"CC_INT_RESP .* switch 0x00002 port 7 time 2000000 tx_units 5000 rate 100000 Mb/s queue 1500 bytes "
+            r"sampled_bth 0700ffff0000001100123456$",
+            r"CC_RXW .* ok +rx_window bytes 65536 psn 1193046$",
+            r"RC_ACK .* rate delta 1 rate -50 x 100 kb/s  int_echo hops 2 delayed 1 .* auth sequence 7 mac 0x0102030405060708$",
+        ]
+        self.assertEqual(len(lines), len(wanted))
+        for line, regex in zip(lines, wanted):
+            self.assertRegex(line, regex)
+        last = self.show_json(path)[-1]
+        self.assertEqual(last["int_echo_hop1"]["time"], 1999000)
+        self.assertEqual(last["ccx"]["types"], "0x81ff")
+        self.assertEqual(last["payload_length"], 0)
+        self.assertRegex(self.check(0, path), r"8 RoCEv2 +ICRC +8 good +0 bad +0 other  ok")
+
     def test_a_line_tells_addresses_opcode_psn_headers_and_icrc(self):
         code, out, _ = self.run_program("show", os.path.join(CAPTURES, "corrupt.pcap"))
         self.assertEqual(code, 0)
