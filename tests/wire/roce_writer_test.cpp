@@ -75,6 +75,43 @@ TEST(RoceWriter, writes_the_frame_that_the_same_packet_as_a_value_encodes_to) {
   }
 }
 
+// To the writer a block is the beginning of what it calls the payload.
+TEST(RoceWriter, writes_extension_blocks_where_the_value_has_them) {
+  Rng rng{15};
+  for (const OpcodeInfo& info : opcode_table()) {
+    for (int round = 0; round < 20; ++round) {
+      const ExtensionBlock block = test::random_extensions(rng);
+      const ByteVector payload =
+          test::random_bytes(rng, info.payload == PayloadRule::kNone ? 0 : rng.between(1, 9));
+      Packet p = make_packet(info.opcode).to(Qpn{7}, Psn{8});
+      p.v4().id = 0;
+      const ByteVector wanted = encode_packet(p.with_extensions(block).with_payload(payload).finish());
+
+      RocePath path;
+      path.source_mac = p.source_mac;
+      path.destination_mac = p.destination_mac;
+      path.source_ip = p.source;
+      path.destination_ip = p.destination;
+      RoceWriter writer(path);
+      const auto length = block.bytes() + static_cast<uint32_t>(payload.size());
+      ByteVector frame(writer.frame_bytes(info, length), 0xee);
+      const BthFields bth{.opcode = info.opcode,
+                          .destination_qp = Qpn{7},
+                          .psn = Psn{8},
+                          .becn = p.bth.becn,
+                          .extensions = true};
+      const RoceWriter::Open open = writer.begin(frame.data(), bth, length);
+      const FrameView view = test::parse(wanted);
+      std::memcpy(open.extended, wanted.data() + view.bth_offset + sizeof(Bth),
+                  info.header_bytes - sizeof(Bth));
+      ASSERT_EQ(write_extensions(block, {open.payload, length}), block.bytes());
+      std::copy(payload.begin(), payload.end(), open.payload + block.bytes());
+      RoceWriter::finish(open);
+      EXPECT_EQ(hex_text(frame), hex_text(wanted)) << info.name;
+    }
+  }
+}
+
 struct PortRow {
   uint32_t flow_label, local, remote;
   unsigned port;
