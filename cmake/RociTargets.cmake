@@ -27,7 +27,6 @@ function(roci_test NAME)
   add_executable(${NAME}_tests ${sources})
   target_link_libraries(${NAME}_tests PRIVATE ${ARG_USES} GTest::gtest_main roci_options)
   target_include_directories(${NAME}_tests PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  target_compile_definitions(${NAME}_tests PRIVATE ROCI_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   add_test(NAME ${NAME} COMMAND ${ARG_RUNNER} $<TARGET_FILE:${NAME}_tests>)
   set_tests_properties(${NAME} PROPERTIES LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77
     ENVIRONMENT "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp")
