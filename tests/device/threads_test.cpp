@@ -11,6 +11,7 @@
 
 #include "port/ethdev_port.hpp"
 #include "roci/device.hpp"
+#include "support/byte_link.hpp"
 #include "support/two_hosts.hpp"
 
 namespace roci::test {
@@ -44,7 +45,15 @@ class Threads : public testing::TestWithParam<Mode> {
   void SetUp() override {
     must(start_eal());
     pool_ = must(MbufPool::create("threads", 4096, 2200));
+    make_both();
+  }
+
+  void make_both() {
+#ifdef __SANITIZE_THREAD__
+    auto [left, right] = ByteLinkPort::make_pair(1500);
+#else
     auto [left, right] = must(make_ring_pair("threads", pool_, 1500, 512));
+#endif
     make(a_, std::move(left), "10.1.0.1/24");
     make(b_, std::move(right), "10.1.0.2/24");
   }
@@ -317,9 +326,7 @@ TEST_P(Threads, devices_start_and_stop_again_and_again) {
     b_ = {};
     mine = {};
     theirs = {};
-    auto [left, right] = must(make_ring_pair("again", pool_, 1500, 512));
-    make(a_, std::move(left), "10.1.0.1/24");
-    make(b_, std::move(right), "10.1.0.2/24");
+    make_both();
   }
 }
 

@@ -497,6 +497,34 @@ TEST(Lifecycle, not_ready_peers_are_waited_for_and_given_up) {
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_RNR_RETRY_EXC_ERR});
 }
 
+TEST(Lifecycle, progress_gives_the_rnr_retries_back) {
+  LoneHost host;  // 3 RNR retries
+  for (uint64_t id = 1; id <= 3; ++id) ASSERT_EQ(host.post(IBV_WR_SEND, id, 8), 0);
+  host.work();
+  for (int message = 0; message < 3; ++message) {
+    for (int i = 0; i < 3; ++i) {
+      host.receive(host.response(Opcode::kRcAcknowledge, message, 0x2c));
+      host.wait(641us);
+    }
+    host.receive(host.response(Opcode::kRcAcknowledge, message));
+  }
+  EXPECT_EQ(host.statuses(), Statuses(3, IBV_WC_SUCCESS));
+}
+
+TEST(Lifecycle, seven_rnr_retries_are_without_limit) {
+  LoneHostOptions options;
+  options.rnr_retry = 7;
+  LoneHost host(options);
+  ASSERT_EQ(host.post(IBV_WR_SEND, 1, 8), 0);
+  host.work();
+  for (int i = 0; i < 50; ++i) {
+    host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x2c));
+    EXPECT_EQ(host.wait(641us), Lines{"RC_SEND_ONLY 0"});
+  }
+  host.receive(host.response(Opcode::kRcAcknowledge, 0));
+  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
+}
+
 TEST(Lifecycle, requests_posted_while_the_peer_is_not_ready_wait_too) {
   LoneHost host;
   ASSERT_EQ(host.post(IBV_WR_SEND, 1, 8), 0);
