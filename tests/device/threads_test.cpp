@@ -316,16 +316,16 @@ TEST_P(Threads, event_wakes_a_sleeping_program) {
 
 TEST_P(Threads, devices_start_and_stop_again_and_again) {
   for (int i = 0; i < 5; ++i) {
-    auto [mine, theirs] = make_connection(kSlot);
-    ASSERT_EQ(post(mine, IBV_WR_RDMA_WRITE, 1, 0, kSlot, theirs), 0);
-    if (i % 2 == 0) {
-      EXPECT_EQ(await(*mine.cq).status, IBV_WC_SUCCESS);
+    {
+      auto [mine, theirs] = make_connection(kSlot);
+      ASSERT_EQ(post(mine, IBV_WR_RDMA_WRITE, 1, 0, kSlot, theirs), 0);
+      if (i % 2 == 0) {
+        EXPECT_EQ(await(*mine.cq).status, IBV_WC_SUCCESS);
+      }
+      // The device goes first, what was made on it later, with packets under way.
+      a_ = {};
+      b_ = {};
     }
-    // The device goes first, what was made on it later, with packets under way.
-    a_ = {};
-    b_ = {};
-    mine = {};
-    theirs = {};
     make_both();
   }
 }

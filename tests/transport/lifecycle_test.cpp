@@ -439,6 +439,72 @@ TEST(Lifecycle, requests_get_their_turn_beside_a_long_read) {
   EXPECT_LT(mine - lines.begin(), 64);
 }
 
+// --- what requests and answers say
+
+TEST(Lifecycle, acknowledgements_count_completed_messages) {
+  LoneHost host;
+  const auto msn_after = [&](const Packet& packet) {
+    Packet copy = packet;
+    host.port().put(encode_packet(copy.finish()));
+    while (host.side.device->poller().poll(host.now)) {
+    }
+    const auto packets = host.take_packets();
+    return packets.empty() ? ~0U : packets.back().aeth->msn.value();
+  };
+  EXPECT_EQ(msn_after(host.write(Opcode::kRcWriteFirst, 0, 0, 256, 300)), 0U);
+  EXPECT_EQ(msn_after(host.request(Opcode::kRcWriteLast, 1, 44)), 1U);
+  EXPECT_EQ(msn_after(host.read(2, 0, 16)), 2U);
+  EXPECT_EQ(msn_after(host.write(Opcode::kRcWriteOnly, 3, 0, 4, 4)), 3U);
+  EXPECT_EQ(msn_after(host.write(Opcode::kRcWriteOnly, 3, 0, 4, 4)), 3U);  // a duplicate counts once
+}
+
+TEST(Lifecycle, solicited_event_is_asked_for_by_the_last_packet_of_messages_that_end_a_receive) {
+  const std::pair<ibv_wr_opcode, bool> kRows[] = {{IBV_WR_SEND, true},
+                                                  {IBV_WR_SEND_WITH_IMM, true},
+                                                  {IBV_WR_RDMA_WRITE, false},
+                                                  {IBV_WR_RDMA_WRITE_WITH_IMM, true}};
+  for (const unsigned flags : {0U, static_cast<unsigned>(IBV_SEND_SOLICITED)}) {
+    for (const auto& [opcode, may] : kRows) {
+      LoneHost host;
+      ASSERT_EQ(host.post(opcode, 1, 300, flags), 0);
+      while (host.side.device->poller().poll(host.now)) {
+      }
+      const auto packets = host.take_packets();
+      ASSERT_EQ(packets.size(), 2U);
+      EXPECT_FALSE(packets[0].bth.solicited);
+      EXPECT_EQ(packets[1].bth.solicited, may && flags != 0);
+    }
+  }
+}
+
+TEST(Lifecycle, unsignalled_requests_speak_up_when_they_fail) {
+  LoneHostOptions options;
+  options.signal_all = false;
+  LoneHost host(options);
+  for (uint64_t id = 1; id <= 3; ++id) ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, id, 8), 0);
+  host.work();
+  host.receive(host.response(Opcode::kRcAcknowledge, 1, 0x62));
+  const auto completions = host.side.completions();
+  ASSERT_EQ(completions.size(), 2U);
+  EXPECT_EQ(completions[0].wr_id, 2U);
+  EXPECT_EQ(completions[0].status, IBV_WC_REM_ACCESS_ERR);
+  EXPECT_EQ(completions[1].wr_id, 3U);
+  EXPECT_EQ(completions[1].status, IBV_WC_WR_FLUSH_ERR);
+}
+
+TEST(Lifecycle, window_holds_reads_back_but_never_the_only_one) {
+  LoneHostOptions options;
+  options.window_bytes = 512;
+  LoneHost host(options);
+  ASSERT_EQ(host.post(IBV_WR_RDMA_READ, 1, 1024), 0);
+  ASSERT_EQ(host.post(IBV_WR_RDMA_READ, 2, 16), 0);
+  EXPECT_EQ(host.work(), Lines{"RC_READ_REQUEST 0"});
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(host.receive(host.response(Opcode::kRcReadResponseMiddle, i, 0x1f, 256)), Lines{});
+  EXPECT_EQ(host.receive(host.response(Opcode::kRcReadResponseLast, 3, 0x1f, 256)),
+            Lines{"RC_READ_REQUEST 4"});
+}
+
 // --- retries, timers, windows
 
 TEST(Lifecycle, retries_are_counted_and_run_out) {
