@@ -197,7 +197,9 @@ TEST_P(Threads, several_threads_each_with_a_queue_pair_move_the_right_bytes) {
 // Two threads post to one queue pair, a third polls its completions, a fourth receives on the other side.
 TEST_P(Threads, one_queue_pair_is_posted_to_and_polled_by_different_threads) {
   constexpr uint64_t kEach = 300;
-  auto [mine, theirs] = make_connection(4096);
+  auto ends = make_connection(4096);
+  End& mine = ends.first;
+  End& theirs = ends.second;
   std::atomic<uint64_t> room{32};
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;

@@ -518,6 +518,15 @@ TEST(Lifecycle, retries_are_counted_and_run_out) {
   EXPECT_EQ(host.side.counter("packets_retransmitted"), 3U);
 }
 
+TEST(Lifecycle, nothing_is_waited_for_once_everything_is_acknowledged) {
+  LoneHost host;
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8), 0);
+  host.work();
+  EXPECT_EQ(host.side.device->poller().next_deadline(), host.now + Nanos{4096 << 10});
+  host.receive(host.response(Opcode::kRcAcknowledge, 0));
+  EXPECT_EQ(host.side.device->poller().next_deadline(), kNever);
+}
+
 TEST(Lifecycle, progress_gives_the_retries_back) {
   LoneHost host;
   ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 1280), 0);  // 5 packets
