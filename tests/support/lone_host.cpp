@@ -74,7 +74,7 @@ LoneHost::LoneHost(const LoneHostOptions& options) : options_(options) {
   init.qp_type = IBV_QPT_RC;
   init.cap = {
       .max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2, .max_inline_data = 64};
-  init.sq_sig_all = 1;
+  init.sq_sig_all = options.signal_all ? 1 : 0;
   side.qp = must(side.pd->create_qp(&init, *side.cq, *side.cq));
   connect();
 }

@@ -55,6 +55,7 @@ struct LoneHostOptions {
   int cq_entries = 64;
   size_t region = 8192;  // bytes, in the middle of the memory
   int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  bool signal_all = true;
   bool static_peer = true;  // its MAC is known from the start
 };
 

@@ -3,6 +3,7 @@
 // region (and, when refused, inside it) changes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "support/lone_host.hpp"
@@ -226,10 +227,10 @@ const Fatal kFatal[] = {
     {"a READ of 2^32 - 1 bytes", [](const LoneHost& h) { return std::vector{h.read(0, 0, 0xffffffff)}; },
      kInvalid, 0},
     {"a READ over the end", [](const LoneHost& h) { return std::vector{h.read(0, 8000, 193)}; }, kAccess, 0},
-    {"compare and swap, which this queue pair does not do",
+    {"compare and swap without the right to it",
      [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcCompareSwap, 0)}; }, kInvalid, 0},
-    {"fetch and add", [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcFetchAdd, 0)}; },
-     kInvalid, 0},
+    {"fetch and add without the right to it",
+     [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcFetchAdd, 0)}; }, kInvalid, 0},
     {"SEND with invalidate",
      [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcSendOnlyInv, 0, 16)}; }, kInvalid, 0},
 };
@@ -269,6 +270,31 @@ TEST(HostilePacket, access_that_the_queue_pair_or_the_region_does_not_give_is_re
     wrong.with_reth(other.side.address(0), MemoryKey{region->rkey()}, 16);
     EXPECT_EQ(other.receive(wrong), Lines{"RC_ACK 0 62"});
     EXPECT_TRUE(other.guards_whole());
+  }
+}
+
+TEST(HostilePacket, atomics_stay_on_aligned_words_of_their_region) {
+  const std::pair<int, const char*> kRows[] = {
+      {0, "RC_ATOMIC_ACK 0"}, {8184, "RC_ATOMIC_ACK 0"}, {4, "RC_ACK 0 61"},       {1, "RC_ACK 0 61"},
+      {8192, "RC_ACK 0 62"},  {-8, "RC_ACK 0 62"},       {1 << 30, "RC_ACK 0 62"},
+  };
+  for (const auto& [offset, line] : kRows) {
+    SCOPED_TRACE(offset);
+    LoneHostOptions options;
+    options.access |= IBV_ACCESS_REMOTE_ATOMIC;
+    LoneHost host(options);
+    Packet packet = host.request(Opcode::kRcFetchAdd, 0);
+    packet.atomic_eth->va = host.side.address(LoneHost::kGuard) + static_cast<uint64_t>(int64_t{offset});
+    packet.atomic_eth->rkey = MemoryKey{host.side.region->rkey()};
+    packet.atomic_eth->swap_or_add = 1;
+    EXPECT_EQ(host.receive(packet), Lines{line});
+    EXPECT_TRUE(host.guards_whole());
+    const bool executed = std::string(line).find("ATOMIC") != std::string::npos;
+    const auto& memory = host.side.memory;
+    EXPECT_EQ(std::count(memory.begin(), memory.end(), 0xa6), executed ? 1 : 0);
+    if (!executed) continue;
+    EXPECT_EQ(host.receive(packet), Lines{line});  // again: answered, not executed
+    EXPECT_EQ(std::count(memory.begin(), memory.end(), 0xa6), 1);
   }
 }
 
@@ -432,7 +458,7 @@ TEST(HostilePacket, replay_must_be_a_part_of_the_original) {
   Packet packet = host.read(0, 0, 1024);
   EXPECT_EQ(host.receive(with_reth(packet, packet.reth->va, packet.reth->rkey.value() ^ 2, 1024)), Lines{});
   EXPECT_EQ(host.side.counter("read_replays"), 2U);
-  EXPECT_EQ(host.side.counter("read_replays_refused"), 4U);
+  EXPECT_EQ(host.side.counter("replays_refused"), 4U);
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
 }
 

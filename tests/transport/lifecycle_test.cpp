@@ -175,7 +175,7 @@ TEST(Lifecycle, list_stops_at_the_first_bad_send_and_names_it) {
   LoneHost host;
   ibv_sge sges[3] = {host.side.sge(0, 8), host.side.sge(0, 8), host.side.sge(0, 8)};
   const std::pair<std::function<void(ibv_send_wr&)>, int> kRows[] = {
-      {[](ibv_send_wr& wr) { wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD; }, EOPNOTSUPP},
+      {[](ibv_send_wr& wr) { wr.opcode = IBV_WR_LOCAL_INV; }, EOPNOTSUPP},
       {[](ibv_send_wr& wr) { wr.opcode = IBV_WR_TSO; }, EOPNOTSUPP},
       {[](ibv_send_wr& wr) { wr.num_sge = 3; }, EINVAL},
       {[](ibv_send_wr& wr) { wr.num_sge = -1; }, EINVAL},
@@ -439,6 +439,72 @@ TEST(Lifecycle, requests_get_their_turn_beside_a_long_read) {
   EXPECT_LT(mine - lines.begin(), 64);
 }
 
+// --- what requests and answers say
+
+TEST(Lifecycle, acknowledgements_count_completed_messages) {
+  LoneHost host;
+  const auto msn_after = [&](const Packet& packet) {
+    Packet copy = packet;
+    host.port().put(encode_packet(copy.finish()));
+    while (host.side.device->poller().poll(host.now)) {
+    }
+    const auto packets = host.take_packets();
+    return packets.empty() ? ~0U : packets.back().aeth->msn.value();
+  };
+  EXPECT_EQ(msn_after(host.write(Opcode::kRcWriteFirst, 0, 0, 256, 300)), 0U);
+  EXPECT_EQ(msn_after(host.request(Opcode::kRcWriteLast, 1, 44)), 1U);
+  EXPECT_EQ(msn_after(host.read(2, 0, 16)), 2U);
+  EXPECT_EQ(msn_after(host.write(Opcode::kRcWriteOnly, 3, 0, 4, 4)), 3U);
+  EXPECT_EQ(msn_after(host.write(Opcode::kRcWriteOnly, 3, 0, 4, 4)), 3U);  // a duplicate counts once
+}
+
+TEST(Lifecycle, solicited_event_is_asked_for_by_the_last_packet_of_messages_that_end_a_receive) {
+  const std::pair<ibv_wr_opcode, bool> kRows[] = {{IBV_WR_SEND, true},
+                                                  {IBV_WR_SEND_WITH_IMM, true},
+                                                  {IBV_WR_RDMA_WRITE, false},
+                                                  {IBV_WR_RDMA_WRITE_WITH_IMM, true}};
+  for (const unsigned flags : {0U, static_cast<unsigned>(IBV_SEND_SOLICITED)}) {
+    for (const auto& [opcode, may] : kRows) {
+      LoneHost host;
+      ASSERT_EQ(host.post(opcode, 1, 300, flags), 0);
+      while (host.side.device->poller().poll(host.now)) {
+      }
+      const auto packets = host.take_packets();
+      ASSERT_EQ(packets.size(), 2U);
+      EXPECT_FALSE(packets[0].bth.solicited);
+      EXPECT_EQ(packets[1].bth.solicited, may && flags != 0);
+    }
+  }
+}
+
+TEST(Lifecycle, unsignalled_requests_speak_up_when_they_fail) {
+  LoneHostOptions options;
+  options.signal_all = false;
+  LoneHost host(options);
+  for (uint64_t id = 1; id <= 3; ++id) ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, id, 8), 0);
+  host.work();
+  host.receive(host.response(Opcode::kRcAcknowledge, 1, 0x62));
+  const auto completions = host.side.completions();
+  ASSERT_EQ(completions.size(), 2U);
+  EXPECT_EQ(completions[0].wr_id, 2U);
+  EXPECT_EQ(completions[0].status, IBV_WC_REM_ACCESS_ERR);
+  EXPECT_EQ(completions[1].wr_id, 3U);
+  EXPECT_EQ(completions[1].status, IBV_WC_WR_FLUSH_ERR);
+}
+
+TEST(Lifecycle, window_holds_reads_back_but_never_the_only_one) {
+  LoneHostOptions options;
+  options.window_bytes = 512;
+  LoneHost host(options);
+  ASSERT_EQ(host.post(IBV_WR_RDMA_READ, 1, 1024), 0);
+  ASSERT_EQ(host.post(IBV_WR_RDMA_READ, 2, 16), 0);
+  EXPECT_EQ(host.work(), Lines{"RC_READ_REQUEST 0"});
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(host.receive(host.response(Opcode::kRcReadResponseMiddle, i, 0x1f, 256)), Lines{});
+  EXPECT_EQ(host.receive(host.response(Opcode::kRcReadResponseLast, 3, 0x1f, 256)),
+            Lines{"RC_READ_REQUEST 4"});
+}
+
 // --- retries, timers, windows
 
 TEST(Lifecycle, retries_are_counted_and_run_out) {
@@ -450,6 +516,15 @@ TEST(Lifecycle, retries_are_counted_and_run_out) {
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_RETRY_EXC_ERR});
   EXPECT_EQ(host.side.counter("timeouts"), 4U);
   EXPECT_EQ(host.side.counter("packets_retransmitted"), 3U);
+}
+
+TEST(Lifecycle, nothing_is_waited_for_once_everything_is_acknowledged) {
+  LoneHost host;
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8), 0);
+  host.work();
+  EXPECT_EQ(host.side.device->poller().next_deadline(), host.now + Nanos{4096 << 10});
+  host.receive(host.response(Opcode::kRcAcknowledge, 0));
+  EXPECT_EQ(host.side.device->poller().next_deadline(), kNever);
 }
 
 TEST(Lifecycle, progress_gives_the_retries_back) {
@@ -495,6 +570,34 @@ TEST(Lifecycle, not_ready_peers_are_waited_for_and_given_up) {
   }
   host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x2c));
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_RNR_RETRY_EXC_ERR});
+}
+
+TEST(Lifecycle, progress_gives_the_rnr_retries_back) {
+  LoneHost host;  // 3 RNR retries
+  for (uint64_t id = 1; id <= 3; ++id) ASSERT_EQ(host.post(IBV_WR_SEND, id, 8), 0);
+  host.work();
+  for (int message = 0; message < 3; ++message) {
+    for (int i = 0; i < 3; ++i) {
+      host.receive(host.response(Opcode::kRcAcknowledge, message, 0x2c));
+      host.wait(641us);
+    }
+    host.receive(host.response(Opcode::kRcAcknowledge, message));
+  }
+  EXPECT_EQ(host.statuses(), Statuses(3, IBV_WC_SUCCESS));
+}
+
+TEST(Lifecycle, seven_rnr_retries_are_without_limit) {
+  LoneHostOptions options;
+  options.rnr_retry = 7;
+  LoneHost host(options);
+  ASSERT_EQ(host.post(IBV_WR_SEND, 1, 8), 0);
+  host.work();
+  for (int i = 0; i < 50; ++i) {
+    host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x2c));
+    EXPECT_EQ(host.wait(641us), Lines{"RC_SEND_ONLY 0"});
+  }
+  host.receive(host.response(Opcode::kRcAcknowledge, 0));
+  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
 }
 
 TEST(Lifecycle, requests_posted_while_the_peer_is_not_ready_wait_too) {
