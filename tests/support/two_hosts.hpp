@@ -37,7 +37,8 @@ struct TwoHostsOptions {
   uint8_t rnr_retry = 7;
   uint8_t min_rnr_timer = 12;  // 640 us
   uint8_t reads = 4;
-  int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+  int access =
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   int cq_entries = 256;
   ibv_qp_cap cap{
       .max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 4, .max_recv_sge = 4, .max_inline_data = 64};
@@ -69,8 +70,8 @@ struct Side {
   // Posting one request; the return code is the verbs'.
   int post(ibv_wr_opcode opcode, uint64_t wr_id, size_t offset, size_t length, uint64_t remote = 0,
            uint32_t rkey = 0, unsigned flags = 0, uint32_t immediate = 0);
-  int atomic(ibv_wr_opcode opcode, uint64_t wr_id, size_t offset, uint64_t remote, uint32_t rkey, uint64_t compare_add,
-             uint64_t swap = 0);
+  int atomic(ibv_wr_opcode opcode, uint64_t wr_id, size_t offset, uint64_t remote, uint32_t rkey,
+             uint64_t compare_add, uint64_t swap = 0);
   int receive(uint64_t wr_id, size_t offset, size_t length);
 };
 
