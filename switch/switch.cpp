@@ -55,7 +55,7 @@ Switch::~Switch() = default;
 
 bool Switch::poll(Nanos now) {
   bool worked = drain(now);
-  for (uint16_t i = 0; i < ports_.size(); ++i) worked |= receive(i, now);
+  for (size_t i = 0; i < ports_.size(); ++i) worked |= receive(static_cast<uint16_t>(i), now);
   worked |= router_.poll(now);
   worked |= drain(now);
   return worked;
@@ -142,7 +142,8 @@ void Switch::forward(SwitchPacket& packet, Nanos now) {
 void Switch::flood(SwitchPacket& packet, Nanos now) {
   if (packet.ingress != kNoPort && !packet.from_us) bump(ports_[packet.ingress]->counters.flooded);
   uint16_t last = kNoPort;  // gets the frame itself, those before it copies
-  for (uint16_t i = 0; i < ports_.size(); ++i) {
+  const auto count = static_cast<uint16_t>(ports_.size());  // at most 1,024
+  for (uint16_t i = 0; i < count; ++i) {
     if (!ports_[i]->carries(packet.vlan) || (i == packet.ingress && !packet.from_us)) continue;
     if (last != kNoPort) admit(packet.frame, true, last, packet.vlan, now);
     last = i;
