@@ -141,7 +141,7 @@ void Switch::forward(SwitchPacket& packet, Nanos now) {
 
 void Switch::flood(SwitchPacket& packet, Nanos now) {
   if (packet.ingress != kNoPort && !packet.from_us) bump(ports_[packet.ingress]->counters.flooded);
-  uint16_t last = kNoPort;  // gets the frame itself, those before it copies
+  uint16_t last = kNoPort;                                  // gets the frame itself, those before it copies
   const auto count = static_cast<uint16_t>(ports_.size());  // at most 1,024
   for (uint16_t i = 0; i < count; ++i) {
     if (!ports_[i]->carries(packet.vlan) || (i == packet.ingress && !packet.from_us)) continue;

@@ -1,6 +1,6 @@
 #include "roci-perf/interrupt.hpp"
 
-#include <signal.h>
+#include <csignal>
 
 #include <atomic>
 
