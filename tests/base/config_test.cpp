@@ -174,7 +174,7 @@ TEST(Config, a_file_is_read_and_named_in_errors) {
   EXPECT_EQ(a, 1);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().message, path + ":2: b is an unknown key, did you mean 'a'? (allowed: a)");
-  std::ofstream{path, std::ios::trunc};
+  std::ofstream(path, std::ios::trunc).close();
   EXPECT_TRUE(read_config(path, [](ConfigNode&) -> Status { return {}; })) << "an empty file is an empty map";
   std::remove(path.c_str());
 }

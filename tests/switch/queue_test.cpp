@@ -3,8 +3,6 @@
 namespace roci {
 namespace {
 
-using test::FrameSpec;
-
 class QueueTest : public SwitchTest {
  protected:
   // Two ports; the second drains at `rate` and queues up to `limit`. The hosts are known.
