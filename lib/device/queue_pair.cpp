@@ -92,7 +92,7 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
     // 0, 1 and 0xffffff have a meaning of their own (IBTA 3.2.1, 10.5.2).
   } while (config.number.value() <= 1 || config.number.value() == 0xffffff ||
            host_->worker().find(config.number) != nullptr);
-  auto attached = std::make_unique<AttachedQueuePair>(config, *send_cq.ring_, *recv_cq.ring_);
+  auto attached = make_queue_pair(config, *send_cq.ring_, *recv_cq.ring_);
   host_->worker().attach(*attached);
   std::unique_ptr<QueuePair> qp(new QueuePair(host_, std::move(attached), send_cq.ring_, recv_cq.ring_));
   init->cap = {.max_send_wr = config.max_send_wr,
@@ -242,8 +242,8 @@ void QueuePair::query(ibv_qp_attr* attr, ibv_qp_init_attr* init) const {
   attr->min_rnr_timer = now.min_rnr_timer;
   attr->max_rd_atomic = now.max_rd_atomic;
   attr->max_dest_rd_atomic = now.max_dest_rd_atomic;
-  attr->sq_psn = core.requester.next_psn().value();
-  attr->rq_psn = core.responder.expected().value();
+  attr->sq_psn = core.send_psn().value();
+  attr->rq_psn = core.receive_psn().value();
 }
 
 }  // namespace roci

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "base/timing_wheel.hpp"
 #include "port/neighbours.hpp"
@@ -11,10 +12,9 @@
 namespace roci {
 
 struct AttachedQueuePair : Timer {
-  AttachedQueuePair(const QueuePairConfig& config, CompletionRing& send_cq, CompletionRing& recv_cq)
-      : core(config, send_cq, recv_cq) {}
+  virtual ~AttachedQueuePair() = default;
 
-  QueuePairCore core;
+  QueuePairCore& core;
 
   // Owned by the worker.
   bool ready = false;  // is in the list of those with something to do
@@ -26,6 +26,13 @@ struct AttachedQueuePair : Timer {
   // Doorbell, any thread: set while the queue pair waits in the worker's stack of rung ones.
   std::atomic<bool> rung{false};
   AttachedQueuePair* next_rung = nullptr;
+
+ protected:
+  explicit AttachedQueuePair(QueuePairCore& of) : core(of) {}
 };
+
+// A queue pair of the service that `config` names; both in one piece of memory. The caller has checked the type.
+std::unique_ptr<AttachedQueuePair> make_queue_pair(const QueuePairConfig& config, CompletionRing& send_cq,
+                                                   CompletionRing& recv_cq);
 
 }  // namespace roci

@@ -40,8 +40,6 @@ QueuePairCore::QueuePairCore(const QueuePairConfig& c, CompletionRing& send_comp
     : config(c),
       send_queue(std::bit_ceil(c.max_send_wr), send_trailer(c)),
       recv_queue(std::bit_ceil(c.max_recv_wr), c.max_recv_sge * static_cast<uint32_t>(sizeof(ibv_sge))),
-      requester(*this),
-      responder(*this),
       send_cq(send_completions),
       recv_cq(recv_completions) {}
 
@@ -141,8 +139,9 @@ int QueuePairCore::post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) {
   return 0;
 }
 
-bool QueuePairCore::is_from_peer(TransportContext& context, const FrameView& view) const {
-  if (view.opcode->transport != TransportClass::kRc && view.opcode->transport != TransportClass::kCnp) {
+bool QueuePairCore::is_from_peer(TransportContext& context, const FrameView& view,
+                                 TransportClass transport) const {
+  if (view.opcode->transport != transport && view.opcode->transport != TransportClass::kCnp) {
     context.counters.add(Counter::kRxWrongTransport);
     return false;
   }
@@ -157,71 +156,24 @@ bool QueuePairCore::is_from_peer(TransportContext& context, const FrameView& vie
   return true;
 }
 
-void QueuePairCore::on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
-  if (state() != IBV_QPS_RTR && state() != IBV_QPS_RTS) {
-    context.counters.add(Counter::kRxBadState);
-    return;
-  }
-  if (!is_from_peer(context, view)) return;
-  if (view.opcode->is_request()) {
-    responder.on_request(context, view, frame);
-  } else if (view.opcode->is_response()) {
-    requester.on_response(context, view, frame);
-  } else {
-    context.counters.add(Counter::kRxCnp);
-  }
-}
-
-bool QueuePairCore::transmit(TransportContext& context, uint32_t budget) {
-  const ibv_qp_state now = state();
-  if (now == IBV_QPS_ERR) {
-    flush(context);
-    // What was executed before the error is still answered, and the NAK that names it.
-    return path_ready_ && responder.has_answers() && responder.transmit(context, budget);
-  }
-  if (!path_ready_ || (now != IBV_QPS_RTR && now != IBV_QPS_RTS)) return false;
-  // Half of the turn is kept for requests, so that a peer that READs all the time cannot starve them.
-  const uint32_t for_requests = budget / 2;
-  uint32_t for_answers = budget - for_requests;
-  bool answers_left = responder.transmit(context, for_answers);
-  budget = for_answers + for_requests;
-  const bool requests_left = state() == IBV_QPS_RTS && requester.transmit(context, budget);
-  if (answers_left && budget > 0) answers_left = responder.transmit(context, budget);
-  return answers_left || requests_left || state() == IBV_QPS_ERR;
-}
-
-void QueuePairCore::flush(TransportContext& context) {
-  // The store of the error state comes before the look at the queues, as in post_recv() the other way round: either
-  // this flushes a request that is being posted, or its poster sees the state and rings.
-  state_.store(IBV_QPS_ERR, std::memory_order_seq_cst);
-  requester.flush(context);
-  responder.flush(context);
-}
-
-void QueuePairCore::on_unreachable(TransportContext& context) {
-  if (state() == IBV_QPS_RTS && !send_queue.empty()) requester.fail_oldest(context, IBV_WC_RETRY_EXC_ERR);
-}
-
-void QueuePairCore::to_init() { state_.store(IBV_QPS_INIT, std::memory_order_relaxed); }
-
 void QueuePairCore::to_ready_to_receive(Psn expected) {
-  responder.reset(expected, attributes.max_dest_rd_atomic);
+  reset_responder(expected);
   path_ready_ = false;
-  state_.store(IBV_QPS_RTR, std::memory_order_relaxed);
+  set_state(IBV_QPS_RTR);
 }
 
 void QueuePairCore::to_ready_to_send(Psn first) {
-  requester.reset(first);
-  state_.store(IBV_QPS_RTS, std::memory_order_relaxed);
+  reset_requester(first);
+  set_state(IBV_QPS_RTS);
 }
 
 void QueuePairCore::to_reset() {
-  state_.store(IBV_QPS_RESET, std::memory_order_relaxed);
+  set_state(IBV_QPS_RESET);
   const std::scoped_lock guard(send_queue.lock, recv_queue.lock);
   send_queue.clear();
   recv_queue.clear();
-  requester.reset(Psn{0});
-  responder.reset(Psn{0}, 0);
+  reset_requester(Psn{0});
+  reset_responder(Psn{0});
   path_ready_ = false;
   send_cq.forget(config.number.value());
   if (&recv_cq != &send_cq) recv_cq.forget(config.number.value());

@@ -1,13 +1,6 @@
-// A reliable-connected queue pair: what its requester and responder share. The engine gives it packets, doorbells and
-// deadlines; it gives back packets and completions. It knows no port, no thread and no clock.
-//
-//              post_send             packets of the peer
-//                  |                        |
-//             [send queue]            dispatch by opcode ----------------+
-//                  |                        |                            |
-//              Requester  <--- responses ---+                        Responder ---> [recv queue]
-//         (requests out, their              |                  (requests in, their
-//          completions)                     +--- CNP: counted    responses out)
+// What the queue pairs of all transport services have: attributes, a state, work queues, completions. The engine gives
+// a queue pair packets, doorbells and deadlines; it gives back packets and completions. It knows no port, no thread and
+// no clock. The services derive from it: ReliableQueuePair (RC).
 //
 // Ownership: everything but post_send(), post_recv(), state() and number() belongs to whoever holds the token of the
 // worker that the queue pair is attached to.
@@ -22,8 +15,6 @@
 #include "base/result.hpp"
 #include "transport/completion_ring.hpp"
 #include "transport/packet_sink.hpp"
-#include "transport/requester.hpp"
-#include "transport/responder.hpp"
 #include "transport/work_queue.hpp"
 #include "wire/roce_writer.hpp"
 
@@ -31,6 +22,7 @@ namespace roci {
 
 // What stays the same for a queue pair's life.
 struct QueuePairConfig {
+  ibv_qp_type type = IBV_QPT_RC;
   Qpn number{0};
   PdNumber pd{0};
   uint32_t max_send_wr = 1;
@@ -59,7 +51,9 @@ struct QueuePairAttributes {
 
 class QueuePairCore {
  public:
-  QueuePairCore(const QueuePairConfig& config, CompletionRing& send_cq, CompletionRing& recv_cq);
+  virtual ~QueuePairCore() = default;
+  QueuePairCore(const QueuePairCore&) = delete;
+  QueuePairCore& operator=(const QueuePairCore&) = delete;
 
   [[nodiscard]] Qpn number() const { return config.number; }
   [[nodiscard]] ibv_qp_state state() const { return state_.load(std::memory_order_seq_cst); }
@@ -70,24 +64,28 @@ class QueuePairCore {
 
   // The engine's side.
   // A packet for this queue pair with a right ICRC. `frame` is only read.
-  void on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
+  virtual void on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) = 0;
   // Sends what is due, at most `budget` packets. True when more could be sent at once if there were budget, buffers
   // and room; false when the queue pair waits for its peer, its application or its deadline.
-  bool transmit(TransportContext& context, uint32_t budget);
-  [[nodiscard]] Nanos deadline() const { return requester.deadline(); }
-  void on_deadline(TransportContext& context) { requester.on_deadline(context); }
+  virtual bool transmit(TransportContext& context, uint32_t budget) = 0;
+  [[nodiscard]] virtual Nanos deadline() const = 0;
+  virtual void on_deadline(TransportContext& context) = 0;
+  // Nobody answers for the peer's address: what is queued fails as if its retries had run out.
+  virtual void on_unreachable(TransportContext& context) = 0;
 
   // State changes, made with the worker's token in hand.
-  void to_init();
+  void to_init() { set_state(IBV_QPS_INIT); }
   void to_ready_to_receive(Psn expected);
   void to_ready_to_send(Psn first);
-  void to_error() { state_.store(IBV_QPS_ERR, std::memory_order_relaxed); }  // the next transmit() flushes
+  void to_error() { set_state(IBV_QPS_ERR); }  // the next transmit() flushes
   void to_reset();
+  // The PSNs of the next packet to be sent and to be received.
+  [[nodiscard]] virtual Psn send_psn() const = 0;
+  [[nodiscard]] virtual Psn receive_psn() const = 0;
+
   // The peer's MAC is known (again).
   void set_peer_mac(const MacAddress& mac);
   [[nodiscard]] bool path_ready() const { return path_ready_; }
-  // Nobody answers for the peer's address: what is queued fails as if its retries had run out.
-  void on_unreachable(TransportContext& context);
 
   // Makes a completion of this queue pair's send or receive queue.
   void complete_send(TransportContext& context, const SendWqe& wqe, ibv_wc_status status);
@@ -98,14 +96,25 @@ class QueuePairCore {
   RoceWriter writer;
   WorkRing<SendWqe> send_queue;
   WorkRing<RecvWqe> recv_queue;
-  Requester requester;
-  Responder responder;
   CompletionRing& send_cq;
   CompletionRing& recv_cq;
 
+ protected:
+  QueuePairCore(const QueuePairConfig& config, CompletionRing& send_cq, CompletionRing& recv_cq);
+
+  // Forgets everything about earlier requests and starts counting from this PSN.
+  virtual void reset_requester(Psn first) = 0;
+  virtual void reset_responder(Psn expected) = 0;
+  // Whether a packet of `transport`, or a CNP, comes from where it must; counted when not.
+  [[nodiscard]] bool is_from_peer(TransportContext& context, const FrameView& view,
+                                  TransportClass transport) const;
+  // The store of the error state comes before the look at the queues, as in post_recv() the other way round: either
+  // a flush takes a request that is being posted, or its poster sees the state and rings.
+  void set_state(ibv_qp_state state, std::memory_order order = std::memory_order_relaxed) {
+    state_.store(state, order);
+  }
+
  private:
-  [[nodiscard]] bool is_from_peer(TransportContext& context, const FrameView& view) const;
-  void flush(TransportContext& context);
   int check_send(const ibv_send_wr& wr, uint64_t* length) const;
 
   std::atomic<ibv_qp_state> state_{IBV_QPS_RESET};

@@ -132,7 +132,7 @@ class Session {
     }
     Packet packet = host_.request(info.opcode, 0, payload);
     const auto delta = static_cast<int8_t>(shape << 4) / 16;  // -8 to 7
-    const QueuePairCore& core = host_.core();
+    const ReliableQueuePair& core = host_.core();
     const Psn near = info.is_response() ? core.requester.oldest_unacknowledged() : core.responder.expected();
     packet.bth.psn = Psn{near.value() + static_cast<uint32_t>((shape & 0x10U) == 0 ? 0 : delta)};
     if (packet.aeth) packet.aeth->syndrome = (shape & 0x20U) != 0 ? input.byte() : uint8_t{0x1f};

@@ -59,7 +59,7 @@ ReplayHost::ReplayHost(const Config& config)
   qp.number = config.qpn;
   qp.pd = kPd;
   qp.max_recv_wr = 256;
-  qp_ = std::make_unique<AttachedQueuePair>(qp, completions_, completions_);
+  qp_ = make_queue_pair(qp, completions_, completions_);
   QueuePairAttributes& attributes = qp_->core.attributes;
   attributes.path.source_mac = config.mac;
   attributes.path.source_ip = config.address;

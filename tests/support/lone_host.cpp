@@ -81,7 +81,7 @@ LoneHost::LoneHost(const LoneHostOptions& options) : options_(options) {
 
 LoneHost::~LoneHost() = default;
 
-QueuePairCore& LoneHost::core() { return side.device->host().worker().find(Qpn{side.qp->qp_num()})->core; }
+ReliableQueuePair& LoneHost::core() { return TwoHosts::core(side); }
 
 void LoneHost::to_init() {
   ibv_qp_attr attr{};

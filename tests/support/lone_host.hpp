@@ -76,7 +76,7 @@ class LoneHost {
   Nanos now{1'000'000};
   [[nodiscard]] const MbufPool& pool() const { return *pool_; }  // of the frames the host receives
   [[nodiscard]] ScriptPort& port() { return *port_; }
-  [[nodiscard]] QueuePairCore& core();
+  [[nodiscard]] ReliableQueuePair& core();
 
   void connect();
   void to_init();

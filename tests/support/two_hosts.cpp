@@ -133,8 +133,8 @@ void TwoHosts::to_rts(Side& side, const Side& peer, uint32_t rq_psn, uint32_t sq
                                  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
-QueuePairCore& TwoHosts::core(Side& side) {
-  return side.device->host().worker().find(Qpn{side.qp->qp_num()})->core;
+ReliableQueuePair& TwoHosts::core(const Side& side) {
+  return dynamic_cast<ReliableQueuePair&>(side.device->host().worker().find(Qpn{side.qp->qp_num()})->core);
 }
 
 void TwoHosts::connect() {

@@ -14,6 +14,7 @@
 #include "port/sim_link.hpp"
 #include "roci/device.hpp"
 #include "support/borrowed_port.hpp"
+#include "transport/reliable_queue_pair.hpp"
 
 namespace roci::test {
 
@@ -101,7 +102,7 @@ class TwoHosts {
   SimLink& link() { return *link_; }
   VirtualRunner& runner() { return runner_; }
   // The insides of the side's queue pair.
-  static QueuePairCore& core(Side& side);
+  static ReliableQueuePair& core(const Side& side);
   void make_qp(Side& side);
   void to_rts(Side& side, const Side& peer, uint32_t rq_psn, uint32_t sq_psn);
 

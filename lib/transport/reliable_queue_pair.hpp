@@ -1,0 +1,39 @@
+// A reliable-connected queue pair (RC).
+//
+//              post_send             packets of the peer
+//                  |                        |
+//             [send queue]            dispatch by opcode ----------------+
+//                  |                        |                            |
+//              Requester  <--- responses ---+                        Responder ---> [recv queue]
+//         (requests out, their              |                  (requests in, their
+//          completions)                     +--- CNP: counted    responses out)
+#pragma once
+
+#include "transport/queue_pair_core.hpp"
+#include "transport/requester.hpp"
+#include "transport/responder.hpp"
+
+namespace roci {
+
+class ReliableQueuePair final : public QueuePairCore {
+ public:
+  ReliableQueuePair(const QueuePairConfig& config, CompletionRing& send_cq, CompletionRing& recv_cq);
+
+  void on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) override;
+  bool transmit(TransportContext& context, uint32_t budget) override;
+  [[nodiscard]] Nanos deadline() const override { return requester.deadline(); }
+  void on_deadline(TransportContext& context) override { requester.on_deadline(context); }
+  void on_unreachable(TransportContext& context) override;
+  [[nodiscard]] Psn send_psn() const override { return requester.next_psn(); }
+  [[nodiscard]] Psn receive_psn() const override { return responder.expected(); }
+
+  Requester requester;
+  Responder responder;
+
+ private:
+  void reset_requester(Psn first) override { requester.reset(first); }
+  void reset_responder(Psn expected) override { responder.reset(expected, attributes.max_dest_rd_atomic); }
+  void flush(TransportContext& context);
+};
+
+}  // namespace roci
