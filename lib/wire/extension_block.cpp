@@ -58,6 +58,7 @@ uint16_t ExtensionBlock::types() const {
   add(flows.has_value(), kFlows);
   add(rate.has_value(), kRate);
   add(int_echo.has_value(), kIntEcho);
+  add(sack.has_value(), kSack);
   add(auth.has_value(), kAuth);
   return bits;
 }
@@ -101,6 +102,7 @@ uint32_t write_extensions(const ExtensionBlock& block, std::span<uint8_t> out) {
         IntEchoHeader{hops, static_cast<uint8_t>(block.int_echo->flags & 0xf), Be16{block.int_echo->age}});
     for (uint8_t i = 0; i < hops; ++i) writer.put(write_hop(block.int_echo->hops[i]));
   }
+  if (block.sack) writer.put(Sack{0, Be24{block.sack->psn.value()}, Be64{block.sack->kept}});
   if (block.auth) writer.put(Auth{Be32{block.auth->sequence}, Be64{block.auth->mac}});
   return bytes;
 }
@@ -130,6 +132,7 @@ ExtensionBlock read_extensions(const ExtensionView& view) {
     echo.age = view.int_echo().age.get();
     for (const IntHop& hop : view.hops()) echo.hops[echo.hop_count++] = read_hop(hop);
   }
+  if (view.has(kSack)) block.sack = SackValues{Psn{view.sack().psn.get()}, view.sack().kept.get()};
   if (view.has(kAuth)) block.auth = AuthValues{view.auth().sequence.get(), view.auth().mac.get()};
   return block;
 }

@@ -42,6 +42,11 @@ struct IntEchoValues {
   std::array<IntHopValues, kMaxIntHops> hops{};  // newest first; those beyond hop_count are not looked at
   friend bool operator==(const IntEchoValues& a, const IntEchoValues& b);
 };
+struct SackValues {
+  Psn psn;
+  uint64_t kept = 0;
+  friend bool operator==(const SackValues&, const SackValues&) = default;
+};
 struct AuthValues {
   uint32_t sequence = 0;
   uint64_t mac = 0;
@@ -58,6 +63,7 @@ struct ExtensionBlock {
   std::optional<FlowsValues> flows;
   std::optional<RateValues> rate;
   std::optional<IntEchoValues> int_echo;
+  std::optional<SackValues> sack;
   std::optional<AuthValues> auth;
 
   [[nodiscard]] uint16_t types() const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 namespace roci {
 namespace {
@@ -34,6 +35,7 @@ constexpr Field kIntEchoFields[] = {whole("hops", 0, 1),
 constexpr Field kHopFields[] = {
     {"switch", 0, 4, 12, 20, true}, {"port", 0, 4, 0, 12, false}, whole("time", 4, 4),
     whole("tx_units", 8, 4),        whole("rate", 12, 2, true),   whole("queue", 14, 2, true)};
+constexpr Field kSackFields[] = {whole("psn", 1, 3), whole("kept", 4, 8, true)};
 constexpr Field kAuthFields[] = {whole("sequence", 0, 4), whole("mac", 4, 8, true)};
 
 constexpr ExtensionInfo row(ExtensionType type, std::string_view name, std::string_view field, uint8_t words,
@@ -61,6 +63,7 @@ constexpr std::array kTable = {
     row(kFlows, "NFLOWS", "flows", 1, kFlowsFields),
     row(kRate, "RATE", "rate", 1, kRateFields),
     row(kIntEcho, "INT-ECHO", "int_echo", 1, kIntEchoFields, kHopFields),
+    row(kSack, "SACK", "sack", 3, kSackFields),
     row(kAuth, "AUTH", "auth", 3, kAuthFields),
 };
 
@@ -102,6 +105,31 @@ std::string_view extension_outcome_name(ExtensionOutcome outcome) {
       "unknown type",  "empty",          "too many hops", "bad length",  "beyond the packet",
       "reserved bits", "trailing bytes", "out of reach"};
   return kNames[static_cast<unsigned>(outcome)];
+}
+
+uint32_t fixed_block_bytes(uint16_t types) {
+  if (types == 0) return 0;
+  uint32_t words = 1;
+  for (uint16_t left = types; left != 0; left = static_cast<uint16_t>(left & (left - 1)))
+    words += kTable[kIndex[static_cast<unsigned>(std::countr_zero(left))]].words;
+  return 4 * words;
+}
+
+ExtensionView lay_out_block(uint8_t* at, uint16_t types) {
+  ExtensionView view;
+  uint8_t word = 1;
+  for (uint16_t left = types; left != 0; left = static_cast<uint16_t>(left & (left - 1))) {
+    const auto bit = static_cast<unsigned>(std::countr_zero(left));
+    view.word[bit] = word;
+    word = static_cast<uint8_t>(word + kTable[kIndex[bit]].words);
+  }
+  std::memset(at, 0, 4U * word);
+  *reinterpret_cast<ExtensionHeader*>(at) = {.words = word, .types = Be16{types}};
+  view.block = at;
+  view.types = types;
+  view.bytes = static_cast<uint16_t>(4 * word);
+  view.outcome = ExtensionOutcome::kAccepted;
+  return view;
 }
 
 ExtensionView parse_extensions(std::span<const uint8_t> bytes, Behind behind, uint16_t allowed) {

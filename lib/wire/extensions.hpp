@@ -34,7 +34,8 @@ enum class ExtensionType : uint8_t {
   kFlows = 6,
   kRate = 7,
   kIntEcho = 8,  // the only one of variable length
-  kAuth = 15,    // last, so that it covers all the others
+  kSack = 9,
+  kAuth = 15,  // last, so that it covers all the others
 };
 constexpr uint16_t bit_of(ExtensionType type) {
   return static_cast<uint16_t>(1U << static_cast<unsigned>(type));
@@ -119,6 +120,13 @@ struct IntEchoHeader {
   uint8_t flags = 0;
   Be16 age;  // µs since the packet with these hops arrived; 65535 for longer
 };
+struct Sack {
+  static constexpr uint32_t kBits = 64;
+  uint8_t reserved = 0;
+  Be24 psn;  // of the lowest bit
+  Be64
+      kept;  // which of the packets from there on the receiver has, and keeps until the gap before them is filled
+};
 struct Auth {
   Be32 sequence;  // low half of the number of packets authenticated in this direction
   Be64 mac;
@@ -126,7 +134,8 @@ struct Auth {
 static_assert(sizeof(ExtensionHeader) == kExtensionHeaderBytes);
 static_assert(sizeof(SourceQp) == 4 && sizeof(CeEcho) == 8 && sizeof(LsnValue) == 8 &&
               sizeof(Timestamp) == 8 && sizeof(TimestampEcho) == 16 && sizeof(RxWindow) == 8 &&
-              sizeof(Flows) == 4 && sizeof(Rate) == 4 && sizeof(IntEchoHeader) == 4 && sizeof(Auth) == 12);
+              sizeof(Flows) == 4 && sizeof(Rate) == 4 && sizeof(IntEchoHeader) == 4 && sizeof(Sack) == 12 &&
+              sizeof(Auth) == 12);
 
 // What parse_extensions() made of some bytes.
 enum class ExtensionOutcome : uint8_t {
@@ -180,11 +189,22 @@ struct ExtensionView {
   [[nodiscard]] std::span<const IntHop> hops() const {
     return {reinterpret_cast<const IntHop*>(&int_echo() + 1), int_echo().hops};
   }
+  [[nodiscard]] const Sack& sack() const { return value<Sack>(ExtensionType::kSack); }
   [[nodiscard]] const Auth& auth() const { return value<Auth>(ExtensionType::kAuth); }
 };
 
 // What may stand behind a block.
 enum class Behind : uint8_t { kNothing, kPayload };
+
+// Bytes of a block of these types, of which INT-ECHO is none; 0 for no types.
+uint32_t fixed_block_bytes(uint16_t types);
+// Lays such a block out at `at`, which has room for it, with all values 0, and says where they lie.
+ExtensionView lay_out_block(uint8_t* at, uint16_t types);
+// The place of a value in a block that is being written.
+template <class T>
+T& value_to_write(const ExtensionView& block, ExtensionType type) {
+  return const_cast<T&>(block.value<T>(type));
+}
 
 // Reads the block at the start of `bytes` and nothing outside them. `allowed` has the bits of the types that were
 // negotiated with this peer.

@@ -9,6 +9,7 @@ namespace roci {
 namespace {
 
 constexpr uint16_t kDontFragment = 0x4000;
+constexpr uint8_t kEct0 = static_cast<uint8_t>(Ecn::kEct0);
 constexpr uint32_t kLeastHeaders = sizeof(EthernetHeader) + sizeof(Ipv4Header) + sizeof(UdpHeader);
 
 template <class T>
@@ -29,7 +30,8 @@ uint16_t flow_udp_source_port(uint32_t flow_label, Qpn local, Qpn remote) {
   return static_cast<uint16_t>(0xc000 | ((label & 0x3fff) ^ ((label & 0xfc000) >> 14)));
 }
 
-RoceWriter::RoceWriter(const RocePath& path) : ipv6_(!path.destination_ip.is_v4()) {
+RoceWriter::RoceWriter(const RocePath& path)
+    : ipv6_(!path.destination_ip.is_v4()), not_ect_((path.traffic_class & 3) == 0) {
   auto& ethernet = at<EthernetHeader>(bytes_.data(), 0);
   ethernet.destination = path.destination_mac;
   ethernet.source = path.source_mac;
@@ -93,16 +95,20 @@ RoceWriter::Open RoceWriter::begin(uint8_t* frame, const BthFields& fields, uint
   view.frame_length = view.icrc_offset + kIcrcBytes;
 
   const auto udp_length = static_cast<uint16_t>(view.frame_length - l4_offset_);
+  const bool make_ect = fields.ect && not_ect_;
   at<UdpHeader>(frame, l4_offset_).length.set(udp_length);
   if (ipv6_) {
-    at<Ipv6Header>(frame, l3_offset_).payload_length.set(udp_length);
+    auto& ip = at<Ipv6Header>(frame, l3_offset_);
+    ip.payload_length.set(udp_length);
+    if (make_ect) ip.version_class_flow.set(ip.version_class_flow.get() | uint32_t{kEct0} << 20);
   } else {
     auto& ip = at<Ipv4Header>(frame, l3_offset_);
     const auto total_length = static_cast<uint16_t>(view.frame_length - l3_offset_);
     const uint16_t id = next_ip_id_++;
     ip.total_length.set(total_length);
     ip.id.set(id);
-    uint32_t sum = uint32_t{fixed_sum_} + total_length + id;  // RFC 1071
+    if (make_ect) ip.tos = static_cast<uint8_t>(ip.tos | kEct0);
+    uint32_t sum = uint32_t{fixed_sum_} + total_length + id + (make_ect ? kEct0 : 0U);  // RFC 1071
     sum = (sum & 0xffff) + (sum >> 16);
     sum = (sum & 0xffff) + (sum >> 16);
     ip.checksum.set(static_cast<uint16_t>(~sum));

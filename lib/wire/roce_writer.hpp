@@ -36,6 +36,7 @@ struct BthFields {
   bool ack_request = false;
   bool becn = false;
   bool extensions = false;  // an extension block stands at the start of what is here called the payload
+  bool ect = false;         // ECT(0) where the path says Not-ECT: switches mark it and do not drop it early
 };
 
 // Lays frames out for one path. A frame is written in three steps: begin() puts the headers, the caller fills the
@@ -73,6 +74,7 @@ class RoceWriter {
   uint8_t l3_offset_ = 0;
   uint8_t l4_offset_ = 0;
   bool ipv6_ = false;
+  bool not_ect_ = true;
 };
 
 }  // namespace roci

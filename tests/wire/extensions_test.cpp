@@ -52,7 +52,7 @@ struct TypeRow {
 constexpr TypeRow kTypes[] = {
     {0, "SOURCE-QPN", 1, 0}, {1, "CE-ECHO", 2, 0}, {2, "LSN", 2, 0},    {3, "TS", 2, 0},
     {4, "TS-ECHO", 4, 0},    {5, "RXWIN", 2, 0},   {6, "NFLOWS", 1, 0}, {7, "RATE", 1, 0},
-    {8, "INT-ECHO", 1, 4},   {15, "AUTH", 3, 0},
+    {8, "INT-ECHO", 1, 4},   {9, "SACK", 3, 0},    {15, "AUTH", 3, 0},
 };
 
 TEST(ExtensionTable, has_the_types_of_the_document_and_no_other) {
@@ -120,6 +120,7 @@ ExtensionBlock full_block() {
   echo.hop_count = 2;
   echo.hops[0] = {0x00002, 7, 2'000'000, 5000, ScaledCount::of(100'000), ScaledCount::of(1500)};
   echo.hops[1] = {0x00001, 3, 1'999'000, 4000, ScaledCount::of(1000), ScaledCount::of(1'000'000)};
+  b.sack = SackValues{Psn{0x123460}, 0x8000000000000005};
   b.auth = AuthValues{7, 0x0102030405060708};
   return b;
 }
@@ -129,7 +130,7 @@ struct Golden {
   const char* hex;
 };
 constexpr Golden kFullBlock = {"a block with everything in it",
-                               "101c81ff"
+                               "101f83ff"
                                "00000118"
                                "0000006400000003"
                                "0000000100001000"
@@ -141,6 +142,7 @@ constexpr Golden kFullBlock = {"a block with everything in it",
                                "0201000c"
                                "00002007001e8480000013885c3505dc"
                                "00001003001e8098 00000fa003e88f42"
+                               "001234608000000000000005"
                                "000000070102030405060708"};
 
 TEST(Extensions, lie_as_the_document_draws_them) {
@@ -157,6 +159,7 @@ TEST(Extensions, lie_as_the_document_draws_them) {
   EXPECT_EQ(read_hop(view.hops()[0]).rate(), 100_Gbps);
   EXPECT_EQ(read_hop(view.hops()[1]).rate(), 1_Gbps);
   EXPECT_EQ(read_hop(view.hops()[1]).queue_bytes.value(), 0xf42U << 8) << "rounded down from 1,000,000";
+  EXPECT_EQ(view.sack().psn.get(), 0x123460U);
   EXPECT_EQ(view.auth().mac.get(), 0x0102030405060708U);
   EXPECT_EQ(read_extensions(view), full_block());
 }
@@ -186,6 +189,29 @@ TEST(Extensions, any_choice_of_values_survives_write_parse_read) {
                 ExtensionOutcome::kUnknownType);
       EXPECT_TRUE(parse_extensions(bytes, Behind::kPayload, types).accepted());
     }
+  }
+}
+
+// What the data path writes in place is what the value form writes.
+TEST(Extensions, a_block_laid_out_in_place_is_the_block_of_its_types) {
+  Rng rng{22};
+  for (int round = 0; round < 2000; ++round) {
+    ExtensionBlock block = random_extensions(rng);
+    block.int_echo.reset();
+    const uint16_t types = block.types();
+    EXPECT_EQ(fixed_block_bytes(types), block.bytes());
+    if (types == 0) continue;
+    ByteVector place(block.bytes(), 0xee);
+    const ExtensionView laid_out = lay_out_block(place.data(), types);
+    const ExtensionView parsed = parse_extensions(place, Behind::kNothing, kAll);
+    ASSERT_TRUE(parsed.accepted()) << extension_outcome_name(parsed.outcome);
+    EXPECT_EQ(laid_out.types, parsed.types);
+    EXPECT_EQ(laid_out.bytes, parsed.bytes);
+    EXPECT_EQ(laid_out.word, parsed.word);
+    EXPECT_EQ(read_extensions(laid_out), read_extensions(parsed));
+    if (!block.lsn) continue;
+    value_to_write<LsnValue>(laid_out, ExtensionType::kLsn).lsn.set(block.lsn->value());
+    EXPECT_EQ(parse_extensions(place, Behind::kNothing, kAll).lsn(), *block.lsn);
   }
 }
 

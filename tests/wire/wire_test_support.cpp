@@ -62,6 +62,7 @@ ExtensionBlock random_extensions(Rng& rng) {
       echo.hop_count = static_cast<uint8_t>(rng.below(kMaxIntHops + 1));
       for (uint8_t i = 0; i < echo.hop_count; ++i) echo.hops[i] = random_hop(rng);
     }
+    if (coin()) b.sack = SackValues{Psn{u32() & Psn::kMask}, rng.next()};
     if (coin()) b.auth = AuthValues{u32(), rng.next()};
   }
   return b;
