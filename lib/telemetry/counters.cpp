@@ -43,6 +43,14 @@ std::string_view counter_name(Counter counter) {
       "packets_retransmitted",
       "reads_reissued",
       "cq_overflows",
+      "packets_kept",
+      "read_acks_sent",
+      "read_acks_received",
+      "probes_sent",
+      "probes_answered",
+      "extensions_refused",
+      "feedback_unsigned",
+      "feedback_impossible",
   };
   return kNames[static_cast<size_t>(counter)];
 }

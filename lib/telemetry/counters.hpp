@@ -48,6 +48,14 @@ enum class Counter : uint8_t {
   kPacketsRetransmitted,
   kReadsReissued,
   kCqOverflows,
+  kPacketsKept,   // requests that arrived behind a gap and were kept (selective repeat)
+  kReadAcksSent,  // CC_RRACK
+  kReadAcksReceived,
+  kProbesSent,  // CC_PROBE
+  kProbesAnswered,
+  kExtensionsRefused,   // packets with an extension block that was not agreed on or is malformed
+  kFeedbackUnsigned,    // acknowledgements whose MAC is wrong, missing or old
+  kFeedbackImpossible,  // extension values that say what cannot be
   kCount,
 };
 inline constexpr size_t kCounterCount = static_cast<size_t>(Counter::kCount);

@@ -1,5 +1,7 @@
 // The half of the requester that takes responses (IBTA 9.7.5, 9.7.7): acknowledgements, NAKs, READ data.
 #include <algorithm>
+#include <bit>
+#include <utility>
 
 #include "transport/queue_pair_core.hpp"
 #include "transport/requester.hpp"
@@ -8,7 +10,16 @@
 
 namespace roci {
 
-void Requester::on_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
+namespace {
+
+// From one PSN forward to another. All of the 2^23 open PSNs may be acknowledged at once, which is one more than a
+// signed distance can say.
+uint32_t psns_between(Psn from, Psn to) { return (to.value() - from.value()) & Psn::kMask; }
+
+}  // namespace
+
+void Requester::on_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
+                            const ExtensionView& block) {
   if (qp_.state() != IBV_QPS_RTS) {
     context.counters.add(Counter::kRxBadState);
     return;
@@ -23,11 +34,17 @@ void Requester::on_response(TransportContext& context, const FrameView& view, co
     context.counters.add(Counter::kResponsesGhost);
     return;
   }
+  newly_acknowledged_ = 0;
   switch (view.opcode->operation) {
     case Operation::kAcknowledge:
-      on_acknowledge(context, view);
+      on_acknowledge(context, view, block);
       break;
     case Operation::kReadResponse:
+      responses_.count(view.ecn() == Ecn::kCe);
+      if (session() != nullptr) {
+        session()->read_acks.due = session()->takes(Capability::kReadAcks);
+        session()->note_data_block(block, Direction::kResponses, context.now);
+      }
       on_read_response(context, view, frame);
       break;
     case Operation::kAtomicAcknowledge:
@@ -36,10 +53,15 @@ void Requester::on_response(TransportContext& context, const FrameView& view, co
     default:  // an answer to an operation this requester never asks for
       context.counters.add(Counter::kResponsesGhost);
   }
+  note_marks(view, block);
 }
 
-void Requester::on_acknowledge(TransportContext& context, const FrameView& view) {
+void Requester::on_acknowledge(TransportContext& context, const FrameView& view, const ExtensionView& block) {
   const Psn psn = view.psn();
+  if (block.types != 0) {
+    const uint32_t impossible = take_feedback(block, context.now, session()->terms.peer_time_unit, flow_);
+    context.counters.add(Counter::kFeedbackImpossible, impossible);
+  }
   const uint8_t syndrome = view.aeth().syndrome;
   switch (aeth_kind(syndrome)) {
     case AethKind::kAck:
@@ -56,6 +78,7 @@ void Requester::on_acknowledge(TransportContext& context, const FrameView& view)
         return;
       }
       if (rnr_retries_left_ != 7) --rnr_retries_left_;  // 7: without limit
+      timing_ = false;
       rewind();
       waits_for_rnr_ = true;
       deadline_ = context.now + rnr_delay(aeth_value(syndrome));
@@ -72,8 +95,7 @@ void Requester::on_acknowledge(TransportContext& context, const FrameView& view)
     case NakCode::kPsnSequenceError:
       context.counters.add(Counter::kNaksSequenceReceived);
       acknowledge_before(context, psn);
-      // Nothing was sent since the last retry: the same NAK again tells nothing new.
-      if (!waits_for_rnr_ && !(cursor_psn() == una_)) retry(context);
+      on_sequence_nak(context, psn, block);
       return;
     case NakCode::kInvalidRequest:
       on_negative(context, psn, IBV_WC_REM_INV_REQ_ERR);
@@ -90,6 +112,49 @@ void Requester::on_acknowledge(TransportContext& context, const FrameView& view)
   context.counters.add(Counter::kResponsesGhost);  // reserved codes are ignored
 }
 
+// A standard acknowledgement says with BECN that all packets which it is the first to acknowledge were marked: the
+// receiver cuts acknowledgements where marks begin and end.
+void Requester::note_marks(const FrameView& view, const ExtensionView& block) {
+  if (block.has(ExtensionType::kCeEcho)) return;
+  flow_.packets_acked += newly_acknowledged_;
+  if (view.bth().becn()) flow_.packets_marked += std::max(newly_acknowledged_, 1U);
+}
+
+// The receiver has everything before `expected`, and something behind it.
+void Requester::on_sequence_nak(TransportContext& context, Psn expected, const ExtensionView& block) {
+  if (waits_for_rnr_) return;
+  SackBoard* board = sack_board();
+  if (board == nullptr || !block.has(ExtensionType::kSack)) {
+    // Nothing was sent since the last retry: the same NAK again tells nothing new.
+    if (!(psn_at(cursor_) == una_)) retry(context, una_, sent_end_);
+    return;
+  }
+  Psn end = expected + 1;  // of what may be missing: before the last packet that arrived
+  const Psn from{block.sack().psn.get()};
+  for (uint64_t left = block.sack().kept.get(); left != 0; left &= left - 1) {
+    const Psn kept = from + static_cast<uint32_t>(std::countr_zero(left));
+    if (!sent_before(kept) || psns_between(una_, kept) >= board->window()) continue;
+    board->set(kept);
+    if (is_before(end, kept)) end = kept;
+  }
+  if (!is_before(expected, recovery_end_)) {
+    retry(context, expected, end);
+    return;
+  }
+  // Of the repair under way. What was sent again may have been lost again: then it is still missing a round trip later.
+  const Nanos patience = flow_.rtt == kNever ? timeout() / 4 : 2 * flow_.rtt;
+  if (!repair_left_ && is_before(expected, repair_end_) && context.now - repaired_at_ > patience) {
+    retry(context, expected, end);
+  } else if (is_before(repair_end_, end)) {
+    const Psn behind = is_before(repair_end_, expected) ? expected : repair_end_;
+    if (repair_left_) {
+      repair_end_ = end;
+    } else {
+      start_repair(behind, end);
+    }
+  }
+}
+
 void Requester::on_negative(TransportContext& context, Psn psn, ibv_wc_status status) {
   context.counters.add(Counter::kNaksFatalReceived);
   acknowledge_before(context, psn);
@@ -104,10 +169,7 @@ void Requester::on_negative(TransportContext& context, Psn psn, ibv_wc_status st
 }
 
 bool Requester::acknowledge_before(TransportContext& context, Psn end) {
-  // Distances from una_ forwards: all of the 2^23 open PSNs may be acknowledged at once, which is one more than a
-  // signed distance can say. `end` may lie behind una_ too.
-  const auto open = [&](Psn psn) { return (psn.value() - una_.value()) & Psn::kMask; };
-  if (open(end) > kMaxOpenPsns) return true;
+  if (psns_between(una_, end) > kMaxOpenPsns) return true;  // it lies behind una_
   bool progress = false;
   bool whole = true;
   while (!(una_ == end)) {
@@ -118,15 +180,29 @@ bool Requester::acknowledge_before(TransportContext& context, Psn end) {
     }
     progress = true;
     const Psn next = oldest.last_psn() + 1;
-    if (open(end) < open(next)) {
-      una_ = end;
+    newly_acknowledged_ += std::min(psns_between(una_, end), psns_between(una_, next));
+    if (psns_between(una_, end) < psns_between(una_, next)) {
+      advance_una(end,
+                  oldest.first_lsn + uint64_t{psns_between(oldest.first_psn, end)} * qp_.attributes.path_mtu);
       break;
     }
-    una_ = next;
+    advance_una(next, oldest.first_lsn + oldest.length);
     complete_oldest(context);
   }
   if (progress) note_progress(context.now);
   return whole;
+}
+
+void Requester::advance_una(Psn to, Lsn lsn) {
+  const uint32_t distance = psns_between(una_, to);
+  if (timing_ && psns_between(una_, timed_psn_) < distance) {
+    timing_ = false;
+    sampled_ = true;
+  }
+  if (SackBoard* board = sack_board(); board != nullptr) board->forget(una_, to);
+  una_ = to;
+  flow_.acknowledged = lsn;
+  if (is_before(recovery_end_, una_)) recovery_end_ = una_;  // old marks must not come round with the PSNs
 }
 
 SendWqe* Requester::due_request(TransportContext& context, const FrameView& view) {
@@ -167,7 +243,8 @@ void Requester::on_atomic_response(TransportContext& context, const FrameView& v
     return;
   }
   context.counters.add(Counter::kResponsesReceived);
-  una_ = view.psn() + 1;
+  responses_.received += sizeof original;
+  advance_una(view.psn() + 1, atomic->first_lsn + sizeof(AtomicEth));
   complete_oldest(context);
   note_progress(context.now);
 }
@@ -199,7 +276,9 @@ void Requester::on_read_response(TransportContext& context, const FrameView& vie
   }
   context.counters.add(Counter::kResponsesReceived);
   ++read.responses;
-  una_ = view.psn() + 1;
+  responses_.received += due;
+  advance_una(view.psn() + 1, read.first_lsn + sizeof(Reth));
+  if (session() != nullptr) session()->read_acks.last = view.psn();
   if (last) complete_oldest(context);
   note_progress(context.now);
 }
@@ -207,8 +286,10 @@ void Requester::on_read_response(TransportContext& context, const FrameView& vie
 void Requester::complete_oldest(TransportContext& context) {
   const SendWqe& wqe = qp_.send_queue.at(qp_.send_queue.head());
   if (wqe.needs_response()) {
+    ++newly_acknowledged_;
     --reads_outstanding_;
     read_bytes_outstanding_ -= wqe.length;
+    if (session() != nullptr) ++session()->read_acks.completed;
   }
   qp_.complete_send(context, wqe, IBV_WC_SUCCESS);
   qp_.send_queue.pop();
@@ -219,28 +300,58 @@ void Requester::note_progress(Nanos now) {
   rnr_retries_left_ = qp_.attributes.rnr_retry;
   gap_retried_ = false;
   // What the cursor had gone back for may have been acknowledged meanwhile.
-  if (static_cast<int32_t>(cursor_index_ - qp_.send_queue.head()) < 0 || is_before(cursor_psn(), una_))
-    rewind();
+  if (static_cast<int32_t>(cursor_.index - qp_.send_queue.head()) < 0 || is_before(psn_at(cursor_), una_))
+    cursor_ = oldest();
+  if (std::exchange(sampled_, false) && !rtt_is_echoed()) flow_.note_rtt(now - timed_at_);
   if (waits_for_rnr_) return;
   deadline_ = outstanding() && timeout() != kNever ? now + timeout() : kNever;
 }
 
-void Requester::retry(TransportContext& context) {
+bool Requester::rtt_is_echoed() const {
+  return session() != nullptr && (session()->data_types() & bit_of(ExtensionType::kTimestamp)) != 0;
+}
+
+void Requester::retry(TransportContext& context, Psn from, Psn end) {
   if (retries_left_ == 0) {
     fail_oldest(context, IBV_WC_RETRY_EXC_ERR);
     return;
   }
   --retries_left_;
-  rewind();
+  if (sack_board() != nullptr) {
+    recovery_end_ = sent_end_;
+    start_repair(from, end);
+  } else {
+    rewind();
+  }
   if (timeout() != kNever) deadline_ = context.now + timeout();
 }
 
 void Requester::retry_gap(TransportContext& context) {
   if (gap_retried_ && gap_psn_ == una_) return;
-  if (waits_for_rnr_ || cursor_psn() == una_) return;
+  if (waits_for_rnr_ || psn_at(cursor_) == una_) return;
   gap_retried_ = true;
   gap_psn_ = una_;
-  retry(context);
+  const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
+  retry(context, una_, oldest.last_psn() + 1);
+}
+
+void Requester::on_probe_response(TransportContext& context, const FrameView& view) {
+  ExtensionSession::Probes& probes = session()->probes;
+  const Probe& probe = view.probe();
+  const auto sent = static_cast<uint64_t>(probes.sent.count());
+  if (probes.sent == kNever || probe.id.get() != probes.id || probe.sent.get() != sent) {
+    context.counters.add(Counter::kResponsesGhost);
+    return;
+  }
+  const uint64_t held = (view.probe_times().answered.get() - view.probe_times().received.get()) *
+                        session()->terms.peer_time_unit / 1000;
+  const auto whole = static_cast<uint64_t>((context.now - probes.sent).count());
+  probes.sent = kNever;
+  if (held > whole) {
+    context.counters.add(Counter::kFeedbackImpossible);
+    return;
+  }
+  flow_.note_rtt(Nanos{static_cast<int64_t>(whole - held)}, Nanos{static_cast<int64_t>(held)});
 }
 
 }  // namespace roci

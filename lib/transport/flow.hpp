@@ -12,15 +12,18 @@ namespace roci {
 
 // The sending end. Counts are since the direction began.
 struct SendFlow {
-  Lsn next{};                    // of the next new byte
-  Lsn acknowledged{};            // all bytes below have arrived
-  uint64_t packets_acked = 0;    // said to have arrived
-  uint64_t packets_marked = 0;   // of those, said to have arrived with CE
-  Nanos rtt = kNever;            // the latest sample; kNever before the first
-  Nanos rtt_hold{0};             // of that sample, time in the peer's host, which is not in `rtt`
+  Lsn next{};                   // of the next new byte
+  Lsn acknowledged{};           // all bytes below have arrived
+  uint64_t packets_sent = 0;    // with those sent again
+  uint64_t packets_acked = 0;   // said to have arrived
+  uint64_t packets_marked = 0;  // of those, said to have arrived with CE
+  Nanos rtt = kNever;           // the latest sample; kNever before the first
+  Nanos rtt_hold{0};            // of that sample, time in the peer's host, which is not in `rtt`
   uint64_t rtt_samples = 0;
   uint32_t receiver_window = UINT32_MAX;  // bytes in flight that the receiver allows; it has not said so: all
   uint32_t flows_at_receiver = 0;         // that share its link, as it says; 0 when it has not said so
+  uint64_t echoed_packets = 0;            // the receiver's own counts (CE-ECHO), without their wrap
+  uint64_t echoed_marked = 0;
 
   void note_rtt(Nanos sample, Nanos hold = Nanos{0}) {
     rtt = sample;
@@ -32,6 +35,7 @@ struct SendFlow {
 // The receiving end. The packet counts wrap at 2^32, as on the wire.
 struct ReceiveFlow {
   Lsn received{};        // all bytes below have arrived in order
+  Psn next_psn{};        // of the packet that is expected next
   uint32_t packets = 0;  // that arrived, in order or not
   uint32_t marked = 0;   // of those, with CE
 

@@ -11,9 +11,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "base/result.hpp"
 #include "transport/completion_ring.hpp"
+#include "transport/extension_session.hpp"
 #include "transport/packet_sink.hpp"
 #include "transport/work_queue.hpp"
 #include "wire/roce_writer.hpp"
@@ -32,6 +34,7 @@ struct QueuePairConfig {
   uint32_t max_inline = 0;
   bool signal_all = false;
   uint32_t window_bytes = 512 * 1024;
+  uint32_t packets_per_ack = 64;  // one acknowledgement for at most so many request packets (LDCP's m)
 };
 
 // What modify() sets (IBTA 11.2.5.2), in our types.
@@ -94,6 +97,7 @@ class QueuePairCore {
   QueuePairConfig config;
   QueuePairAttributes attributes;
   RoceWriter writer;
+  std::unique_ptr<ExtensionSession> session;  // null: the standard and nothing else
   WorkRing<SendWqe> send_queue;
   WorkRing<RecvWqe> recv_queue;
   CompletionRing& send_cq;
@@ -121,11 +125,15 @@ class QueuePairCore {
   bool path_ready_ = false;
 };
 
-// Writes and sends one packet of `qp`: fill(open) is called with the frame's headers in place, to fill the extended
-// headers and the payload, and returns false to give the packet up (the buffer is freed).
+// Writes and sends one packet of `qp`. `types` are those of its extension block, 0 for none. fill(open, block) is called
+// with the frame's headers and an empty block in place, to fill the extended headers, the block and the payload, and
+// returns false to give the packet up (the buffer is freed).
 template <class Fill>
-SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, const BthFields& bth,
-                        uint32_t payload_length, Fill&& fill) {
+SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, BthFields bth, uint32_t payload_length,
+                        uint16_t types, Fill&& fill) {
+  const uint32_t block_bytes = fixed_block_bytes(types);
+  bth.extensions = types != 0;
+  payload_length += block_bytes;
   rte_mbuf* frame = context.sink.allocate();
   if (frame == nullptr) return SendOutcome::kNoRoom;
   const uint32_t bytes = qp.writer.frame_bytes(opcode_info(bth.opcode), payload_length);
@@ -135,11 +143,17 @@ SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, const BthF
     rte_pktmbuf_free(frame);
     return SendOutcome::kGivenUp;
   }
-  const RoceWriter::Open open = qp.writer.begin(start, bth, payload_length);
-  if (!fill(open)) {
+  RoceWriter::Open open = qp.writer.begin(start, bth, payload_length);
+  ExtensionView block;
+  if (types != 0) {
+    block = lay_out_block(open.payload, types);
+    open.payload += block_bytes;
+  }
+  if (!fill(open, std::as_const(block))) {
     rte_pktmbuf_free(frame);
     return SendOutcome::kGivenUp;
   }
+  if (block.has(ExtensionType::kAuth)) qp.session->sign_feedback(open.view, block);
   RoceWriter::finish(open);
   context.sink.send(frame);
   return SendOutcome::kSent;

@@ -11,14 +11,61 @@ void ReliableQueuePair::on_packet(TransportContext& context, const FrameView& vi
     context.counters.add(Counter::kRxBadState);
     return;
   }
-  if (!is_from_peer(context, view, TransportClass::kRc)) return;
-  if (view.opcode->is_request()) {
-    responder.on_request(context, view, frame);
-  } else if (view.opcode->is_response()) {
-    requester.on_response(context, view, frame);
+  const bool is_private = view.opcode->is_private();
+  if (is_private && session == nullptr) {  // to everybody else it is an unknown opcode
+    context.counters.add(Counter::kRxUnknownOpcode);
+    return;
+  }
+  if (!is_from_peer(context, view, is_private ? TransportClass::kPrivate : TransportClass::kRc)) return;
+  FrameView plain = view;  // without its extension block
+  ExtensionView block;
+  if (!open_extensions(context, plain, frame, block)) return;
+  if (plain.opcode->is_request()) {
+    responder.on_request(context, plain, frame, block);
+  } else if (plain.opcode->is_response()) {
+    requester.on_response(context, plain, frame, block);
+  } else if (is_private) {
+    on_private(context, plain, block);
   } else {
     context.counters.add(Counter::kRxCnp);
   }
+}
+
+// False when the packet is not to be looked at any further.
+bool ReliableQueuePair::open_extensions(TransportContext& context, FrameView& view, const rte_mbuf* frame,
+                                        ExtensionView& block) {
+  if (session == nullptr) return true;  // the bit that says there is a block is a reserved one (IBTA 9.2)
+  if (!session->open_block(view, frame, block)) {
+    context.counters.add(Counter::kExtensionsRefused);
+    return false;
+  }
+  const Operation operation = view.opcode->operation;
+  const bool feedback = operation == Operation::kAcknowledge || operation == Operation::kReadAcknowledge ||
+                        operation == Operation::kProbeResponse || operation == Operation::kReceiverWindow;
+  if (feedback && !session->believe(view, block)) {
+    context.counters.add(Counter::kFeedbackUnsigned);
+    return false;
+  }
+  return true;
+}
+
+void ReliableQueuePair::on_private(TransportContext& context, const FrameView& view,
+                                   const ExtensionView& block) {
+  const auto agreed = [&](Capability what) { return session->terms.has(what); };
+  switch (view.opcode->operation) {
+    case Operation::kReadAcknowledge:
+      if (agreed(Capability::kReadAcks)) return responder.on_read_acknowledge(context, view, block);
+      break;
+    case Operation::kProbeRequest:
+      if (agreed(Capability::kProbes)) return responder.on_probe(context, view);
+      break;
+    case Operation::kProbeResponse:
+      if (agreed(Capability::kProbes)) return requester.on_probe_response(context, view);
+      break;
+    default:
+      break;
+  }
+  context.counters.add(Counter::kRxUnknownOpcode);
 }
 
 bool ReliableQueuePair::transmit(TransportContext& context, uint32_t budget) {

@@ -33,21 +33,31 @@ Opcode message_opcode(const SendWqe& wqe, bool first, bool last) {
 }  // namespace
 
 void Requester::reset(Psn first) {
-  cursor_index_ = qp_.send_queue.head();
-  cursor_packet_ = 0;
-  next_psn_ = una_ = sent_end_ = first;
+  cursor_ = {qp_.send_queue.head(), 0};
+  next_psn_ = una_ = sent_end_ = recovery_end_ = first;
+  flow_ = SendFlow{};
+  responses_ = ReceiveFlow{};
   reads_outstanding_ = 0;
   read_bytes_outstanding_ = 0;
   retries_left_ = qp_.attributes.retry_count;
   rnr_retries_left_ = qp_.attributes.rnr_retry;
-  waits_for_rnr_ = gap_retried_ = false;
+  waits_for_rnr_ = gap_retried_ = repair_left_ = timing_ = false;
   deadline_ = kNever;
 }
 
+ExtensionSession* Requester::session() const { return qp_.session.get(); }
+
+SackBoard* Requester::sack_board() const {
+  return session() != nullptr && session()->terms.may_send && session()->sacked ? &*session()->sacked
+                                                                                : nullptr;
+}
+
 bool Requester::transmit(TransportContext& context, uint32_t& budget) {
+  if (session() != nullptr && !send_extras(context)) return true;
   if (waits_for_rnr_) return false;
   while (budget > 0) {
-    switch (send_one(context)) {
+    const Step step = repair_left_ ? send_repair(context) : send_next(context);
+    switch (step) {
       case Step::kSent:
         --budget;
         break;
@@ -57,8 +67,9 @@ bool Requester::transmit(TransportContext& context, uint32_t& budget) {
         return true;
       case Step::kFailed:
         // Requests before it end first, in order; then its own error does.
-        if (cursor_index_ == qp_.send_queue.head()) {
-          fail_oldest(context, qp_.send_queue.at(cursor_index_).local_error);
+        if (const SendWqe& wqe = qp_.send_queue.at(qp_.send_queue.head());
+            wqe.local_error != IBV_WC_SUCCESS) {
+          fail_oldest(context, wqe.local_error);
           return true;  // to flush the rest
         }
         return false;
@@ -67,17 +78,65 @@ bool Requester::transmit(TransportContext& context, uint32_t& budget) {
   return true;
 }
 
-Requester::Step Requester::send_one(TransportContext& context) {
-  if (cursor_index_ == qp_.send_queue.posted()) return Step::kWait;
-  SendWqe& wqe = qp_.send_queue.at(cursor_index_);
+Requester::Step Requester::send_next(TransportContext& context) {
+  if (cursor_.index == qp_.send_queue.posted()) return Step::kWait;
+  SendWqe& wqe = qp_.send_queue.at(cursor_.index);
   if (wqe.local_error != IBV_WC_SUCCESS) return Step::kFailed;
   if (!wqe.started) {
     const Step step = start(context, wqe);
     if (step != Step::kSent) return step;
   }
-  if (wqe.is_read()) return send_read_request(context, wqe);
-  if (wqe.is_atomic()) return send_atomic_request(context, wqe);
-  return send_message_packet(context, wqe);
+  return send_at(context, cursor_);
+}
+
+// The next packet that may be missing in front of the cursor; what follows the last one is new.
+Requester::Step Requester::send_repair(TransportContext& context) {
+  const SackBoard* board = sack_board();
+  while (true) {
+    if (static_cast<int32_t>(repair_.index - qp_.send_queue.head()) < 0) repair_ = oldest();
+    const Psn psn = psn_at(repair_);
+    const bool at_started =
+        repair_.index != qp_.send_queue.posted() && qp_.send_queue.at(repair_.index).started;
+    if (!at_started || !is_before(psn, repair_end_)) {
+      repair_left_ = false;
+      return send_next(context);
+    }
+    SendWqe& wqe = qp_.send_queue.at(repair_.index);
+    const bool arrived = is_before(psn, una_) || is_before(psn, repair_from_) ||
+                         (board != nullptr && psns_between(una_, psn) < board->window() && board->has(psn));
+    if (!arrived) {
+      if (wqe.local_error != IBV_WC_SUCCESS) return Step::kFailed;
+      repaired_at_ = context.now;
+      return send_at(context, repair_);
+    }
+    if (wqe.needs_response() || repair_.packet + 1 == wqe.packets) {
+      repair_ = {repair_.index + 1, 0};
+    } else {
+      ++repair_.packet;
+    }
+  }
+}
+
+Requester::Step Requester::send_at(TransportContext& context, Cursor& cursor) {
+  SendWqe& wqe = qp_.send_queue.at(cursor.index);
+  Step step = Step::kSent;
+  bool last = true;
+  if (wqe.is_read()) {
+    step = send_read_request(context, wqe, cursor.packet);
+  } else if (wqe.is_atomic()) {
+    step = send_atomic_request(context, wqe);
+  } else {
+    if (!sent_before(psn_at(cursor)) && !fits_window(cursor, wqe)) return Step::kWait;
+    step = send_message_packet(context, wqe, cursor.packet);
+    last = cursor.packet + 1 == wqe.packets;
+  }
+  if (step != Step::kSent) return step;
+  if (last) {
+    cursor = {cursor.index + 1, 0};
+  } else {
+    ++cursor.packet;
+  }
+  return Step::kSent;
 }
 
 // Gives a request its PSNs, or says what it waits for.
@@ -108,9 +167,9 @@ Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
   wqe.first_psn = next_psn_;
   wqe.packets = packets;
   wqe.responses = 0;
-  wqe.first_lsn = next_lsn_;
+  wqe.first_lsn = flow_.next;
   next_psn_ += packets;
-  next_lsn_ += lsn_bytes(wqe);
+  flow_.next += lsn_bytes(wqe);
   if (wqe.needs_response()) {
     ++reads_outstanding_;
     read_bytes_outstanding_ += wqe.length;
@@ -118,76 +177,87 @@ Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
   return Step::kSent;
 }
 
-Requester::Step Requester::send_message_packet(TransportContext& context, SendWqe& wqe) {
+// Whether a packet that was never sent may go out now. When nothing is in flight one always may.
+bool Requester::fits_window(Cursor cursor, const SendWqe& wqe) {
+  const uint64_t in_flight = lsn_at(cursor) - flow_.acknowledged;
+  if (in_flight == 0) return true;
   const uint32_t mtu = qp_.attributes.path_mtu;
-  const uint64_t offset = static_cast<uint64_t>(cursor_packet_) * mtu;
-  const auto length = static_cast<uint32_t>(std::min<uint64_t>(mtu, wqe.length - offset));
-  const uint64_t in_flight = in_flight_bytes();
-  if (in_flight > 0 && in_flight + length > qp_.config.window_bytes) return Step::kWait;
+  const uint64_t length = std::min<uint64_t>(mtu, wqe.length - static_cast<uint64_t>(cursor.packet) * mtu);
+  if (in_flight + length > std::min(qp_.config.window_bytes, flow_.receiver_window)) return false;
+  // What the receiver cannot keep behind a gap would be sent in vain. A READ's responses take PSNs too, but no place.
+  const SackBoard* board = sack_board();
+  return board == nullptr || qp_.send_queue.at(qp_.send_queue.head()).needs_response() ||
+         psns_between(una_, psn_at(cursor)) < board->window();
+}
 
-  const bool first = cursor_packet_ == 0;
-  const bool last = cursor_packet_ + 1 == wqe.packets;
+Requester::Step Requester::send_message_packet(TransportContext& context, SendWqe& wqe, uint32_t packet) {
+  const uint32_t mtu = qp_.attributes.path_mtu;
+  const uint64_t offset = static_cast<uint64_t>(packet) * mtu;
+  const auto length = static_cast<uint32_t>(std::min<uint64_t>(mtu, wqe.length - offset));
+  const bool first = packet == 0;
+  const bool last = packet + 1 == wqe.packets;
+  const Psn psn = wqe.first_psn + packet;
   const BthFields bth{
       .opcode = message_opcode(wqe, first, last),
       .destination_qp = qp_.attributes.remote_qp,
-      .psn = wqe.first_psn + cursor_packet_,
+      .psn = psn,
       .pkey = qp_.attributes.pkey,
       // Only where the peer's receive queue gets a completion (IBTA 9.2.3).
       .solicited = last && (wqe.send_flags & IBV_SEND_SOLICITED) != 0 && wqe.opcode != IBV_WR_RDMA_WRITE,
       // Every packet asks, so that the peer's acknowledgements clock this sender; ours answers once
       // per batch.
-      .ack_request = true};
-  const auto outcome = send_packet(context, qp_, bth, length, [&](const RoceWriter::Open& open) {
-    const OpcodeInfo& info = *open.view.opcode;
-    if (info.has(Header::kReth)) {
-      auto& reth = open.header<Reth>(Header::kReth);
-      reth.va.set(wqe.remote_address);
-      reth.rkey.set(wqe.rkey);
-      reth.length.set(wqe.length);
-    }
-    if (info.has(Header::kImmDt))
-      open.header<ImmDt>(Header::kImmDt).data.set(__builtin_bswap32(wqe.immediate));
-    if (wqe.is_inline()) {
-      std::memcpy(open.payload, wqe.inline_data() + offset, length);
-      return true;
-    }
-    return gather(context.memory, qp_.config.pd, {wqe.sges(), wqe.sge_count}, offset, length, open.payload);
-  });
+      .ack_request = true,
+      .ect = sent_before(psn)};
+  const auto outcome = send_packet(
+      context, qp_, bth, length, data_types(), [&](const RoceWriter::Open& open, const ExtensionView& block) {
+        const OpcodeInfo& info = *open.view.opcode;
+        if (info.has(Header::kReth)) {
+          auto& reth = open.header<Reth>(Header::kReth);
+          reth.va.set(wqe.remote_address);
+          reth.rkey.set(wqe.rkey);
+          reth.length.set(wqe.length);
+        }
+        if (info.has(Header::kImmDt))
+          open.header<ImmDt>(Header::kImmDt).data.set(__builtin_bswap32(wqe.immediate));
+        session_block(block, wqe.first_lsn + offset, context.now);
+        if (wqe.is_inline()) {
+          std::memcpy(open.payload, wqe.inline_data() + offset, length);
+          return true;
+        }
+        return gather(context.memory, qp_.config.pd, {wqe.sges(), wqe.sge_count}, offset, length,
+                      open.payload);
+      });
   if (outcome == SendOutcome::kNoRoom) return Step::kNoRoom;
   if (outcome == SendOutcome::kGivenUp) {  // the region went away under the request
     wqe.local_error = IBV_WC_LOC_PROT_ERR;
     return Step::kFailed;
   }
-  note_sent(context, bth.psn, 1);
-  if (last) {
-    ++cursor_index_;
-    cursor_packet_ = 0;
-  } else {
-    ++cursor_packet_;
-  }
+  note_sent(context, psn, 1);
   return Step::kSent;
 }
 
 // Asks for the whole message, or after a loss for what has not arrived of it.
-Requester::Step Requester::send_read_request(TransportContext& context, SendWqe& wqe) {
-  const uint64_t offset = static_cast<uint64_t>(cursor_packet_) * qp_.attributes.path_mtu;
+Requester::Step Requester::send_read_request(TransportContext& context, SendWqe& wqe, uint32_t packet) {
+  const uint64_t offset = static_cast<uint64_t>(packet) * qp_.attributes.path_mtu;
+  const Psn psn = wqe.first_psn + packet;
   const BthFields bth{.opcode = Opcode::kRcReadRequest,
                       .destination_qp = qp_.attributes.remote_qp,
-                      .psn = wqe.first_psn + cursor_packet_,
+                      .psn = psn,
                       .pkey = qp_.attributes.pkey,
-                      .ack_request = true};
-  const auto outcome = send_packet(context, qp_, bth, 0, [&](const RoceWriter::Open& open) {
-    auto& reth = open.header<Reth>(Header::kReth);
-    reth.va.set(wqe.remote_address + offset);
-    reth.rkey.set(wqe.rkey);
-    reth.length.set(static_cast<uint32_t>(wqe.length - offset));
-    return true;
-  });
+                      .ack_request = true,
+                      .ect = sent_before(psn)};
+  const auto outcome = send_packet(context, qp_, bth, 0, data_types(),
+                                   [&](const RoceWriter::Open& open, const ExtensionView& block) {
+                                     auto& reth = open.header<Reth>(Header::kReth);
+                                     reth.va.set(wqe.remote_address + offset);
+                                     reth.rkey.set(wqe.rkey);
+                                     reth.length.set(static_cast<uint32_t>(wqe.length - offset));
+                                     session_block(block, wqe.first_lsn, context.now);
+                                     return true;
+                                   });
   if (outcome != SendOutcome::kSent) return Step::kNoRoom;
-  if (is_before(bth.psn, sent_end_)) context.counters.add(Counter::kReadsReissued);
-  note_sent(context, bth.psn, wqe.packets - cursor_packet_);
-  ++cursor_index_;
-  cursor_packet_ = 0;
+  if (sent_before(psn)) context.counters.add(Counter::kReadsReissued);
+  note_sent(context, psn, wqe.packets - packet);
   return Step::kSent;
 }
 
@@ -197,58 +267,144 @@ Requester::Step Requester::send_atomic_request(TransportContext& context, SendWq
       .destination_qp = qp_.attributes.remote_qp,
       .psn = wqe.first_psn,
       .pkey = qp_.attributes.pkey,
-      .ack_request = true};
-  const auto outcome = send_packet(context, qp_, bth, 0, [&](const RoceWriter::Open& open) {
-    const bool add = wqe.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-    auto& atomic = open.header<AtomicEth>(Header::kAtomicEth);
-    atomic.va.set(wqe.remote_address);
-    atomic.rkey.set(wqe.rkey);
-    atomic.swap_or_add.set(add ? wqe.compare_add : wqe.swap);
-    atomic.compare.set(add ? 0 : wqe.compare_add);
-    return true;
-  });
+      .ack_request = true,
+      .ect = sent_before(wqe.first_psn)};
+  const auto outcome = send_packet(context, qp_, bth, 0, data_types(),
+                                   [&](const RoceWriter::Open& open, const ExtensionView& block) {
+                                     const bool add = wqe.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+                                     auto& atomic = open.header<AtomicEth>(Header::kAtomicEth);
+                                     atomic.va.set(wqe.remote_address);
+                                     atomic.rkey.set(wqe.rkey);
+                                     atomic.swap_or_add.set(add ? wqe.compare_add : wqe.swap);
+                                     atomic.compare.set(add ? 0 : wqe.compare_add);
+                                     session_block(block, wqe.first_lsn, context.now);
+                                     return true;
+                                   });
   if (outcome != SendOutcome::kSent) return Step::kNoRoom;
-  note_sent(context, bth.psn, 1);
-  ++cursor_index_;
-  cursor_packet_ = 0;
+  note_sent(context, wqe.first_psn, 1);
   return Step::kSent;
 }
 
+uint16_t Requester::data_types() const {
+  return session() == nullptr ? uint16_t{0} : session()->data_types();
+}
+
+void Requester::session_block(const ExtensionView& block, Lsn lsn, Nanos now) const {
+  if (block.types != 0) ExtensionSession::write_data_block(block, qp_.number(), lsn, now);
+}
+
+// What is due beside the requests. False when there was no room.
+bool Requester::send_extras(TransportContext& context) {
+  ExtensionSession& extras = *session();
+  if (extras.read_acks.due && !send_read_acknowledge(context)) return false;
+  return !extras.probes.due || send_probe(context);
+}
+
+bool Requester::send_read_acknowledge(TransportContext& context) {
+  ExtensionSession::ReadAcknowledgements& acks = session()->read_acks;
+  const BthFields bth{.opcode = Opcode::kCcReadAcknowledge,
+                      .destination_qp = qp_.attributes.remote_qp,
+                      .psn = acks.last,
+                      .pkey = qp_.attributes.pkey};
+  const auto outcome =
+      send_packet(context, qp_, bth, 0, session()->feedback_types(Direction::kResponses, false),
+                  [&](const RoceWriter::Open& open, const ExtensionView& block) {
+                    auto& aeth = open.header<Aeth>(Header::kAeth);
+                    aeth.syndrome = kSyndromeAck;
+                    aeth.msn.set(acks.completed & Psn::kMask);
+                    session()->write_feedback(block, Direction::kResponses, responses_, context.now);
+                    return true;
+                  });
+  if (outcome != SendOutcome::kSent) return false;
+  acks.due = false;
+  context.counters.add(Counter::kReadAcksSent);
+  return true;
+}
+
+bool Requester::request_probe(Nanos now) {
+  if (session() == nullptr || !session()->terms.may_send || !session()->terms.has(Capability::kProbes))
+    return false;
+  ExtensionSession::Probes& probes = session()->probes;
+  if (probes.due || (probes.sent != kNever && now - probes.sent < kProbeTimeout)) return false;
+  probes.due = true;
+  ++probes.id;
+  return true;
+}
+
+bool Requester::send_probe(TransportContext& context) {
+  ExtensionSession::Probes& probes = session()->probes;
+  const BthFields bth{.opcode = Opcode::kCcProbe,
+                      .destination_qp = qp_.attributes.remote_qp,
+                      .psn = sent_end_ - 1,
+                      .pkey = qp_.attributes.pkey};
+  const auto outcome =
+      send_packet(context, qp_, bth, 0, 0, [&](const RoceWriter::Open& open, const ExtensionView&) {
+        auto& probe = open.header<Probe>(Header::kProbe);
+        probe = Probe{};
+        probe.id.set(probes.id);
+        probe.flags.set(Probe::kRtt);
+        probe.sent.set(static_cast<uint64_t>(context.now.count()));
+        probe.lsn.set(flow_.next.value());
+        return true;
+      });
+  if (outcome != SendOutcome::kSent) return false;
+  probes.due = false;
+  probes.sent = context.now;
+  context.counters.add(Counter::kProbesSent);
+  return true;
+}
+
+bool Requester::sent_before(Psn psn) const { return psns_between(una_, psn) < psns_between(una_, sent_end_); }
+
 void Requester::note_sent(TransportContext& context, Psn psn, uint32_t count) {
-  if (is_before(psn, sent_end_)) context.counters.add(Counter::kPacketsRetransmitted);
+  ++flow_.packets_sent;
+  if (sent_before(psn)) {
+    context.counters.add(Counter::kPacketsRetransmitted);
+    timing_ = false;  // an answer may be to the first copy or to this one (Karn)
+  } else if (!timing_) {
+    timing_ = true;
+    timed_psn_ = psn;
+    timed_at_ = context.now;
+  }
   const Psn end = psn + count;
   if (psns_between(una_, end) > psns_between(una_, sent_end_)) sent_end_ = end;
   if (deadline_ == kNever && timeout() != kNever) deadline_ = context.now + timeout();
 }
 
+// The oldest packet that is not acknowledged, or the place of the next request when all are.
+Requester::Cursor Requester::oldest() {
+  const uint32_t index = qp_.send_queue.head();
+  const SendWqe& wqe = qp_.send_queue.at(index);
+  const bool started = index != qp_.send_queue.posted() && wqe.started;
+  return {index, started ? static_cast<uint32_t>(una_ - wqe.first_psn) : 0};
+}
+
 void Requester::rewind() {
-  cursor_index_ = qp_.send_queue.head();
-  const SendWqe& wqe = qp_.send_queue.at(cursor_index_);
-  cursor_packet_ = cursor_index_ != qp_.send_queue.posted() && wqe.started
-                       ? static_cast<uint32_t>(una_ - wqe.first_psn)
-                       : 0;
+  cursor_ = oldest();
+  repair_left_ = false;
 }
 
-Psn Requester::cursor_psn() {
-  if (cursor_index_ == qp_.send_queue.posted()) return next_psn_;
-  const SendWqe& wqe = qp_.send_queue.at(cursor_index_);
-  return wqe.started ? wqe.first_psn + cursor_packet_ : next_psn_;
+void Requester::start_repair(Psn from, Psn end) {
+  repair_ = oldest();
+  repair_from_ = from;
+  repair_end_ = end;
+  repair_left_ = true;
 }
 
-// LSN of the cursor less LSN of the oldest unacknowledged byte.
-uint64_t Requester::in_flight_bytes() {
-  const uint32_t mtu = qp_.attributes.path_mtu;
-  const auto lsn_at = [&](const SendWqe& wqe, uint32_t packet) {
-    return wqe.needs_response() ? wqe.first_lsn + (packet == 0 ? 0 : lsn_bytes(wqe))
-                                : wqe.first_lsn + static_cast<uint64_t>(packet) * mtu;
-  };
-  const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
-  if (!oldest.started) return 0;
-  const Lsn una = lsn_at(oldest, static_cast<uint32_t>(una_ - oldest.first_psn));
-  const SendWqe& current = qp_.send_queue.at(cursor_index_);
-  const bool at_started = cursor_index_ != qp_.send_queue.posted() && current.started;
-  const Lsn cursor = at_started ? lsn_at(current, cursor_packet_) : next_lsn_;
-  return cursor - una;
+Psn Requester::psn_at(Cursor cursor) {
+  if (cursor.index == qp_.send_queue.posted()) return next_psn_;
+  const SendWqe& wqe = qp_.send_queue.at(cursor.index);
+  return wqe.started ? wqe.first_psn + cursor.packet : next_psn_;
+}
+
+Lsn Requester::lsn_at(Cursor cursor) {
+  if (cursor.index == qp_.send_queue.posted()) return flow_.next;
+  const SendWqe& wqe = qp_.send_queue.at(cursor.index);
+  if (!wqe.started) return flow_.next;
+  const uint64_t offset = wqe.needs_response()
+                              ? (cursor.packet == 0 ? 0 : lsn_bytes(wqe))
+                              : static_cast<uint64_t>(cursor.packet) * qp_.attributes.path_mtu;
+  return wqe.first_lsn + std::min(offset, lsn_bytes(wqe));
 }
 
 Nanos Requester::timeout() const { return ack_timeout(qp_.attributes.timeout); }
@@ -261,7 +417,7 @@ void Requester::on_deadline(TransportContext& context) {
     return;
   }
   context.counters.add(Counter::kTimeouts);
-  retry(context);
+  retry(context, una_, sent_end_);
 }
 
 void Requester::fail_oldest(TransportContext& context, ibv_wc_status status) {
@@ -277,8 +433,8 @@ void Requester::flush(TransportContext& context) {
     qp_.complete_send(context, qp_.send_queue.at(qp_.send_queue.head()), IBV_WC_WR_FLUSH_ERR);
     qp_.send_queue.pop();
   }
-  cursor_index_ = qp_.send_queue.head();
-  cursor_packet_ = 0;
+  cursor_ = {qp_.send_queue.head(), 0};
+  repair_left_ = false;
   deadline_ = kNever;
   waits_for_rnr_ = false;
 }

@@ -1,24 +1,29 @@
 // The requester of a queue pair: turns send work requests into request packets, and responses into completions
-// (IBTA 9.7.3, 9.7.6, 9.7.7). Losses are repaired by going back to the oldest unacknowledged packet.
+// (IBTA 9.7.3, 9.7.6, 9.7.7).
 //
 //   done                    una                 cursor            posted
 //    |<--- acknowledged ---->|<--- in flight ---->|<--- to send --->|        (send queue, packets)
 //
-// A retry moves the cursor back to una. `sent_end` remembers how far it has ever been, to tell acknowledgements of
-// packets that were sent from ghosts.
+// Losses are repaired by going back to the oldest unacknowledged packet: a retry moves the cursor back to una.
+// `sent_end` remembers how far it has ever been, to tell acknowledgements of packets that were sent from ghosts. With
+// selective repeat the cursor stays, and a second one goes over what is missing in front of it.
 #pragma once
 
 #include <cstdint>
 
 #include "base/sequence.hpp"
 #include "base/types.hpp"
+#include "transport/flow.hpp"
 #include "transport/packet_sink.hpp"
 #include "transport/work_queue.hpp"
+#include "wire/extensions.hpp"
 #include "wire/frame.hpp"
 
 namespace roci {
 
+class ExtensionSession;
 class QueuePairCore;
+class SackBoard;
 
 class alignas(64) Requester {
  public:
@@ -26,7 +31,11 @@ class alignas(64) Requester {
 
   void reset(Psn first);
   bool transmit(TransportContext& context, uint32_t& budget);
-  void on_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
+  // `block`: the packet's extension block, absent when it has none.
+  void on_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
+                   const ExtensionView& block);
+  // The answer to a probe.
+  void on_probe_response(TransportContext& context, const FrameView& view);
 
   [[nodiscard]] Nanos deadline() const { return deadline_; }
   void on_deadline(TransportContext& context);
@@ -35,27 +44,40 @@ class alignas(64) Requester {
   void fail_oldest(TransportContext& context, ibv_wc_status status);
   // Completes everything posted as flushed.
   void flush(TransportContext& context);
+  // Asks the peer for a round trip beside the data; the answer is in flow(). False when the peer does not take probes
+  // or has not answered the last one, which is given up when another is asked for after `kProbeTimeout`.
+  bool request_probe(Nanos now);
+
+  // What the other end has said about the requests, and what this end knows of the READ responses.
+  [[nodiscard]] const SendFlow& flow() const { return flow_; }
+  [[nodiscard]] const ReceiveFlow& response_flow() const { return responses_; }
 
   // For the checks of the tests and for telemetry.
   [[nodiscard]] Psn next_psn() const { return next_psn_; }
   [[nodiscard]] Psn oldest_unacknowledged() const { return una_; }
-  [[nodiscard]] Lsn sent_lsn() const { return next_lsn_; }
-  void set_first_lsn(Lsn lsn) { next_lsn_ = lsn; }  // before anything is posted
+  // Both ends must agree; before anything is posted.
+  void set_first_lsn(Lsn lsn) { flow_.next = flow_.acknowledged = lsn; }
 
  private:
   // At most 2^23 PSNs may be open (IBTA 9.7.2), else old and new cannot be told apart.
   static constexpr uint32_t kMaxOpenPsns = Psn::kHalf;
+  static constexpr Nanos kProbeTimeout{10'000'000};
 
-  // What ended an attempt to send the packet under the cursor.
+  // What ended an attempt to send a packet.
   enum class Step : uint8_t {
     kSent,    // and the cursor moved on
     kWait,    // for a response, a window, or an earlier request
     kNoRoom,  // for a buffer or room in the port
     kFailed,  // the request has a local error, which ends it when it is the oldest
   };
+  // A packet of the send queue.
+  struct Cursor {
+    uint32_t index = 0;   // of the request
+    uint32_t packet = 0;  // within it
+  };
 
   // completer.cpp
-  void on_acknowledge(TransportContext& context, const FrameView& view);
+  void on_acknowledge(TransportContext& context, const FrameView& view, const ExtensionView& block);
   // The data of READs and atomics. The oldest of them is the one whose response is due; null when the packet is
   // none of its, and then it has been dealt with.
   SendWqe* due_request(TransportContext& context, const FrameView& view);
@@ -64,43 +86,75 @@ class alignas(64) Requester {
   // Takes everything before `end` as acknowledged, completing what is whole. Returns false when a READ whose
   // responses have not all come stands in the way: its response was lost.
   bool acknowledge_before(TransportContext& context, Psn end);
+  // `lsn`: of the first byte that is not acknowledged then.
+  void advance_una(Psn to, Lsn lsn);
   void on_negative(TransportContext& context, Psn psn, ibv_wc_status status);
+  void on_sequence_nak(TransportContext& context, Psn expected, const ExtensionView& block);
   void note_progress(Nanos now);
   void complete_oldest(TransportContext& context);
-  // Goes back to the oldest unacknowledged packet, at the cost of one retry.
-  void retry(TransportContext& context);
+  void note_marks(const FrameView& view, const ExtensionView& block);
+  [[nodiscard]] bool rtt_is_echoed() const;
+  // Sends again from the oldest unacknowledged packet on, at the cost of one retry. With selective repeat, only what
+  // is missing from `from` up to `end`.
+  void retry(TransportContext& context, Psn from, Psn end);
   // The same for a gap seen in the responses: once per gap, since every response behind it shows it again.
   void retry_gap(TransportContext& context);
 
   // requester.cpp
-  Step send_one(TransportContext& context);
+  Step send_next(TransportContext& context);
+  Step send_repair(TransportContext& context);
   Step start(TransportContext& context, SendWqe& wqe);
-  Step send_message_packet(TransportContext& context, SendWqe& wqe);
-  Step send_read_request(TransportContext& context, SendWqe& wqe);
+  // Sends the packet and moves the cursor behind it.
+  Step send_at(TransportContext& context, Cursor& cursor);
+  Step send_message_packet(TransportContext& context, SendWqe& wqe, uint32_t packet);
+  Step send_read_request(TransportContext& context, SendWqe& wqe, uint32_t packet);
   Step send_atomic_request(TransportContext& context, SendWqe& wqe);
+  [[nodiscard]] ExtensionSession* session() const;
+  // Null when the peer does not repeat selectively.
+  [[nodiscard]] SackBoard* sack_board() const;
+  void start_repair(Psn from, Psn end);
+  bool send_extras(TransportContext& context);
+  bool send_read_acknowledge(TransportContext& context);
+  bool send_probe(TransportContext& context);
+  [[nodiscard]] uint16_t data_types() const;
+  void session_block(const ExtensionView& block, Lsn lsn, Nanos now) const;
   void note_sent(TransportContext& context, Psn psn, uint32_t count);
   void rewind();
   [[nodiscard]] bool outstanding() const { return !(una_ == sent_end_); }
-  [[nodiscard]] Psn cursor_psn();
-  [[nodiscard]] uint64_t in_flight_bytes();
+  [[nodiscard]] Cursor oldest();
+  [[nodiscard]] Psn psn_at(Cursor cursor);
+  [[nodiscard]] Lsn lsn_at(Cursor cursor);
+  [[nodiscard]] bool fits_window(Cursor cursor, const SendWqe& wqe);
+  [[nodiscard]] bool sent_before(Psn psn) const;
   [[nodiscard]] Nanos timeout() const;
 
   QueuePairCore& qp_;
 
-  uint32_t cursor_index_ = 0;   // send queue index of the request under the cursor
-  uint32_t cursor_packet_ = 0;  // packet within it
-  Psn next_psn_;                // first PSN of the next request to be started
-  Psn una_;                     // oldest unacknowledged
-  Psn sent_end_;                // one past the highest ever sent
-  Lsn next_lsn_;                // first LSN of the next request to be started
+  Cursor cursor_;
+  Psn next_psn_;  // first PSN of the next request to be started
+  Psn una_;       // oldest unacknowledged
+  Psn sent_end_;  // one past the highest ever sent
+  SendFlow flow_;
   uint64_t read_bytes_outstanding_ = 0;
   uint32_t reads_outstanding_ = 0;  // and atomics
   uint8_t retries_left_ = 0;
   uint8_t rnr_retries_left_ = 0;
   bool waits_for_rnr_ = false;  // silent until the deadline, as the responder asked
   bool gap_retried_ = false;    // a gap at gap_psn_ has been repaired once
+  bool repair_left_ = false;    // selective repeat: packets from repair_ up to repair_end_ may be missing
+  bool timing_ = false;         // the packet timed_psn_ will be a sample of the round trip
+  bool sampled_ = false;        // and has become one
+  uint32_t newly_acknowledged_ = 0;  // packets, of the response under way
   Psn gap_psn_;
+  Psn repair_end_;
+  Psn recovery_end_;  // a NAK below it belongs to the repair under way
+  Psn timed_psn_;
+  Cursor repair_;
   Nanos deadline_ = kNever;  // of the oldest unacknowledged packet, or of the RNR wait
+  Nanos timed_at_{0};
+  Nanos repaired_at_{0};  // when the last packet of a repair was sent again
+  Psn repair_from_;
+  ReceiveFlow responses_;
 };
 
 }  // namespace roci

@@ -16,38 +16,115 @@ void Responder::reset(Psn expected, uint32_t reads) {
   expected_ = expected;
   msn_ = Msn{0};
   pending_ = Pending::kNone;
-  executed_any_ = nak_sent_ = in_message_ = false;
+  executed_any_ = nak_sent_ = in_message_ = pending_ce_ = false;
+  pending_packets_ = 0;
+  flow_ = ReceiveFlow{};
+  responses_ = SendFlow{};
   received_ = announced_ = 0;
   resources_.assign(reads, Resource{});
   next_resource_ = front_resource_ = active_answers_ = 0;
 }
 
-void Responder::on_request(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
+ExtensionSession* Responder::session() const { return qp_.session.get(); }
+
+void Responder::on_request(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
+                           const ExtensionView& block) {
   const ibv_qp_state state = qp_.state();
   if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) {
     context.counters.add(Counter::kRxBadState);
     return;
   }
-  if (view.ecn() == Ecn::kCe) context.counters.add(Counter::kRxCeMarked);
+  const bool ce = view.ecn() == Ecn::kCe;
+  if (ce) context.counters.add(Counter::kRxCeMarked);
+  flow_.count(ce);
+  if (session() != nullptr) session()->note_data_block(block, Direction::kRequests, context.now);
   const int32_t ahead = view.psn() - expected_;
   if (ahead > 0) {
     context.counters.add(Counter::kRequestsOutOfOrder);
-    if (nak_sent_) return;
-    nak_sent_ = true;
-    pending_ = Pending::kRetry;
-    pending_syndrome_ = nak_syndrome(NakCode::kPsnSequenceError);
-    pending_psn_ = expected_;
-    return;
-  }
-  if (ahead < 0) {
+    pending_ce_ |= ce;
+    on_gap(context, view, frame, ahead);
+  } else if (ahead < 0) {
+    pending_ce_ |= ce;
     on_duplicate(context, view);
-    return;
+  } else if (take(context, view, frame) == Verdict::kExecuted && session() != nullptr && session()->kept) {
+    take_kept(context);
   }
+}
+
+Responder::Verdict Responder::take(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
   nak_sent_ = false;
+  if (pending_ == Pending::kAck && must_cut(view)) send_acknowledgement_now(context);
   Verdict verdict = check_sequence(view);
   if (verdict == Verdict::kExecuted) verdict = check_length(view);
   if (verdict == Verdict::kExecuted) verdict = execute(context, view, frame);
   answer(context, view, verdict);
+  return verdict;
+}
+
+// Whether the acknowledgement that is owed must go out before this packet is executed. Without counts, an
+// acknowledgement says for all its packets alike whether they were marked (DCTCP, RFC 8257 §3.2).
+bool Responder::must_cut(const FrameView& view) const {
+  if (pending_packets_ >= qp_.config.packets_per_ack) return true;
+  if (session() != nullptr &&
+      (session()->feedback_types(Direction::kRequests, false) & bit_of(ExtensionType::kCeEcho)) != 0)
+    return false;
+  const bool answered_otherwise =
+      view.opcode->operation != Operation::kSend && view.opcode->operation != Operation::kWrite;
+  return pending_ce_ != (view.ecn() == Ecn::kCe) || (pending_ce_ && answered_otherwise);
+}
+
+// When there is no room, or READ data goes before it, it waits, and stands for more packets then: a mark among them
+// stays with it.
+void Responder::send_acknowledgement_now(TransportContext& context) {
+  if (qp_.path_ready() && active_answers_ == 0) send_pending(context);
+}
+
+// Packets are missing. One NAK for the gap, or with selective repeat one for each batch that arrives behind it: they
+// tell the sender what it need not send again.
+void Responder::on_gap(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
+                       int32_t ahead) {
+  ExtensionSession* extras = session();
+  bool tell_again = false;
+  if (extras != nullptr && extras->kept && static_cast<uint32_t>(ahead) < extras->kept->window() &&
+      !extras->kept->has(view.psn())) {
+    if (extras->kept->keep(view.psn(), const_cast<rte_mbuf*>(frame))) {
+      context.counters.add(Counter::kPacketsKept);
+      newest_kept_ = view.psn();
+      tell_again = extras->terms.may_send;
+    }
+  }
+  if (nak_sent_ && !tell_again) return;
+  if (pending_ == Pending::kRetry && aeth_kind(pending_syndrome_) == AethKind::kRnrNak) return;
+  nak_sent_ = true;
+  pending_ = Pending::kRetry;
+  pending_syndrome_ = nak_syndrome(NakCode::kPsnSequenceError);
+  pending_psn_ = expected_;
+}
+
+// The gap is closed: what was kept behind it comes next, in order, as if it arrived now.
+void Responder::take_kept(TransportContext& context) {
+  ReorderBuffer& kept = *session()->kept;
+  Verdict verdict = Verdict::kExecuted;
+  while (verdict == Verdict::kExecuted && !kept.empty()) {
+    const Psn psn = expected_;
+    rte_mbuf* const frame = kept.take(psn);
+    if (frame == nullptr) break;
+    FrameView view;
+    ExtensionView block;
+    parse_frame(view, rte_pktmbuf_mtod(frame, const uint8_t*), rte_pktmbuf_data_len(frame),
+                rte_pktmbuf_pkt_len(frame));
+    session()->open_block(view, frame, block);
+    verdict = take(context, view, frame);
+    if (verdict == Verdict::kNotReady) kept.keep(psn, frame);
+    rte_pktmbuf_free(frame);
+  }
+  if (!kept.empty() && verdict == Verdict::kExecuted && session()->terms.may_send) {  // there is another gap
+    nak_sent_ = true;
+    pending_ = Pending::kRetry;
+    pending_syndrome_ = nak_syndrome(NakCode::kPsnSequenceError);
+    pending_psn_ = expected_;
+  }
+  if (qp_.state() == IBV_QPS_ERR) kept.clear();
 }
 
 // IBTA 9.7.4.1.1, 9.7.4.1.2: the opcode must go on with the message under way, or start one when there is none.
@@ -219,6 +296,9 @@ void Responder::start_answer(Resource& resource) {
   ++msn_;
   resource.first = expected_;
   resource.msn = msn_;
+  resource.lsn = responses_.next;
+  responses_.next +=
+      resource.operation == Operation::kReadRequest ? resource.length : sizeof resource.original;
   activate(resource, 0, resource.packets);
   expected_ += resource.packets;
 }
@@ -245,13 +325,17 @@ void Responder::answer(TransportContext& context, const FrameView& view, Verdict
       executed_any_ = true;
       if (info.operation != Operation::kSend && info.operation != Operation::kWrite) {
         pending_ = Pending::kNone;  // its own answer acknowledges everything before it
+        flow_.received += info.operation == Operation::kReadRequest ? sizeof(Reth) : sizeof(AtomicEth);
         return;
       }
       ++expected_;
       in_message_ = !info.ends_message();
       operation_ = info.operation;
       if (info.ends_message()) ++msn_;
+      flow_.received += view.payload_length;
       if (pending_ == Pending::kRetry) pending_ = Pending::kNone;  // the gap is closed
+      ++pending_packets_;
+      pending_ce_ |= view.ecn() == Ecn::kCe;
       if (view.bth().ack_requested()) pending_ = Pending::kAck;
       return;
     }
@@ -352,6 +436,83 @@ void Responder::activate(Resource& resource, uint32_t from, uint32_t end) {
     resource.end = end;
   }
   resource.begin = resource.next = from;
+  // Who asks for an answer from here on has everything before it.
+  responses_.acknowledged = std::max(responses_.acknowledged, resource.lsn + offset_of(from));
+}
+
+uint64_t Responder::offset_of(uint32_t packet) const {
+  return static_cast<uint64_t>(packet) * qp_.attributes.path_mtu;
+}
+
+// Bytes that a packet of the answer carries.
+uint32_t Responder::packet_bytes(const Resource& resource, uint32_t packet) const {
+  if (resource.operation != Operation::kReadRequest) return sizeof resource.original;
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(qp_.attributes.path_mtu, resource.length - offset_of(packet)));
+}
+
+// A requester that acknowledges READ responses gets no more than a window of them at a time.
+bool Responder::has_window_for(const Resource& resource) const {
+  if (session() == nullptr || !session()->peer_acknowledges_reads) return true;
+  const Lsn at = resource.lsn + offset_of(resource.next);
+  if (at <= responses_.acknowledged) return true;
+  return at - responses_.acknowledged + packet_bytes(resource, resource.next) <=
+         std::min(qp_.config.window_bytes, responses_.receiver_window);
+}
+
+void Responder::on_read_acknowledge(TransportContext& context, const FrameView& view,
+                                    const ExtensionView& block) {
+  for (const Resource& resource : resources_) {
+    if (resource.packets == 0 ||
+        !is_within(view.psn(), resource.first, resource.first + (resource.packets - 1)))
+      continue;
+    const uint32_t packet = (view.psn().value() - resource.first.value()) & Psn::kMask;
+    if (packet >= resource.end) break;  // not sent yet
+    session()->peer_acknowledges_reads = true;
+    const Lsn end = resource.lsn + (offset_of(packet) + packet_bytes(resource, packet));
+    responses_.acknowledged = std::max(responses_.acknowledged, end);
+    const uint32_t impossible =
+        take_feedback(block, context.now, session()->terms.peer_time_unit, responses_);
+    context.counters.add(Counter::kFeedbackImpossible, impossible);
+    context.counters.add(Counter::kReadAcksReceived);
+    return;
+  }
+  context.counters.add(Counter::kResponsesGhost);
+}
+
+// One at a time: a new probe takes the place of one that is not answered yet.
+void Responder::on_probe(TransportContext& context, const FrameView& view) {
+  const Probe& probe = view.probe();
+  session()->probe_to_answer = ExtensionSession::ProbeToAnswer{probe.id.get(), probe.flags.get(),
+                                                               probe.sent.get(), view.psn(), context.now};
+}
+
+bool Responder::send_probe_response(TransportContext& context) {
+  const ExtensionSession::ProbeToAnswer asked = *session()->probe_to_answer;
+  const BthFields bth{.opcode = Opcode::kCcProbeResponse,
+                      .destination_qp = qp_.attributes.remote_qp,
+                      .psn = asked.psn,
+                      .pkey = qp_.attributes.pkey};
+  const auto types = static_cast<uint16_t>(session()->feedback_types(Direction::kRequests, false) &
+                                           bit_of(ExtensionType::kAuth));
+  const auto outcome =
+      send_packet(context, qp_, bth, 0, types, [&](const RoceWriter::Open& open, const ExtensionView&) {
+        auto& probe = open.header<Probe>(Header::kProbe);
+        probe = Probe{};
+        probe.id.set(asked.id);
+        probe.flags.set(asked.flags);
+        probe.sent.set(asked.sent);
+        probe.lsn.set(flow_.received.value());
+        auto& times = open.header<ProbeTimes>(Header::kProbeTimes);
+        times = ProbeTimes{};
+        times.received.set(static_cast<uint64_t>(asked.arrived.count()));
+        times.answered.set(static_cast<uint64_t>(context.now.count()));
+        return true;
+      });
+  if (outcome != SendOutcome::kSent) return false;
+  session()->probe_to_answer.reset();
+  context.counters.add(Counter::kProbesAnswered);
+  return true;
 }
 
 Responder::Resource& Responder::front_resource() {
@@ -367,9 +528,11 @@ void Responder::drop_answers() {
 }
 
 bool Responder::transmit(TransportContext& context, uint32_t& budget) {
+  if (session() != nullptr && session()->probe_to_answer && !send_probe_response(context)) return true;
   while (active_answers_ > 0) {
     if (budget == 0) return true;
     Resource& resource = front_resource();
+    if (!has_window_for(resource)) return false;
     if (!send_answer(context, resource)) return true;
     --budget;
     if (active_answers_ > 0 && !resource.active()) {
@@ -406,38 +569,44 @@ bool Responder::send_answer(TransportContext& context, Resource& resource) {
 }
 
 SendOutcome Responder::send_read_response(TransportContext& context, const Resource& read) {
-  const uint32_t mtu = qp_.attributes.path_mtu;
-  const uint64_t offset = static_cast<uint64_t>(read.next) * mtu;
-  const auto length = static_cast<uint32_t>(std::min<uint64_t>(mtu, read.length - offset));
+  const uint64_t offset = offset_of(read.next);
+  const uint32_t length = packet_bytes(read, read.next);
   const bool first = read.next == read.begin;
   const bool last = read.next + 1 == read.end;
   const BthFields bth{.opcode = first ? (last ? Opcode::kRcReadResponseOnly : Opcode::kRcReadResponseFirst)
                                       : (last ? Opcode::kRcReadResponseLast : Opcode::kRcReadResponseMiddle),
                       .destination_qp = qp_.attributes.remote_qp,
                       .psn = read.first + read.next,
-                      .pkey = qp_.attributes.pkey};
-  return send_packet(context, qp_, bth, length, [&](const RoceWriter::Open& open) {
-    if (open.view.opcode->has(Header::kAeth)) {
-      auto& aeth = open.header<Aeth>(Header::kAeth);
-      aeth.syndrome = kSyndromeAck;
-      aeth.msn.set(read.msn.value());
-    }
-    uint8_t* where = nullptr;
-    if (context.memory.check(MemoryKey{read.rkey}, qp_.config.pd, read.va + offset, length,
-                             Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
-      return false;
-    }
-    if (length > 0) std::memcpy(open.payload, where, length);
-    return true;
-  });
+                      .pkey = qp_.attributes.pkey,
+                      .ect = read.replay};
+  ++responses_.packets_sent;
+  const uint16_t types = session() == nullptr ? uint16_t{0} : session()->data_types();
+  return send_packet(
+      context, qp_, bth, length, types, [&](const RoceWriter::Open& open, const ExtensionView& block) {
+        if (types != 0)
+          ExtensionSession::write_data_block(block, qp_.number(), read.lsn + offset, context.now);
+        if (open.view.opcode->has(Header::kAeth)) {
+          auto& aeth = open.header<Aeth>(Header::kAeth);
+          aeth.syndrome = kSyndromeAck;
+          aeth.msn.set(read.msn.value());
+        }
+        uint8_t* where = nullptr;
+        if (context.memory.check(MemoryKey{read.rkey}, qp_.config.pd, read.va + offset, length,
+                                 Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
+          return false;
+        }
+        if (length > 0) std::memcpy(open.payload, where, length);
+        return true;
+      });
 }
 
 SendOutcome Responder::send_atomic_response(TransportContext& context, const Resource& atomic) {
   const BthFields bth{.opcode = Opcode::kRcAtomicAcknowledge,
                       .destination_qp = qp_.attributes.remote_qp,
                       .psn = atomic.first,
-                      .pkey = qp_.attributes.pkey};
-  return send_packet(context, qp_, bth, 0, [&](const RoceWriter::Open& open) {
+                      .pkey = qp_.attributes.pkey,
+                      .ect = atomic.replay};
+  return send_packet(context, qp_, bth, 0, 0, [&](const RoceWriter::Open& open, const ExtensionView&) {
     auto& aeth = open.header<Aeth>(Header::kAeth);
     aeth.syndrome = kSyndromeAck;
     aeth.msn.set(atomic.msn.value());
@@ -452,15 +621,35 @@ bool Responder::send_pending(TransportContext& context) {
   const BthFields bth{.opcode = Opcode::kRcAcknowledge,
                       .destination_qp = qp_.attributes.remote_qp,
                       .psn = ack ? expected_ - 1 : pending_psn_,
-                      .pkey = qp_.attributes.pkey};
-  const auto outcome = send_packet(context, qp_, bth, 0, [&](const RoceWriter::Open& open) {
-    auto& aeth = open.header<Aeth>(Header::kAeth);
-    aeth.syndrome = syndrome;
-    aeth.msn.set(msn_.value());
-    return true;
-  });
+                      .pkey = qp_.attributes.pkey,
+                      .becn = pending_ce_};
+  ExtensionSession* extras = session();
+  const bool kept_some = extras != nullptr && extras->kept && !extras->kept->empty();
+  const uint16_t types =
+      extras == nullptr ? uint16_t{0} : extras->feedback_types(Direction::kRequests, kept_some);
+  const auto outcome =
+      send_packet(context, qp_, bth, 0, types, [&](const RoceWriter::Open& open, const ExtensionView& block) {
+        auto& aeth = open.header<Aeth>(Header::kAeth);
+        aeth.syndrome = syndrome;
+        aeth.msn.set(msn_.value());
+        if (types == 0) return true;
+        flow_.next_psn = expected_;
+        extras->write_feedback(block, Direction::kRequests, flow_, context.now);
+        if (block.has(ExtensionType::kSack)) {
+          // The newest packet is among the 64 that fit.
+          const int32_t reach = newest_kept_ - expected_;
+          const Psn from =
+              reach < static_cast<int32_t>(Sack::kBits) ? expected_ : newest_kept_ - (Sack::kBits - 1);
+          auto& sack = value_to_write<Sack>(block, ExtensionType::kSack);
+          sack.psn.set(from.value());
+          sack.kept.set(extras->kept->bitmap(from));
+        }
+        return true;
+      });
   if (outcome != SendOutcome::kSent) return false;
   pending_ = Pending::kNone;
+  pending_ce_ = false;
+  pending_packets_ = 0;
   if (ack) {
     context.counters.add(Counter::kAcksSent);
   } else if (aeth_kind(syndrome) == AethKind::kRnrNak) {
@@ -475,6 +664,7 @@ bool Responder::send_pending(TransportContext& context) {
 
 void Responder::flush(TransportContext& context) {
   in_message_ = false;
+  if (session() != nullptr && session()->kept) session()->kept->clear();
   while (!qp_.recv_queue.empty()) {
     ibv_wc wc{};
     wc.status = IBV_WC_WR_FLUSH_ERR;

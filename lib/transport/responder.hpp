@@ -8,12 +8,15 @@
 #include <vector>
 
 #include "base/sequence.hpp"
+#include "transport/flow.hpp"
 #include "transport/packet_sink.hpp"
 #include "wire/aeth.hpp"
+#include "wire/extensions.hpp"
 #include "wire/frame.hpp"
 
 namespace roci {
 
+class ExtensionSession;
 class QueuePairCore;
 
 class alignas(64) Responder {
@@ -22,12 +25,22 @@ class alignas(64) Responder {
 
   // Expects `expected` next and can remember `reads` READ requests (max_dest_rd_atomic).
   void reset(Psn expected, uint32_t reads);
-  void on_request(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
+  // `block`: the packet's extension block, absent when it has none. The frame may be kept (reorder_buffer.hpp).
+  void on_request(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
+                  const ExtensionView& block);
+  // The peer acknowledges READ responses, or asks for a round trip.
+  void on_read_acknowledge(TransportContext& context, const FrameView& view, const ExtensionView& block);
+  void on_probe(TransportContext& context, const FrameView& view);
   // Sends answers that are due. True when more are left.
   bool transmit(TransportContext& context, uint32_t& budget);
   // Completes everything posted to the receive queue as flushed, the message under way first.
   void flush(TransportContext& context);
   [[nodiscard]] bool has_answers() const { return active_answers_ > 0 || pending_ != Pending::kNone; }
+
+  // What has arrived of the requests, and what the other end has said about the READ responses.
+  [[nodiscard]] const ReceiveFlow& flow() const { return flow_; }
+  [[nodiscard]] const SendFlow& response_flow() const { return responses_; }
+  void set_first_lsn(Lsn lsn) { flow_.received = lsn; }  // as the peer's requester
 
   [[nodiscard]] Psn expected() const { return expected_; }
   [[nodiscard]] Msn msn() const { return msn_; }
@@ -55,6 +68,7 @@ class alignas(64) Responder {
     uint32_t length = 0;
     uint64_t original = 0;  // atomics: what was there before
     Msn msn{};
+    Lsn lsn{};            // of the answer's first byte
     bool replay = false;  // its answer has been sent before, whole
     uint32_t begin = 0;   // packet at which the answer under way began
     uint32_t next = 0;    // packet to be sent next; `end` when all have been
@@ -62,6 +76,12 @@ class alignas(64) Responder {
     [[nodiscard]] bool active() const { return next < end; }
   };
 
+  // In PSN order, from the wire or kept before.
+  Verdict take(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
+  void take_kept(TransportContext& context);
+  void on_gap(TransportContext& context, const FrameView& view, const rte_mbuf* frame, int32_t ahead);
+  [[nodiscard]] bool must_cut(const FrameView& view) const;
+  void send_acknowledgement_now(TransportContext& context);
   // The chain of checks, in the order of IBTA 9.7.4.1.
   Verdict check_sequence(const FrameView& view) const;
   Verdict check_length(const FrameView& view) const;
@@ -79,6 +99,11 @@ class alignas(64) Responder {
   SendOutcome send_read_response(TransportContext& context, const Resource& read);
   SendOutcome send_atomic_response(TransportContext& context, const Resource& atomic);
   bool send_pending(TransportContext& context);
+  bool send_probe_response(TransportContext& context);
+  [[nodiscard]] ExtensionSession* session() const;
+  [[nodiscard]] bool has_window_for(const Resource& resource) const;
+  [[nodiscard]] uint64_t offset_of(uint32_t packet) const;
+  [[nodiscard]] uint32_t packet_bytes(const Resource& resource, uint32_t packet) const;
   [[nodiscard]] bool resource_free() const;
   Resource& take_resource();
   void start_answer(Resource& resource);
@@ -94,8 +119,14 @@ class alignas(64) Responder {
   Pending pending_ = Pending::kNone;
   uint8_t pending_syndrome_ = 0;
   Psn pending_psn_;
-  bool executed_any_ = false;  // since reset; before, nothing can be a duplicate
-  bool nak_sent_ = false;      // one NAK or RNR NAK per gap: silent until the expected PSN arrives
+  bool pending_ce_ = false;       // what it acknowledges was marked
+  uint32_t pending_packets_ = 0;  // that it acknowledges
+  bool executed_any_ = false;     // since reset; before, nothing can be a duplicate
+  bool nak_sent_ = false;         // one NAK or RNR NAK per gap: silent until the expected PSN arrives
+
+  ReceiveFlow flow_;
+  SendFlow responses_;
+  Psn newest_kept_;
 
   // The message under way.
   bool in_message_ = false;

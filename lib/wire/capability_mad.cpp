@@ -125,6 +125,7 @@ std::optional<CapabilityAgreement> agree(const CapabilityOffer& one, const Capab
   needs(bit_of(ExtensionType::kTimestampEcho), bit_of(ExtensionType::kTimestamp));
   needs(bit_of(ExtensionType::kSourceQp), bit(Capability::kDataBlocks));
   needs(bit(Capability::kWindowMessages), bit_of(ExtensionType::kRxWindow));
+  needs(bit(Capability::kSelectiveRepeat), bit_of(ExtensionType::kSack));
   if (one.window == 0 || other.window == 0) both &= ~bit(Capability::kSelectiveRepeat);
   out.capabilities = both;
   return out;

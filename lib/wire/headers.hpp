@@ -93,6 +93,7 @@ struct Bth {
   [[nodiscard]] constexpr uint8_t version() const { return flags & 0xf; }
   [[nodiscard]] constexpr bool solicited() const { return (flags & kSolicited) != 0; }
   [[nodiscard]] constexpr bool ack_requested() const { return (ack_request & kAckReq) != 0; }
+  [[nodiscard]] constexpr bool becn() const { return (congestion & kBecn) != 0; }
   [[nodiscard]] constexpr bool has_extensions() const { return (ack_request & kExtensions) != 0; }
 };
 static_assert(sizeof(Bth) == 12);

@@ -13,6 +13,13 @@ constexpr std::string_view kReplayStartsWithFirst =
     "a repeated READ is answered as a message of its own, FIRST to LAST; rxe goes on with MIDDLE";
 constexpr std::string_view kReplayKeepsItsMsn =
     "the responses of a repeated READ carry the MSN they had the first time; rxe puts the current one";
+constexpr std::string_view kMarksAreEchoed =
+    "an acknowledgement says with BECN that what it acknowledges was marked CE; the standard allows it and "
+    "rxe, which "
+    "ignores the bit, does not";
+constexpr std::string_view kRepeatedIsEct =
+    "what is sent again is marked ECT(0), so that a switch marks it and does not drop it early; rxe leaves "
+    "Not-ECT";
 
 const std::vector<Difference> kDifferences = {
     {"drop_request", Kind::kNotDelivered, 2, "", {}, kLossMadeOnPurpose},
@@ -26,14 +33,40 @@ const std::vector<Difference> kDifferences = {
      Kind::kFields,
      11,
      "RC_READ_RESP_MIDDLE 1002",
-     {"bth.opcode: 0x0e and 0x0d", "aeth.syndrome: absent and 0x1f", "aeth.msn: absent and 1"},
+     {"ip.ecn: 0 and 2", "bth.opcode: 0x0e and 0x0d", "aeth.syndrome: absent and 0x1f",
+      "aeth.msn: absent and 1"},
      kReplayStartsWithFirst},
     {"drop_read_response",
      Kind::kFields,
      14,
      "RC_READ_RESP_LAST 1005 1f",
-     {"aeth.msn: 2 and 1"},
+     {"ip.ecn: 0 and 2", "aeth.msn: 2 and 1"},
      kReplayKeepsItsMsn},
+    {"ce_marked", Kind::kFields, 4, "RC_ACK 1002 1f", {"bth.becn: 0 and 1"}, kMarksAreEchoed},
+    {"ce_marked", Kind::kFields, 11, "RC_ACK 1005 1f", {"bth.becn: 0 and 1"}, kMarksAreEchoed},
+    {"ce_marked", Kind::kFields, 12, "RC_ACK 1008 1f", {"bth.becn: 0 and 1"}, kMarksAreEchoed},
+    {"ce_marked", Kind::kFields, 16, "RC_ACK 1011 1f", {"bth.becn: 0 and 1"}, kMarksAreEchoed},
+    {"dup_requests", Kind::kFields, 13, "RC_ATOMIC_ACK 1002 1f", {"ip.ecn: 0 and 2"}, kRepeatedIsEct},
+    {"dup_requests", Kind::kFields, 16, "RC_READ_RESP_FIRST 1003 1f", {"ip.ecn: 0 and 2"}, kRepeatedIsEct},
+    {"dup_requests", Kind::kFields, 17, "RC_READ_RESP_LAST 1004 1f", {"ip.ecn: 0 and 2"}, kRepeatedIsEct},
+    {"drop_read_response",
+     Kind::kFields,
+     12,
+     "RC_READ_RESP_MIDDLE 1003",
+     {"ip.ecn: 0 and 2"},
+     kRepeatedIsEct},
+    {"drop_read_response",
+     Kind::kFields,
+     13,
+     "RC_READ_RESP_MIDDLE 1004",
+     {"ip.ecn: 0 and 2"},
+     kRepeatedIsEct},
+    {"drop_read_response",
+     Kind::kFields,
+     15,
+     "RC_READ_RESP_ONLY 1006 1f",
+     {"ip.ecn: 0 and 2"},
+     kRepeatedIsEct},
     {"rnr", Kind::kTheirsOnly, 6, "RC_ACK 1000 60", {}, kNakAfterRnr},
     {"rnr", Kind::kTheirsOnly, 12, "RC_ACK 1000 60", {}, kNakAfterRnr},
     {"rnr", Kind::kTheirsOnly, 18, "RC_ACK 1000 60", {}, kNakAfterRnr},

@@ -183,8 +183,8 @@ std::vector<std::string> replay(const Exchange& exchange, std::span<const Differ
   return run.complaints();
 }
 
-std::vector<std::string> replay_in_bursts(const Exchange& exchange) {
-  Replay run(exchange, {});
+std::vector<std::string> replay_in_bursts(const Exchange& exchange, std::span<const Difference> differences) {
+  Replay run(exchange, differences);
   ReplayHost host(run.host());
   run.feed_bursts(host);
   run.compare_end();

@@ -16,7 +16,7 @@ namespace roci::test {
 std::vector<std::string> replay(const Exchange& exchange, std::span<const Difference> differences);
 
 // The same requests in the bursts in which they were recorded. Acknowledgements may then be fewer; what they say in the
-// end, memory and messages may not differ.
-std::vector<std::string> replay_in_bursts(const Exchange& exchange);
+// end, memory and messages may not differ, but for the fields in `differences`.
+std::vector<std::string> replay_in_bursts(const Exchange& exchange, std::span<const Difference> differences);
 
 }  // namespace roci::test

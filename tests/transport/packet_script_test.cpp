@@ -275,7 +275,7 @@ TEST(PacketScript, lsn_goes_past_4_gib) {
   ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 600'000, net.b.address(0), net.b.region->rkey()), 0);
   net.run();
   expect_success(net.a.completions(), {1});
-  EXPECT_EQ(net.core(net.a).requester.sent_lsn().value(), start.value() + 600'000);
+  EXPECT_EQ(net.core(net.a).requester.flow().next.value(), start.value() + 600'000);
   EXPECT_TRUE(same(net.a, 0, net.b, 0, 600'000));
 }
 

@@ -1,0 +1,74 @@
+#include "transport/extension_session.hpp"
+
+#include <algorithm>
+
+namespace roci {
+
+uint32_t take_feedback(const ExtensionView& block, Nanos now, uint32_t time_unit, SendFlow& flow) {
+  using enum ExtensionType;
+  uint32_t impossible = 0;
+  if (block.has(kCeEcho)) {
+    // Counts since the queue pair was connected, modulo 2^32; those of an overtaken packet are behind.
+    const uint32_t packets = block.ce_echo().packets.get() - static_cast<uint32_t>(flow.echoed_packets);
+    const uint32_t marked = block.ce_echo().marked.get() - static_cast<uint32_t>(flow.echoed_marked);
+    const bool newer = packets >> 31 == 0;
+    if (newer && marked > packets) ++impossible;
+    if (newer && marked <= packets) {
+      flow.echoed_packets += packets;
+      flow.echoed_marked += marked;
+      flow.packets_acked = std::max(flow.packets_acked, flow.echoed_packets);
+      flow.packets_marked = std::max(flow.packets_marked, flow.echoed_marked);
+    }
+  }
+  if (block.has(kLsn) && block.lsn() > flow.next) ++impossible;
+  if (block.has(kTimestampEcho)) {
+    const TimestampEcho& echo = block.timestamp_echo();
+    const auto here = static_cast<uint64_t>(now.count());
+    const uint64_t hold = uint64_t{echo.hold.get()} * time_unit / 1000;
+    if (echo.time.get() <= here && here - echo.time.get() >= hold) {
+      flow.note_rtt(Nanos{static_cast<int64_t>(here - echo.time.get() - hold)},
+                    Nanos{static_cast<int64_t>(hold)});
+    } else {
+      ++impossible;
+    }
+  }
+  if (block.has(kRxWindow)) flow.receiver_window = block.rx_window().bytes.get();
+  if (block.has(kFlows)) flow.flows_at_receiver = block.flows().count.get();
+  return impossible;
+}
+
+void ExtensionSession::write_data_block(const ExtensionView& block, Qpn from, Lsn lsn, Nanos now) {
+  using enum ExtensionType;
+  if (block.has(kSourceQp)) value_to_write<SourceQp>(block, kSourceQp).qp.set(from.value());
+  if (block.has(kLsn)) value_to_write<LsnValue>(block, kLsn).lsn.set(lsn.value());
+  if (block.has(kTimestamp))
+    value_to_write<Timestamp>(block, kTimestamp).time.set(static_cast<uint64_t>(now.count()));
+}
+
+void ExtensionSession::write_feedback(const ExtensionView& block, Direction about, const ReceiveFlow& flow,
+                                      Nanos now) {
+  using enum ExtensionType;
+  if (block.has(kCeEcho)) {
+    auto& echo = value_to_write<CeEcho>(block, kCeEcho);
+    echo.packets.set(flow.packets);
+    echo.marked.set(flow.marked);
+  }
+  if (block.has(kLsn)) value_to_write<LsnValue>(block, kLsn).lsn.set(flow.received.value());
+  if (std::optional<Echo>& caused = echo_[index(about)]; block.has(kTimestampEcho) && caused) {
+    auto& echo = value_to_write<TimestampEcho>(block, kTimestampEcho);
+    const auto hold =
+        static_cast<uint32_t>(std::clamp<int64_t>((now - caused->arrived).count(), 0, UINT32_MAX));
+    echo.time.set(caused->time);
+    echo.hold.set(hold);
+    echo.host_delay.set(hold);  // what arrives waits for the queue pair's turn and for nothing else
+    caused.reset();
+  }
+  if (block.has(kRxWindow)) {
+    auto& window = value_to_write<RxWindow>(block, kRxWindow);
+    window.bytes.set(receiver_window.value_or(UINT32_MAX));
+    window.psn.set(flow.next_psn.value());
+  }
+  if (block.has(kFlows)) value_to_write<Flows>(block, kFlows).count.set(std::min(flows, uint32_t{0xffffff}));
+}
+
+}  // namespace roci

@@ -1,0 +1,134 @@
+// What a queue pair says and understands beyond the standard after its host and the peer's have agreed
+// (docs/wire-extensions.md). One that has no session speaks the standard.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "base/types.hpp"
+#include "transport/flow.hpp"
+#include "transport/reorder_buffer.hpp"
+#include "wire/capability_mad.hpp"
+#include "wire/extension_auth.hpp"
+
+namespace roci {
+
+// The agreement of two hosts, as it applies to one queue pair. The engine makes it.
+struct ExtensionTerms {
+  uint32_t capabilities = 0;  // of both hosts; the low 16 bits are the types that may be in a received block
+  bool may_send = false;      // the peer has confirmed that it takes blocks and private opcodes
+  uint16_t on_data = 0;  // types in requests and READ responses; there is room for them behind a full payload
+  uint16_t on_feedback = 0;  // types in acknowledgements, where there is something to say
+  uint32_t keeps = 0;  // packets from the expected one on that this end keeps; a power of two, 0 for none
+  uint32_t peer_keeps = 0;         // the same of the peer
+  uint32_t peer_time_unit = 1000;  // of the times that the peer puts into packets, ps
+  bool authenticate = false;       // feedback carries a MAC in both directions
+  SipKey send_key{};
+  SipKey receive_key{};
+
+  [[nodiscard]] bool has(Capability c) const { return (capabilities & static_cast<uint32_t>(c)) != 0; }
+  [[nodiscard]] uint16_t types() const { return static_cast<uint16_t>(capabilities); }
+};
+
+// Of a queue pair, seen from its requester.
+enum class Direction : uint8_t { kRequests, kResponses };
+
+// Puts what a block of feedback says about a flow into it. Nothing of that is needed: what cannot be is passed over.
+// Returns how many values that were. `time_unit`: of the peer's times, ps.
+uint32_t take_feedback(const ExtensionView& block, Nanos now, uint32_t time_unit, SendFlow& flow);
+
+class ExtensionSession {
+ public:
+  ExtensionSession(const ExtensionTerms& agreed, KeepBudget& budget)
+      : terms(agreed), receiver_(agreed.receive_key) {
+    if (agreed.keeps > 0) kept.emplace(agreed.keeps, budget);
+    if (agreed.peer_keeps > 0) sacked.emplace(agreed.peer_keeps);
+  }
+
+  // Reads the block of a packet that says it has one, and takes it off the payload of the view. False when it must be
+  // dropped: the block is malformed, or has what was not agreed on.
+  bool open_block(FrameView& view, const rte_mbuf* frame, ExtensionView& block) const {
+    if (!view.bth().has_extensions()) return true;
+    const ExtendedPayload split = split_payload(view, rte_pktmbuf_data_len(frame), terms.types());
+    if (!split.block.accepted()) return false;
+    block = split.block;
+    view.payload_offset = static_cast<uint16_t>(split.payload_offset);
+    view.payload_length = split.payload_length;
+    return true;
+  }
+  // Whether feedback may be believed. Before the peer has signed its first packet it may not know yet that it is to;
+  // afterwards nothing unsigned is taken.
+  bool believe(const FrameView& view, const ExtensionView& block) {
+    if (!terms.authenticate) return true;
+    const AuthOutcome outcome = receiver_.check(view, block);
+    if (outcome == AuthOutcome::kRight) peer_signs_ = true;
+    return outcome == AuthOutcome::kRight || (outcome == AuthOutcome::kMissing && !peer_signs_);
+  }
+  void sign_feedback(const FrameView& view, const ExtensionView& block) {
+    if (block.has(ExtensionType::kAuth)) sign(terms.send_key, view, block, send_sequence_++);
+  }
+
+  // Types of the next feedback packet about this direction; `kept_some`: there are packets behind a gap to tell of.
+  [[nodiscard]] uint16_t feedback_types(Direction about, bool kept_some) const {
+    uint16_t types = terms.may_send ? terms.on_feedback : uint16_t{0};
+    if (!echo_[index(about)]) types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kTimestampEcho));
+    if (!kept_some) types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kSack));
+    return types;
+  }
+  // Whether packets of this private opcode may be sent to the peer.
+  [[nodiscard]] bool takes(Capability what) const { return terms.may_send && terms.has(what); }
+  // A request or READ response with this block arrived at `now`.
+  void note_data_block(const ExtensionView& block, Direction of, Nanos now) {
+    if (block.has(ExtensionType::kTimestamp)) echo_[index(of)] = Echo{block.timestamp().time.get(), now};
+  }
+  // Types in the block of a request or a READ response, and writing it.
+  [[nodiscard]] uint16_t data_types() const { return terms.may_send ? terms.on_data : uint16_t{0}; }
+  static void write_data_block(const ExtensionView& block, Qpn from, Lsn lsn, Nanos now);
+  // Writes what the receiving end of a direction says about it. The time is echoed once.
+  void write_feedback(const ExtensionView& block, Direction about, const ReceiveFlow& flow, Nanos now);
+
+  ExtensionTerms terms;
+  std::optional<ReorderBuffer> kept;  // responder, with selective repeat
+  std::optional<SackBoard> sacked;    // requester, likewise
+  // Requester: acknowledgements of READ responses (CC_RRACK).
+  struct ReadAcknowledgements {
+    Psn last{};              // response, in order
+    uint32_t completed = 0;  // READs and atomics
+    bool due = false;
+  } read_acks;
+  // Requester: round trips that are asked for beside the data (CC_PROBE).
+  struct Probes {
+    uint32_t id = 0;  // of the last one
+    bool due = false;
+    Nanos sent = kNever;  // the one that is not answered yet; kNever without one
+  } probes;
+  // Responder: the probe that is to be answered.
+  struct ProbeToAnswer {
+    uint32_t id;
+    uint16_t flags;
+    uint64_t sent;  // by the peer's clock
+    Psn psn;
+    Nanos arrived;
+  };
+  std::optional<ProbeToAnswer> probe_to_answer;
+  // Responder: the peer acknowledges READ responses, so they may be held back by a window.
+  bool peer_acknowledges_reads = false;
+
+  // What the receiving ends here want the peer to know; written when the types were agreed on.
+  std::optional<uint32_t> receiver_window;  // bytes
+  uint32_t flows = 0;                       // that share this host's link
+
+ private:
+  struct Echo {
+    uint64_t time;
+    Nanos arrived;
+  };
+  AuthReceiver receiver_;
+  uint64_t send_sequence_ = 0;
+  bool peer_signs_ = false;
+  static constexpr size_t index(Direction d) { return static_cast<size_t>(d); }
+  std::array<std::optional<Echo>, 2> echo_;
+};
+
+}  // namespace roci

@@ -1,0 +1,120 @@
+// What selective repeat remembers on both sides of a direction: the receiver keeps request packets that arrived behind
+// a gap, and the sender which of its packets the receiver says it keeps (IRN, SIGCOMM 2018, §3.1). Both are indexed by
+// PSN within a window that was agreed on; it is a power of two.
+#pragma once
+
+#include <rte_mbuf.h>
+
+#include <bit>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/sequence.hpp"
+
+namespace roci {
+
+// Frames that all queue pairs of a worker may keep at a time: they are buffers that the port does without.
+struct KeepBudget {
+  uint32_t kept = 0;
+  uint32_t most = 1024;
+};
+
+// Whole frames, each with a reference of our own. Not thread-safe.
+class ReorderBuffer {
+ public:
+  // `window` packets from the expected one on; a power of two.
+  ReorderBuffer(uint32_t window, KeepBudget& budget) : slots_(window), budget_(budget) {}
+  ~ReorderBuffer() { clear(); }
+  ReorderBuffer(const ReorderBuffer&) = delete;
+  ReorderBuffer& operator=(const ReorderBuffer&) = delete;
+
+  [[nodiscard]] uint32_t window() const { return static_cast<uint32_t>(slots_.size()); }
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  [[nodiscard]] bool has(Psn psn) const {
+    const Slot& slot = at(psn);
+    return slot.frame != nullptr && slot.psn == psn;
+  }
+  // False when the budget is used up, or the place is taken by another packet.
+  bool keep(Psn psn, rte_mbuf* frame) {
+    Slot& slot = at(psn);
+    if (slot.frame != nullptr || budget_.kept >= budget_.most) return false;
+    rte_pktmbuf_refcnt_update(frame, 1);
+    slot = {frame, psn};
+    ++count_;
+    ++budget_.kept;
+    return true;
+  }
+  // The frame of this PSN, which is the caller's from now on; null when there is none. What a jump of the expected PSN
+  // has left behind in its place is freed.
+  rte_mbuf* take(Psn psn) {
+    Slot& slot = at(psn);
+    if (slot.frame == nullptr) return nullptr;
+    rte_mbuf* const frame = std::exchange(slot.frame, nullptr);
+    --count_;
+    --budget_.kept;
+    if (slot.psn == psn) return frame;
+    rte_pktmbuf_free(frame);
+    return nullptr;
+  }
+  void clear() {
+    for (Slot& slot : slots_) {
+      if (slot.frame == nullptr) continue;
+      rte_pktmbuf_free(std::exchange(slot.frame, nullptr));
+      --count_;
+      --budget_.kept;
+    }
+  }
+  // One bit for each of the 64 packets from `from` on.
+  [[nodiscard]] uint64_t bitmap(Psn from) const {
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < 64 && i < window(); ++i) bits |= (has(from + i) ? uint64_t{1} : 0) << i;
+    return bits;
+  }
+
+ private:
+  struct Slot {
+    rte_mbuf* frame = nullptr;
+    Psn psn;
+  };
+  [[nodiscard]] Slot& at(Psn psn) { return slots_[psn.value() & (slots_.size() - 1)]; }
+  [[nodiscard]] const Slot& at(Psn psn) const { return slots_[psn.value() & (slots_.size() - 1)]; }
+
+  std::vector<Slot> slots_;
+  KeepBudget& budget_;
+  uint32_t count_ = 0;
+};
+
+// Which packets from the oldest unacknowledged one on have arrived at the receiver.
+class SackBoard {
+ public:
+  explicit SackBoard(uint32_t window) : bits_(window) {}
+
+  [[nodiscard]] uint32_t window() const { return static_cast<uint32_t>(bits_.size()); }
+  [[nodiscard]] bool has(Psn psn) const { return bits_[index(psn)]; }
+  void set(Psn psn) {
+    if (has(psn)) return;
+    bits_[index(psn)] = true;
+    ++count_;
+  }
+  // The packets from `from` up to `to` are acknowledged: their places are for later ones now.
+  void forget(Psn from, Psn to) {
+    const uint32_t distance = (to.value() - from.value()) & Psn::kMask;
+    for (uint32_t i = 0; count_ > 0 && i < distance && i < window(); ++i) {
+      if (!bits_[index(from + i)]) continue;
+      bits_[index(from + i)] = false;
+      --count_;
+    }
+  }
+  void clear() {
+    if (count_ > 0) bits_.assign(bits_.size(), false);
+    count_ = 0;
+  }
+
+ private:
+  [[nodiscard]] size_t index(Psn psn) const { return psn.value() & (bits_.size() - 1); }
+  std::vector<bool> bits_;
+  uint32_t count_ = 0;
+};
+
+}  // namespace roci
