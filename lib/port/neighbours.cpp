@@ -29,6 +29,19 @@ bool is_unspecified(const IpAddress& address) {
 
 }  // namespace
 
+Audience audience_of(const FrameView& view) {
+  switch (view.kind) {
+    case FrameKind::kArp:
+      return Audience::kEverybody;
+    case FrameKind::kIpv4:
+      return view.ipv4().protocol == kProtocolIcmp ? Audience::kAnswerer : Audience::kNobody;
+    case FrameKind::kIpv6:
+      return view.ip6().next_header == kProtocolIcmpv6 ? Audience::kEverybody : Audience::kNobody;
+    default:
+      return Audience::kNobody;
+  }
+}
+
 Neighbours::RateLimit::RateLimit(uint32_t per_second)
     : interval_(per_second == 0 ? 0 : 1'000'000'000 / per_second), tolerance_(100ms) {}
 
@@ -360,7 +373,7 @@ bool Neighbours::handle(const FrameView& view, const rte_mbuf* frame, Nanos now)
     return true;
   }
   if (const auto echo = parse_echo(view, message)) {
-    if (!echo->reply) answer_echo(*echo, view, now);
+    if (!echo->reply && config_.answers) answer_echo(*echo, view, now);
     return true;
   }
   if (const auto nd = parse_nd(view, message)) {
@@ -375,7 +388,8 @@ void Neighbours::handle_arp(const ArpMessage& message, Nanos now) {
   const bool answers_us = message.operation == ArpOperation::kReply && is_own(message.target_ip) &&
                           message.target_mac == config_.mac;
   learn(message.sender_ip, message.sender_mac, answers_us, asks_us, now);
-  if (!asks_us || !is_usable(message.sender_mac) || message.sender_mac == config_.mac) return;
+  if (!config_.answers || !asks_us || !is_usable(message.sender_mac) || message.sender_mac == config_.mac)
+    return;
   if (!reply_limit_.allow(now)) {
     ++stats_.rate_limited;
     return;
@@ -393,7 +407,7 @@ void Neighbours::handle_nd(const NeighbourMessage& message, const FrameView& vie
   if (!is_own(message.target) || view.ethernet().source == config_.mac) return;
   if (message.link_layer) learn(message.source, *message.link_layer, false, true, now);
   const MacAddress asker = message.link_layer.value_or(view.ethernet().source);
-  if (!is_usable(asker)) return;
+  if (!config_.answers || !is_usable(asker)) return;
   if (!reply_limit_.allow(now)) {
     ++stats_.rate_limited;
     return;

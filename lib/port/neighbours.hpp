@@ -41,6 +41,8 @@ struct NeighbourConfig {
   std::optional<IpAddress> gateway_v6{};
   uint16_t vlan_id = 0;  // 0: untagged (or priority-tagged)
   std::vector<StaticNeighbour> static_entries{};
+  bool answers =
+      true;  // those who ask for us; of several workers with a table each, one answers and all learn
   uint32_t capacity = 1024;  // entries; when full, the least recently used one that nobody holds goes
 
   Nanos retry_interval = 1s;   // between solicitations
@@ -72,7 +74,15 @@ struct Lookup {
   Neighbour* entry = nullptr;
 };
 
-// Owned and called by one thread, the host's worker. Has no clock: time is an argument.
+// Which workers of a host a received frame concerns.
+enum class Audience : uint8_t {
+  kNobody,     // no message of these protocols
+  kAnswerer,   // ICMP: an echo request, perhaps
+  kEverybody,  // ARP and ICMPv6, of which ND is part: all learn from it
+};
+Audience audience_of(const FrameView& view);
+
+// Owned and called by one thread, a worker of the host. Has no clock: time is an argument.
 class Neighbours {
  public:
   static Result<std::unique_ptr<Neighbours>> create(NeighbourConfig config, FrameSink& sink);

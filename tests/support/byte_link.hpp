@@ -60,7 +60,7 @@ class ByteLinkPort final : public Port {
   [[nodiscard]] const PortCapabilities& capabilities() const override { return capabilities_; }
   [[nodiscard]] MacAddress mac() const override { return mac_; }
   [[nodiscard]] std::string_view name() const override { return "byte link"; }
-  [[nodiscard]] const PortStats& stats() const override { return stats_; }
+  [[nodiscard]] PortStats stats() const override { return stats_; }
 
  private:
   static constexpr size_t kCapacity = 512;

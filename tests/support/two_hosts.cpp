@@ -134,7 +134,8 @@ void TwoHosts::to_rts(Side& side, const Side& peer, uint32_t rq_psn, uint32_t sq
 }
 
 ReliableQueuePair& TwoHosts::core(const Side& side) {
-  return dynamic_cast<ReliableQueuePair&>(side.device->host().worker().find(Qpn{side.qp->qp_num()})->core);
+  const Qpn number{side.qp->qp_num()};
+  return dynamic_cast<ReliableQueuePair&>(side.device->host().worker_of(number).find(number)->core);
 }
 
 void TwoHosts::connect() {
