@@ -25,7 +25,7 @@ Result<std::unique_ptr<Device>> open_device(const Options& options, const HostCo
   EthdevConfig port_config = config.host.port;
   if (!options.capture_file.empty()) port_config.queues = 1;  // a capture has one order
   auto pool = MbufPool::create(config.host.device.name,
-                               uint32_t{port_config.queues} * port_config.rx_descriptors + kSpareFrames,
+                               port_config.queues * (port_config.rx_descriptors + kSpareFrames),
                                EthdevPort::data_room_for(port_config.device, port_config.mtu));
   if (!pool) return fail(pool.error());
   port_config.pool = *pool;
