@@ -7,6 +7,7 @@
 namespace roci {
 namespace {
 
+constexpr uint32_t kMostNeighbours = 1U << 20;
 // After a frame of ours could not be sent, when to try again.
 constexpr Nanos kSendRetry = 1ms;
 // ff02::1
@@ -67,7 +68,7 @@ Result<std::unique_ptr<Neighbours>> Neighbours::create(NeighbourConfig config, F
   if (config.vlan_id > 4094) {
     return fail("VLAN " + std::to_string(config.vlan_id) + " does not exist; 1 to 4094 do, 0 is none");
   }
-  if (config.capacity == 0 || config.capacity > 1U << 20) {
+  if (config.capacity == 0 || config.capacity > kMostNeighbours) {
     return fail("a neighbour table cannot have " + std::to_string(config.capacity) +
                 " entries; 1 to 1048576 it can");
   }
@@ -116,21 +117,27 @@ Lookup Neighbours::resolve(const IpAddress& destination, Nanos now) {
   const auto hop = next_hop(destination);
   if (!hop) return {};
   if (Neighbour* known = table_.find(*hop)) return {use(*known, now), known};
-  Neighbour* entry = table_.insert(*hop);
-  if (entry == nullptr) {
-    ++stats_.table_full;
-    return {};
-  }
+  Neighbour* entry = insert_for_us(*hop);
+  if (entry == nullptr) return {};
   start(*entry, NeighbourState::kIncomplete, now);
   return {Resolution::kPending, entry};
 }
 
-Lookup Neighbours::resolve_group(const IpAddress& group, const MacAddress& mac) {
-  Neighbour* entry = table_.insert(group);
-  if (entry == nullptr) {
+// When every entry is held, as many peers are in use as the table has room for, and it grows.
+Neighbour* Neighbours::insert_for_us(const IpAddress& address) {
+  Neighbour* entry = table_.insert(address);
+  if (entry != nullptr) return entry;
+  if (table_.capacity() >= kMostNeighbours) {
     ++stats_.table_full;
-    return {};
+    return nullptr;
   }
+  table_.grow();
+  return table_.insert(address);
+}
+
+Lookup Neighbours::resolve_group(const IpAddress& group, const MacAddress& mac) {
+  Neighbour* entry = insert_for_us(group);
+  if (entry == nullptr) return {};
   entry->mac = mac;
   entry->state = NeighbourState::kPermanent;
   return {Resolution::kResolved, entry};

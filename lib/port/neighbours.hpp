@@ -43,7 +43,9 @@ struct NeighbourConfig {
   std::vector<StaticNeighbour> static_entries{};
   bool answers =
       true;  // those who ask for us; of several workers with a table each, one answers and all learn
-  uint32_t capacity = 1024;  // entries; when full, the least recently used one that nobody holds goes
+  // Entries. When full, the least recently used one that nobody holds goes; when all are held, an address that we
+  // ourselves need makes the table grow.
+  uint32_t capacity = 1024;
 
   Nanos retry_interval = 1s;   // between solicitations
   uint8_t attempts = 3;        // unanswered ones before a neighbour has failed, or a probe is given up
@@ -135,6 +137,7 @@ class Neighbours {
   Neighbours(NeighbourConfig config, FrameSink& sink);
   Status add_own_and_static();
 
+  Neighbour* insert_for_us(const IpAddress& address);
   Lookup resolve_group(const IpAddress& group, const MacAddress& mac);
   [[nodiscard]] std::optional<MacAddress> group_mac(const IpAddress& destination) const;
   [[nodiscard]] std::optional<IpAddress> next_hop(const IpAddress& destination) const;
