@@ -23,7 +23,9 @@ Outcome outcome(Status status, int exit_code) {
 Result<std::unique_ptr<Device>> open_device(const Options& options, const HostConfig& config) {
   ROCI_TRY(start_eal(config.eal));
   EthdevConfig port_config = config.host.port;
-  auto pool = MbufPool::create(config.host.device.name, port_config.rx_descriptors + kSpareFrames,
+  if (!options.capture_file.empty()) port_config.queues = 1;  // a capture has one order
+  auto pool = MbufPool::create(config.host.device.name,
+                               port_config.queues * (port_config.rx_descriptors + kSpareFrames),
                                EthdevPort::data_room_for(port_config.device, port_config.mtu));
   if (!pool) return fail(pool.error());
   port_config.pool = *pool;

@@ -38,7 +38,13 @@ struct DeviceConfig {
   IdlePolicy idle = IdlePolicy::kYield;
   // kApplication: how long nobody must have polled before the helper thread does.
   std::chrono::nanoseconds takeover = std::chrono::microseconds{500};
-  int cpu = -1;                        // for kDedicated: the core to pin to; -1 leaves it to the system
+  // Poll loops that share the work, each with its own queue pairs; 1 to 16. The port should have as many queues: workers
+  // without one send and receive through others.
+  uint32_t workers = 1;
+  // For kDedicated, which has a thread for each worker: the core to pin the first one to, the others follow on the next
+  // ones; -1 leaves it to the system. Or the core of each.
+  int cpu = -1;
+  std::vector<int> cpus;
   uint32_t tx_buffers = 4096;          // frames in the device's own buffer pool
   uint32_t window_bytes = 512 * 1024;  // un-acknowledged request bytes a queue pair may have in flight
   uint64_t seed = 0;  // 0: QPNs, keys and PSNs from the operating system's generator; else replayable ones
@@ -77,6 +83,8 @@ class Device {
   bool progress();
   // What the caller's runner polls under Progress::kExternal.
   [[nodiscard]] Poller& poller();
+  // The same for one worker alone, for runners that give each a thread; `worker` is below DeviceConfig::workers.
+  [[nodiscard]] Poller& poller(uint32_t worker);
 
   // Named counters with their values, in a fixed order: packets, retransmissions, NAKs, drops by reason.
   [[nodiscard]] std::vector<std::pair<std::string, uint64_t>> counters() const;

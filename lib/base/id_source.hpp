@@ -2,22 +2,30 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 
 #include "base/rng.hpp"
+#include "base/spinlock.hpp"
 
 namespace roci {
 
+// Any thread.
 class IdSource {
  public:
   // Seed 0: from the operating system's generator.
   explicit IdSource(uint64_t seed) {
     if (seed != 0) seeded_.emplace(seed);
   }
-  uint32_t next32() { return static_cast<uint32_t>((seeded_ ? seeded_->next() : os_random()) >> 32); }
+  uint32_t next32() {
+    if (!seeded_) return static_cast<uint32_t>(os_random() >> 32);
+    const std::scoped_lock guard(lock_);
+    return static_cast<uint32_t>(seeded_->next() >> 32);
+  }
   uint32_t next24() { return next32() >> 8; }
 
  private:
+  Spinlock lock_;
   std::optional<Rng> seeded_;
 };
 

@@ -104,12 +104,13 @@ Status Device::resolve(const ibv_gid& peer, std::chrono::nanoseconds timeout) {
 bool Device::progress() { return host_->application_drives() && host_->drive(); }
 
 Poller& Device::poller() { return *host_; }
+Poller& Device::poller(uint32_t worker) { return host_->poller(worker); }
 
 std::vector<std::pair<std::string, uint64_t>> Device::counters() const {
   std::vector<std::pair<std::string, uint64_t>> out;
   for (size_t i = 0; i < kCounterCount; ++i) {
     const auto counter = static_cast<Counter>(i);
-    out.emplace_back(counter_name(counter), host_->worker().counters().get(counter));
+    out.emplace_back(counter_name(counter), host_->counter(counter));
   }
   return out;
 }
@@ -120,7 +121,7 @@ ProtectionDomain::~ProtectionDomain() = default;
 
 Result<std::unique_ptr<MemoryRegion>> ProtectionDomain::register_memory(void* address, size_t length,
                                                                         int access) {
-  const std::scoped_lock guard(host_->worker().token());
+  const std::scoped_lock guard(host_->all_workers());
   auto key = host_->memory().add(PdNumber{number_}, address, length, access);
   if (!key) return fail(key.error());
   return std::unique_ptr<MemoryRegion>(new MemoryRegion(host_, address, length, key->value()));
@@ -130,7 +131,7 @@ MemoryRegion::MemoryRegion(std::shared_ptr<Host> host, void* address, size_t len
     : host_(std::move(host)), address_(address), length_(length), key_(key) {}
 
 MemoryRegion::~MemoryRegion() {
-  const std::scoped_lock guard(host_->worker().token());
+  const std::scoped_lock guard(host_->all_workers());
   host_->memory().remove(MemoryKey{key_});
 }
 

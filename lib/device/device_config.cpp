@@ -2,7 +2,9 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "device/limits.hpp"
 #include "wire/address.hpp"
 
 namespace roci {
@@ -41,9 +43,17 @@ Status read_progress(ConfigNode& node, DeviceConfig& device) {
       "progress", device.progress,
       one_of<Progress>({{"application", Progress::kApplication}, {"dedicated", Progress::kDedicated}})));
   ROCI_TRY(read_idle(node, device.idle));
+  ROCI_TRY(node.optional("workers", device.workers, integer_in<uint32_t>(1, kMaxWorkers)));
   ROCI_TRY(node.optional("cpu", device.cpu, integer_in(0, 1023)));
-  if (device.cpu >= 0 && device.progress != Progress::kDedicated) {
-    return node.error("cpu", "belongs to progress: dedicated; the application's own thread is not moved");
+  ROCI_TRY(node.optional_list("cpus", device.cpus, integer_in(0, 1023)));
+  for (const auto& [key, given] : {std::pair{"cpu", device.cpu >= 0}, {"cpus", !device.cpus.empty()}}) {
+    if (given && device.progress != Progress::kDedicated)
+      return node.error(key, "belongs to progress: dedicated; the application's own thread is not moved");
+  }
+  if (device.cpu >= 0 && !device.cpus.empty()) return node.error("cpus", "and cpu cannot both be given");
+  if (!device.cpus.empty() && device.cpus.size() != device.workers) {
+    return node.error("cpus", "names " + std::to_string(device.cpus.size()) + " cores for " +
+                                  std::to_string(device.workers) + " workers; each needs one");
   }
   return node.optional("takeover", device.takeover);
 }
@@ -61,6 +71,7 @@ Status read_device_section(ConfigNode& root, DeviceFile& config) {
     ROCI_TRY(node.optional("priority", device.priority, integer_in<uint8_t>(0, 7)));
     ROCI_TRY(read_progress(node, device));
     ROCI_TRY(node.optional("tx_buffers", device.tx_buffers, integer_in<uint32_t>(256, 1U << 20)));
+    config.port.queues = static_cast<uint16_t>(device.workers);
     Bytes window{device.window_bytes};
     ROCI_TRY(node.optional("window", window, parse_window));
     device.window_bytes = static_cast<uint32_t>(window.value());

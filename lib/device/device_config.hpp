@@ -10,7 +10,9 @@
 //     vlan: 0                                      # 1 to 4094; 0 sends untagged
 //     priority: 0                                  # of the VLAN tag
 //     progress: application                        # application | dedicated (a thread of its own)
-//     cpu: 1                                       # of that thread
+//     workers: 1                                   # poll loops that share the queue pairs; the port gets as many queues
+//     cpu: 1                                       # of that thread; of several workers' the first, the others follow
+//     cpus: [1, 3]                                 # or: of each worker's thread
 //     idle: yield                                  # of that thread: spin | yield | sleep
 //     takeover: 500us                              # with application: silence after which a helper takes over
 //     tx_buffers: 4096

@@ -8,6 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/log.hpp"
+
 namespace roci {
 namespace {
 
@@ -63,6 +65,18 @@ Result<NeighbourConfig> read_addresses(const Port& port, const DeviceConfig& con
   return neighbours;
 }
 
+Status check_workers(const DeviceConfig& config) {
+  if (config.workers < 1 || config.workers > kMaxWorkers) {
+    return fail("device " + config.name + ": " + std::to_string(config.workers) + " workers; 1 to " +
+                std::to_string(kMaxWorkers) + " are allowed");
+  }
+  if (!config.cpus.empty() && config.cpus.size() != config.workers) {
+    return fail("device " + config.name + ": cpus names " + std::to_string(config.cpus.size()) +
+                " cores for " + std::to_string(config.workers) + " workers; each needs one");
+  }
+  return {};
+}
+
 }  // namespace
 
 // Sleeps while the application polls, and polls while it does not.
@@ -104,12 +118,15 @@ class Host::Helper {
   std::thread thread_;
 };
 
-Host::Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gids)
+Host::Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gids,
+           std::shared_ptr<MbufPool> tx_pool)
     : config_(std::move(config)),
       port_(std::move(port)),
       gids_(std::move(gids)),
       ids_(config_.seed),
-      memory_(ids_) {}
+      memory_(ids_),
+      tx_pool_(std::move(tx_pool)),
+      hand_over_(config_.workers, std::max<uint32_t>(port_->queues(), 1)) {}
 
 Host::~Host() {
   helper_.reset();
@@ -117,6 +134,7 @@ Host::~Host() {
 }
 
 Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const DeviceConfig& config) {
+  ROCI_TRY(check_workers(config));
   auto neighbours = read_addresses(*port, config);
   if (!neighbours) return fail(neighbours.error());
   std::vector<Gid> gids;
@@ -125,17 +143,35 @@ Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const Dev
   auto pool = MbufPool::create(config.name + "_tx", config.tx_buffers,
                                static_cast<uint16_t>(mtu + sizeof(EthernetHeader) + 2 * sizeof(VlanHeader)));
   if (!pool) return fail(pool.error().within("device " + config.name));
-  std::shared_ptr<Host> host(new Host(std::move(port), config, std::move(gids)));
+  std::shared_ptr<Host> host(new Host(std::move(port), config, std::move(gids), std::move(*pool)));
   if (host->largest_path_mtu(false) == 0) {
     return fail("device " + config.name + ": MTU " + std::to_string(mtu) + " of port " +
                 std::string(host->port().name()) + " is too small; at least " +
                 std::to_string(256 + kMaxIpOverhead) + " is needed for the smallest path MTU");
   }
-  auto worker = Worker::create(config.name, host->port(), *neighbours, host->memory_, *pool);
-  if (!worker) return fail(worker.error());
-  host->worker_ = std::move(*worker);
+  ROCI_TRY(host->make_workers(*neighbours));
   ROCI_TRY(host->start_progress());
   return host;
+}
+
+Status Host::make_workers(const NeighbourConfig& neighbours) {
+  if (hand_over_.queues() < config_.workers) {
+    log().info(
+        "device {}: port {} has {} queues for {} workers; those without one send and receive through others",
+        config_.name, port_->name(), hand_over_.queues(), config_.workers);
+  }
+  NeighbourConfig each = neighbours;
+  // Each has a table of its own and asks for itself; together they ask no more often than one would.
+  each.solicitations_per_second = std::max(1U, neighbours.solicitations_per_second / config_.workers);
+  const WorkerSurroundings surroundings{*port_, memory_, hand_over_, tx_pool_};
+  for (uint32_t i = 0; i < config_.workers; ++i) {
+    const std::string name = config_.workers == 1 ? config_.name : config_.name + "." + std::to_string(i);
+    auto worker = Worker::create(name, i, surroundings, each);
+    if (!worker) return fail(worker.error());
+    workers_.push_back(std::move(*worker));
+    pollers_.push_back(std::make_unique<WorkerPoller>(*this, *workers_.back()));
+  }
+  return {};
 }
 
 Status Host::start_progress() {
@@ -144,12 +180,18 @@ Status Host::start_progress() {
       helper_ = std::make_unique<Helper>(*this);
       return {};
     case Progress::kDedicated: {
-      RunnerThreadConfig thread;
-      thread.name = config_.name;
-      thread.pollers = {this};
-      if (config_.cpu >= 0) thread.core = static_cast<unsigned>(config_.cpu);
-      thread.idle = config_.idle;
-      runner_ = std::make_unique<RealtimeRunner>(std::vector{thread});
+      std::vector<RunnerThreadConfig> threads(workers());
+      for (uint32_t i = 0; i < workers(); ++i) {
+        threads[i].name = workers_[i]->name();
+        threads[i].pollers = {pollers_[i].get()};
+        if (!config_.cpus.empty()) {
+          threads[i].core = static_cast<unsigned>(config_.cpus[i]);
+        } else if (config_.cpu >= 0) {
+          threads[i].core = static_cast<unsigned>(config_.cpu) + i;
+        }
+        threads[i].idle = config_.idle;
+      }
+      runner_ = std::make_unique<RealtimeRunner>(std::move(threads));
       return runner_->start();
     }
     case Progress::kExternal:
@@ -158,19 +200,40 @@ Status Host::start_progress() {
   return {};
 }
 
+bool Host::WorkerPoller::poll(Nanos now) {
+  if (!worker_.token().try_lock()) return false;
+  return poll_with_token(now);
+}
+
+bool Host::WorkerPoller::drive() {
+  if (!worker_.token().try_lock()) return false;
+  return poll_with_token(monotonic_now());
+}
+
+bool Host::WorkerPoller::poll_with_token(Nanos now) {
+  host_.last_poll_.store(now.count(), std::memory_order_relaxed);
+  const bool worked = worker_.poll(now);
+  worker_.token().unlock();
+  return worked;
+}
+
+Nanos Host::WorkerPoller::next_deadline() const {
+  if (!worker_.token().try_lock()) return Nanos{0};
+  const Nanos deadline = worker_.next_deadline();
+  worker_.token().unlock();
+  return deadline;
+}
+
 bool Host::poll(Nanos now) {
-  if (!worker_->token().try_lock()) return false;
-  last_poll_.store(now.count(), std::memory_order_relaxed);
-  const bool worked = worker_->poll(now);
-  worker_->token().unlock();
+  bool worked = false;
+  for (const auto& poller : pollers_) worked |= poller->poll(now);
   return worked;
 }
 
 Nanos Host::next_deadline() const {
-  if (!worker_->token().try_lock()) return Nanos{0};
-  const Nanos deadline = worker_->next_deadline();
-  worker_->token().unlock();
-  return deadline;
+  Nanos next = kNever;
+  for (const auto& poller : pollers_) next = std::min(next, poller->next_deadline());
+  return next;
 }
 
 bool Host::drive() {
@@ -180,13 +243,38 @@ bool Host::drive() {
 
 bool Host::drive_as_helper() {
   introduce_thread();
-  if (!worker_->token().try_lock()) return false;
-  // Read with the token in hand, so that time never goes backwards for the worker.
-  const Nanos now = monotonic_now();
-  last_poll_.store(now.count(), std::memory_order_relaxed);
-  const bool worked = worker_->poll(now);
-  worker_->token().unlock();
+  bool worked = false;
+  for (const auto& poller : pollers_) worked |= poller->drive();
   return worked;
+}
+
+void Host::AllWorkers::lock() {
+  for (const auto& worker : host_.workers_) worker->token().lock();
+}
+
+void Host::AllWorkers::unlock() {
+  for (auto worker = host_.workers_.rbegin(); worker != host_.workers_.rend(); ++worker) {
+    (*worker)->token().unlock();
+  }
+}
+
+uint32_t Host::least_loaded() const {
+  uint32_t least = 0;
+  for (uint32_t i = 1; i < workers(); ++i) {
+    if (loads_[i].load(std::memory_order_relaxed) < loads_[least].load(std::memory_order_relaxed)) least = i;
+  }
+  return least;
+}
+
+void Host::detach(AttachedQueuePair& qp) {
+  qp.worker->detach(qp);
+  loads_[roci::worker_of(qp.core.number(), workers())].fetch_sub(1, std::memory_order_relaxed);
+}
+
+uint64_t Host::counter(Counter counter) const {
+  uint64_t sum = 0;
+  for (const auto& worker : workers_) sum += worker->counters().get(counter);
+  return sum;
 }
 
 uint32_t Host::largest_path_mtu(bool ipv6) const {
@@ -198,23 +286,29 @@ uint32_t Host::largest_path_mtu(bool ipv6) const {
   return 0;
 }
 
+// Whether all workers know the peer's MAC; an error when it does not answer.
+Result<bool> Host::resolve_once(const Gid& peer) {
+  bool all = true;
+  for (const auto& worker : workers_) {
+    const std::scoped_lock guard(worker->token());
+    const Nanos now = config_.progress == Progress::kExternal ? last_poll() : monotonic_now();
+    const Resolution result = worker->neighbours().resolve(peer, now).result;
+    if (result == Resolution::kFailed) {
+      return fail(
+          "device " + config_.name + ": " + peer.to_string() + " does not answer (no ARP or ND reply)",
+          EHOSTUNREACH);
+    }
+    all = all && result == Resolution::kResolved;
+  }
+  return all;
+}
+
 Status Host::resolve(const Gid& peer, Nanos timeout) {
   const Nanos begin = monotonic_now();
   for (;;) {
-    {
-      const std::scoped_lock guard(worker_->token());
-      const Nanos now = config_.progress == Progress::kExternal ? last_poll() : monotonic_now();
-      switch (worker_->neighbours().resolve(peer, now).result) {
-        case Resolution::kResolved:
-          return {};
-        case Resolution::kFailed:
-          return fail(
-              "device " + config_.name + ": " + peer.to_string() + " does not answer (no ARP or ND reply)",
-              EHOSTUNREACH);
-        case Resolution::kPending:
-          break;
-      }
-    }
+    const Result<bool> known = resolve_once(peer);
+    if (!known) return fail(known.error());
+    if (*known) return {};
     if (config_.progress == Progress::kExternal) {
       return fail("device " + config_.name + ": " + peer.to_string() + " is not resolved yet", EAGAIN);
     }

@@ -1,7 +1,8 @@
-// A host: a port with its addresses, memory table and worker, and whoever drives the worker. The insides of
+// A host: a port with its addresses, memory table and workers, and whoever drives the workers. The insides of
 // roci::Device; the lab and the tests make hosts on simulated ports.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,8 @@
 
 #include "base/id_source.hpp"
 #include "base/poller.hpp"
+#include "device/limits.hpp"
+#include "engine/hand_over.hpp"
 #include "engine/worker.hpp"
 #include "memory/memory_table.hpp"
 #include "port/port.hpp"
@@ -23,21 +26,48 @@ class Host final : public Poller {
   static Result<std::shared_ptr<Host>> create(std::unique_ptr<Port> port, const DeviceConfig& config);
   ~Host() override;
 
-  // One round, unless somebody else is in one or the control path waits. Safe from any thread.
+  // One round of every worker, except of those that somebody else polls or the control path waits for. Safe from any
+  // thread.
   bool poll(Nanos now) override;
-  // Safe from any thread: says "now" while somebody else holds the worker.
+  // Safe from any thread: says "now" while somebody else holds a worker.
   [[nodiscard]] Nanos next_deadline() const override;
   [[nodiscard]] std::string_view name() const override { return config_.name; }
-  // The same with the clock read here; for applications that make their own progress.
+  // The same of one worker alone.
+  [[nodiscard]] Poller& poller(uint32_t worker) { return *pollers_[worker]; }
+  // One round with the clock read here; for applications that make their own progress.
   bool drive();
 
   [[nodiscard]] const DeviceConfig& config() const { return config_; }
   [[nodiscard]] Port& port() { return *port_; }
   [[nodiscard]] uint16_t port_mtu() const { return port_->capabilities().mtu; }
-  // Owned by the holder of the worker's token, as are the tables below.
-  [[nodiscard]] Worker& worker() { return *worker_; }
+  [[nodiscard]] uint32_t workers() const { return static_cast<uint32_t>(workers_.size()); }
+  // Each is owned by the holder of its token.
+  [[nodiscard]] Worker& worker(uint32_t index) const { return *workers_[index]; }
+  [[nodiscard]] Worker& worker_of(Qpn number) const { return worker(roci::worker_of(number, workers())); }
+  // Gives the new queue pair a worker and a number that is free there, and attaches it. make(Qpn) makes it, with the
+  // worker's token in hand.
+  template <class Make>
+  std::unique_ptr<AttachedQueuePair> attach(Make&& make);
+  void detach(AttachedQueuePair& qp);  // with its worker's token in hand
+
+  // A lock over all workers' tokens, for what they share: the memory table.
+  class AllWorkers {
+   public:
+    explicit AllWorkers(Host& host) : host_(host) {}
+    void lock();
+    void unlock();
+
+   private:
+    Host& host_;
+  };
+  [[nodiscard]] AllWorkers& all_workers() { return all_workers_; }
+  // Changed by the holder of all tokens, read by every worker.
   [[nodiscard]] MemoryTable& memory() { return memory_; }
   [[nodiscard]] IdSource& ids() { return ids_; }
+  // Of all workers.
+  [[nodiscard]] uint64_t counter(Counter counter) const;
+  // Buffers of the host's own that are on their way, or with whoever received them.
+  [[nodiscard]] uint32_t tx_buffers_in_use() const { return tx_pool_->in_use(); }
 
   [[nodiscard]] const std::vector<Gid>& gids() const { return gids_; }
   // The largest path MTU, in bytes, whose packets fit the port's MTU over this IP version.
@@ -51,9 +81,29 @@ class Host final : public Poller {
   std::atomic<uint32_t> next_pd{1};
 
  private:
-  Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gids);
+  // Polls one worker, with its token.
+  class WorkerPoller final : public Poller {
+   public:
+    WorkerPoller(Host& host, Worker& worker) : host_(host), worker_(worker) {}
+    bool poll(Nanos now) override;
+    [[nodiscard]] Nanos next_deadline() const override;
+    [[nodiscard]] std::string_view name() const override { return worker_.name(); }
+    // With the clock read once the token is in hand, so that time never goes backwards for the worker.
+    bool drive();
+
+   private:
+    bool poll_with_token(Nanos now);
+    Host& host_;
+    Worker& worker_;
+  };
+
+  Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gids,
+       std::shared_ptr<MbufPool> tx_pool);
+  Status make_workers(const NeighbourConfig& neighbours);
   Status start_progress();
   bool drive_as_helper();
+  [[nodiscard]] uint32_t least_loaded() const;
+  Result<bool> resolve_once(const Gid& peer);
   [[nodiscard]] Nanos last_application_poll() const {
     return Nanos{application_poll_.load(std::memory_order_relaxed)};
   }
@@ -63,14 +113,36 @@ class Host final : public Poller {
   std::vector<Gid> gids_;
   IdSource ids_;
   MemoryTable memory_;
-  std::unique_ptr<Worker> worker_;
+  std::shared_ptr<MbufPool> tx_pool_;
+  HandOver hand_over_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::unique_ptr<WorkerPoller>> pollers_;
+  AllWorkers all_workers_{*this};
+  // Queue pairs of each worker, to choose the next one's by.
+  std::array<std::atomic<uint32_t>, kMaxWorkers> loads_{};
   std::atomic<int64_t> last_poll_{0};
   std::atomic<int64_t> application_poll_{0};
 
-  // Drives the worker when the application has not for a while.
+  // Drives the workers when the application has not for a while.
   class Helper;
   std::unique_ptr<Helper> helper_;
   std::unique_ptr<RealtimeRunner> runner_;  // kDedicated
 };
+
+template <class Make>
+std::unique_ptr<AttachedQueuePair> Host::attach(Make&& make) {
+  const uint32_t index = least_loaded();
+  loads_[index].fetch_add(1, std::memory_order_relaxed);
+  const std::scoped_lock guard(worker(index).token());
+  Qpn number{0};
+  do {
+    const uint32_t random = ids_.next24();
+    number = Qpn{random - random % workers() + index};
+    // 0, 1 and 0xffffff and beyond have a meaning of their own (IBTA 3.2.1, 10.5.2).
+  } while (number.value() <= 1 || number.value() >= 0xffffff || worker(index).find(number) != nullptr);
+  std::unique_ptr<AttachedQueuePair> qp = make(number);
+  worker(index).attach(*qp);
+  return qp;
+}
 
 }  // namespace roci

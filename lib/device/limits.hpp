@@ -9,6 +9,7 @@ inline constexpr uint32_t kMaxWorkRequests = 32768;  // per queue
 inline constexpr uint32_t kMaxSge = 32;
 inline constexpr uint32_t kMaxInline = 1024;  // bytes
 inline constexpr uint32_t kMaxCqEntries = 1U << 22;
+inline constexpr uint32_t kMaxWorkers = 16;
 inline constexpr uint32_t kMaxReads = 128;  // READs under way per queue pair and direction
 
 }  // namespace roci

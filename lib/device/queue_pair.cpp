@@ -86,14 +86,10 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
   config.signal_all = init->sq_sig_all != 0;
   config.window_bytes = host_->config().window_bytes;
 
-  const std::scoped_lock guard(host_->worker().token());
-  do {
-    config.number = Qpn{host_->ids().next24()};
-    // 0, 1 and 0xffffff have a meaning of their own (IBTA 3.2.1, 10.5.2).
-  } while (config.number.value() <= 1 || config.number.value() == 0xffffff ||
-           host_->worker().find(config.number) != nullptr);
-  auto attached = make_queue_pair(config, *send_cq.ring_, *recv_cq.ring_);
-  host_->worker().attach(*attached);
+  auto attached = host_->attach([&](Qpn number) {
+    config.number = number;
+    return make_queue_pair(config, *send_cq.ring_, *recv_cq.ring_);
+  });
   std::unique_ptr<QueuePair> qp(new QueuePair(host_, std::move(attached), send_cq.ring_, recv_cq.ring_));
   init->cap = {.max_send_wr = config.max_send_wr,
                .max_recv_wr = config.max_recv_wr,
@@ -112,8 +108,8 @@ QueuePair::QueuePair(std::shared_ptr<Host> host, std::unique_ptr<AttachedQueuePa
       attached_(std::move(attached)) {}
 
 QueuePair::~QueuePair() {
-  const std::scoped_lock guard(host_->worker().token());
-  host_->worker().detach(*attached_);
+  const std::scoped_lock guard(attached_->worker->token());
+  host_->detach(*attached_);
   attached_->core.to_reset();
 }
 
@@ -122,19 +118,19 @@ ibv_qp_state QueuePair::state() const { return attached_->core.state(); }
 
 int QueuePair::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
   const int code = attached_->core.post_send(list, bad);
-  host_->worker().ring(*attached_);
+  attached_->worker->ring(*attached_);
   return code;
 }
 
 int QueuePair::post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) {
   const int code = attached_->core.post_recv(list, bad);
   // A receive queue is looked at when a message comes; only in the error state must somebody flush it.
-  if (attached_->core.state() == IBV_QPS_ERR) host_->worker().ring(*attached_);
+  if (attached_->core.state() == IBV_QPS_ERR) attached_->worker->ring(*attached_);
   return code;
 }
 
 Status QueuePair::modify(const ibv_qp_attr& attr, int mask) {
-  const std::scoped_lock guard(host_->worker().token());
+  const std::scoped_lock guard(attached_->worker->token());
   const ibv_qp_state from = state();
   if ((mask & IBV_QP_CUR_STATE) != 0 && attr.cur_qp_state != from) {
     return fail("queue pair: it is in " + std::string(qp_state_name(from)) + ", not in " +
@@ -212,21 +208,21 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
     case IBV_QPS_RTR:
       core.to_ready_to_receive(Psn{attr.rq_psn});
       attached_->neighbour = NeighbourRef();  // of the peer it had before
-      host_->worker().make_ready(*attached_);
+      attached_->worker->make_ready(*attached_);
       break;
     case IBV_QPS_RTS:
       core.to_ready_to_send(Psn{attr.sq_psn});
-      host_->worker().make_ready(*attached_);
+      attached_->worker->make_ready(*attached_);
       break;
     default:
       core.to_error();
-      host_->worker().make_ready(*attached_);
+      attached_->worker->make_ready(*attached_);
   }
   return {};
 }
 
 void QueuePair::query(ibv_qp_attr* attr, ibv_qp_init_attr* init) const {
-  const std::scoped_lock guard(host_->worker().token());
+  const std::scoped_lock guard(attached_->worker->token());
   const QueuePairCore& core = attached_->core;
   const QueuePairAttributes& now = core.attributes;
   if (init != nullptr) *init = init_;

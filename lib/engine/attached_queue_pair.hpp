@@ -11,17 +11,25 @@
 
 namespace roci {
 
+class Worker;
+
 struct AttachedQueuePair : Timer {
   virtual ~AttachedQueuePair() = default;
 
+  static constexpr uint32_t kNotWaiting = UINT32_MAX;
+
   QueuePairCore& core;
+
+  // The one it is attached to; set once, before anybody else sees the queue pair.
+  Worker* worker = nullptr;
 
   // Owned by the worker.
   bool ready = false;  // is in the list of those with something to do
   AttachedQueuePair* next_ready = nullptr;
-  bool waits_for_neighbour = false;  // is in the list of those whose peer has no MAC yet
-  NeighbourRef neighbour;            // the next hop towards the peer; empty until first needed
-  uint32_t neighbour_version = 0;    // of the MAC that the headers hold
+  AttachedQueuePair* previous_ready = nullptr;
+  uint32_t waiting_at = kNotWaiting;  // its place among those whose peer has no MAC yet
+  uint32_t neighbour_version = 0;     // of the MAC that the headers hold
+  NeighbourRef neighbour;             // the next hop towards the peer; empty until first needed
 
   // Doorbell, any thread: set while the queue pair waits in the worker's stack of rung ones.
   std::atomic<bool> rung{false};

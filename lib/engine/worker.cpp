@@ -6,15 +6,41 @@
 #include "wire/icrc.hpp"
 
 namespace roci {
-Worker::Worker(std::string name, Port& port, const MemoryTable& memory, std::shared_ptr<MbufPool> tx_pool)
-    : name_(std::move(name)), port_(port), mac_(port.mac()), memory_(memory), tx_pool_(std::move(tx_pool)) {}
+namespace {
 
-Result<std::unique_ptr<Worker>> Worker::create(std::string name, Port& port,
-                                               const NeighbourConfig& neighbours, const MemoryTable& memory,
-                                               std::shared_ptr<MbufPool> tx_pool) {
-  std::unique_ptr<Worker> worker(new Worker(std::move(name), port, memory, std::move(tx_pool)));
+// Where UD packets to a multicast group go (IBTA 10.5.2).
+constexpr Qpn kMulticastQpn{0xffffff};
+
+}  // namespace
+
+Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surroundings)
+    : name_(std::move(name)),
+      index_(index),
+      mac_(surroundings.port.mac()),
+      memory_(surroundings.memory),
+      tx_pool_(surroundings.tx_pool) {
+  HandOver& rings = surroundings.hand_over;
+  for (uint32_t queue = index; queue < surroundings.port.queues(); queue += rings.workers()) {
+    queues_.push_back(&surroundings.port.queue(static_cast<uint16_t>(queue)));
+  }
+  if (rings.needs_relay(index)) outgoing_ = &rings.outgoing(index);
+  outboxes_.resize(rings.workers());
+  for (uint32_t other = 0; other < rings.workers(); ++other) {
+    if (other == index) continue;
+    inboxes_.push_back(&rings.inbox(other, index));
+    outboxes_[other].ring = &rings.inbox(index, other);
+    if (rings.needs_relay(other) && rings.relay_of(other) == index)
+      relayed_.push_back(&rings.outgoing(other));
+  }
+}
+
+Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
+                                               const WorkerSurroundings& surroundings,
+                                               NeighbourConfig neighbours) {
+  std::unique_ptr<Worker> worker(new Worker(std::move(name), index, surroundings));
   worker->vlan_ = neighbours.vlan_id;
-  auto made = Neighbours::create(neighbours, *worker);
+  neighbours.answers = index == 0;
+  auto made = Neighbours::create(std::move(neighbours), *worker);
   if (!made) return fail(made.error().within("device " + worker->name_));
   worker->neighbours_ = std::move(*made);
   return worker;
@@ -24,33 +50,35 @@ Worker::~Worker() {
   for (size_t i = 0; i < staged_count_; ++i) rte_pktmbuf_free(staged_[i]);
 }
 
-bool Worker::attach(AttachedQueuePair& qp) { return queue_pairs_.insert(qp.core.number().value(), &qp); }
+bool Worker::attach(AttachedQueuePair& qp) {
+  qp.worker = this;
+  return queue_pairs_.insert(qp.core.number().value(), &qp);
+}
 
 void Worker::detach(AttachedQueuePair& qp) {
   take_doorbells();  // empties the stack that may hold it
   queue_pairs_.erase(qp.core.number().value());
   timers_.cancel(qp);
   qp.neighbour = NeighbourRef();
-  std::erase(waiting_, &qp);
-  qp.waits_for_neighbour = false;
-  AttachedQueuePair* previous = nullptr;
-  for (AttachedQueuePair* at = first_ready_; at != nullptr; previous = at, at = at->next_ready) {
-    if (at != &qp) continue;
-    (previous == nullptr ? first_ready_ : previous->next_ready) = qp.next_ready;
-    if (last_ready_ == &qp) last_ready_ = previous;
-    --ready_count_;
-    break;
-  }
-  qp.ready = false;
+  stop_waiting(qp);
+  if (qp.ready) unlink_ready(qp);
 }
 
 void Worker::make_ready(AttachedQueuePair& qp) {
   if (qp.ready) return;
   qp.ready = true;
   qp.next_ready = nullptr;
+  qp.previous_ready = last_ready_;
   (last_ready_ == nullptr ? first_ready_ : last_ready_->next_ready) = &qp;
   last_ready_ = &qp;
   ++ready_count_;
+}
+
+void Worker::unlink_ready(AttachedQueuePair& qp) {
+  (qp.previous_ready == nullptr ? first_ready_ : qp.previous_ready->next_ready) = qp.next_ready;
+  (qp.next_ready == nullptr ? last_ready_ : qp.next_ready->previous_ready) = qp.previous_ready;
+  --ready_count_;
+  qp.ready = false;
 }
 
 void Worker::ring(AttachedQueuePair& qp) {
@@ -92,6 +120,7 @@ bool Worker::poll(Nanos now) {
   worked |= neighbours_->poll(now);
   worked |= wake_waiting();
   worked |= serve_ready(context);
+  worked |= relay();
   worked |= flush();
   return worked;
 }
@@ -99,24 +128,52 @@ bool Worker::poll(Nanos now) {
 Nanos Worker::next_deadline() const {
   if (rung_.load(std::memory_order_relaxed) != nullptr || ready_count_ > 0 || staged_count_ > 0)
     return Nanos{0};
-  return std::min({port_.next_arrival(), timers_.next_deadline(), neighbours_->next_deadline()});
+  const auto waits = [](const FrameRing* ring) { return !ring->empty(); };
+  if (std::any_of(inboxes_.begin(), inboxes_.end(), waits) ||
+      std::any_of(relayed_.begin(), relayed_.end(), waits)) {
+    return Nanos{0};
+  }
+  Nanos next = std::min(timers_.next_deadline(), neighbours_->next_deadline());
+  for (const PortQueue* queue : queues_) next = std::min(next, queue->next_arrival());
+  return next;
 }
 
 bool Worker::receive(TransportContext& context) {
   std::array<rte_mbuf*, kRxBurst> burst;
-  const uint16_t count = port_.rx_burst(burst, context.now);
-  if (count == 0) return false;
-  counters_.add(Counter::kRxFrames, count);
-  for (uint16_t i = 0; i < count; ++i) rte_prefetch0(rte_pktmbuf_mtod(burst[i], const void*));
+  bool worked = false;
+  for (FrameRing* inbox : inboxes_) {
+    const uint32_t count = inbox->pop(burst);
+    if (count == 0) continue;
+    execute(context, {burst.data(), count}, Origin::kOtherWorker);
+    worked = true;
+  }
+  for (PortQueue* queue : queues_) {
+    const uint16_t count = queue->rx_burst(burst, context.now);
+    if (count == 0) continue;
+    counters_.add(Counter::kRxFrames, count);
+    execute(context, {burst.data(), count}, Origin::kPort);
+    worked = true;
+  }
+  return worked;
+}
+
+// Takes over the frames.
+void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Origin origin) {
+  for (rte_mbuf* frame : burst) rte_prefetch0(rte_pktmbuf_mtod(frame, const void*));
   uint16_t good = 0;
-  for (uint16_t i = 0; i < count; ++i) {
+  uint32_t ours = 0;
+  for (rte_mbuf* frame : burst) {
     Received& slot = received_[good];
-    slot.frame = burst[i];
-    if (classify(slot, context.now)) {
+    slot.frame = frame;
+    const Fate fate = classify(slot, context.now, origin);
+    if (fate == Fate::kPassedOn) continue;
+    burst[ours++] = frame;
+    if (fate == Fate::kForQueuePair) {
       queue_pairs_.prefetch(slot.view.destination_qp().value());
       ++good;
     }
   }
+  if (passed_on_) deliver_outboxes();
   for (uint16_t i = 0; i < good; ++i) {
     received_[i].qp = queue_pairs_.find(received_[i].view.destination_qp().value());
     rte_prefetch0(received_[i].qp);
@@ -130,12 +187,11 @@ bool Worker::receive(TransportContext& context) {
       counters_.add(Counter::kRxUnknownQp);
     }
   }
-  rte_pktmbuf_free_bulk(burst.data(), count);
-  return true;
+  rte_pktmbuf_free_bulk(burst.data(), ours);
 }
 
-// Whether the frame is RoCEv2 for this host with a right ICRC. Everything else is done with here.
-bool Worker::classify(Received& received, Nanos now) {
+// Everything that is not for a queue pair of ours is done with here.
+Worker::Fate Worker::classify(Received& received, Nanos now, Origin origin) {
   rte_mbuf* frame = received.frame;
   const auto parse = [&] {
     received.view = FrameView();
@@ -147,12 +203,12 @@ bool Worker::classify(Received& received, Nanos now) {
   if (view.kind == FrameKind::kTruncated && frame->nb_segs > 1 && rte_pktmbuf_linearize(frame) == 0) parse();
   if (view.kind == FrameKind::kTruncated && rte_pktmbuf_data_len(frame) < sizeof(EthernetHeader)) {
     counters_.add(Counter::kRxMalformed);
-    return false;
+    return Fate::kDone;
   }
   const MacAddress& to = view.ethernet().destination;
   if ((to != mac_ && !to.is_multicast()) || (view.vlan_id() != vlan_)) {
     counters_.add(Counter::kRxNotForUs);
-    return false;
+    return Fate::kDone;
   }
   switch (view.kind) {
     case FrameKind::kRoce:
@@ -160,24 +216,83 @@ bool Worker::classify(Received& received, Nanos now) {
     case FrameKind::kArp:
     case FrameKind::kIpv4:
     case FrameKind::kIpv6:
-      if (!neighbours_->handle(view, frame, now)) counters_.add(Counter::kRxOtherProtocol);
-      return false;
+      return classify_neighbourly(view, frame, now, origin);
     case FrameKind::kOther:
       counters_.add(Counter::kRxOtherProtocol);
-      return false;
+      return Fate::kDone;
     case FrameKind::kUnknownOpcode:
       counters_.add(Counter::kRxUnknownOpcode);
-      return false;
+      return Fate::kDone;
     default:
       counters_.add(Counter::kRxMalformed);
-      return false;
+      return Fate::kDone;
+  }
+  if (origin == Origin::kPort && outboxes_.size() > 1) {
+    // The ICRC is for its owner to check: that is the larger part of the work, and there the payload is needed next.
+    const Qpn number = view.destination_qp();
+    const uint32_t owner = worker_of(number, static_cast<uint32_t>(outboxes_.size()));
+    if (number == kMulticastQpn) {
+      copy_to_all(frame);
+    } else if (owner != index_) {
+      pass_on(owner, frame);
+      return Fate::kPassedOn;
+    }
   }
   if (compute_icrc(view, frame) != stored_icrc(view, frame)) {
     counters_.add(Counter::kRxIcrcErrors);
-    return false;
+    return Fate::kDone;
   }
   counters_.add(Counter::kRxRoce);
-  return true;
+  return Fate::kForQueuePair;
+}
+
+Worker::Fate Worker::classify_neighbourly(const FrameView& view, rte_mbuf* frame, Nanos now, Origin origin) {
+  if (origin == Origin::kPort && outboxes_.size() > 1) {
+    const Audience audience = audience_of(view);
+    if (audience == Audience::kEverybody) copy_to_all(frame);
+    if (audience == Audience::kAnswerer && index_ != 0) {
+      pass_on(0, frame);
+      return Fate::kPassedOn;
+    }
+  }
+  if (!neighbours_->handle(view, frame, now)) counters_.add(Counter::kRxOtherProtocol);
+  return Fate::kDone;
+}
+
+// At most one frame to each worker for each frame of a burst, so an outbox cannot run over.
+void Worker::pass_on(uint32_t worker, rte_mbuf* frame) {
+  Outbox& outbox = outboxes_[worker];
+  outbox.frames[outbox.count++] = frame;
+  passed_on_ = true;
+}
+
+void Worker::copy_to_all(const rte_mbuf* frame) {
+  for (uint32_t other = 0; other < outboxes_.size(); ++other) {
+    if (other == index_) continue;
+    rte_mbuf* copy = nullptr;
+    if (outboxes_[other].ring->size() < kCopiesBelow) {
+      copy = rte_pktmbuf_copy(frame, tx_pool_->get(), 0, UINT32_MAX);
+    }
+    if (copy != nullptr) {
+      pass_on(other, copy);
+    } else {
+      counters_.add(Counter::kRxHandOverFull);
+    }
+  }
+}
+
+void Worker::deliver_outboxes() {
+  passed_on_ = false;
+  for (Outbox& outbox : outboxes_) {
+    if (outbox.count == 0) continue;
+    const uint32_t taken = outbox.ring->push({outbox.frames.data(), outbox.count});
+    counters_.add(Counter::kRxHandedOver, taken);
+    if (taken < outbox.count) {
+      counters_.add(Counter::kRxHandOverFull, outbox.count - taken);
+      rte_pktmbuf_free_bulk(&outbox.frames[taken], outbox.count - taken);
+    }
+    outbox.count = 0;
+  }
 }
 
 // Round robin over the queue pairs that have something to do, each for a quantum.
@@ -185,10 +300,7 @@ bool Worker::serve_ready(TransportContext& context) {
   bool worked = false;
   for (uint32_t turns = std::min(ready_count_, kTurnsPerRound); turns > 0 && !blocked_; --turns) {
     AttachedQueuePair& qp = *first_ready_;
-    first_ready_ = qp.next_ready;
-    if (first_ready_ == nullptr) last_ready_ = nullptr;
-    --ready_count_;
-    qp.ready = false;
+    unlink_ready(qp);
     const uint64_t sent_before = counters_.get(Counter::kTxFrames);
     bool more = false;
     if (refresh_path(context, qp) || qp.core.state() == IBV_QPS_ERR)
@@ -223,10 +335,7 @@ bool Worker::refresh_path(TransportContext& context, AttachedQueuePair& qp) {
       }
       return true;
     case Resolution::kPending:
-      if (!qp.waits_for_neighbour) {
-        qp.waits_for_neighbour = true;
-        waiting_.push_back(&qp);
-      }
+      wait_for_neighbour(qp);
       return false;
     case Resolution::kFailed:
       qp.core.on_unreachable(context);
@@ -235,11 +344,25 @@ bool Worker::refresh_path(TransportContext& context, AttachedQueuePair& qp) {
   return false;
 }
 
+void Worker::wait_for_neighbour(AttachedQueuePair& qp) {
+  if (qp.waiting_at != AttachedQueuePair::kNotWaiting) return;
+  qp.waiting_at = static_cast<uint32_t>(waiting_.size());
+  waiting_.push_back(&qp);
+}
+
+void Worker::stop_waiting(AttachedQueuePair& qp) {
+  if (qp.waiting_at == AttachedQueuePair::kNotWaiting) return;
+  waiting_.back()->waiting_at = qp.waiting_at;
+  waiting_[qp.waiting_at] = waiting_.back();
+  waiting_.pop_back();
+  qp.waiting_at = AttachedQueuePair::kNotWaiting;
+}
+
 bool Worker::wake_waiting() {
   if (neighbours_->generation() == woken_generation_) return false;
   woken_generation_ = neighbours_->generation();
   for (AttachedQueuePair* qp : waiting_) {
-    qp->waits_for_neighbour = false;
+    qp->waiting_at = AttachedQueuePair::kNotWaiting;
     make_ready(*qp);
   }
   waiting_.clear();
@@ -274,10 +397,25 @@ void Worker::send(rte_mbuf* frame) {
   counters_.add(Counter::kTxFrames);
 }
 
+// Stages what workers without a port queue want sent, as far as half of the stage has room. Whether there was any.
+bool Worker::relay() {
+  bool worked = false;
+  for (size_t i = 0; i < relayed_.size(); ++i) {
+    if (staged_count_ > kTxStage / 2) flush();
+    if (staged_count_ > kTxStage / 2) break;
+    next_relayed_ = (next_relayed_ + 1) % relayed_.size();  // goes on where a full port stopped it
+    const uint32_t count = relayed_[next_relayed_]->pop({&staged_[staged_count_], kTxStage / 2});
+    staged_count_ += count;
+    worked |= count > 0;
+  }
+  return worked;
+}
+
 // Whether the port took anything.
 bool Worker::flush() {
   if (staged_count_ == 0) return false;
-  const uint16_t taken = port_.tx_burst(std::span(staged_.data(), staged_count_), now_);
+  const std::span<rte_mbuf*> staged(staged_.data(), staged_count_);
+  const uint32_t taken = outgoing_ != nullptr ? outgoing_->push(staged) : queues_[0]->tx_burst(staged, now_);
   std::move(staged_.begin() + taken, staged_.begin() + static_cast<ptrdiff_t>(staged_count_),
             staged_.begin());
   staged_count_ -= taken;

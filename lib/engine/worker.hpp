@@ -1,9 +1,12 @@
-// The poll loop of a host: port to queue pairs and back, in bounded batches.
+// A poll loop of a host: port to queue pairs and back, in bounded batches. A host has one or several, each with its own
+// queue pairs.
 //
 //   doorbells --+                                  +--> completions
 //   timers -----+--> ready list --> transmit --+   |
 //   rx burst -> parse -> ICRC -> look-up -> execute-+        (one pass over the batch for each arrow)
-//                                              +--> staged frames --> tx burst
+//          |  ^                                +--> staged frames --> tx burst
+//          v  |
+//         other workers: packets whose queue pair is theirs, or ours
 //
 // Answers are not sent while requests are executed: the queue pair becomes ready and sends when its turn comes, so a
 // batch of requests is acknowledged once, and a full port never stops reception.
@@ -19,6 +22,7 @@
 #include "base/poller.hpp"
 #include "base/timing_wheel.hpp"
 #include "engine/attached_queue_pair.hpp"
+#include "engine/hand_over.hpp"
 #include "engine/worker_token.hpp"
 #include "memory/memory_table.hpp"
 #include "port/eal.hpp"
@@ -29,13 +33,21 @@
 
 namespace roci {
 
+// What the workers of a host share; outlives them.
+struct WorkerSurroundings {
+  Port& port;
+  const MemoryTable& memory;  // changed only by a holder of all workers' tokens
+  HandOver& hand_over;
+  std::shared_ptr<MbufPool> tx_pool;  // of whole frames in one segment each
+};
+
 // Owned by whoever holds token(), except for ring() and counters().
 class Worker final : public Poller, private PacketSink, private FrameSink {
  public:
-  // `tx_pool` holds whole frames in one segment each. `port` and `memory` outlive the worker.
-  static Result<std::unique_ptr<Worker>> create(std::string name, Port& port,
-                                                const NeighbourConfig& neighbours, const MemoryTable& memory,
-                                                std::shared_ptr<MbufPool> tx_pool);
+  // The worker with number `index` of those that hand_over knows. The first one answers ARP, ND and ping.
+  static Result<std::unique_ptr<Worker>> create(std::string name, uint32_t index,
+                                                const WorkerSurroundings& surroundings,
+                                                NeighbourConfig neighbours);
   ~Worker() override;
 
   bool poll(Nanos now) override;
@@ -52,8 +64,6 @@ class Worker final : public Poller, private PacketSink, private FrameSink {
   // Null when no queue pair has this number.
   [[nodiscard]] AttachedQueuePair* find(Qpn number) const { return queue_pairs_.find(number.value()); }
   [[nodiscard]] size_t queue_pairs() const { return queue_pairs_.size(); }
-  // Buffers of the host's own that are on their way, or with whoever received them.
-  [[nodiscard]] uint32_t tx_buffers_in_use() const { return tx_pool_->in_use(); }
   // The queue pair may have something to do: after a change of its state.
   void make_ready(AttachedQueuePair& qp);
 
@@ -61,17 +71,31 @@ class Worker final : public Poller, private PacketSink, private FrameSink {
   void ring(AttachedQueuePair& qp);
 
  private:
-  Worker(std::string name, Port& port, const MemoryTable& memory, std::shared_ptr<MbufPool> tx_pool);
+  Worker(std::string name, uint32_t index, const WorkerSurroundings& surroundings);
 
   static constexpr uint16_t kRxBurst = 32;
   static constexpr size_t kTxStage = 64;
   static constexpr uint32_t kQuantum = 16;        // packets a queue pair may send before the next one's turn
   static constexpr uint32_t kTurnsPerRound = 64;  // queue pairs served between two receptions
+  // Above so many frames in it an inbox takes no copies: a storm of ARP must not crowd out packets.
+  static constexpr uint32_t kCopiesBelow = 64;
 
   struct Received {
     rte_mbuf* frame = nullptr;
     FrameView view;
     AttachedQueuePair* qp = nullptr;
+  };
+  enum class Origin : uint8_t { kPort, kOtherWorker };
+  enum class Fate : uint8_t {
+    kForQueuePair,  // RoCEv2 for a queue pair of ours, with a right ICRC
+    kDone,
+    kPassedOn,  // is another worker's now
+  };
+  // What goes to one other worker at the end of the burst.
+  struct Outbox {
+    FrameRing* ring = nullptr;
+    uint32_t count = 0;
+    std::array<rte_mbuf*, kRxBurst> frames{};
   };
 
   // PacketSink and FrameSink.
@@ -79,24 +103,41 @@ class Worker final : public Poller, private PacketSink, private FrameSink {
   void send(rte_mbuf* frame) override;
 
   bool take_doorbells();
+  void unlink_ready(AttachedQueuePair& qp);
   bool receive(TransportContext& context);
-  bool classify(Received& received, Nanos now);
+  void execute(TransportContext& context, std::span<rte_mbuf*> burst, Origin origin);
+  Fate classify(Received& received, Nanos now, Origin origin);
+  Fate classify_neighbourly(const FrameView& view, rte_mbuf* frame, Nanos now, Origin origin);
+  void pass_on(uint32_t worker, rte_mbuf* frame);
+  void copy_to_all(const rte_mbuf* frame);
+  void deliver_outboxes();
   bool serve_ready(TransportContext& context);
   bool refresh_path(TransportContext& context, AttachedQueuePair& qp);
   void set_timer(AttachedQueuePair& qp);
+  void wait_for_neighbour(AttachedQueuePair& qp);
+  void stop_waiting(AttachedQueuePair& qp);
   bool wake_waiting();
+  bool relay();
   bool flush();
 
   std::string name_;
-  Port& port_;
+  const uint32_t index_;
   const MacAddress mac_;  // the port's
   const MemoryTable& memory_;
   std::shared_ptr<MbufPool> tx_pool_;
+
+  std::vector<PortQueue*> queues_;   // of the port, to receive from; we send on the first
+  FrameRing* outgoing_ = nullptr;    // without a queue: to the worker that sends for us
+  std::vector<FrameRing*> relayed_;  // from those we send for
+  size_t next_relayed_ = 0;
+  std::vector<FrameRing*> inboxes_;  // from each other worker
+  std::vector<Outbox> outboxes_;     // to each worker; ours is not used
+  bool passed_on_ = false;           // something waits in the outboxes
   WorkerToken token_;
   Counters counters_;
   uint16_t vlan_ = 0;
   std::unique_ptr<Neighbours> neighbours_;
-  std::vector<AttachedQueuePair*> waiting_;  // for a neighbour to be resolved
+  std::vector<AttachedQueuePair*> waiting_;  // for a neighbour to be resolved; each knows its place
   uint64_t woken_generation_ = 0;            // of the neighbour table when they were last woken
   TimingWheel timers_;
   IdTable<AttachedQueuePair> queue_pairs_;

@@ -18,7 +18,8 @@ struct CaptureConfig {
   Nanos epoch{0};  // added to `now`: the wall-clock time of the runner's origin, 0 under a virtual clock
 };
 
-// Owned by the thread that uses the port. Frames are copied in memory as they pass; the file is written by
+// Owned by the thread that uses the port. It is one queue, so that the file has one order, over a port that has one too.
+// Frames are copied in memory as they pass; the file is written by
 // save() and at the end, never on the data path.
 class CapturePort final : public Port {
  public:
@@ -32,7 +33,7 @@ class CapturePort final : public Port {
   [[nodiscard]] const PortCapabilities& capabilities() const override { return port_->capabilities(); }
   [[nodiscard]] MacAddress mac() const override { return port_->mac(); }
   [[nodiscard]] std::string_view name() const override { return port_->name(); }
-  [[nodiscard]] const PortStats& stats() const override { return port_->stats(); }
+  [[nodiscard]] PortStats stats() const override { return port_->stats(); }
 
   // Writes what was captured so far. Control path of the port's own thread.
   Status save();

@@ -7,6 +7,7 @@
 #include <rte_ring.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -37,20 +38,31 @@ uint32_t largest_mtu(const std::string& driver, const rte_eth_dev_info& info) {
   return mtu;
 }
 
+// How many pairs of queues the device gives. Both sides of a memif must have the same number, which neither can know of
+// the other, and the driver (22.11) does not notice when they have not: so one.
+uint16_t usable_queues(const EthdevConfig& config, const std::string& driver, const rte_eth_dev_info& info) {
+  if (driver == "net_memif") return 1;
+  if (driver == "net_af_packet") return info.max_rx_queues;  // the kernel fills the sockets of all of them
+  return std::max<uint16_t>(1, std::min({config.queues, info.max_rx_queues, info.max_tx_queues}));
+}
+
 }  // namespace
 
 class EthdevPort::Rings {
  public:
-  static Result<std::shared_ptr<Rings>> create(const std::string& name, uint32_t size) {
+  static Result<std::shared_ptr<Rings>> create(const std::string& name, uint32_t size, uint16_t queues) {
     auto rings = std::make_shared<Rings>();
     for (unsigned i = 0; i < 2; ++i) {
-      const std::string ring_name = name + (i == 0 ? "a" : "b");
-      rings->rings_[i] = rte_ring_create(ring_name.c_str(), size, SOCKET_ID_ANY,
+      for (unsigned queue = 0; queue < queues; ++queue) {
+        const std::string ring_name = name + (i == 0 ? "a" : "b") + std::to_string(queue);
+        rte_ring* ring = rte_ring_create(ring_name.c_str(), size, SOCKET_ID_ANY,
                                          RING_F_SP_ENQ | RING_F_SC_DEQ | RING_F_EXACT_SZ);
-      if (rings->rings_[i] == nullptr) {
-        return fail(
-            "a ring of " + std::to_string(size) + " frames cannot be made: " + rte_strerror(rte_errno),
-            rte_errno);
+        if (ring == nullptr) {
+          return fail(
+              "a ring of " + std::to_string(size) + " frames cannot be made: " + rte_strerror(rte_errno),
+              rte_errno);
+        }
+        rings->rings_[i].push_back(ring);
       }
     }
     return rings;
@@ -59,17 +71,19 @@ class EthdevPort::Rings {
   Rings(const Rings&) = delete;
   Rings& operator=(const Rings&) = delete;
   ~Rings() {
-    for (rte_ring* ring : rings_) {
-      void* frame = nullptr;
-      while (ring != nullptr && rte_ring_dequeue(ring, &frame) == 0)
-        rte_pktmbuf_free(static_cast<rte_mbuf*>(frame));
-      rte_ring_free(ring);
+    for (const auto& direction : rings_) {
+      for (rte_ring* ring : direction) {
+        void* frame = nullptr;
+        while (rte_ring_dequeue(ring, &frame) == 0) rte_pktmbuf_free(static_cast<rte_mbuf*>(frame));
+        rte_ring_free(ring);
+      }
     }
   }
-  rte_ring*& operator[](size_t i) { return rings_[i]; }
+  // What port `i` of the pair receives from, a ring for each queue.
+  rte_ring** operator[](size_t i) { return rings_[i].data(); }
 
  private:
-  rte_ring* rings_[2] = {};
+  std::array<std::vector<rte_ring*>, 2> rings_;
 };
 
 EthdevPort::EthdevPort(std::string name, const EthdevConfig& config)
@@ -94,6 +108,10 @@ Result<std::unique_ptr<EthdevPort>> EthdevPort::open(const EthdevConfig& config)
   if (config.mtu < kMinMtu || config.mtu > kMaxMtu) {
     return fail(name + ": MTU " + std::to_string(config.mtu) + " is not possible; " +
                 std::to_string(kMinMtu) + " to " + std::to_string(kMaxMtu) + " is");
+  }
+  // The kernel spreads over the sockets of a fan-out group, of which the driver makes one for each pair of queues.
+  if (parsed->is_af_packet() && config.queues > 1 && !parsed->find("qpairs")) {
+    parsed->add("qpairs", std::to_string(config.queues));
   }
   auto args = complete(std::move(*parsed), config.mtu);
   if (!args) return fail(args.error());
@@ -186,9 +204,27 @@ Status EthdevPort::configure_queues(const EthdevConfig& config) {
   } else {
     log().info("{}: cannot send frames in several segments, so they are copied into one", name_);
   }
-  if (const int result = rte_eth_dev_configure(id_, 1, 1, &conf); result != 0) {
+  const uint16_t queues = usable_queues(config, driver, info);
+  if (queues < config.queues) {
+    log().info("{}: has {} of the {} queues that were asked for", name_, queues, config.queues);
+  }
+  if (queues > 1) {
+    conf.rx_adv_conf.rss_conf.rss_hf =
+        info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_NONFRAG_IPV4_UDP);
+    if (conf.rx_adv_conf.rss_conf.rss_hf != 0) {
+      conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+    } else {
+      log().info("{}: does not say how it spreads packets over its {} queues", name_, queues);
+    }
+  }
+  if (const int result = rte_eth_dev_configure(id_, queues, queues, &conf); result != 0) {
     return fail("cannot be configured: " + reason(-result), -result);
   }
+  for (uint16_t i = 0; i < queues; ++i) queues_.push_back(std::make_unique<Queue>(*this, i));
+  return set_up_queues(config);
+}
+
+Status EthdevPort::set_up_queues(const EthdevConfig& config) {
   uint16_t rx_descriptors = config.rx_descriptors;
   uint16_t tx_descriptors = config.tx_descriptors;
   rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_descriptors, &tx_descriptors);
@@ -197,10 +233,16 @@ Status EthdevPort::configure_queues(const EthdevConfig& config) {
                tx_descriptors, config.rx_descriptors, config.tx_descriptors);
   }
   const unsigned socket = static_cast<unsigned>(rte_eth_dev_socket_id(id_));
-  int result = rte_eth_rx_queue_setup(id_, 0, rx_descriptors, socket, nullptr, config.pool->get());
-  if (result != 0) return fail("receive queue cannot be set up: " + reason(-result), -result);
-  result = rte_eth_tx_queue_setup(id_, 0, tx_descriptors, socket, nullptr);
-  if (result != 0) return fail("send queue cannot be set up: " + reason(-result), -result);
+  for (uint16_t i = 0; i < queues(); ++i) {
+    int result = rte_eth_rx_queue_setup(id_, i, rx_descriptors, socket, nullptr, config.pool->get());
+    if (result != 0) {
+      return fail("receive queue " + std::to_string(i) + " cannot be set up: " + reason(-result), -result);
+    }
+    result = rte_eth_tx_queue_setup(id_, i, tx_descriptors, socket, nullptr);
+    if (result != 0) {
+      return fail("send queue " + std::to_string(i) + " cannot be set up: " + reason(-result), -result);
+    }
+  }
   return {};
 }
 
@@ -260,13 +302,19 @@ EthdevPort::~EthdevPort() {
   }
 }
 
-uint16_t EthdevPort::rx_burst(std::span<rte_mbuf*> out, Nanos) {
+PortStats EthdevPort::stats() const {
+  PortStats sum;
+  for (const auto& queue : queues_) sum.add(queue->stats());
+  return sum;
+}
+
+uint16_t EthdevPort::Queue::rx_burst(std::span<rte_mbuf*> out, Nanos) {
   const auto room = static_cast<uint16_t>(std::min<size_t>(out.size(), UINT16_MAX));
-  const uint16_t received = rte_eth_rx_burst(id_, 0, out.data(), room);
+  const uint16_t received = rte_eth_rx_burst(port_.id_, index_, out.data(), room);
   uint16_t kept = 0;
   uint64_t bytes = 0;
   for (uint16_t i = 0; i < received; ++i) {
-    if (exceeds_mtu(*out[i], capabilities_.mtu)) [[unlikely]] {
+    if (exceeds_mtu(*out[i], port_.capabilities_.mtu)) [[unlikely]] {
       rte_pktmbuf_free(out[i]);
       continue;
     }
@@ -280,12 +328,13 @@ uint16_t EthdevPort::rx_burst(std::span<rte_mbuf*> out, Nanos) {
   return kept;
 }
 
-uint16_t EthdevPort::tx_burst(std::span<rte_mbuf*> frames, Nanos) {
+uint16_t EthdevPort::Queue::tx_burst(std::span<rte_mbuf*> frames, Nanos) {
   uint16_t done = 0;
   while (done < frames.size()) {
     const auto batch = frames.subspan(done, std::min<size_t>(frames.size() - done, kMaxBurst));
     bool plain = true;
-    for (const rte_mbuf* frame : batch) plain = plain && !is_unsendable(*frame) && !needs_copy(*frame);
+    for (const rte_mbuf* frame : batch)
+      plain = plain && !port_.is_unsendable(*frame) && !port_.needs_copy(*frame);
     const uint16_t accepted = plain ? send(batch) : tx_carefully(batch);
     done = static_cast<uint16_t>(done + accepted);
     if (accepted < batch.size()) break;
@@ -303,10 +352,11 @@ bool EthdevPort::is_unsendable(const rte_mbuf& frame) const {
 }
 
 // Hands frames to the device, all of which it can send.
-uint16_t EthdevPort::send(std::span<rte_mbuf*> frames) {
+uint16_t EthdevPort::Queue::send(std::span<rte_mbuf*> frames) {
   uint32_t length[kMaxBurst];
   for (size_t i = 0; i < frames.size(); ++i) length[i] = frames[i]->pkt_len;
-  const uint16_t accepted = rte_eth_tx_burst(id_, 0, frames.data(), static_cast<uint16_t>(frames.size()));
+  const uint16_t accepted =
+      rte_eth_tx_burst(port_.id_, index_, frames.data(), static_cast<uint16_t>(frames.size()));
   uint64_t bytes = 0;
   for (uint16_t i = 0; i < accepted; ++i) bytes += length[i];
   bump(stats_.tx_packets, accepted);
@@ -317,14 +367,14 @@ uint16_t EthdevPort::send(std::span<rte_mbuf*> frames) {
 // The same for a batch that holds frames to be dropped or copied. A frame is dropped only once all before it
 // were accepted, and a chain stays whole until its copy is on its way, so that what is refused is still as it
 // was.
-uint16_t EthdevPort::tx_carefully(std::span<rte_mbuf*> frames) {
+uint16_t EthdevPort::Queue::tx_carefully(std::span<rte_mbuf*> frames) {
   rte_mbuf* staged[kMaxBurst];
   uint16_t origin[kMaxBurst];
   size_t count = 0;
   auto end = static_cast<uint16_t>(frames.size());
   for (uint16_t i = 0; i < end; ++i) {
-    if (is_unsendable(*frames[i])) continue;
-    rte_mbuf* frame = needs_copy(*frames[i]) ? copy_to_one_segment(frames[i]) : frames[i];
+    if (port_.is_unsendable(*frames[i])) continue;
+    rte_mbuf* frame = port_.needs_copy(*frames[i]) ? port_.copy_to_one_segment(frames[i]) : frames[i];
     if (frame == nullptr) {
       end = i;  // no buffer at the moment: refused, to be offered again
       break;
@@ -346,7 +396,7 @@ uint16_t EthdevPort::tx_carefully(std::span<rte_mbuf*> frames) {
   return done;
 }
 
-rte_mbuf* EthdevPort::copy_to_one_segment(rte_mbuf* chain) {
+rte_mbuf* EthdevPort::copy_to_one_segment(rte_mbuf* chain) const {
   rte_mbuf* copy = rte_pktmbuf_alloc(pool_->get());
   if (copy == nullptr) return nullptr;
   char* where = rte_pktmbuf_append(copy, static_cast<uint16_t>(chain->pkt_len));  // fits: see is_unsendable()
@@ -383,11 +433,11 @@ uint64_t EthdevPort::device_rx_missed() const {
 }
 
 Result<EthdevPortPair> make_ring_pair(const std::string& name, const std::shared_ptr<MbufPool>& pool,
-                                      uint16_t mtu, uint32_t ring_size) {
+                                      uint16_t mtu, uint32_t ring_size, uint16_t queues) {
   static std::atomic<uint32_t> serial{0};
   if (pool == nullptr) return fail("ring pair " + name + " needs a packet pool");
   const std::string unique = "roci" + std::to_string(serial++);
-  auto rings = EthdevPort::Rings::create(unique, ring_size);
+  auto rings = EthdevPort::Rings::create(unique, ring_size, queues);
   if (!rings) return fail(rings.error().within("ring pair " + name));
   EthdevPortPair pair;
   for (unsigned side = 0; side < 2; ++side) {
@@ -395,11 +445,13 @@ Result<EthdevPortPair> make_ring_pair(const std::string& name, const std::shared
     EthdevConfig config;
     config.device = "net_ring_" + device;
     config.mtu = mtu;
+    config.queues = queues;
     config.pool = pool;
     auto port = std::unique_ptr<EthdevPort>(new EthdevPort(name + (side == 0 ? ".a" : ".b"), config));
     port->rings_ = *rings;
     clear_dpdk_error();
-    const int id = rte_eth_from_rings(device.c_str(), &(**rings)[side], 1, &(**rings)[1 - side], 1, 0);
+    const int id =
+        rte_eth_from_rings(device.c_str(), (**rings)[side], queues, (**rings)[1 - side], queues, 0);
     if (id < 0) return fail("ring pair " + name + " cannot be made: " + reason(rte_errno), rte_errno);
     port->id_ = static_cast<uint16_t>(id);
     if (Status status = port->start(config); !status) return fail(status.error().within("ring pair " + name));

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/result.hpp"
 #include "port/eal.hpp"
@@ -22,7 +23,8 @@ struct EthdevConfig {
   // Buffer and frame sizes are chosen to fit the MTU unless given.
   std::string device;
   uint16_t mtu = 1500;
-  uint16_t rx_descriptors = 1024;
+  uint16_t queues = 1;             // wanted; a device may have others, and Port::queues() tells
+  uint16_t rx_descriptors = 1024;  // of each queue
   uint16_t tx_descriptors = 1024;
   bool promiscuous = false;          // take frames for any MAC; a switch port wants it
   Nanos connect_timeout = 5s;        // how long a memif client waits for its server to listen
@@ -42,13 +44,17 @@ class EthdevPort final : public Port {
   // smaller ones too and then delivers chains.
   static uint16_t data_room_for(const std::string& device, uint16_t mtu);
 
-  uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override;
-  uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override;
+  uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override { return queues_[0]->rx_burst(out, now); }
+  uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override {
+    return queues_[0]->tx_burst(frames, now);
+  }
   [[nodiscard]] Nanos next_arrival() const override { return Nanos{0}; }
+  [[nodiscard]] uint16_t queues() const override { return static_cast<uint16_t>(queues_.size()); }
+  [[nodiscard]] PortQueue& queue(uint16_t index) override { return *queues_[index]; }
   [[nodiscard]] const PortCapabilities& capabilities() const override { return capabilities_; }
   [[nodiscard]] MacAddress mac() const override { return mac_; }
   [[nodiscard]] std::string_view name() const override { return name_; }
-  [[nodiscard]] const PortStats& stats() const override { return stats_; }
+  [[nodiscard]] PortStats stats() const override;
 
   // Control path. A memif port is up while its other side is connected; tx_burst() takes nothing before.
   [[nodiscard]] bool link_up() const;
@@ -62,22 +68,39 @@ class EthdevPort final : public Port {
 
  private:
   friend Result<std::pair<std::unique_ptr<EthdevPort>, std::unique_ptr<EthdevPort>>> make_ring_pair(
-      const std::string& name, const std::shared_ptr<MbufPool>& pool, uint16_t mtu, uint32_t ring_size);
+      const std::string& name, const std::shared_ptr<MbufPool>& pool, uint16_t mtu, uint32_t ring_size,
+      uint16_t queues);
 
-  // Two rings shared by the two ports of a pair; frees what is left in them.
+  // The rings shared by the two ports of a pair; frees what is left in them.
   class Rings;
+
+  class Queue final : public PortQueue {
+   public:
+    Queue(const EthdevPort& port, uint16_t index) : port_(port), index_(index) {}
+    uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override;
+    uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override;
+    [[nodiscard]] Nanos next_arrival() const override { return Nanos{0}; }
+    [[nodiscard]] const PortStats& stats() const { return stats_; }
+
+   private:
+    uint16_t tx_carefully(std::span<rte_mbuf*> frames);
+    uint16_t send(std::span<rte_mbuf*> frames);
+
+    const EthdevPort& port_;
+    const uint16_t index_;
+    PortStats stats_;
+  };
 
   EthdevPort(std::string name, const EthdevConfig& config);
   Status start(const EthdevConfig& config);
   Status start_device();
   Status configure_queues(const EthdevConfig& config);
+  Status set_up_queues(const EthdevConfig& config);
   Status set_mtu(const EthdevConfig& config);
   void set_addresses(const EthdevConfig& config);
   [[nodiscard]] bool needs_copy(const rte_mbuf& frame) const;
   [[nodiscard]] bool is_unsendable(const rte_mbuf& frame) const;
-  uint16_t tx_carefully(std::span<rte_mbuf*> frames);
-  uint16_t send(std::span<rte_mbuf*> frames);
-  rte_mbuf* copy_to_one_segment(rte_mbuf* chain);
+  [[nodiscard]] rte_mbuf* copy_to_one_segment(rte_mbuf* chain) const;
 
   std::string name_;
   std::shared_ptr<MbufPool> pool_;
@@ -87,15 +110,16 @@ class EthdevPort final : public Port {
   uint16_t id_ = RTE_MAX_ETHPORTS;  // DPDK's; this value is none
   MacAddress mac_;
   PortCapabilities capabilities_;
-  PortStats stats_;
+  std::vector<std::unique_ptr<Queue>> queues_;
 };
 
 using EthdevPortPair = std::pair<std::unique_ptr<EthdevPort>, std::unique_ptr<EthdevPort>>;
 
 // Two ports of this process joined back to back: what one sends the other receives, without a copy, so a
 // received chain may point into the sender's memory. Each direction holds `ring_size` frames. Each port of
-// the pair may be used by its own thread.
+// the pair may be used by its own thread. With several queues, what one port sends on a queue arrives on the same queue
+// of the other.
 Result<EthdevPortPair> make_ring_pair(const std::string& name, const std::shared_ptr<MbufPool>& pool,
-                                      uint16_t mtu, uint32_t ring_size);
+                                      uint16_t mtu, uint32_t ring_size, uint16_t queues = 1);
 
 }  // namespace roci

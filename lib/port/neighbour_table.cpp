@@ -35,6 +35,7 @@ Neighbour* NeighbourTable::insert(const IpAddress& address) {
   Neighbour& entry = slots_[index];
   const uint32_t version = entry.version + 1;
   entry = Neighbour{};
+  entry.index_ = index;
   entry.address = address;
   entry.version = version;
   uint32_t& bucket = bucket_of(address);
@@ -42,6 +43,16 @@ Neighbour* NeighbourTable::insert(const IpAddress& address) {
   bucket = index;
   link_newest(entry);
   return &entry;
+}
+
+void NeighbourTable::grow() {
+  slots_.resize(2 * slots_.size());
+  buckets_.assign(std::bit_ceil(2 * capacity()), kNone);
+  for (uint32_t index = 1; index <= used_; ++index) {
+    uint32_t& bucket = bucket_of(slots_[index].address);
+    slots_[index].next_in_bucket_ = bucket;
+    bucket = index;
+  }
 }
 
 void NeighbourTable::touch(Neighbour& entry) {
@@ -71,7 +82,7 @@ uint32_t& NeighbourTable::bucket_of(const IpAddress& address) {
 
 void NeighbourTable::link_newest(Neighbour& entry) {
   Neighbour& head = slots_[kNone];
-  const uint32_t index = index_of(entry);
+  const uint32_t index = entry.index_;
   entry.older_ = head.older_;  // before the head: the newest so far
   entry.newer_ = kNone;
   slots_[head.older_].newer_ = index;
@@ -85,7 +96,7 @@ void NeighbourTable::unlink(Neighbour& entry) {
 
 void NeighbourTable::remove_from_bucket(const Neighbour& entry) {
   uint32_t* link = &bucket_of(entry.address);
-  while (*link != index_of(entry)) link = &slots_[*link].next_in_bucket_;
+  while (*link != entry.index_) link = &slots_[*link].next_in_bucket_;
   *link = entry.next_in_bucket_;
 }
 

@@ -1,8 +1,9 @@
-// The storage of a neighbour cache: a fixed number of entries with stable addresses, found by IP address,
-// given out again from the least recently used one that nobody holds.
+// The storage of a neighbour cache: a number of entries with stable addresses, found by IP address, given out again from
+// the least recently used one that nobody holds.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -47,19 +48,22 @@ struct Neighbour {
 
  private:
   friend class NeighbourTable;
+  uint32_t index_ = 0;
   uint32_t next_in_bucket_ = 0;
   uint32_t older_ = 0, newer_ = 0;  // in the list of entries that may be evicted
 };
 
 class NeighbourTable {
  public:
-  // `capacity` entries, at least 1, allocated here and never again.
+  // `capacity` entries, at least 1, which only grow() makes more.
   explicit NeighbourTable(uint32_t capacity);
 
   [[nodiscard]] Neighbour* find(const IpAddress& address);
   // A new kFree entry for an address that is not in the table; null when it is full of entries that are held
   // or pinned. The oldest other one makes room.
   Neighbour* insert(const IpAddress& address);
+  // Room for twice as many; entries stay where they are. For entries that its owner holds, not for what strangers say.
+  void grow();
   // Marks as most recently used.
   void touch(Neighbour& entry);
   // The entry is never evicted from now on.
@@ -80,15 +84,12 @@ class NeighbourTable {
  private:
   static constexpr uint32_t kNone = 0;  // slot 0 is the head of the list of entries that may be evicted
 
-  [[nodiscard]] uint32_t index_of(const Neighbour& entry) const {
-    return static_cast<uint32_t>(&entry - slots_.data());
-  }
   uint32_t& bucket_of(const IpAddress& address);
   void link_newest(Neighbour& entry);
   void unlink(Neighbour& entry);
   void remove_from_bucket(const Neighbour& entry);
 
-  std::vector<Neighbour> slots_;
+  std::deque<Neighbour> slots_;
   std::vector<uint32_t> buckets_;  // first slot of each chain; a power of two of them
   uint32_t used_ = 0;              // slots 1 to used_ have been given out once
   uint32_t size_ = 0;

@@ -7,6 +7,7 @@
 namespace roci {
 namespace {
 
+constexpr uint32_t kMostNeighbours = 1U << 20;
 // After a frame of ours could not be sent, when to try again.
 constexpr Nanos kSendRetry = 1ms;
 // ff02::1
@@ -28,6 +29,19 @@ bool is_unspecified(const IpAddress& address) {
 }
 
 }  // namespace
+
+Audience audience_of(const FrameView& view) {
+  switch (view.kind) {
+    case FrameKind::kArp:
+      return Audience::kEverybody;
+    case FrameKind::kIpv4:
+      return view.ipv4().protocol == kProtocolIcmp ? Audience::kAnswerer : Audience::kNobody;
+    case FrameKind::kIpv6:
+      return view.ip6().next_header == kProtocolIcmpv6 ? Audience::kEverybody : Audience::kNobody;
+    default:
+      return Audience::kNobody;
+  }
+}
 
 Neighbours::RateLimit::RateLimit(uint32_t per_second)
     : interval_(per_second == 0 ? 0 : 1'000'000'000 / per_second), tolerance_(100ms) {}
@@ -54,7 +68,7 @@ Result<std::unique_ptr<Neighbours>> Neighbours::create(NeighbourConfig config, F
   if (config.vlan_id > 4094) {
     return fail("VLAN " + std::to_string(config.vlan_id) + " does not exist; 1 to 4094 do, 0 is none");
   }
-  if (config.capacity == 0 || config.capacity > 1U << 20) {
+  if (config.capacity == 0 || config.capacity > kMostNeighbours) {
     return fail("a neighbour table cannot have " + std::to_string(config.capacity) +
                 " entries; 1 to 1048576 it can");
   }
@@ -103,21 +117,27 @@ Lookup Neighbours::resolve(const IpAddress& destination, Nanos now) {
   const auto hop = next_hop(destination);
   if (!hop) return {};
   if (Neighbour* known = table_.find(*hop)) return {use(*known, now), known};
-  Neighbour* entry = table_.insert(*hop);
-  if (entry == nullptr) {
-    ++stats_.table_full;
-    return {};
-  }
+  Neighbour* entry = insert_for_us(*hop);
+  if (entry == nullptr) return {};
   start(*entry, NeighbourState::kIncomplete, now);
   return {Resolution::kPending, entry};
 }
 
-Lookup Neighbours::resolve_group(const IpAddress& group, const MacAddress& mac) {
-  Neighbour* entry = table_.insert(group);
-  if (entry == nullptr) {
+// When every entry is held, as many peers are in use as the table has room for, and it grows.
+Neighbour* Neighbours::insert_for_us(const IpAddress& address) {
+  Neighbour* entry = table_.insert(address);
+  if (entry != nullptr) return entry;
+  if (table_.capacity() >= kMostNeighbours) {
     ++stats_.table_full;
-    return {};
+    return nullptr;
   }
+  table_.grow();
+  return table_.insert(address);
+}
+
+Lookup Neighbours::resolve_group(const IpAddress& group, const MacAddress& mac) {
+  Neighbour* entry = insert_for_us(group);
+  if (entry == nullptr) return {};
   entry->mac = mac;
   entry->state = NeighbourState::kPermanent;
   return {Resolution::kResolved, entry};
@@ -360,7 +380,7 @@ bool Neighbours::handle(const FrameView& view, const rte_mbuf* frame, Nanos now)
     return true;
   }
   if (const auto echo = parse_echo(view, message)) {
-    if (!echo->reply) answer_echo(*echo, view, now);
+    if (!echo->reply && config_.answers) answer_echo(*echo, view, now);
     return true;
   }
   if (const auto nd = parse_nd(view, message)) {
@@ -375,7 +395,8 @@ void Neighbours::handle_arp(const ArpMessage& message, Nanos now) {
   const bool answers_us = message.operation == ArpOperation::kReply && is_own(message.target_ip) &&
                           message.target_mac == config_.mac;
   learn(message.sender_ip, message.sender_mac, answers_us, asks_us, now);
-  if (!asks_us || !is_usable(message.sender_mac) || message.sender_mac == config_.mac) return;
+  if (!config_.answers || !asks_us || !is_usable(message.sender_mac) || message.sender_mac == config_.mac)
+    return;
   if (!reply_limit_.allow(now)) {
     ++stats_.rate_limited;
     return;
@@ -393,7 +414,7 @@ void Neighbours::handle_nd(const NeighbourMessage& message, const FrameView& vie
   if (!is_own(message.target) || view.ethernet().source == config_.mac) return;
   if (message.link_layer) learn(message.source, *message.link_layer, false, true, now);
   const MacAddress asker = message.link_layer.value_or(view.ethernet().source);
-  if (!is_usable(asker)) return;
+  if (!config_.answers || !is_usable(asker)) return;
   if (!reply_limit_.allow(now)) {
     ++stats_.rate_limited;
     return;

@@ -41,7 +41,11 @@ struct NeighbourConfig {
   std::optional<IpAddress> gateway_v6{};
   uint16_t vlan_id = 0;  // 0: untagged (or priority-tagged)
   std::vector<StaticNeighbour> static_entries{};
-  uint32_t capacity = 1024;  // entries; when full, the least recently used one that nobody holds goes
+  bool answers =
+      true;  // those who ask for us; of several workers with a table each, one answers and all learn
+  // Entries. When full, the least recently used one that nobody holds goes; when all are held, an address that we
+  // ourselves need makes the table grow.
+  uint32_t capacity = 1024;
 
   Nanos retry_interval = 1s;   // between solicitations
   uint8_t attempts = 3;        // unanswered ones before a neighbour has failed, or a probe is given up
@@ -72,7 +76,15 @@ struct Lookup {
   Neighbour* entry = nullptr;
 };
 
-// Owned and called by one thread, the host's worker. Has no clock: time is an argument.
+// Which workers of a host a received frame concerns.
+enum class Audience : uint8_t {
+  kNobody,     // no message of these protocols
+  kAnswerer,   // ICMP: an echo request, perhaps
+  kEverybody,  // ARP and ICMPv6, of which ND is part: all learn from it
+};
+Audience audience_of(const FrameView& view);
+
+// Owned and called by one thread, a worker of the host. Has no clock: time is an argument.
 class Neighbours {
  public:
   static Result<std::unique_ptr<Neighbours>> create(NeighbourConfig config, FrameSink& sink);
@@ -125,6 +137,7 @@ class Neighbours {
   Neighbours(NeighbourConfig config, FrameSink& sink);
   Status add_own_and_static();
 
+  Neighbour* insert_for_us(const IpAddress& address);
   Lookup resolve_group(const IpAddress& group, const MacAddress& mac);
   [[nodiscard]] std::optional<MacAddress> group_mac(const IpAddress& destination) const;
   [[nodiscard]] std::optional<IpAddress> next_hop(const IpAddress& destination) const;

@@ -2,8 +2,8 @@
 // on a link (sim_link.hpp); nobody above can tell which.
 //
 // Ownership: an mbuf belongs to the caller until tx_burst() has accepted it and from rx_burst() on; in
-// between it is the port's. Threads: one thread at a time per port, except stats(), which any thread may
-// call.
+// between it is the port's. Threads: one thread at a time per queue; a port that has one queue is that queue. Any
+// thread may call stats().
 #pragma once
 
 #include <rte_mbuf.h>
@@ -27,8 +27,21 @@ struct PortCapabilities {
   BitsPerSec link_rate{0};        // as the device says; 0 when it does not know
 };
 
-// Single-writer counters; readable from any thread.
+// Single-writer counters; readable from any thread. A copy is what they were at some moment each.
 struct PortStats {
+  PortStats() = default;
+  PortStats(const PortStats& other) { add(other); }
+  PortStats& operator=(const PortStats&) = delete;
+  void add(const PortStats& other) {
+    rx_packets += other.rx_packets;
+    rx_bytes += other.rx_bytes;
+    tx_packets += other.tx_packets;
+    tx_bytes += other.tx_bytes;
+    tx_refused += other.tx_refused;
+    tx_dropped += other.tx_dropped;
+    rx_dropped += other.rx_dropped;
+  }
+
   std::atomic<uint64_t> rx_packets{0}, rx_bytes{0};
   std::atomic<uint64_t> tx_packets{0}, tx_bytes{0};
   std::atomic<uint64_t> tx_refused{0};  // frames tx_burst() did not take because the device was full
@@ -36,12 +49,13 @@ struct PortStats {
   std::atomic<uint64_t> rx_dropped{0};  // frames freed on arrival because they exceed this port's MTU
 };
 
-class Port {
+// A pair of receive and transmit queue, for one thread at a time.
+class PortQueue {
  public:
-  Port() = default;
-  Port(const Port&) = delete;
-  Port& operator=(const Port&) = delete;
-  virtual ~Port() = default;
+  PortQueue() = default;
+  PortQueue(const PortQueue&) = delete;
+  PortQueue& operator=(const PortQueue&) = delete;
+  virtual ~PortQueue() = default;
 
   // Takes up to out.size() frames that have arrived by `now`. Returns how many; they are the caller's to
   // free.
@@ -54,11 +68,21 @@ class Port {
   // When the next frame can be taken by rx_burst(): the exact time on a simulated port, Nanos{0} ("ask me")
   // on a real one, kNever when nothing is on its way.
   [[nodiscard]] virtual Nanos next_arrival() const = 0;
+};
+
+// As a queue, a port is its queue 0, which is all there is unless several were asked for when it was opened. With several
+// the port spreads what arrives by flow (receive side scaling), so all packets of a flow come through one queue, which
+// nobody chooses; what is no IP packet comes through queue 0.
+class Port : public PortQueue {
+ public:
+  [[nodiscard]] virtual uint16_t queues() const { return 1; }
+  // `index` is below queues().
+  [[nodiscard]] virtual PortQueue& queue(uint16_t /*index*/) { return *this; }
 
   [[nodiscard]] virtual const PortCapabilities& capabilities() const = 0;
   [[nodiscard]] virtual MacAddress mac() const = 0;
   [[nodiscard]] virtual std::string_view name() const = 0;
-  [[nodiscard]] virtual const PortStats& stats() const = 0;
+  [[nodiscard]] virtual PortStats stats() const = 0;  // of all queues
 };
 
 // Whether a frame carries more than `mtu` bytes of IP packet. The Ethernet header and up to two VLAN tags (as

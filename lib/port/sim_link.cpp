@@ -9,20 +9,29 @@ namespace roci {
 // A port: it sends on one way and receives from the other.
 class SimLink::End : public Port {
  public:
-  End(std::string name, MacAddress mac, uint16_t mtu, Way& out, Way& in)
+  End(std::string name, MacAddress mac, uint16_t mtu, uint16_t queues, Way& out, Way& in)
       : name_(std::move(name)), mac_(mac), out_(out), in_(in) {
+    for (uint16_t i = 1; i < queues; ++i) others_.push_back(std::make_unique<Queue>(*this, i));
     capabilities_.mtu = mtu;
     capabilities_.tx_multi_segment = true;
     capabilities_.rx_multi_segment = true;
     capabilities_.link_rate = out.line.rate();
   }
 
-  uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override {
+  uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override { return receive(0, out, now); }
+  [[nodiscard]] Nanos next_arrival() const override { return in_.next_arrival(0); }
+  [[nodiscard]] uint16_t queues() const override { return static_cast<uint16_t>(1 + others_.size()); }
+  [[nodiscard]] PortQueue& queue(uint16_t index) override {
+    if (index == 0) return *this;
+    return *others_[index - 1U];
+  }
+
+  uint16_t receive(uint16_t queue, std::span<rte_mbuf*> out, Nanos now) {
     uint16_t count = 0;
     uint64_t bytes = 0;
     const size_t most = std::min<size_t>(out.size(), UINT16_MAX);
     while (count < most) {
-      rte_mbuf* frame = in_.receive(now);
+      rte_mbuf* frame = in_.receive(queue, now);
       if (frame == nullptr) break;
       bytes += frame->pkt_len;
       out[count++] = frame;
@@ -51,31 +60,45 @@ class SimLink::End : public Port {
     return count;
   }
 
-  [[nodiscard]] Nanos next_arrival() const override { return in_.next_arrival(); }
   [[nodiscard]] const PortCapabilities& capabilities() const override { return capabilities_; }
   [[nodiscard]] MacAddress mac() const override { return mac_; }
   [[nodiscard]] std::string_view name() const override { return name_; }
-  [[nodiscard]] const PortStats& stats() const override { return stats_; }
+  [[nodiscard]] PortStats stats() const override { return stats_; }
 
  private:
+  // Queue 1 and following; they send on the same line.
+  class Queue final : public PortQueue {
+   public:
+    Queue(End& end, uint16_t index) : end_(end), index_(index) {}
+    uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override { return end_.receive(index_, out, now); }
+    uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override { return end_.tx_burst(frames, now); }
+    [[nodiscard]] Nanos next_arrival() const override { return end_.in_.next_arrival(index_); }
+
+   private:
+    End& end_;
+    uint16_t index_;
+  };
+
   std::string name_;
   MacAddress mac_;
   Way& out_;
   Way& in_;
   PortCapabilities capabilities_;
   PortStats stats_;
+  std::vector<std::unique_ptr<Queue>> others_;
 };
 
 SimLink::SimLink(const SimLinkConfig& config, std::shared_ptr<MbufPool> copies)
     : name_(config.name), copies_(std::move(copies)) {
   Rng rng{config.seed};
   const std::array directions = {&config.a_to_b, &config.b_to_a};
-  for (size_t i = 0; i < 2; ++i) ways_[i] = std::make_unique<Way>(*directions[i], rng.fork(), copies_->get());
+  for (size_t i = 0; i < 2; ++i)
+    ways_[i] = std::make_unique<Way>(*directions[i], config.queues[1 - i], rng.fork(), copies_->get());
   for (size_t i = 0; i < 2; ++i) {
     const uint64_t address = rng.next();
     const MacAddress mac = config.macs[i].is_zero() ? MacAddress::local(address) : config.macs[i];
-    ends_[i] =
-        std::make_unique<End>(name_ + (i == 0 ? ":a" : ":b"), mac, config.mtu, *ways_[i], *ways_[1 - i]);
+    ends_[i] = std::make_unique<End>(name_ + (i == 0 ? ":a" : ":b"), mac, config.mtu, config.queues[i],
+                                     *ways_[i], *ways_[1 - i]);
   }
 }
 

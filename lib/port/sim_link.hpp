@@ -63,6 +63,7 @@ struct SimLinkConfig {
   std::string name = "link";  // the ports are name:a and name:b
   uint64_t seed = 1;
   uint16_t mtu = 4200;
+  std::array<uint16_t, 2> queues{1, 1};  // of port a and port b; what arrives is spread by flow
   SimDirectionConfig a_to_b{};
   SimDirectionConfig b_to_a{};
   std::array<MacAddress, 2> macs{};  // all zero: made from the seed

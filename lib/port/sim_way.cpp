@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "wire/frame.hpp"
 #include "wire/rewrite.hpp"
 
 namespace roci {
@@ -27,18 +28,21 @@ void flip_bit(rte_mbuf* frame, uint32_t bit) {
 
 }  // namespace
 
-SimLink::Way::Way(const SimDirectionConfig& config, Rng rng, rte_mempool* copies)
+SimLink::Way::Way(const SimDirectionConfig& config, uint16_t queues, Rng rng, rte_mempool* copies)
     : faults(config.faults),
       line(config.rate),
       delay_(config.delay),
       queue_limit_(config.queue.value()),
       rng_(std::move(rng)),
-      copies_(copies) {
-  flying_.reserve(1024);
+      copies_(copies),
+      flying_(std::max<size_t>(queues, 1)) {
+  for (auto& heap : flying_) heap.reserve(1024);
 }
 
 SimLink::Way::~Way() {
-  for (const Flying& f : flying_) rte_pktmbuf_free(f.frame);
+  for (const auto& heap : flying_) {
+    for (const Flying& f : heap) rte_pktmbuf_free(f.frame);
+  }
 }
 
 bool SimLink::Way::send(rte_mbuf* frame, Nanos now) {
@@ -89,11 +93,12 @@ bool SimLink::Way::send(rte_mbuf* frame, Nanos now) {
   return true;
 }
 
-rte_mbuf* SimLink::Way::receive(Nanos now) {
-  if (flying_.empty() || flying_.front().arrival > now) return nullptr;
-  std::pop_heap(flying_.begin(), flying_.end(), Later{});
-  rte_mbuf* frame = flying_.back().frame;
-  flying_.pop_back();
+rte_mbuf* SimLink::Way::receive(uint16_t queue, Nanos now) {
+  std::vector<Flying>& heap = flying_[queue];
+  if (heap.empty() || heap.front().arrival > now) return nullptr;
+  std::pop_heap(heap.begin(), heap.end(), Later{});
+  rte_mbuf* frame = heap.back().frame;
+  heap.pop_back();
   bump(stats.delivered);
   return frame;
 }
@@ -158,8 +163,29 @@ bool SimLink::Way::flip_random_bits(rte_mbuf* frame, unsigned most) {
 }
 
 void SimLink::Way::fly(rte_mbuf* frame, Nanos arrival) {
-  flying_.push_back({arrival, order_++, frame});
-  std::push_heap(flying_.begin(), flying_.end(), Later{});
+  std::vector<Flying>& heap = flying_[queue_of(frame)];
+  heap.push_back({arrival, order_++, frame});
+  std::push_heap(heap.begin(), heap.end(), Later{});
+}
+
+// What the receive side scaling of a NIC does, with a hash that is as good as another: over addresses and UDP ports of
+// RoCEv2 packets. Everything else is for queue 0.
+size_t SimLink::Way::queue_of(const rte_mbuf* frame) const {
+  if (flying_.size() == 1) return 0;
+  const FrameView view =
+      parse_frame(rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len, frame->pkt_len);
+  if (view.kind != FrameKind::kRoce) return 0;
+  uint64_t hash = 0;
+  const auto mix = [&hash](uint64_t word) {
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15ULL;
+    hash ^= hash >> 32;
+  };
+  for (const IpAddress& address : {view.source_ip(), view.destination_ip()}) {
+    for (const uint8_t byte : address.bytes) mix(byte);
+  }
+  mix(view.udp().source_port.get());
+  mix(view.udp().destination_port.get());
+  return hash % flying_.size();
 }
 
 }  // namespace roci

@@ -10,16 +10,19 @@ namespace roci {
 
 class SimLink::Way {
  public:
-  Way(const SimDirectionConfig& config, Rng rng, rte_mempool* copies);
+  // `queues`: of the port at the far end.
+  Way(const SimDirectionConfig& config, uint16_t queues, Rng rng, rte_mempool* copies);
   ~Way();
   Way(const Way&) = delete;
   Way& operator=(const Way&) = delete;
 
   // Takes the frame when the queue has room for it.
   bool send(rte_mbuf* frame, Nanos now);
-  // The next frame that has arrived by `now`, or null.
-  rte_mbuf* receive(Nanos now);
-  [[nodiscard]] Nanos next_arrival() const { return flying_.empty() ? kNever : flying_.front().arrival; }
+  // The next frame that has arrived by `now` for this queue of the far end, or null.
+  rte_mbuf* receive(uint16_t queue, Nanos now);
+  [[nodiscard]] Nanos next_arrival(uint16_t queue) const {
+    return flying_[queue].empty() ? kNever : flying_[queue].front().arrival;
+  }
 
   // When a sender that was refused should try again; kNever when none was.
   [[nodiscard]] Nanos room_at() const;
@@ -52,6 +55,7 @@ class SimLink::Way {
   void harm(rte_mbuf* frame, const SimVerdict& verdict, const SimFaults& random);
   bool flip_random_bits(rte_mbuf* frame, unsigned most);
   void fly(rte_mbuf* frame, Nanos arrival);
+  [[nodiscard]] size_t queue_of(const rte_mbuf* frame) const;
 
   Nanos delay_;
   uint64_t queue_limit_;
@@ -59,7 +63,7 @@ class SimLink::Way {
   rte_mempool* copies_;
   GrowingRing<Sending> sending_;  // not completely on the line yet, oldest first
   uint64_t sending_bytes_ = 0;
-  std::vector<Flying> flying_;  // a heap, first arrival on top
+  std::vector<std::vector<Flying>> flying_;  // for each queue a heap, first arrival on top
   uint64_t order_ = 0;
   bool refused_ = false;
 };

@@ -5,6 +5,8 @@ namespace roci {
 std::string_view counter_name(Counter counter) {
   constexpr std::array<std::string_view, kCounterCount> kNames = {
       "rx_frames",
+      "rx_handed_over",
+      "rx_hand_over_full",
       "rx_roce",
       "rx_not_for_us",
       "rx_malformed",

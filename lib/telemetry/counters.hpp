@@ -9,10 +9,12 @@
 namespace roci {
 
 enum class Counter : uint8_t {
-  kRxFrames,     // taken from the port
-  kRxRoce,       // parsed as RoCEv2 with a right ICRC
-  kRxNotForUs,   // destination MAC or IP is not ours
-  kRxMalformed,  // truncated, bad IP or UDP, fragment, bad version, bad length
+  kRxFrames,  // taken from the port
+  kRxHandedOver,  // of them, passed to the worker whose queue pair they are for, and copies all workers learn from
+  kRxHandOverFull,  // lost because that worker did not keep up
+  kRxRoce,          // parsed as RoCEv2 with a right ICRC
+  kRxNotForUs,      // destination MAC or IP is not ours
+  kRxMalformed,     // truncated, bad IP or UDP, fragment, bad version, bad length
   kRxUnknownOpcode,
   kRxIcrcErrors,
   kRxOtherProtocol,  // neither RoCEv2 nor anything a host answers

@@ -4,14 +4,17 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
 
+#include "base/rng.hpp"
 #include "port/ethdev_port.hpp"
 #include "roci/device.hpp"
 #include "support/byte_link.hpp"
+#include "support/locked_pool.hpp"
 #include "support/two_hosts.hpp"
 
 namespace roci::test {
@@ -38,21 +41,25 @@ struct Mode {
   const char* name;
   Progress progress;
   IdlePolicy idle;
+  uint16_t workers = 1;
 };
 
 class Threads : public testing::TestWithParam<Mode> {
  protected:
   void SetUp() override {
     must(start_eal());
+#ifdef __SANITIZE_THREAD__
+    use_locked_pools();
+#endif
     pool_ = must(MbufPool::create("threads", 4096, 2200));
     make_both();
   }
 
   void make_both() {
 #ifdef __SANITIZE_THREAD__
-    auto [left, right] = ByteLinkPort::make_pair(1500);
+    auto [left, right] = ByteLinkPort::make_pair(1500, GetParam().workers);
 #else
-    auto [left, right] = must(make_ring_pair("threads", pool_, 1500, 512));
+    auto [left, right] = must(make_ring_pair("threads", pool_, 1500, 512, GetParam().workers));
 #endif
     make(a_, std::move(left), "10.1.0.1/24");
     make(b_, std::move(right), "10.1.0.2/24");
@@ -63,15 +70,20 @@ class Threads : public testing::TestWithParam<Mode> {
     config.name = "t" + address.substr(7, 1);
     config.addresses = {address};
     config.progress = GetParam().progress;
+    config.workers = GetParam().workers;
     config.idle = GetParam().idle;
     config.tx_buffers = 2048;
     node.device = must(Device::create(std::move(port), config));
     node.pd = must(node.device->allocate_pd());
   }
 
-  static End make_end(Node& node, size_t bytes) {
+  // With a completion queue of its own unless one is given.
+  static End make_end(Node& node, size_t bytes, CompletionQueue* cq = nullptr) {
     End end;
-    end.cq = must(node.device->create_cq(256));
+    if (cq == nullptr) {
+      end.cq = must(node.device->create_cq(256));
+      cq = end.cq.get();
+    }
     end.memory.resize(bytes);
     end.region = must(node.pd->register_memory(
         end.memory.data(), bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ));
@@ -80,7 +92,7 @@ class Threads : public testing::TestWithParam<Mode> {
     init.cap = {
         .max_send_wr = 32, .max_recv_wr = 32, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
     init.sq_sig_all = 1;
-    end.qp = must(node.pd->create_qp(&init, *end.cq, *end.cq));
+    end.qp = must(node.pd->create_qp(&init, *cq, *cq));
     return end;
   }
 
@@ -118,14 +130,19 @@ class Threads : public testing::TestWithParam<Mode> {
 
   static int post(End& end, ibv_wr_opcode opcode, uint64_t id, size_t offset, uint32_t length,
                   const End& peer) {
+    return post(end, opcode, id, offset, length, peer, offset);
+  }
+  static int post(End& end, ibv_wr_opcode opcode, uint64_t id, size_t offset, uint32_t length,
+                  const End& peer, size_t peer_offset, uint32_t immediate = 0) {
     ibv_sge sge{reinterpret_cast<uint64_t>(end.memory.data()) + offset, length, end.region->lkey()};
     ibv_send_wr wr{};
     wr.wr_id = id;
     wr.sg_list = &sge;
     wr.num_sge = 1;
     wr.opcode = opcode;
-    wr.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(peer.memory.data()) + offset;
+    wr.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(peer.memory.data()) + peer_offset;
     wr.wr.rdma.rkey = peer.region->rkey();
+    wr.imm_data = immediate;
     ibv_send_wr* bad = nullptr;
     return end.qp->post_send(&wr, &bad);
   }
@@ -238,6 +255,159 @@ TEST_P(Threads, one_queue_pair_is_posted_to_and_polled_by_different_threads) {
   EXPECT_EQ(wrong, 0);
 }
 
+// What four threads share in the next test: connections on two completion queues a side. Each connection has slots, each of
+// which is one request at a time: a WRITE of one part of the slot, a SEND of another, or a READ of what was written.
+class Shared {
+ public:
+  static constexpr size_t kConnections = 4;
+  static constexpr size_t kSlots = 8;
+  static constexpr size_t kPart = 1500;             // two packets
+  static constexpr size_t kParts = 3;               // written, sent, read
+  static constexpr uint64_t kForeign = 1ULL << 63;  // a wr_id of nobody's
+
+  struct Slot {
+    std::atomic<bool> busy{false};
+    uint32_t round =
+        0;  // how often it was used; belongs to whoever made it busy, then to whoever sees its completion
+  };
+
+  static uint8_t pattern(size_t connection, size_t slot, uint32_t round, size_t at) {
+    return static_cast<uint8_t>(at * 31 + connection * 101 + slot * 17 + round * 7);
+  }
+  static size_t offset(size_t slot, size_t part) { return (slot * kParts + part) * kPart; }
+  static uint64_t id_of(size_t connection, size_t slot, uint32_t round) {
+    return uint64_t{round} << 32 | connection << 8 | slot;
+  }
+
+  std::array<std::array<Slot, kSlots>, kConnections> slots;
+  std::array<std::unique_ptr<CompletionQueue>, 2> cqs_a, cqs_b;
+  std::vector<End> mine, theirs;  // their own completion queues are not used
+};
+
+// Four threads post to all queue pairs and poll all completion queues, whoever's turn it is, while queue pairs on the same
+// completion queues and memory regions come and go. Expect: every request completes once and finds the right bytes.
+TEST_P(Threads, four_threads_share_all_queue_pairs_and_completion_queues) {
+  constexpr uint64_t kRequests = 1200;
+  Shared shared;
+  for (auto* cqs : {&shared.cqs_a, &shared.cqs_b}) {
+    Node& node = cqs == &shared.cqs_a ? a_ : b_;
+    for (auto& cq : *cqs) cq = must(node.device->create_cq(1024));
+  }
+  constexpr size_t kBytes = Shared::kSlots * Shared::kParts * Shared::kPart;
+  for (size_t c = 0; c < Shared::kConnections; ++c) {
+    shared.mine.push_back(make_end(a_, kBytes, shared.cqs_a[c % 2].get()));
+    shared.theirs.push_back(make_end(b_, kBytes, shared.cqs_b[c % 2].get()));
+    connect(shared.mine[c], shared.theirs[c], b_);
+    connect(shared.theirs[c], shared.mine[c], a_);
+    for (size_t slot = 0; slot < Shared::kSlots; ++slot) {
+      ASSERT_EQ(
+          post_receive(shared.theirs[c], Shared::id_of(c, slot, 0), Shared::offset(slot, 1), Shared::kPart),
+          0);
+    }
+  }
+  std::atomic<uint64_t> started{0}, ended{0}, sends{0}, receives{0};
+  std::atomic<int> wrong{0};
+  std::atomic<bool> stop{false};
+
+  const auto right = [](const std::vector<uint8_t>& memory, size_t part, size_t c, size_t slot,
+                        uint32_t round) {
+    const uint8_t* bytes = memory.data() + Shared::offset(slot, part);
+    for (size_t i = 0; i < Shared::kPart; ++i) {
+      if (bytes[i] != Shared::pattern(c, slot, round, i)) return false;
+    }
+    return true;
+  };
+  const auto begin = [&](size_t c, size_t slot) {
+    Shared::Slot& state = shared.slots[c][slot];
+    bool idle = false;
+    if (!state.busy.compare_exchange_strong(idle, true)) return;
+    if (started.fetch_add(1) >= kRequests) {
+      state.busy = false;
+      return;
+    }
+    End& from = shared.mine[c];
+    const uint32_t round = ++state.round;
+    // Rounds come in threes: WRITE, READ of what was written, SEND.
+    const size_t part = round % 3 == 0 ? 1 : 0;
+    if (round % 3 != 2) {
+      for (size_t i = 0; i < Shared::kPart; ++i)
+        from.memory[Shared::offset(slot, part) + i] = Shared::pattern(c, slot, round, i);
+    }
+    const ibv_wr_opcode opcode = round % 3 == 1   ? IBV_WR_RDMA_WRITE
+                                 : round % 3 == 2 ? IBV_WR_RDMA_READ
+                                                  : IBV_WR_SEND_WITH_IMM;
+    if (opcode == IBV_WR_SEND_WITH_IMM) ++sends;
+    const size_t here = Shared::offset(slot, round % 3 == 2 ? 2 : part);
+    if (post(from, opcode, Shared::id_of(c, slot, round), here, Shared::kPart, shared.theirs[c],
+             Shared::offset(slot, 0), static_cast<uint32_t>(slot | round << 8)) != 0) {
+      ++wrong;
+    }
+  };
+  const auto end = [&](const ibv_wc& wc) {
+    if ((wc.wr_id & Shared::kForeign) != 0) return;
+    const size_t c = wc.wr_id >> 8 & 0xff, slot = wc.wr_id & 0xff;
+    const auto round = static_cast<uint32_t>(wc.wr_id >> 32);
+    Shared::Slot& state = shared.slots[c][slot];
+    if (wc.status != IBV_WC_SUCCESS || !state.busy || state.round != round ||
+        wc.qp_num != shared.mine[c].qp->qp_num()) {
+      ++wrong;
+      return;
+    }
+    if (round % 3 == 1 && !right(shared.theirs[c].memory, 0, c, slot, round)) ++wrong;
+    if (round % 3 == 2 && !right(shared.mine[c].memory, 2, c, slot, round - 1)) ++wrong;
+    state.busy = false;
+    ++ended;
+  };
+  // A message lies in any of the receive requests; its immediate says which slot and round it is of.
+  const auto arrived = [&](const ibv_wc& wc) {
+    if ((wc.wr_id & Shared::kForeign) != 0) return;
+    const size_t c = wc.wr_id >> 8 & 0xff, slot = wc.wr_id & 0xff;
+    if (wc.status != IBV_WC_SUCCESS || wc.byte_len != Shared::kPart || wc.wc_flags != IBV_WC_WITH_IMM) {
+      ++wrong;
+      return;
+    }
+    const uint8_t* bytes = shared.theirs[c].memory.data() + Shared::offset(slot, 1);
+    for (size_t i = 0; i < Shared::kPart && wrong == 0; ++i) {
+      if (bytes[i] != Shared::pattern(c, wc.imm_data & 0xff, wc.imm_data >> 8, i)) ++wrong;
+    }
+    ++receives;
+    if (post_receive(shared.theirs[c], wc.wr_id, Shared::offset(slot, 1), Shared::kPart) != 0) ++wrong;
+  };
+
+  std::vector<std::thread> threads;
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      Rng rng{t + 1};
+      std::array<ibv_wc, 4> some;
+      while (wrong == 0 && (ended < kRequests || receives < sends)) {
+        begin(rng.below(Shared::kConnections), rng.below(Shared::kSlots));
+        const int on_a = shared.cqs_a[rng.below(2)]->poll(4, some.data());
+        for (int i = 0; i < on_a; ++i) end(some[static_cast<size_t>(i)]);
+        const int on_b = shared.cqs_b[rng.below(2)]->poll(4, some.data());
+        for (int i = 0; i < on_b; ++i) arrived(some[static_cast<size_t>(i)]);
+        if (on_a < 0 || on_b < 0 || std::chrono::steady_clock::now() > deadline) ++wrong;
+      }
+    });
+  }
+  std::thread changes([&] {
+    for (size_t i = 0; !stop && wrong == 0; ++i) {
+      End one = make_end(a_, kSlot, shared.cqs_a[i % 2].get());
+      End other = make_end(b_, kSlot, shared.cqs_b[i % 2].get());
+      connect(one, other, b_);
+      connect(other, one, a_);
+      if (post(one, IBV_WR_RDMA_WRITE, Shared::kForeign, 0, kSlot, other) != 0) ++wrong;
+      if (i % 2 == 0) std::this_thread::yield();
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  stop = true;
+  changes.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(ended, kRequests);
+  EXPECT_EQ(receives, sends);
+}
+
 // Objects come and go, and states change, while other queue pairs are busy; the last act is to go right after a post.
 TEST_P(Threads, control_path_works_while_traffic_runs) {
   std::atomic<bool> stop{false};
@@ -336,7 +506,9 @@ INSTANTIATE_TEST_SUITE_P(
     Progress, Threads,
     testing::Values(Mode{"application", Progress::kApplication, IdlePolicy::kYield},
                     Mode{"dedicated_yielding", Progress::kDedicated, IdlePolicy::kYield},
-                    Mode{"dedicated_sleeping", Progress::kDedicated, IdlePolicy::kSleep}),
+                    Mode{"dedicated_sleeping", Progress::kDedicated, IdlePolicy::kSleep},
+                    Mode{"application_two_workers", Progress::kApplication, IdlePolicy::kYield, 2},
+                    Mode{"dedicated_two_workers", Progress::kDedicated, IdlePolicy::kYield, 2}),
     [](const testing::TestParamInfo<Mode>& mode) { return std::string(mode.param.name); });
 
 }  // namespace

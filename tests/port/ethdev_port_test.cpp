@@ -67,6 +67,32 @@ TEST(RingPair, moves_frames_both_ways_in_order_and_gives_every_buffer_back) {
   EXPECT_EQ(pool->in_use(), 0U);
 }
 
+TEST(RingPair, keeps_its_queues_apart_and_counts_them_together) {
+  auto pool = make_pool(512);
+  {
+    auto pair = make_ring_pair("pair", pool, 1500, 64, 3);
+    ASSERT_TRUE(pair) << pair.error().message;
+    auto& [a, b] = *pair;
+    ASSERT_EQ(a->queues(), 3);
+    for (uint16_t q = 0; q < 3; ++q) {
+      std::vector<rte_mbuf*> sent;
+      for (uint32_t i = 0; i <= q; ++i) sent.push_back(make_frame(*pool, 100, i));
+      EXPECT_EQ(a->queue(q).tx_burst(sent, kNow), q + 1);
+    }
+    for (uint16_t q = 0; q < 3; ++q) {
+      std::array<rte_mbuf*, 32> burst{};
+      const uint16_t got = b->queue(q).rx_burst(burst, kNow);
+      EXPECT_EQ(got, q + 1);
+      rte_pktmbuf_free_bulk(burst.data(), got);
+    }
+    EXPECT_EQ(a->stats().tx_packets, 6U);
+    EXPECT_EQ(b->stats().rx_packets, 6U);
+    std::vector<rte_mbuf*> left = {make_frame(*pool, 100, 1)};
+    EXPECT_EQ(a->queue(2).tx_burst(left, kNow), 1);  // it is in the ring when the pair is closed
+  }
+  EXPECT_EQ(pool->in_use(), 0U);
+}
+
 TEST(RingPair, refuses_what_does_not_fit_and_the_caller_keeps_it) {
   auto pool = make_pool(512);
   {

@@ -558,15 +558,62 @@ TEST_F(NeighboursTest, full_table_drops_the_oldest_but_never_one_in_use_or_stati
   for (uint32_t n = 10; n < 60; ++n) EXPECT_NE(host().resolve(address(n), 0s).entry, nullptr);
   for (uint32_t n = 0; n < 3; ++n) EXPECT_EQ(held[n]->address, address(n));
   held.push_back(host().hold(*host().resolve(address(100), 0s).entry));
-  EXPECT_EQ(host().resolve(address(101), 0s).entry, nullptr);
-  EXPECT_EQ(host().stats().table_full, 1U);
   EXPECT_EQ(host().resolve(kPeer, 0s).entry->mac, kPeerMac);
-  // A flood of strangers that ask for us does not grow it either.
+  // A flood of strangers that ask for us does not grow it.
   for (uint32_t n = 0; n < 200; ++n) {
     receive_arp({ArpOperation::kRequest, kOtherMac, address(n), MacAddress{}, kIp}, 0s);
     sink_->clear();
   }
   EXPECT_LE(host().table().size(), 4U + 3U);
+}
+
+// More peers are in use than the table has room for. Expect: it grows, and what was held stays where it was.
+TEST_F(NeighboursTest, table_grows_with_the_neighbours_in_use) {
+  config_.capacity = 4;
+  const auto address = [](uint32_t n) { return IpAddress::from_v4(0x0a000010 + n); };
+  std::vector<NeighbourRef> held;
+  std::vector<const Neighbour*> places;
+  for (uint32_t n = 0; n < 100; ++n) {
+    held.push_back(host().hold(*host().resolve(address(n), 0s).entry));
+    places.push_back(&*held.back());
+    receive_arp({ArpOperation::kReply, MacAddress::local(n + 10), address(n), kMac, kIp}, 0s, kMac);
+    sink_->clear();
+  }
+  for (uint32_t n = 0; n < 100; ++n) {
+    const Lookup lookup = host().resolve(address(n), 0s);
+    EXPECT_EQ(lookup.entry, places[n]);
+    EXPECT_EQ(lookup.result, Resolution::kResolved);
+    EXPECT_EQ(lookup.entry->mac, MacAddress::local(n + 10));
+  }
+  EXPECT_EQ(host().stats().table_full, 0U);
+}
+
+// One of several workers of a host: another one answers. Expect: it learns as much as that one and sends nothing.
+TEST_F(NeighboursTest, one_that_does_not_answer_learns_all_the_same) {
+  config_.answers = false;
+  EXPECT_TRUE(receive_arp({ArpOperation::kRequest, kPeerMac, kPeer, MacAddress{}, kIp}, 0s));
+  NeighbourMessage question;
+  question.source = kPeer6;
+  question.destination = kIp6.solicited_node();
+  question.target = kIp6;
+  question.link_layer = kPeerMac;
+  EXPECT_TRUE(receive(
+      [&](std::span<uint8_t> out) {
+        build_nd({multicast_mac(question.destination), kPeerMac, 0}, question, out);
+        return nd_frame_length({multicast_mac(question.destination), kPeerMac, 0}, question);
+      },
+      0s));
+  const std::vector<uint8_t> body(8);
+  EXPECT_TRUE(receive(
+      [&](std::span<uint8_t> out) {
+        return build_echo({kMac, kPeerMac, 0}, {false, kPeer, kIp, 0, body}, out);
+      },
+      0s));
+  EXPECT_TRUE(sink_->frames.empty());
+  for (const IpAddress& peer : {kPeer, kPeer6}) {
+    ASSERT_NE(host().resolve(peer, 0s).entry, nullptr);
+    EXPECT_EQ(host().resolve(peer, 0s).entry->mac, kPeerMac);
+  }
 }
 
 TEST_F(NeighboursTest, questions_and_answers_are_rate_limited_apart) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 #include "base/virtual_runner.hpp"
@@ -408,6 +409,56 @@ TEST_F(SimLinkTest, under_a_virtual_runner_a_greedy_sender_fills_the_line_exactl
   EXPECT_TRUE(*idle);
   EXPECT_EQ(receiver.count, 10'000U);
   EXPECT_EQ(receiver.last, 1168us + 5us);  // 10,000 frames of 116.8 ns
+}
+
+// Many flows, between ports with four queues. Expect: each flow comes through one queue, in order; all queues are used; what
+// is not RoCEv2 comes through the first.
+TEST_F(SimLinkTest, several_queues_share_the_flows) {
+  SimLinkConfig config;
+  config.queues = {1, 4};
+  config.a_to_b.delay = 1us;
+  SimLink link(config, pool_);
+  ASSERT_EQ(link.a().queues(), 1);
+  ASSERT_EQ(link.b().queues(), 4);
+  constexpr uint32_t kFlows = 40, kFrames = 5;
+  for (uint32_t n = 0; n < kFrames; ++n) {
+    for (uint32_t flow = 0; flow < kFlows; ++flow) {
+      FrameSpec spec;
+      spec.from = IpAddress::from_v4(0x0a000100 + flow);
+      spec.number = n;
+      ASSERT_TRUE(send(link.a(), test::roce_mbuf(*pool_, spec), 0ns));
+    }
+  }
+  ASSERT_TRUE(send(link.a(), test::to_mbuf(*pool_, std::vector<uint8_t>(60)), 0ns));
+
+  std::vector<uint16_t> queue_of(kFlows, UINT16_MAX);
+  std::vector<uint32_t> next(kFlows);
+  size_t others = 0;
+  for (uint16_t q = 0; q < 4; ++q) {
+    EXPECT_EQ(link.b().queue(q).next_arrival(), 1us);
+    size_t of_queue = 0;
+    std::array<rte_mbuf*, 32> burst{};
+    while (const uint16_t got = link.b().queue(q).rx_burst(burst, 1us)) {
+      for (uint16_t i = 0; i < got; ++i) {
+        const FrameView view = test::view_of(burst[i]);
+        if (view.kind == FrameKind::kRoce) {
+          const uint32_t flow = view.source_ip().v4() - 0x0a000100;
+          EXPECT_EQ(next[flow]++, view.psn().value());
+          if (queue_of[flow] == UINT16_MAX) queue_of[flow] = q;
+          EXPECT_EQ(queue_of[flow], q);
+          ++of_queue;
+        } else {
+          EXPECT_EQ(q, 0);
+          ++others;
+        }
+        rte_pktmbuf_free(burst[i]);
+      }
+    }
+    EXPECT_GE(of_queue, 4 * kFrames);
+  }
+  EXPECT_EQ(others, 1U);
+  EXPECT_EQ(link.stats(SimLink::kAToB).delivered, kFlows * kFrames + 1);
+  EXPECT_EQ(link.b().stats().rx_packets, kFlows * kFrames + 1);
 }
 
 }  // namespace

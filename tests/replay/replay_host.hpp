@@ -26,7 +26,7 @@ class HandPort final : public Port {
   [[nodiscard]] const PortCapabilities& capabilities() const override { return capabilities_; }
   [[nodiscard]] MacAddress mac() const override { return mac_; }
   [[nodiscard]] std::string_view name() const override { return "hand"; }
-  [[nodiscard]] const PortStats& stats() const override { return stats_; }
+  [[nodiscard]] PortStats stats() const override { return stats_; }
 
  private:
   MacAddress mac_;

@@ -643,7 +643,7 @@ void Simulation::check_memory() {
 
 void Simulation::check_buffers() {
   uint32_t in_use = pool_->in_use();
-  for (const auto& device : devices_) in_use += device->host().worker().tx_buffers_in_use();
+  for (const auto& device : devices_) in_use += device->host().tx_buffers_in_use();
   if (in_use != 0) fail(std::to_string(in_use) + " packet buffers were not given back");
 }
 

@@ -1,5 +1,6 @@
 // Two ports of one process joined back to back that hand over bytes under a lock, so that ThreadSanitizer sees how the
-// two sides are ordered; it cannot see into the rings of DPDK's library.
+// two sides are ordered; it cannot see into the rings of DPDK's library. With several queues, UDP packets are spread over
+// the receiver's by their source port, as a NIC would, and the rest comes through its first.
 #pragma once
 
 #include <deque>
@@ -7,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "port/eal.hpp"
 #include "port/port.hpp"
@@ -15,60 +17,92 @@
 namespace roci::test {
 
 class ByteLinkPort final : public Port {
-  struct Queue {
+  struct Line {
     std::mutex mutex;
     std::deque<std::vector<uint8_t>> frames;
   };
+  using Lines = std::vector<Line>;  // one for each queue of the receiver
 
  public:
-  static std::pair<std::unique_ptr<Port>, std::unique_ptr<Port>> make_pair(uint16_t mtu) {
-    auto one = std::make_shared<Queue>();
-    auto other = std::make_shared<Queue>();
+  static std::pair<std::unique_ptr<Port>, std::unique_ptr<Port>> make_pair(uint16_t mtu,
+                                                                           uint16_t queues = 1) {
+    auto one = std::make_shared<Lines>(queues);
+    auto other = std::make_shared<Lines>(queues);
     return {std::make_unique<ByteLinkPort>(mtu, 1, one, other),
             std::make_unique<ByteLinkPort>(mtu, 2, other, one)};
   }
 
-  ByteLinkPort(uint16_t mtu, uint64_t number, std::shared_ptr<Queue> in, std::shared_ptr<Queue> out)
+  ByteLinkPort(uint16_t mtu, uint64_t number, std::shared_ptr<Lines> in, std::shared_ptr<Lines> out)
       : mac_(MacAddress::local(number)), in_(std::move(in)), out_(std::move(out)) {
     capabilities_.mtu = mtu;
     // A pool for each side: buffers do not change sides.
-    pool_ = MbufPool::create("byte_link", 512, static_cast<uint16_t>(mtu + 100)).value();
+    pool_ = MbufPool::create("byte_link", 512 * static_cast<uint32_t>(in_->size()),
+                             static_cast<uint16_t>(mtu + 100))
+                .value();
+    for (Line& line : *in_) queues_.push_back(std::make_unique<Queue>(*this, line));
   }
 
-  uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos /*now*/) override {
-    const std::scoped_lock guard(in_->mutex);
-    uint16_t count = 0;
-    for (; count < out.size() && !in_->frames.empty(); ++count) {
-      out[count] = to_mbuf(*pool_, in_->frames.front());
-      if (out[count] == nullptr) break;
-      in_->frames.pop_front();
-    }
-    return count;
+  uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override { return queues_[0]->rx_burst(out, now); }
+  uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override {
+    return queues_[0]->tx_burst(frames, now);
   }
-
-  uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos /*now*/) override {
-    const std::scoped_lock guard(out_->mutex);
-    uint16_t count = 0;
-    for (; count < frames.size() && out_->frames.size() < kCapacity; ++count) {
-      out_->frames.push_back(bytes_of(frames[count]));
-      rte_pktmbuf_free(frames[count]);
-    }
-    return count;
-  }
-
   [[nodiscard]] Nanos next_arrival() const override { return Nanos{0}; }
+  [[nodiscard]] uint16_t queues() const override { return static_cast<uint16_t>(queues_.size()); }
+  [[nodiscard]] PortQueue& queue(uint16_t index) override { return *queues_[index]; }
   [[nodiscard]] const PortCapabilities& capabilities() const override { return capabilities_; }
   [[nodiscard]] MacAddress mac() const override { return mac_; }
   [[nodiscard]] std::string_view name() const override { return "byte link"; }
-  [[nodiscard]] const PortStats& stats() const override { return stats_; }
+  [[nodiscard]] PortStats stats() const override { return stats_; }
 
  private:
   static constexpr size_t kCapacity = 512;
+
+  class Queue final : public PortQueue {
+   public:
+    Queue(ByteLinkPort& port, Line& in) : port_(port), in_(in) {}
+
+    uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos /*now*/) override {
+      const std::scoped_lock guard(in_.mutex);
+      uint16_t count = 0;
+      for (; count < out.size() && !in_.frames.empty(); ++count) {
+        out[count] = to_mbuf(*port_.pool_, in_.frames.front());
+        if (out[count] == nullptr) break;
+        in_.frames.pop_front();
+      }
+      return count;
+    }
+
+    uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos /*now*/) override {
+      uint16_t count = 0;
+      for (; count < frames.size(); ++count) {
+        std::vector<uint8_t> bytes = bytes_of(frames[count]);
+        Line& line = (*port_.out_)[line_of(bytes)];
+        const std::scoped_lock guard(line.mutex);
+        if (line.frames.size() >= kCapacity) break;
+        line.frames.push_back(std::move(bytes));
+        rte_pktmbuf_free(frames[count]);
+      }
+      return count;
+    }
+    [[nodiscard]] Nanos next_arrival() const override { return Nanos{0}; }
+
+   private:
+    [[nodiscard]] size_t line_of(const std::vector<uint8_t>& bytes) const {
+      const auto length = static_cast<uint32_t>(bytes.size());
+      const FrameView view = parse_frame(bytes.data(), length, length);
+      return view.kind == FrameKind::kRoce ? view.udp().source_port.get() % port_.out_->size() : 0;
+    }
+
+    ByteLinkPort& port_;
+    Line& in_;
+  };
+
   MacAddress mac_;
-  std::shared_ptr<Queue> in_, out_;
+  std::shared_ptr<Lines> in_, out_;
   std::shared_ptr<MbufPool> pool_;
   PortCapabilities capabilities_;
   PortStats stats_;
+  std::vector<std::unique_ptr<Queue>> queues_;
 };
 
 }  // namespace roci::test

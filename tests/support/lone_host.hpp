@@ -33,7 +33,7 @@ class ScriptPort final : public Port {
   [[nodiscard]] const PortCapabilities& capabilities() const override { return capabilities_; }
   [[nodiscard]] MacAddress mac() const override { return MacAddress::local(1); }
   [[nodiscard]] std::string_view name() const override { return "script"; }
-  [[nodiscard]] const PortStats& stats() const override { return stats_; }
+  [[nodiscard]] PortStats stats() const override { return stats_; }
 
  private:
   std::shared_ptr<MbufPool> pool_;

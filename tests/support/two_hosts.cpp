@@ -65,6 +65,7 @@ TwoHosts::TwoHosts(const TwoHostsOptions& options) : options_(options) {
   pool_ = must(MbufPool::create("two_hosts", 4096, 9000));
   SimLinkConfig link;
   link.mtu = 4200;
+  link.queues = options.queues;
   link.a_to_b.delay = link.b_to_a.delay = options.delay;
   link.a_to_b.rate = link.b_to_a.rate = 100_Gbps;
   link_ = std::make_unique<SimLink>(link, pool_);
@@ -73,8 +74,13 @@ TwoHosts::TwoHosts(const TwoHostsOptions& options) : options_(options) {
   make_side(a, link_->a(), options.ipv6 ? "fd00::1/64" : "10.0.0.1/24", 1);
   make_side(b, link_->b(), options.ipv6 ? "fd00::2/64" : "10.0.0.2/24", 2);
   runner_.add(*link_);
-  runner_.add(a.device->poller());
-  runner_.add(b.device->poller());
+  for (Side* side : {&a, &b}) {
+    if (!options.poll_workers_apart) {
+      runner_.add(side->device->poller());
+      continue;
+    }
+    for (uint32_t i = 0; i < side->device->host().workers(); ++i) runner_.add(side->device->poller(i));
+  }
 }
 
 TwoHosts::~TwoHosts() = default;
@@ -87,6 +93,7 @@ void TwoHosts::make_side(Side& side, Port& port, const std::string& address, uin
   config.seed = seed;
   config.tx_buffers = 2048;
   config.window_bytes = options_.window_bytes;
+  config.workers = options_.workers[seed - 1];
   side.device = must(Device::create(std::make_unique<BorrowedPort>(port), config));
   side.pd = must(side.device->allocate_pd());
   side.cq = must(side.device->create_cq(options_.cq_entries));
@@ -134,7 +141,8 @@ void TwoHosts::to_rts(Side& side, const Side& peer, uint32_t rq_psn, uint32_t sq
 }
 
 ReliableQueuePair& TwoHosts::core(const Side& side) {
-  return dynamic_cast<ReliableQueuePair&>(side.device->host().worker().find(Qpn{side.qp->qp_num()})->core);
+  const Qpn number{side.qp->qp_num()};
+  return dynamic_cast<ReliableQueuePair&>(side.device->host().worker_of(number).find(number)->core);
 }
 
 void TwoHosts::connect() {

@@ -2,6 +2,7 @@
 // packet that is sent is written down as a line, and a script says what happens to which. What a packet script needs.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -47,6 +48,9 @@ struct TwoHostsOptions {
   size_t memory = 1 << 20;
   uint32_t window_bytes = 512 * 1024;
   Nanos delay = 1us;
+  std::array<uint32_t, 2> workers{1, 1};  // of a and b
+  std::array<uint16_t, 2> queues{1, 1};   // of their ports
+  bool poll_workers_apart = false;        // each is a poller of its own
 };
 
 // One host: its device and one of everything on it.

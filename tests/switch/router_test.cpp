@@ -216,7 +216,7 @@ TEST_F(RouterTest, a_frame_that_shares_memory_is_copied_before_its_header_change
     [[nodiscard]] const PortCapabilities& capabilities() const override { return capabilities_; }
     [[nodiscard]] MacAddress mac() const override { return {}; }
     [[nodiscard]] std::string_view name() const override { return "sharing"; }
-    [[nodiscard]] const PortStats& stats() const override { return stats_; }
+    [[nodiscard]] PortStats stats() const override { return stats_; }
     rte_mbuf* frame = nullptr;
     size_t sent = 0;
     PortCapabilities capabilities_;

@@ -1,0 +1,98 @@
+// What the number of queue pairs costs: memory of each while nothing happens on it, the time to make and to end many, and
+// the rate of small messages that are spread over many.
+#include <malloc.h>
+
+#include <chrono>
+#include <exception>
+#include <map>
+#include <string>
+
+#include "queue_pairs/many.hpp"
+#include "support/against.hpp"
+
+namespace roci::bench {
+namespace {
+
+uint64_t heap_bytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
+
+// Memory: of a connected queue pair with `wr` requests of one SGE in each work queue, with its share of all tables. An
+// iteration makes that many, connects them, and ends them.
+void idle(benchmark::State& state) {
+  const auto count = static_cast<uint32_t>(state.range(0));
+  const auto wr = static_cast<uint32_t>(state.range(1));
+  try {
+    Many many({.connections = count, .wr = wr});
+    double bytes = 0;
+    std::chrono::duration<double> create{0}, connect{0}, destroy{0};
+    const auto timed = [](std::chrono::duration<double>& sum, const auto& work) {
+      const auto begin = std::chrono::steady_clock::now();
+      work();
+      sum += std::chrono::steady_clock::now() - begin;
+    };
+    for (auto _ : state) {
+      const uint64_t before = heap_bytes();
+      timed(create, [&] { many.create(); });
+      timed(connect, [&] { many.connect(); });
+      bytes += static_cast<double>(heap_bytes() - before);
+      timed(destroy, [&] { many.destroy(); });
+    }
+    const double total = 2.0 * count * static_cast<double>(state.iterations());
+    state.counters["bytes_each"] = bytes / total;
+    state.counters["us_to_create"] = create.count() / total * 1e6;
+    state.counters["us_to_connect"] = connect.count() / total * 1e6;
+    state.counters["us_to_destroy"] = destroy.count() / total * 1e6;
+  } catch (const std::exception& failure) {
+    state.SkipWithError(failure.what());
+  }
+}
+
+// The hosts of a row stay for its next repetition: making them takes longer than measuring.
+Many& hosts_with(uint32_t connections, uint32_t workers) {
+  static std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<Many>> made;
+  std::unique_ptr<Many>& many = made[{connections, workers}];
+  if (many == nullptr) {
+    many = std::make_unique<Many>(
+        ManyConfig{.connections = connections, .wr = connections == 1 ? 64U : 16U, .workers = workers});
+    many->create();
+    many->connect();
+    for (uint32_t ended = 0; ended < 2 * connections + 256;) ended += many->round();  // each has been used
+  }
+  return *many;
+}
+
+void write8(benchmark::State& state) {
+  const auto connections = static_cast<uint32_t>(state.range(0));
+  const auto workers = static_cast<uint32_t>(state.range(1));
+  try {
+    Many& many = hosts_with(connections, workers);
+    uint64_t messages = 0;
+    for (auto _ : state) messages += many.round();
+    state.counters["messages_per_second"] = rate(static_cast<double>(messages));
+    if (many.retransmissions() != 0) state.SkipWithError("packets were sent again where none are lost");
+  } catch (const std::exception& failure) {
+    state.SkipWithError(failure.what());
+  }
+  against(state, {"write8/qps:1/workers:1"});
+}
+
+BENCHMARK(write8)
+    ->ArgNames({"qps", "workers"})
+    ->Args({1, 1})
+    ->Args({100, 1})
+    ->Args({10'000, 1})
+    ->Args({100'000, 1})
+    ->Args({100, 2})
+    ->Args({100, 4});
+BENCHMARK(idle)
+    ->ArgNames({"qps", "wr"})
+    ->Args({10'000, 1})
+    ->Args({10'000, 16})
+    ->Args({100'000, 16})
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace roci::bench

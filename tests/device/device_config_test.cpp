@@ -1,0 +1,48 @@
+// The section `device` of a configuration file, where it speaks of workers and their cores.
+#include "device/device_config.hpp"
+
+#include <gtest/gtest.h>
+
+namespace roci {
+namespace {
+
+Result<DeviceFile> read(const std::string& keys) {
+  DeviceFile file;
+  const Status status =
+      parse_config("device:\n  port: {device: net_null0}\n  addresses: [10.0.0.1/24]\n" + keys, "x.yaml",
+                   [&](ConfigNode& root) { return read_device_section(root, file); });
+  if (!status) return fail(status.error());
+  return file;
+}
+
+TEST(DeviceConfigFile, one_worker_is_the_default) {
+  const auto file = read("");
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ(file->device.workers, 1U);
+  EXPECT_EQ(file->port.queues, 1);
+}
+
+TEST(DeviceConfigFile, the_port_is_asked_for_a_queue_for_each_worker) {
+  const auto file = read("  workers: 3\n  progress: dedicated\n  cpus: [0, 2, 5]\n");
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_EQ(file->device.workers, 3U);
+  EXPECT_EQ(file->port.queues, 3);
+  EXPECT_EQ(file->device.cpus, (std::vector<int>{0, 2, 5}));
+}
+
+TEST(DeviceConfigFile, errors_say_what_is_allowed) {
+  const auto error_of = [](const std::string& keys) {
+    const auto file = read(keys);
+    return file ? std::string("it was read") : file.error().message;
+  };
+  EXPECT_NE(error_of("  workers: 0\n").find("1 to 16"), std::string::npos) << error_of("  workers: 0\n");
+  EXPECT_NE(error_of("  workers: 17\n").find("1 to 16"), std::string::npos);
+  EXPECT_NE(error_of("  cpus: [1]\n").find("progress: dedicated"), std::string::npos);
+  EXPECT_NE(error_of("  workers: 2\n  progress: dedicated\n  cpus: [1]\n").find("1 cores for 2 workers"),
+            std::string::npos);
+  EXPECT_NE(error_of("  progress: dedicated\n  cpu: 1\n  cpus: [1]\n").find("cannot both"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace roci

@@ -1,0 +1,344 @@
+// Hosts with several workers in virtual time: packets arrive on the wrong worker, or all on one, and every request still
+// completes once, in order, with the right bytes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "base/rng.hpp"
+#include "support/frames.hpp"
+#include "support/two_hosts.hpp"
+
+namespace roci::test {
+namespace {
+
+// A connection: the queue pairs of both sides.
+struct Connection {
+  std::unique_ptr<QueuePair> a, b;
+};
+
+std::vector<Connection> connect_many(TwoHosts& hosts, size_t count) {
+  std::vector<Connection> out;
+  for (size_t i = 0; i < count; ++i) {
+    if (i > 0) {
+      hosts.make_qp(hosts.a);
+      hosts.make_qp(hosts.b);
+    }
+    hosts.to_rts(hosts.a, hosts.b, 1, 2);
+    hosts.to_rts(hosts.b, hosts.a, 2, 1);
+    out.push_back({std::move(hosts.a.qp), std::move(hosts.b.qp)});
+  }
+  hosts.run(10ms);
+  return out;
+}
+
+uint32_t worker_of_qp(const Side& side, const QueuePair& qp) {
+  return worker_of(Qpn{qp.qp_num()}, side.device->host().workers());
+}
+
+int post(const Side& side, QueuePair& qp, ibv_wr_opcode opcode, uint64_t id, size_t offset, size_t length,
+         const Side& peer, size_t remote_offset) {
+  ibv_sge sge = side.sge(offset, length);
+  ibv_send_wr wr{};
+  wr.wr_id = id;
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  wr.opcode = opcode;
+  wr.wr.rdma.remote_addr = peer.address(remote_offset);
+  wr.wr.rdma.rkey = peer.region->rkey();
+  ibv_send_wr* bad = nullptr;
+  return qp.post_send(&wr, &bad);
+}
+
+int receive(const Side& side, QueuePair& qp, uint64_t id, size_t offset, size_t length) {
+  ibv_sge sge = side.sge(offset, length);
+  ibv_recv_wr wr{};
+  wr.wr_id = id;
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  ibv_recv_wr* bad = nullptr;
+  return qp.post_recv(&wr, &bad);
+}
+
+struct Shape {
+  const char* name;
+  std::array<uint32_t, 2> workers;
+  std::array<uint16_t, 2> queues;
+  bool apart = false;
+};
+
+TwoHostsOptions options_for(const Shape& shape) {
+  TwoHostsOptions options;
+  options.workers = shape.workers;
+  options.queues = shape.queues;
+  options.poll_workers_apart = shape.apart;
+  options.cq_entries = 4096;
+  return options;
+}
+
+class Workers : public testing::TestWithParam<Shape> {};
+
+constexpr size_t kConnections = 50;
+constexpr size_t kSlot = 3000;  // bytes of a message: three packets
+constexpr uint64_t kEach = 12;  // messages of each connection
+
+// WRITEs, SENDs and READs of 50 connections on a link that loses, doubles and reorders. Expect: every request completes
+// once, in the order of its queue pair, and all bytes are right.
+TEST_P(Workers, all_traffic_of_fifty_queue_pairs_is_done_once_and_right_though_packets_get_lost) {
+  TwoHostsOptions options = options_for(GetParam());
+  options.memory = kConnections * 4 * kSlot;
+  TwoHosts hosts(options);
+  const auto connections = connect_many(hosts, kConnections);
+  const SimFaults faults{.loss = 0.01, .duplication = 0.01, .reordering = 0.01};
+  hosts.link().set_faults(SimLink::kAToB, faults);
+  hosts.link().set_faults(SimLink::kBToA, faults);
+  Rng rng{11};
+  for (uint8_t& byte : hosts.a.memory) byte = static_cast<uint8_t>(rng.next());
+
+  // Of each connection's four slots: 0 is written, 1 is sent, 2 is read from the peer's copy of slot 0, into slot 3.
+  std::map<uint32_t, size_t> of_a, of_b;  // queue pair number to connection
+  for (size_t c = 0; c < kConnections; ++c) {
+    of_a[connections[c].a->qp_num()] = c;
+    of_b[connections[c].b->qp_num()] = c;
+    for (uint64_t i = 0; i < kEach; ++i) {
+      const size_t base = c * 4 * kSlot;
+      ASSERT_EQ(receive(hosts.b, *connections[c].b, i, base + kSlot, kSlot), 0);
+      ASSERT_EQ(post(hosts.a, *connections[c].a, IBV_WR_RDMA_WRITE, 3 * i, base, kSlot, hosts.b, base), 0);
+      ASSERT_EQ(post(hosts.a, *connections[c].a, IBV_WR_SEND, 3 * i + 1, base + kSlot, kSlot, hosts.b, 0), 0);
+      ASSERT_EQ(post(hosts.a, *connections[c].a, IBV_WR_RDMA_READ, 3 * i + 2, base + 3 * kSlot, kSlot,
+                     hosts.b, base),
+                0);
+    }
+  }
+  hosts.run(2s);
+
+  std::vector<uint64_t> sent(kConnections), received(kConnections);
+  for (const ibv_wc& wc : hosts.a.completions()) {
+    ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
+    ASSERT_EQ(wc.wr_id, sent[of_a.at(wc.qp_num)]++);
+  }
+  for (const ibv_wc& wc : hosts.b.completions()) {
+    ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
+    ASSERT_EQ(wc.wr_id, received[of_b.at(wc.qp_num)]++);
+  }
+  for (size_t c = 0; c < kConnections; ++c) {
+    EXPECT_EQ(sent[c], 3 * kEach);
+    EXPECT_EQ(received[c], kEach);
+    const size_t base = c * 4 * kSlot;
+    EXPECT_EQ(std::memcmp(&hosts.a.memory[base], &hosts.b.memory[base], 2 * kSlot), 0) << c;
+    EXPECT_EQ(std::memcmp(&hosts.a.memory[base], &hosts.a.memory[base + 3 * kSlot], kSlot), 0) << c;
+  }
+  EXPECT_GT(hosts.a.counter("packets_retransmitted"), 0U);
+  for (const Side* side : {&hosts.a, &hosts.b}) {
+    if (side->device->host().workers() > 1) {
+      EXPECT_GT(side->counter("rx_handed_over"), 100U);
+    }
+    EXPECT_EQ(side->counter("rx_hand_over_full"), 0U);
+    EXPECT_EQ(side->counter("rx_unknown_qp"), 0U);
+    EXPECT_EQ(side->device->host().tx_buffers_in_use(), 0U);
+  }
+}
+
+// The number says the worker, and the workers get equal shares, also after some queue pairs are gone.
+TEST_P(Workers, queue_pairs_are_shared_out_evenly_and_found_by_their_numbers) {
+  TwoHosts hosts(options_for(GetParam()));
+  Host& host = hosts.a.device->host();
+  std::vector<std::unique_ptr<QueuePair>> qps;
+  const auto make = [&](size_t count) {
+    while (qps.size() < count) {
+      hosts.make_qp(hosts.a);
+      qps.push_back(std::move(hosts.a.qp));
+    }
+  };
+  const auto check = [&] {
+    std::vector<size_t> held(host.workers());
+    for (const auto& qp : qps) {
+      const uint32_t owner = worker_of_qp(hosts.a, *qp);
+      ++held[owner];
+      for (uint32_t w = 0; w < host.workers(); ++w) {
+        EXPECT_EQ(host.worker(w).find(Qpn{qp->qp_num()}) != nullptr, w == owner);
+      }
+    }
+    for (uint32_t w = 0; w < host.workers(); ++w) {
+      EXPECT_NEAR(static_cast<double>(held[w]), static_cast<double>(qps.size()) / host.workers(), 1.0);
+      EXPECT_EQ(host.worker(w).queue_pairs(), held[w]);
+    }
+  };
+  hosts.a.qp.reset();
+  make(60);
+  check();
+  // All of worker 0's go; those made next are its.
+  std::erase_if(qps, [&](const auto& qp) { return worker_of_qp(hosts.a, *qp) == 0; });
+  make(60);
+  check();
+}
+
+// While somebody holds one worker's token, its queue pairs stand still and all others go on.
+TEST_P(Workers, a_queue_pair_is_served_by_its_worker_alone) {
+  TwoHostsOptions options = options_for(GetParam());
+  options.poll_workers_apart = true;  // a host says it is due as long as a worker is held
+  TwoHosts hosts(options);
+  const auto connections = connect_many(hosts, 12);
+  Host& host = hosts.a.device->host();
+  for (uint32_t held = 0; held < host.workers(); ++held) {
+    size_t late = 0;
+    // The worker that sends for others must not be the one that stands still.
+    if (held < std::min<uint32_t>(GetParam().queues[0], host.workers()) &&
+        GetParam().queues[0] < host.workers())
+      continue;
+    {
+      const std::scoped_lock guard(host.worker(held).token());
+      for (const Connection& connection : connections) {
+        ASSERT_EQ(post(hosts.a, *connection.a, IBV_WR_RDMA_WRITE, 1, 0, 64, hosts.b, 0), 0);
+      }
+      hosts.run(100us);
+      size_t done = 0;
+      for (const ibv_wc& wc : hosts.a.completions()) {
+        EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+        EXPECT_NE(worker_of(Qpn{wc.qp_num}, host.workers()), held);
+        ++done;
+      }
+      // With a queue of its own it also keeps packets that are for others.
+      const size_t others = connections.size() - host.worker(held).queue_pairs();
+      if (GetParam().queues[0] == 1) {
+        EXPECT_EQ(done, others);
+      }
+      late = others - done;
+    }
+    hosts.run(1s);
+    EXPECT_EQ(hosts.a.completions().size(), host.worker(held).queue_pairs() + late);
+  }
+}
+
+// Worker 0 answers whoever asks; every worker learns the asker's MAC from the question.
+TEST_P(Workers, all_workers_learn_from_one_arp_and_one_answers) {
+  TwoHosts hosts(options_for(GetParam()));
+  ASSERT_FALSE(hosts.b.device->resolve(must(hosts.a.device->query_gid(1)), 1s));  // it does not wait here
+  hosts.run(100ms);
+  ASSERT_TRUE(hosts.b.device->resolve(must(hosts.a.device->query_gid(1)), 1s));
+  // b's workers have asked, a's know b without having asked.
+  Gid b_address;
+  std::memcpy(b_address.bytes.data(), must(hosts.b.device->query_gid(1)).raw, 16);
+  Host& a = hosts.a.device->host();
+  Host& b = hosts.b.device->host();
+  uint64_t asked = 0, answered = 0;
+  for (uint32_t w = 0; w < b.workers(); ++w) asked += b.worker(w).neighbours().stats().solicitations;
+  for (uint32_t w = 0; w < a.workers(); ++w) {
+    EXPECT_EQ(a.worker(w).neighbours().stats().solicitations, 0U) << w;
+    answered += a.worker(w).neighbours().stats().replies;
+    EXPECT_EQ(a.worker(w).neighbours().resolve(b_address, hosts.now()).result, Resolution::kResolved) << w;
+  }
+  EXPECT_EQ(asked, b.workers());
+  EXPECT_EQ(answered, asked);
+  EXPECT_EQ(a.worker(0).neighbours().stats().replies, answered);
+}
+
+// A queue pair goes while packets for it wait in its worker's inbox.
+TEST_P(Workers, a_queue_pair_goes_while_packets_for_it_are_handed_over) {
+  TwoHosts hosts(options_for(GetParam()));
+  auto connections = connect_many(hosts, 6);
+  Host& b = hosts.b.device->host();
+  const uint32_t last = b.workers() - 1;
+  const auto on_last = [&](const Connection& c) { return worker_of_qp(hosts.b, *c.b) == last; };
+  {
+    const std::scoped_lock guard(b.worker(last).token());
+    for (const Connection& connection : connections) {
+      ASSERT_EQ(post(hosts.a, *connection.a, IBV_WR_RDMA_WRITE, 1, 0, 5000, hosts.b, 0), 0);
+    }
+    hosts.run(100us);
+  }
+  size_t gone = 0;
+  for (Connection& connection : connections) {
+    if (!on_last(connection)) continue;
+    connection.b.reset();
+    ++gone;
+  }
+  ASSERT_GT(gone, 0U);
+  hosts.run(1s);
+  EXPECT_EQ(hosts.a.completions().size(), connections.size());
+  EXPECT_GT(hosts.b.counter("rx_unknown_qp"), 0U);
+  EXPECT_EQ(b.tx_buffers_in_use(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, Workers,
+    testing::Values(Shape{"one", {1, 1}, {1, 1}}, Shape{"two_spread", {2, 2}, {2, 2}},
+                    Shape{"two_on_one_queue", {2, 2}, {1, 1}}, Shape{"three_spread", {3, 3}, {3, 3}},
+                    Shape{"three_on_one_queue", {3, 3}, {1, 1}}, Shape{"three_on_two_queues", {3, 3}, {2, 2}},
+                    Shape{"one_to_three", {1, 3}, {1, 3}}, Shape{"more_queues_than_workers", {2, 1}, {5, 3}},
+                    Shape{"polled_apart", {3, 2}, {2, 1}, true}),
+    [](const testing::TestParamInfo<Shape>& shape) { return std::string(shape.param.name); });
+
+// One worker stands still while a burst comes in for it that its inbox does not hold. Expect: what does not fit is lost
+// and counted, and recovered when the worker goes on.
+TEST(WorkersInbox, a_full_inbox_is_loss_that_recovers) {
+  TwoHostsOptions options = options_for({"", {1, 2}, {1, 1}});
+  options.poll_workers_apart = true;
+  options.path_mtu = IBV_MTU_256;
+  options.cq_entries = 64;
+  TwoHosts hosts(options);
+  auto connections = connect_many(hosts, 2);
+  Host& b = hosts.b.device->host();
+  const auto theirs = std::find_if(connections.begin(), connections.end(),
+                                   [&](const Connection& c) { return worker_of_qp(hosts.b, *c.b) == 1; });
+  ASSERT_NE(theirs, connections.end());
+  for (size_t i = 0; i < hosts.a.memory.size(); ++i)
+    hosts.a.memory[i] = static_cast<uint8_t>(i * 7 + (i >> 9));
+  constexpr size_t kBytes = 300 * 1024;  // 1200 packets
+  {
+    const std::scoped_lock guard(b.worker(1).token());
+    ASSERT_EQ(post(hosts.a, *theirs->a, IBV_WR_RDMA_WRITE, 1, 0, kBytes, hosts.b, 0), 0);
+    hosts.run(1ms);
+  }
+  EXPECT_GE(hosts.b.counter("rx_hand_over_full"), 1200U - HandOver::kRing);
+  hosts.run(2s);
+  const auto completions = hosts.a.completions();
+  ASSERT_EQ(completions.size(), 1U);
+  EXPECT_EQ(completions[0].status, IBV_WC_SUCCESS);
+  EXPECT_EQ(std::memcmp(hosts.a.memory.data(), hosts.b.memory.data(), kBytes), 0);
+  EXPECT_GT(hosts.a.counter("packets_retransmitted"), 0U);
+}
+
+// Two of three workers have no queue and the port takes frames slowly. Expect: nothing is lost on the way to the port, all
+// three get on.
+TEST(WorkersRelay, frames_wait_for_a_slow_port_that_another_worker_owns) {
+  TwoHostsOptions options = options_for({"", {3, 1}, {1, 1}});
+  options.cq_entries = 4096;
+  options.timeout = 18;  // 1 s
+  TwoHosts hosts(options);
+  auto connections = connect_many(hosts, 9);
+  hosts.link().set_rate(SimLink::kAToB, BitsPerSec{1'000'000'000});
+  for (const Connection& connection : connections) {
+    ASSERT_EQ(post(hosts.a, *connection.a, IBV_WR_RDMA_WRITE, 1, 0, 500'000, hosts.b, 0), 0);
+  }
+  hosts.run(1s);
+  EXPECT_EQ(hosts.a.completions().size(), connections.size());
+  EXPECT_EQ(hosts.a.counter("packets_retransmitted"), 0U);
+  EXPECT_EQ(hosts.a.device->host().tx_buffers_in_use(), 0U);
+}
+
+// Thousands of queue pairs: the tables grow, and each is found.
+TEST(WorkersTables, grow_with_the_queue_pairs) {
+  TwoHostsOptions options = options_for({"", {3, 1}, {1, 1}});
+  options.cap = {
+      .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+  TwoHosts hosts(options);
+  auto connections = connect_many(hosts, 3000);
+  std::set<uint32_t> numbers;
+  for (const Connection& connection : connections) {
+    ASSERT_EQ(post(hosts.a, *connection.a, IBV_WR_RDMA_WRITE, 1, 0, 8, hosts.b, 0), 0);
+    numbers.insert(connection.a->qp_num());
+    hosts.run(20us);
+  }
+  EXPECT_EQ(numbers.size(), connections.size());
+  hosts.run(1s);
+  size_t done = 0;
+  for (auto some = hosts.a.completions(); !some.empty(); some = hosts.a.completions()) done += some.size();
+  EXPECT_EQ(done, connections.size());
+}
+
+}  // namespace
+}  // namespace roci::test
