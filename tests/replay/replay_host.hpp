@@ -85,6 +85,7 @@ class ReplayHost {
   CompletionRing completions_{1024};
   Regions regions_;
   std::deque<std::pair<MemoryKey, ByteVector>> buffers_;
+  HandOver hand_over_{1, 1};
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<AttachedQueuePair> qp_;
   Nanos now_{0};
