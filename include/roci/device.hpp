@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "roci/extension_config.hpp"
 #include "roci/progress.hpp"
 #include "roci/result.hpp"
 
@@ -47,6 +48,7 @@ struct DeviceConfig {
   std::vector<int> cpus;
   uint32_t tx_buffers = 4096;          // frames in the device's own buffer pool
   uint32_t window_bytes = 512 * 1024;  // un-acknowledged request bytes a queue pair may have in flight
+  ExtensionConfig extensions;
   uint64_t seed = 0;  // 0: QPNs, keys and PSNs from the operating system's generator; else replayable ones
 };
 
@@ -172,6 +174,8 @@ class QueuePair {
   friend class ProtectionDomain;
   QueuePair(std::shared_ptr<Host> host, std::unique_ptr<AttachedQueuePair> attached,
             std::shared_ptr<CompletionRing> send_cq, std::shared_ptr<CompletionRing> recv_cq);
+  Status modify_with_token(const ibv_qp_attr& attr, int mask);
+  void meet_peer();
   Status change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mask);
 
   std::shared_ptr<Host> host_;

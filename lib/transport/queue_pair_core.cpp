@@ -157,6 +157,7 @@ bool QueuePairCore::is_from_peer(TransportContext& context, const FrameView& vie
 }
 
 void QueuePairCore::to_ready_to_receive(Psn expected) {
+  session.reset();
   reset_responder(expected);
   path_ready_ = false;
   set_state(IBV_QPS_RTR);
@@ -169,6 +170,7 @@ void QueuePairCore::to_ready_to_send(Psn first) {
 
 void QueuePairCore::to_reset() {
   set_state(IBV_QPS_RESET);
+  session.reset();
   const std::scoped_lock guard(send_queue.lock, recv_queue.lock);
   send_queue.clear();
   recv_queue.clear();
