@@ -102,8 +102,10 @@ Requester::Step Requester::send_repair(TransportContext& context) {
       return send_next(context);
     }
     SendWqe& wqe = qp_.send_queue.at(repair_.index);
-    const bool arrived = is_before(psn, una_) || is_before(psn, repair_from_) ||
-                         (board != nullptr && psns_between(una_, psn) < board->window() && board->has(psn));
+    // The oldest may have been executed, and its answer lost.
+    const bool arrived =
+        is_before(psn, una_) || is_before(psn, repair_from_) ||
+        (!(psn == una_) && board != nullptr && psns_between(una_, psn) < board->window() && board->has(psn));
     if (!arrived) {
       if (wqe.local_error != IBV_WC_SUCCESS) return Step::kFailed;
       repaired_at_ = context.now;
