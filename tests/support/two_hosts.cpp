@@ -146,6 +146,14 @@ ReliableQueuePair& TwoHosts::core(const Side& side) {
   return dynamic_cast<ReliableQueuePair&>(side.device->host().worker_of(number).find(number)->core);
 }
 
+void TwoHosts::wake(const Side& side) {
+  const Qpn number{side.qp->qp_num()};
+  Worker& worker = side.device->host().worker_of(number);
+  worker.ring(*worker.find(number));
+  while (side.device->poller().poll(side.device->host().last_poll())) {
+  }
+}
+
 void TwoHosts::connect() {
   to_rts(a, b, options_.psn_b, options_.psn_a);
   to_rts(b, a, options_.psn_a, options_.psn_b);
@@ -158,10 +166,12 @@ void TwoHosts::run(Nanos limit) { must(runner_.run_until(runner_.now() + limit))
 
 SimVerdict TwoHosts::on_frame(const rte_mbuf& frame, char direction) {
   SimVerdict verdict;
-  if (!recording_) return verdict;
-  const FrameView view = parse_frame(rte_pktmbuf_mtod(&frame, const uint8_t*), rte_pktmbuf_data_len(&frame),
-                                     rte_pktmbuf_pkt_len(&frame), OpcodeRange::kWithPrivate);
+  const auto* bytes = rte_pktmbuf_mtod(&frame, const uint8_t*);
+  const FrameView view = parse_frame(bytes, rte_pktmbuf_data_len(&frame), rte_pktmbuf_pkt_len(&frame),
+                                     OpcodeRange::kWithPrivate);
   if (view.kind != FrameKind::kRoce) return verdict;
+  if (watch) verdict = watch(must(decode_packet({bytes, rte_pktmbuf_data_len(&frame)})), direction);
+  if (!recording_) return verdict;
   const bool of_a = (direction == '>') == view.opcode->is_request();  // whose PSN space the packet belongs to
   const int32_t psn = view.psn() - Psn{of_a ? options_.psn_a : options_.psn_b};
   std::string line =
@@ -179,7 +189,7 @@ SimVerdict TwoHosts::on_frame(const rte_mbuf& frame, char direction) {
         line += " nak " + std::to_string(aeth_value(syndrome));
     }
   }
-  verdict.drop = lose && lose(line);
+  verdict.drop |= lose && lose(line);
   wire.push_back(verdict.drop ? line + " lost" : line);
   return verdict;
 }

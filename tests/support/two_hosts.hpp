@@ -16,6 +16,7 @@
 #include "roci/device.hpp"
 #include "support/borrowed_port.hpp"
 #include "transport/reliable_queue_pair.hpp"
+#include "wire/packet.hpp"
 
 namespace roci::test {
 
@@ -102,6 +103,9 @@ class TwoHosts {
   // Asked for each packet with its line as above; true loses it.
   std::function<bool(const std::string& line)> lose;
 
+  // Shown each RoCEv2 frame that is sent, from the first on; what it says is done with the frame, beside the loss.
+  std::function<SimVerdict(const Packet& packet, char direction)> watch;
+
   // Until nothing is left to happen, or the limit (of virtual time from now on).
   void run(Nanos limit = 10s);
   [[nodiscard]] Nanos now() const { return runner_.now(); }
@@ -109,6 +113,8 @@ class TwoHosts {
   VirtualRunner& runner() { return runner_; }
   // The insides of the side's queue pair.
   static ReliableQueuePair& core(const Side& side);
+  // Gives the queue pair a turn although nothing was posted: it then takes over what has become known of its peer.
+  static void wake(const Side& side);
   void make_qp(Side& side);
   void to_rts(Side& side, const Side& peer, uint32_t rq_psn, uint32_t sq_psn);
 

@@ -1,0 +1,368 @@
+// How hosts find out what their peers understand, and that nobody gets what it did not ask for.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "support/lone_host.hpp"
+#include "support/two_hosts.hpp"
+#include "wire/capability_mad.hpp"
+
+namespace roci::test {
+namespace {
+
+constexpr ExtensionConfig kAuto{.mode = ExtensionMode::kAuto};
+constexpr ExtensionConfig kEverything{.mode = ExtensionMode::kAuto,
+                                      .selective_repeat = true,
+                                      .authenticate = true,
+                                      .timestamps = true,
+                                      .source_qpn = true,
+                                      .data_lsn = false};
+
+bool is_mad(const Packet& packet) { return packet.bth.destination_qp == kManagementQp; }
+bool is_standard(const Packet& packet) {
+  return packet.bth.reserved7 == 0 && !packet.extensions && !opcode_info(packet.bth.opcode).is_private();
+}
+
+const ExtensionSession* session(const Side& side) {
+  TwoHosts::wake(side);
+  return TwoHosts::core(side).session.get();
+}
+bool is_confirmed(const Side& side) { return session(side) != nullptr && session(side)->terms.may_send; }
+
+ExtensionBlock lsn_block() {
+  ExtensionBlock block;
+  block.lsn = Lsn{0};
+  return block;
+}
+
+// Some of everything, in both directions.
+void exchange(TwoHosts& net) {
+  for (uint64_t i = 0; i < 4; ++i) {
+    ASSERT_EQ(net.b.receive(i, 500'000, 4000), 0);
+    ASSERT_EQ(net.a.post(IBV_WR_SEND, i, 0, 3000), 0);
+    ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, i, 0, 3000, net.b.address(100), net.b.region->rkey()), 0);
+    ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, i, 8192, 3000, net.b.address(100), net.b.region->rkey()), 0);
+    ASSERT_EQ(net.b.post(IBV_WR_RDMA_READ, i, 8192, 3000, net.a.address(100), net.a.region->rkey()), 0);
+  }
+  net.run(100ms);
+  const auto done = net.a.completions();
+  EXPECT_EQ(done.size(), 12U);
+  for (const ibv_wc& wc : done) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+}
+
+TEST(Negotiation, two_hosts_that_have_extensions_agree_on_what_both_want) {
+  TwoHosts net(
+      {.extensions_a = kEverything, .extensions_b = {.mode = ExtensionMode::kAuto, .timestamps = true}});
+  net.connect();
+  ASSERT_TRUE(is_confirmed(net.a));
+  ASSERT_TRUE(is_confirmed(net.b));
+  EXPECT_EQ(session(net.a)->terms.capabilities, session(net.b)->terms.capabilities);
+  EXPECT_FALSE(session(net.a)->terms.has(Capability::kSelectiveRepeat)) << "only one end wants it";
+  EXPECT_FALSE(session(net.a)->terms.authenticate);
+  EXPECT_EQ(net.a.counter("mads_sent"), 2U) << "one request, one answer";
+  exchange(net);
+}
+
+TEST(Negotiation, both_ends_that_want_it_repeat_selectively_and_sign) {
+  TwoHosts net({.extensions_a = kEverything, .extensions_b = kEverything});
+  net.connect();
+  ASSERT_TRUE(is_confirmed(net.a));
+  EXPECT_TRUE(session(net.a)->terms.has(Capability::kSelectiveRepeat));
+  ASSERT_TRUE(session(net.a)->terms.authenticate);
+  EXPECT_EQ(session(net.a)->terms.send_key, session(net.b)->terms.receive_key);
+  EXPECT_EQ(session(net.b)->terms.send_key, session(net.a)->terms.receive_key);
+  EXPECT_NE(session(net.a)->terms.send_key, session(net.a)->terms.receive_key);
+  exchange(net);
+  EXPECT_EQ(net.a.counter("feedback_unsigned"), 0U);
+}
+
+TEST(Negotiation, a_peer_without_extensions_sees_four_datagrams_and_not_one_other_bit) {
+  TwoHosts net({.extensions_a = kEverything});
+  uint32_t mads = 0, others = 0;
+  net.watch = [&](const Packet& packet, char) {
+    if (is_mad(packet)) {
+      ++mads;
+    } else {
+      EXPECT_TRUE(is_standard(packet)) << opcode_info(packet.bth.opcode).name;
+      ++others;
+    }
+    return SimVerdict{};
+  };
+  net.connect();
+  exchange(net);
+  net.run(1s);
+  EXPECT_EQ(mads, Peers::kAttempts);
+  EXPECT_GT(others, 20U);
+  EXPECT_EQ(session(net.a), nullptr);
+  EXPECT_FALSE(TwoHosts::core(net.a).extensions_undecided);
+  EXPECT_EQ(net.b.counter("rx_unknown_qp"), Peers::kAttempts);
+}
+
+TEST(Negotiation, lost_datagrams_are_asked_for_again) {
+  for (const bool lose_answers : {false, true}) {
+    TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
+    uint32_t to_lose = 3;
+    net.watch = [&](const Packet& packet, char direction) {
+      SimVerdict verdict;
+      if (!is_mad(packet) || direction != (lose_answers ? '<' : '>') || to_lose == 0) return verdict;
+      --to_lose;
+      verdict.drop = true;
+      return verdict;
+    };
+    net.connect();
+    EXPECT_FALSE(is_confirmed(net.a));
+    net.run(1s);
+    EXPECT_EQ(to_lose, 0U);
+    EXPECT_TRUE(is_confirmed(net.a));
+    exchange(net);
+  }
+}
+
+// b has answered a, so it takes extensions; a has answered nobody, since b's requests are lost.
+TEST(Negotiation, nothing_is_sent_before_the_peer_has_confirmed) {
+  TwoHosts net({.extensions_a = kEverything, .extensions_b = kEverything});
+  net.watch = [&](const Packet& packet, char direction) {
+    SimVerdict verdict;
+    verdict.drop = is_mad(packet) && direction == '<' &&
+                   parse_capability_mad(packet.payload).message.response;  // a never hears an answer
+    EXPECT_TRUE(is_mad(packet) || direction == '<' || is_standard(packet));
+    return verdict;
+  };
+  net.connect();
+  EXPECT_TRUE(is_confirmed(net.b));
+  EXPECT_NE(session(net.a), nullptr);
+  EXPECT_FALSE(is_confirmed(net.a));
+  exchange(net);
+  net.run(1s);
+  EXPECT_FALSE(is_confirmed(net.a));
+  exchange(net);
+}
+
+TEST(Negotiation, switched_on_it_fails_a_peer_that_has_none_and_waits_for_one_that_has) {
+  TwoHosts without({.extensions_a = {.mode = ExtensionMode::kOn}});
+  without.connect();
+  ASSERT_EQ(without.a.post(IBV_WR_SEND, 1, 0, 100), 0);
+  without.run(1s);
+  EXPECT_EQ(without.a.qp->state(), IBV_QPS_ERR);
+  ASSERT_EQ(without.a.completions().size(), 1U);
+  EXPECT_TRUE(std::ranges::none_of(without.wire, [](const auto& line) { return line.starts_with("> RC_"); }));
+
+  TwoHosts with({.extensions_a = {.mode = ExtensionMode::kOn}, .extensions_b = kAuto});
+  uint32_t to_lose = 2;
+  with.watch = [&](const Packet& packet, char direction) {
+    SimVerdict verdict;
+    verdict.drop = is_mad(packet) && direction == '>' && to_lose > 0 && to_lose-- > 0;
+    EXPECT_TRUE(is_mad(packet) || direction == '<' || is_confirmed(with.a));
+    return verdict;
+  };
+  with.connect();
+  exchange(with);
+}
+
+// The peer by hand.
+class Peered : public testing::Test {
+ protected:
+  static LoneHostOptions options(bool authenticate = false) {
+    LoneHostOptions o;
+    o.extensions = {.mode = ExtensionMode::kAuto, .selective_repeat = true, .authenticate = authenticate};
+    return o;
+  }
+  static Packet mad(const CapabilityMessage& message) {
+    Packet packet = make_packet(Opcode::kUdSendOnly);
+    packet.between(MacAddress::local(2), IpAddress::from_v4(0x0a000002), MacAddress::local(1),
+                   IpAddress::from_v4(0x0a000001));
+    packet.to(kManagementQp, Psn{0});
+    packet.deth = DethValues{kManagementQKey, 0, kManagementQp};
+    const CapabilityMad bytes = build_capability_mad(message);
+    packet.with_payload({reinterpret_cast<const uint8_t*>(&bytes), sizeof bytes});
+    return packet;
+  }
+  static CapabilityOffer offer(uint64_t incarnation = 7) {
+    CapabilityOffer o;
+    o.capabilities = bit_of(ExtensionType::kCeEcho) | bit_of(ExtensionType::kLsn) |
+                     bit_of(ExtensionType::kSack) | static_cast<uint32_t>(Capability::kSelectiveRepeat);
+    o.window = 64;
+    o.incarnation = incarnation;
+    return o;
+  }
+  static CapabilityMessage request(uint64_t incarnation = 7) {
+    CapabilityMessage m;
+    m.transaction = 99;
+    m.offer = offer(incarnation);
+    return m;
+  }
+  // Sends it and returns the management datagrams that came back.
+  std::vector<CapabilityMessage> tell(Packet packet) {
+    host.port().put(encode_packet(packet.finish()));
+    return datagrams();
+  }
+  std::vector<CapabilityMessage> datagrams() {
+    while (host.side.device->poller().poll(host.now)) {
+    }
+    std::vector<CapabilityMessage> out;
+    for (const Packet& sent : host.take_packets()) {
+      if (!is_mad(sent)) continue;
+      const ParsedMad parsed = parse_capability_mad(sent.payload);
+      EXPECT_EQ(parsed.outcome, MadOutcome::kAccepted);
+      EXPECT_EQ(sent.deth->qkey, kManagementQKey);
+      EXPECT_EQ(sent.deth->source_qp, kManagementQp);
+      out.push_back(parsed.message);
+    }
+    return out;
+  }
+  // The host's own request, as it is answered.
+  void answer_its_request(uint64_t incarnation = 7) {
+    host.port().sent.clear();
+    host.now += 200ms;
+    const auto asked = datagrams();
+    ASSERT_EQ(asked.size(), 1U);
+    ASSERT_FALSE(asked[0].response);
+    CapabilityMessage response;
+    response.response = true;
+    response.transaction = asked[0].transaction;
+    response.peer_incarnation = asked[0].offer.incarnation;
+    response.offer = offer(incarnation);
+    tell(mad(response));
+  }
+  uint64_t counter(const std::string& name) { return host.side.counter(name); }
+
+  LoneHost host{options()};
+};
+
+TEST_F(Peered, a_request_is_answered_and_what_it_offers_is_taken_but_not_used) {
+  const auto back = tell(mad(request()));
+  ASSERT_EQ(back.size(), 1U);
+  EXPECT_TRUE(back[0].response);
+  EXPECT_TRUE(answers(back[0], request()));
+  ASSERT_NE(session(host.side), nullptr);
+  EXPECT_FALSE(is_confirmed(host.side));
+  Packet send = host.request(Opcode::kRcSendOnly, 0, 8);
+  ASSERT_EQ(host.side.receive(1, LoneHost::kGuard, 100), 0);
+  send.with_extensions(lsn_block());
+  EXPECT_EQ(host.receive(send), std::vector<std::string>{"RC_ACK 0 1f"});
+  const auto wcs = host.side.completions();
+  ASSERT_EQ(wcs.size(), 1U);
+  EXPECT_EQ(wcs[0].byte_len, 8U) << "the block is no payload";
+}
+
+TEST_F(Peered, until_it_is_known_a_block_is_refused_and_afterwards_the_bit_is_ignored) {
+  ASSERT_TRUE(host.core().extensions_undecided);
+  ASSERT_EQ(host.side.receive(1, LoneHost::kGuard, 100), 0);
+  Packet send = host.request(Opcode::kRcSendOnly, 0, 8);
+  send.with_extensions(lsn_block());
+  EXPECT_TRUE(host.receive(send).empty());
+  EXPECT_EQ(counter("extensions_refused"), 1U);
+  host.wait(1s);  // nobody answers
+  TwoHosts::wake(host.side);
+  ASSERT_FALSE(host.core().extensions_undecided);
+  EXPECT_EQ(host.receive(send), std::vector<std::string>{"RC_ACK 0 1f"});
+  const auto wcs = host.side.completions();
+  ASSERT_EQ(wcs.size(), 1U);
+  EXPECT_EQ(wcs[0].byte_len, 8U + 12U) << "to the standard it is a reserved bit, and everything is payload";
+}
+
+TEST_F(Peered, private_opcodes_are_unknown_without_an_agreement) {
+  for (const Opcode opcode : {Opcode::kCcProbe, Opcode::kCcProbeResponse, Opcode::kCcReadAcknowledge,
+                              Opcode::kCcIntResponse, Opcode::kCcRxWindow}) {
+    EXPECT_TRUE(host.receive(host.request(opcode, 0)).empty());
+  }
+  EXPECT_EQ(counter("rx_unknown_opcode"), 5U);
+  tell(mad(request()));  // agrees, but on none of them
+  for (const Opcode opcode : {Opcode::kCcProbe, Opcode::kCcProbeResponse, Opcode::kCcReadAcknowledge,
+                              Opcode::kCcIntResponse, Opcode::kCcRxWindow}) {
+    EXPECT_TRUE(host.receive(host.request(opcode, 0)).empty());
+  }
+  EXPECT_EQ(counter("rx_unknown_opcode"), 10U);
+}
+
+TEST_F(Peered, a_peer_that_starts_anew_is_asked_again_before_it_gets_extensions) {
+  answer_its_request();
+  ASSERT_TRUE(is_confirmed(host.side));
+  const auto back = tell(mad(request(8)));
+  host.work();
+  ASSERT_EQ(back.size(), 2U);
+  EXPECT_TRUE(back[0].response);
+  EXPECT_FALSE(back[1].response) << "and asks for itself";
+  EXPECT_NE(back[1].transaction, back[0].transaction);
+  ASSERT_EQ(host.side.receive(1, LoneHost::kGuard, 100), 0);
+  host.receive(host.request(Opcode::kRcSendOnly, 0, 8));
+  ASSERT_NE(session(host.side), nullptr);
+  EXPECT_FALSE(is_confirmed(host.side));
+}
+
+TEST_F(Peered, what_is_not_an_answer_to_our_request_is_refused) {
+  host.port().sent.clear();
+  CapabilityMessage response;
+  response.response = true;
+  response.transaction = 12345;
+  response.offer = offer();
+  tell(mad(response));
+  EXPECT_EQ(counter("mads_refused"), 1U);
+  EXPECT_EQ(session(host.side), nullptr);
+  host.wait(1s);
+  tell(mad(response));
+  EXPECT_EQ(counter("mads_refused"), 2U);
+}
+
+TEST_F(Peered, hostile_datagrams_are_counted_and_not_answered) {
+  uint64_t refused = 0;
+  const auto expect_refused = [&](const char* what, Packet packet) {
+    EXPECT_TRUE(tell(std::move(packet)).empty()) << what;
+    EXPECT_EQ(counter("mads_refused"), ++refused) << what;
+  };
+  Packet p = mad(request());
+  p.deth->qkey = QKey{1};
+  expect_refused("another Q_Key", p);
+  p = mad(request());
+  p.deth->source_qp = Qpn{17};
+  expect_refused("not from queue pair 1", p);
+  p = mad(request());
+  p.payload.resize(255);
+  p.pad.assign(1, 0);
+  expect_refused("short", p);
+  p = mad(request());
+  p.payload.resize(0);
+  expect_refused("empty", p);
+  p = mad(request());
+  p.payload[1] = 0x07;
+  expect_refused("another class", p);
+  p = mad(request());
+  p.payload[40] ^= 1;
+  expect_refused("bad magic", p);
+  p = mad(request());
+  p.destination = IpAddress::from_v4(0x0a000009);
+  expect_refused("to another address", p);
+  Packet send = host.request(Opcode::kRcSendOnly, 0, 256);
+  send.to(kManagementQp, Psn{0});
+  expect_refused("RC to queue pair 1", send);
+  EXPECT_EQ(session(host.side), nullptr);
+}
+
+TEST_F(Peered, a_storm_of_requests_is_answered_at_a_bounded_rate) {
+  size_t answered = 0;
+  for (int i = 0; i < 3000; ++i) answered += tell(mad(request())).size();
+  EXPECT_GE(answered, 900U);
+  EXPECT_LE(answered, 1010U) << "a tenth of a second's 10,000 at one instant";
+  EXPECT_GT(counter("mads_refused"), 1900U);
+}
+
+TEST_F(Peered, a_refusal_means_standard_at_once) {
+  host.port().sent.clear();
+  host.now += 200ms;
+  const auto asked = datagrams();
+  ASSERT_EQ(asked.size(), 1U);
+  Packet refusal = mad(asked[0]);  // what kernels without an agent return
+  refusal.payload[3] = 0x81;
+  refusal.payload[5] = 0x0c;
+  tell(refusal);
+  ASSERT_EQ(host.side.receive(1, LoneHost::kGuard, 100), 0);
+  host.receive(host.request(Opcode::kRcSendOnly, 0, 8));
+  EXPECT_FALSE(host.core().extensions_undecided);
+  EXPECT_EQ(session(host.side), nullptr);
+  EXPECT_TRUE(datagrams().empty());
+  host.wait(1s);
+  EXPECT_EQ(counter("mads_sent"), 2U) << "at the start and the one that was refused";
+}
+
+}  // namespace
+}  // namespace roci::test
