@@ -48,6 +48,9 @@ struct DeviceConfig {
   std::vector<int> cpus;
   uint32_t tx_buffers = 4096;          // frames in the device's own buffer pool
   uint32_t window_bytes = 512 * 1024;  // un-acknowledged request bytes a queue pair may have in flight
+  // One acknowledgement stands for at most so many request packets that arrived together, 1 to 1024 (LDCP's m); 1
+  // acknowledges each.
+  uint32_t packets_per_ack = 64;
   ExtensionConfig extensions;
   uint64_t seed = 0;  // 0: QPNs, keys and PSNs from the operating system's generator; else replayable ones
 };

@@ -16,6 +16,7 @@
 //     idle: yield                                  # of that thread: spin | yield | sleep
 //     takeover: 500us                              # with application: silence after which a helper takes over
 //     tx_buffers: 4096
+//     packets_per_ack: 64                          # that one acknowledgement stands for, 1 to 1024
 //     extensions:                                  # beyond the standard, with peers that have them too
 //       mode: auto                                 # auto | on (a peer without them is an error) | off
 //       selective_repeat: false                    # a loss costs the lost packets, not all behind them

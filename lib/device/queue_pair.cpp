@@ -85,6 +85,7 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
   config.max_inline = init->cap.max_inline_data;
   config.signal_all = init->sq_sig_all != 0;
   config.window_bytes = host_->config().window_bytes;
+  config.packets_per_ack = std::max(1U, host_->config().packets_per_ack);
 
   auto attached = host_->attach([&](Qpn number) {
     config.number = number;

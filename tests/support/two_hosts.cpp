@@ -1,5 +1,6 @@
 #include "support/two_hosts.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -94,6 +95,7 @@ void TwoHosts::make_side(Side& side, Port& port, const std::string& address, uin
   config.tx_buffers = 2048;
   config.window_bytes = options_.window_bytes;
   config.workers = options_.workers[seed - 1];
+  config.packets_per_ack = options_.packets_per_ack;
   config.extensions = seed == 1 ? options_.extensions_a : options_.extensions_b;
   side.device = must(Device::create(std::make_unique<BorrowedPort>(port), config));
   side.pd = must(side.device->allocate_pd());
@@ -146,11 +148,11 @@ ReliableQueuePair& TwoHosts::core(const Side& side) {
   return dynamic_cast<ReliableQueuePair&>(side.device->host().worker_of(number).find(number)->core);
 }
 
-void TwoHosts::wake(const Side& side) {
+void TwoHosts::wake(const Side& side, Nanos now) {
   const Qpn number{side.qp->qp_num()};
   Worker& worker = side.device->host().worker_of(number);
   worker.ring(*worker.find(number));
-  while (side.device->poller().poll(side.device->host().last_poll())) {
+  while (side.device->poller().poll(std::max(now, side.device->host().last_poll()))) {
   }
 }
 

@@ -49,6 +49,7 @@ struct TwoHostsOptions {
   size_t memory = 1 << 20;
   uint32_t window_bytes = 512 * 1024;
   Nanos delay = 1us;
+  uint32_t packets_per_ack = 64;
   ExtensionConfig extensions_a{.mode = ExtensionMode::kOff};
   ExtensionConfig extensions_b{.mode = ExtensionMode::kOff};
   std::array<uint32_t, 2> workers{1, 1};  // of a and b
@@ -114,7 +115,7 @@ class TwoHosts {
   // The insides of the side's queue pair.
   static ReliableQueuePair& core(const Side& side);
   // Gives the queue pair a turn although nothing was posted: it then takes over what has become known of its peer.
-  static void wake(const Side& side);
+  static void wake(const Side& side, Nanos now = Nanos{0});
   void make_qp(Side& side);
   void to_rts(Side& side, const Side& peer, uint32_t rq_psn, uint32_t sq_psn);
 

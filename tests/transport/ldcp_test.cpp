@@ -1,0 +1,399 @@
+// What LDCP needs of the wire (draft-dai-tsvwg-rdma-ldcp §3): byte sequences of both directions, marks that are echoed
+// and never lost, READ responses that are acknowledged, round trips, and who may say all that.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "support/lone_host.hpp"
+#include "support/two_hosts.hpp"
+#include "wire/extension_auth.hpp"
+
+namespace roci::test {
+namespace {
+
+constexpr ExtensionConfig kAuto{.mode = ExtensionMode::kAuto};
+constexpr ExtensionConfig kTimed{.mode = ExtensionMode::kAuto, .timestamps = true};
+constexpr ExtensionConfig kSigned{.mode = ExtensionMode::kAuto, .authenticate = true};
+
+void expect_all_successful(const std::vector<ibv_wc>& completions, size_t count) {
+  EXPECT_EQ(completions.size(), count);
+  for (const ibv_wc& wc : completions) EXPECT_EQ(wc.status, IBV_WC_SUCCESS) << wc.wr_id;
+}
+
+// SENDs, WRITEs, READs and atomics from a to b: 3 x (1500 + 5000 + 7000) bytes and 3 x 8.
+void mixed_traffic(TwoHosts& net) {
+  for (uint64_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(net.b.receive(i, 500'000, 4000), 0);
+    ASSERT_EQ(net.a.post(IBV_WR_SEND, i, 0, 1500), 0);
+    ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, i, 0, 5000, net.b.address(1000), net.b.region->rkey()), 0);
+    ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, i, 20000, 7000, net.b.address(1000), net.b.region->rkey()), 0);
+    ASSERT_EQ(net.a.atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, i, 64, net.b.address(64), net.b.region->rkey(), 1),
+              0);
+  }
+  net.run(1s);
+  expect_all_successful(net.a.completions(), 12);
+}
+
+void expect_same_bytes_at_both_ends(TwoHosts& net) {
+  const Requester& requester = TwoHosts::core(net.a).requester;
+  const Responder& responder = TwoHosts::core(net.b).responder;
+  EXPECT_EQ(requester.flow().next, requester.flow().acknowledged);
+  EXPECT_EQ(requester.flow().next, responder.flow().received);
+  EXPECT_EQ(requester.response_flow().received, responder.response_flow().next);
+}
+
+TEST(Ldcp, both_ends_count_the_same_bytes_in_each_direction) {
+  for (const auto& extensions : {ExtensionConfig{.mode = ExtensionMode::kOff}, kAuto}) {
+    TwoHosts net({.extensions_a = extensions, .extensions_b = extensions});
+    net.connect();
+    mixed_traffic(net);
+    expect_same_bytes_at_both_ends(net);
+    // A READ request counts for its RETH and an atomic for its header; the answers have a sequence of their own.
+    EXPECT_EQ(TwoHosts::core(net.a).requester.flow().next, Lsn{3 * (1500 + 5000 + 16 + 28)});
+    EXPECT_EQ(TwoHosts::core(net.a).requester.response_flow().received, Lsn{3 * (7000 + 8)});
+  }
+}
+
+TEST(Ldcp, losses_count_no_byte_twice) {
+  TwoHosts net({.timeout = 8, .extensions_a = kAuto, .extensions_b = kAuto});
+  net.connect();
+  uint32_t seen = 0;
+  net.lose = [&](const std::string&) { return ++seen % 7 == 0; };
+  mixed_traffic(net);
+  expect_same_bytes_at_both_ends(net);
+  EXPECT_EQ(net.a.counter("feedback_impossible"), 0U);
+}
+
+TEST(Ldcp, the_sequence_goes_on_beyond_32_bits) {
+  TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
+  net.connect();
+  const Lsn start{0xffff'fffe};
+  TwoHosts::core(net.a).requester.set_first_lsn(start);
+  TwoHosts::core(net.b).responder.set_first_lsn(start);
+  std::vector<uint64_t> told;
+  net.watch = [&](const Packet& packet, char direction) {
+    if (direction == '<' && packet.extensions && packet.extensions->lsn)
+      told.push_back(packet.extensions->lsn->value());
+    return SimVerdict{};
+  };
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 5000, net.b.address(0), net.b.region->rkey()), 0);
+  net.run();
+  ASSERT_FALSE(told.empty());
+  EXPECT_EQ(told.back(), start.value() + 5000);
+  EXPECT_EQ(net.a.counter("feedback_impossible"), 0U);
+}
+
+// Requests of one packet each that arrive together, marked as the letters say.
+std::vector<std::string> acks_of_burst(LoneHost& host, const std::string& marks) {
+  for (size_t i = 0; i < marks.size(); ++i) {
+    Packet packet = host.write(Opcode::kRcWriteOnly, static_cast<int>(i), 8 * i, 8, 8);
+    if (marks[i] == 'C') packet.with_traffic_class(3);
+    host.port().put(encode_packet(packet.finish()));
+  }
+  while (host.side.device->poller().poll(host.now)) {
+  }
+  std::vector<std::string> acks;
+  for (const Packet& sent : host.take_packets()) {
+    EXPECT_EQ(sent.bth.opcode, Opcode::kRcAcknowledge);
+    acks.push_back(std::to_string(sent.bth.psn - Psn{100}) + (sent.bth.becn ? " marked" : ""));
+  }
+  return acks;
+}
+using Acks = std::vector<std::string>;
+
+TEST(Ldcp, an_acknowledgement_is_cut_where_marks_begin_and_end) {
+  const auto acks = [](const std::string& marks) {
+    LoneHost host;
+    return acks_of_burst(host, marks);
+  };
+  EXPECT_EQ(acks("....."), (Acks{"4"}));
+  EXPECT_EQ(acks("..CC."), (Acks{"1", "3 marked", "4"}));
+  EXPECT_EQ(acks("C"), (Acks{"0 marked"}));
+  EXPECT_EQ(acks("CCCC"), (Acks{"3 marked"}));
+  EXPECT_EQ(acks(".C.C."), (Acks{"0", "1 marked", "2", "3 marked", "4"}));
+}
+
+TEST(Ldcp, one_acknowledgement_stands_for_at_most_m_packets) {
+  LoneHost one({.packets_per_ack = 1});
+  EXPECT_EQ(acks_of_burst(one, "...."), (Acks{"0", "1", "2", "3"}));
+  LoneHost three({.packets_per_ack = 3});
+  EXPECT_EQ(acks_of_burst(three, "........"), (Acks{"2", "5", "7"}));
+  LoneHost marked({.packets_per_ack = 3});
+  EXPECT_EQ(acks_of_burst(marked, "....C..."), (Acks{"2", "3", "4 marked", "7"}));
+}
+
+TEST(Ldcp, a_mark_stays_with_the_acknowledgement_when_there_is_no_room_to_cut) {
+  LoneHost host({.packets_per_ack = 1});
+  host.port().blocked = true;
+  // More packets than the stage holds frames: the later ones find no room.
+  std::string marks(200, '.');
+  marks[150] = 'C';
+  for (size_t i = 0; i < marks.size(); ++i) {
+    Packet packet = host.write(Opcode::kRcWriteOnly, static_cast<int>(i), 8 * i, 8, 8);
+    if (marks[i] == 'C') packet.with_traffic_class(3);
+    host.port().put(encode_packet(packet.finish()));
+  }
+  for (int round = 0; round < 20; ++round) host.side.device->poller().poll(host.now);
+  host.port().blocked = false;
+  while (host.side.device->poller().poll(host.now)) {
+  }
+  uint32_t last = 0;
+  bool marked = false;
+  for (const Packet& sent : host.take_packets()) {
+    const auto psn = static_cast<uint32_t>(sent.bth.psn - Psn{100});
+    if (sent.bth.becn) marked = psn >= 150;
+    last = psn;
+  }
+  EXPECT_EQ(last, 199U);
+  EXPECT_TRUE(marked);
+}
+
+TEST(Ldcp, a_mark_in_front_of_a_read_is_acknowledged_before_the_read_is_answered) {
+  LoneHost host;
+  Packet write = host.write(Opcode::kRcWriteOnly, 0, 0, 8, 8);
+  write.with_traffic_class(3);
+  host.port().put(encode_packet(write.finish()));
+  host.port().put(encode_packet(host.read(1, 0, 8).finish()));
+  while (host.side.device->poller().poll(host.now)) {
+  }
+  const auto sent = host.take_packets();
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_EQ(sent[0].bth.opcode, Opcode::kRcAcknowledge);
+  EXPECT_TRUE(sent[0].bth.becn);
+  EXPECT_EQ(sent[1].bth.opcode, Opcode::kRcReadResponseOnly);
+}
+
+TEST(Ldcp, the_sender_knows_how_many_packets_were_marked) {
+  for (const auto& extensions : {ExtensionConfig{.mode = ExtensionMode::kOff}, kAuto}) {
+    TwoHosts net({.extensions_a = extensions, .extensions_b = extensions});
+    net.connect();
+    uint64_t packets = 0, marked = 0;
+    net.watch = [&](const Packet& packet, char direction) {
+      SimVerdict verdict;
+      if (direction != '>' || !opcode_info(packet.bth.opcode).is_request()) return verdict;
+      verdict.mark = ++packets % 5 == 0 || packets / 20 == 3;
+      marked += verdict.mark ? 1 : 0;
+      return verdict;
+    };
+    // ECN-capable, or nobody may mark it.
+    TwoHosts::core(net.a).attributes.path.traffic_class = 2;
+    TwoHosts::core(net.a).set_peer_mac(TwoHosts::core(net.a).attributes.path.destination_mac);
+    for (uint64_t i = 0; i < 20; ++i) {
+      ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, i, 0, 8000, net.b.address(0), net.b.region->rkey()), 0);
+    }
+    net.run(1s);
+    const SendFlow& flow = TwoHosts::core(net.a).requester.flow();
+    EXPECT_EQ(packets, 160U);
+    EXPECT_EQ(flow.packets_acked, packets);
+    EXPECT_EQ(flow.packets_marked, marked);
+    EXPECT_EQ(net.b.counter("rx_ce_marked"), marked);
+  }
+}
+
+TEST(Ldcp, counts_survive_lost_acknowledgements) {
+  TwoHosts net({.timeout = 8, .extensions_a = kAuto, .extensions_b = kAuto});
+  net.connect();
+  uint64_t requests = 0, answers = 0;
+  net.watch = [&](const Packet& packet, char direction) {
+    SimVerdict verdict;
+    if (direction == '<') verdict.drop = ++answers % 2 == 0;
+    if (direction == '>' && opcode_info(packet.bth.opcode).is_request()) verdict.mark = ++requests % 3 == 0;
+    return verdict;
+  };
+  TwoHosts::core(net.a).attributes.path.traffic_class = 2;
+  TwoHosts::core(net.a).set_peer_mac(TwoHosts::core(net.a).attributes.path.destination_mac);
+  for (uint64_t i = 0; i < 20; ++i) {
+    ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, i, 0, 8000, net.b.address(0), net.b.region->rkey()), 0);
+  }
+  net.run(1s);
+  expect_all_successful(net.a.completions(), 20);
+  const SendFlow& flow = TwoHosts::core(net.a).requester.flow();
+  EXPECT_EQ(flow.packets_marked, net.b.counter("rx_ce_marked"));
+  EXPECT_EQ(flow.packets_acked, requests) << "arrived, some of them twice";
+}
+
+TEST(Ldcp, read_responses_are_acknowledged_and_held_to_the_window) {
+  TwoHosts net(
+      {.path_mtu = IBV_MTU_1024, .window_bytes = 8192, .extensions_a = kAuto, .extensions_b = kAuto});
+  net.connect();
+  uint64_t in_flight = 0, most = 0;
+  net.watch = [&](const Packet& packet, char direction) {
+    if (opcode_info(packet.bth.opcode).operation == Operation::kReadResponse)
+      in_flight += packet.payload.size();
+    if (direction == '>' && packet.bth.opcode == Opcode::kCcReadAcknowledge) in_flight = 0;
+    most = std::max(most, in_flight);
+    return SimVerdict{};
+  };
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 0, 0, 2000, net.b.address(0), net.b.region->rkey()), 0);
+  net.run(1s);  // from the first acknowledgement on it is known that there are any
+  most = in_flight = 0;
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 1, 0, 300'000, net.b.address(0), net.b.region->rkey()), 0);
+  net.run(1s);
+  expect_all_successful(net.a.completions(), 2);
+  EXPECT_LE(most, 2 * 8192U) << "what is on its way and what was acknowledged behind it";
+  EXPECT_GT(most, 4096U);
+  expect_same_bytes_at_both_ends(net);
+  const SendFlow& flow = TwoHosts::core(net.b).responder.response_flow();
+  EXPECT_EQ(flow.acknowledged, flow.next);
+}
+
+TEST(Ldcp, lost_read_acknowledgements_cost_time_and_nothing_else) {
+  TwoHosts net({.path_mtu = IBV_MTU_1024,
+                .timeout = 8,
+                .window_bytes = 8192,
+                .extensions_a = kAuto,
+                .extensions_b = kAuto});
+  net.connect();
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 0, 0, 2000, net.b.address(0), net.b.region->rkey()), 0);
+  net.run(100ms);
+  net.watch = [](const Packet& packet, char) {
+    SimVerdict verdict;
+    verdict.drop = packet.bth.opcode == Opcode::kCcReadAcknowledge;
+    return verdict;
+  };
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 1, 0, 50'000, net.b.address(0), net.b.region->rkey()), 0);
+  net.run(1s);
+  expect_all_successful(net.a.completions(), 2);
+}
+
+TEST(Ldcp, a_lost_read_response_is_asked_for_again_and_not_refused) {
+  TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
+  net.connect();
+  bool done = false;
+  net.lose = [&](const std::string& line) {
+    return !done && line == "< RC_READ_RESP_MIDDLE 3" && (done = true);
+  };
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 1, 0, 9000, net.b.address(0), net.b.region->rkey()), 0);
+  net.run();
+  expect_all_successful(net.a.completions(), 1);
+  EXPECT_EQ(net.a.counter("reads_reissued"), 1U);
+  EXPECT_EQ(std::ranges::count(net.wire, "> RC_READ_REQUEST 3"), 1);
+  EXPECT_TRUE(
+      std::ranges::none_of(net.wire, [](const auto& l) { return l.find("nak") != std::string::npos; }));
+  expect_same_bytes_at_both_ends(net);
+}
+
+TEST(Ldcp, the_round_trip_is_that_of_the_link_with_and_without_time_stamps) {
+  for (const auto& extensions : {ExtensionConfig{.mode = ExtensionMode::kOff}, kAuto, kTimed}) {
+    TwoHosts net({.delay = 50us, .extensions_a = extensions, .extensions_b = extensions});
+    net.connect();
+    ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 100, net.b.address(0), net.b.region->rkey()), 0);
+    net.run();
+    const SendFlow& flow = TwoHosts::core(net.a).requester.flow();
+    EXPECT_EQ(flow.rtt_samples, 1U);
+    EXPECT_GE(flow.rtt, Nanos{100us});
+    EXPECT_LE(flow.rtt, Nanos{101us});
+  }
+}
+
+TEST(Ldcp, a_retransmission_gives_a_round_trip_only_with_a_time_stamp) {
+  for (const auto& extensions : {ExtensionConfig{.mode = ExtensionMode::kOff}, kTimed}) {
+    TwoHosts net({.timeout = 8, .delay = 50us, .extensions_a = extensions, .extensions_b = extensions});
+    net.connect();
+    bool lost = false;
+    net.lose = [&](const std::string& line) { return !lost && line == "> RC_WRITE_ONLY 0" && (lost = true); };
+    ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 100, net.b.address(0), net.b.region->rkey()), 0);
+    net.run();
+    ASSERT_TRUE(lost);
+    const SendFlow& flow = TwoHosts::core(net.a).requester.flow();
+    if (extensions.timestamps) {
+      EXPECT_LE(flow.rtt, Nanos{101us});
+    } else {
+      EXPECT_EQ(flow.rtt_samples, 0U) << "it cannot be told which copy was answered";
+    }
+  }
+}
+
+TEST(Ldcp, a_probe_measures_the_round_trip_beside_the_data) {
+  TwoHosts net({.delay = 50us, .extensions_a = kAuto, .extensions_b = kAuto});
+  net.connect();
+  TwoHosts::wake(net.a, net.now());
+  TwoHosts::wake(net.b, net.now());
+  Requester& requester = TwoHosts::core(net.a).requester;
+  ASSERT_TRUE(requester.request_probe(net.now()));
+  EXPECT_FALSE(requester.request_probe(net.now())) << "one at a time";
+  TwoHosts::wake(net.a, net.now());
+  net.run(1ms);
+  EXPECT_EQ(requester.flow().rtt_samples, 1U);
+  EXPECT_GE(requester.flow().rtt, Nanos{100us});
+  EXPECT_LE(requester.flow().rtt, Nanos{101us});
+  EXPECT_EQ(net.b.counter("probes_answered"), 1U);
+  // One that is lost is given up.
+  net.lose = [](const std::string& line) { return line.starts_with("> CC_PROBE"); };
+  ASSERT_TRUE(requester.request_probe(net.now()));
+  TwoHosts::wake(net.a, net.now());
+  net.run(5ms);
+  EXPECT_FALSE(requester.request_probe(net.now()));
+  net.run(10ms);
+  EXPECT_TRUE(requester.request_probe(net.now()));
+}
+
+TEST(Ldcp, a_peer_without_extensions_is_not_probed) {
+  TwoHosts net;
+  net.connect();
+  EXPECT_FALSE(TwoHosts::core(net.a).requester.request_probe(net.now()));
+}
+
+TEST(Ldcp, what_is_sent_again_is_ecn_capable) {
+  TwoHosts net({.timeout = 8});
+  net.connect();
+  std::map<uint32_t, std::vector<Ecn>> by_psn;
+  net.watch = [&](const Packet& packet, char direction) {
+    if (direction == '>') by_psn[packet.bth.psn.value()].push_back(packet.ecn());
+    return SimVerdict{};
+  };
+  net.lose = [lost = 0](const std::string& line) mutable {
+    return line == "> RC_WRITE_MIDDLE 1" && lost++ == 0;
+  };
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 4000, net.b.address(0), net.b.region->rkey()), 0);
+  net.run();
+  EXPECT_EQ(by_psn[0x1000], (std::vector{Ecn::kNotEct}));
+  EXPECT_EQ(by_psn[0x1001], (std::vector{Ecn::kNotEct, Ecn::kEct0}));
+  EXPECT_EQ(by_psn[0x1003], (std::vector{Ecn::kNotEct, Ecn::kEct0}));
+}
+
+TEST(Ldcp, blocks_that_do_not_fit_the_port_stay_away_from_data) {
+  // Path MTU 4096 on a port of 4200 leaves 20 bytes.
+  ExtensionConfig wide{
+      .mode = ExtensionMode::kAuto, .timestamps = true, .source_qpn = true, .data_lsn = true};
+  for (const auto& [mtu, has_block] : {std::pair{IBV_MTU_4096, false}, {IBV_MTU_2048, true}}) {
+    TwoHosts net({.path_mtu = mtu, .extensions_a = wide, .extensions_b = wide});
+    net.connect();
+    bool seen = false;
+    net.watch = [&](const Packet& packet, char direction) {
+      if (direction == '>' && opcode_info(packet.bth.opcode).is_request())
+        seen |= packet.extensions.has_value();
+      return SimVerdict{};
+    };
+    for (uint64_t i = 0; i < 3; ++i)
+      ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, i, 0, 20000, net.b.address(0), net.b.region->rkey()), 0);
+    net.run();
+    expect_all_successful(net.a.completions(), 3);
+    // The offers themselves leave 20 bytes, whatever the path MTU.
+    EXPECT_FALSE(seen && !has_block);
+  }
+}
+
+// a's acknowledgements are signed by b. Whoever stands in between can drop them, but not make or repeat them.
+TEST(Ldcp, forged_and_repeated_acknowledgements_are_not_believed) {
+  TwoHosts net({.extensions_a = kSigned, .extensions_b = kSigned});
+  net.connect();
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 100, net.b.address(0), net.b.region->rkey()), 0);
+  net.run(100ms);
+  expect_all_successful(net.a.completions(), 1);
+  EXPECT_EQ(net.a.counter("feedback_unsigned"), 0U);
+  // From now on one bit of the MAC is flipped on the way, with a right ICRC behind it: here the ICRC guards already.
+  net.watch = [](const Packet& packet, char direction) {
+    SimVerdict verdict;
+    if (direction == '<' && packet.bth.opcode == Opcode::kRcAcknowledge) verdict.duplicates = 1;
+    return verdict;
+  };
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 2, 0, 100, net.b.address(0), net.b.region->rkey()), 0);
+  net.run(100ms);
+  expect_all_successful(net.a.completions(), 1);
+  EXPECT_EQ(net.a.counter("feedback_unsigned"), 1U) << "the second copy";
+}
+
+}  // namespace
+}  // namespace roci::test

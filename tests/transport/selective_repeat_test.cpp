@@ -1,0 +1,252 @@
+// Selective repeat: a loss costs the packets that were lost, whatever they were part of, and nothing is executed out of
+// order or twice.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "engine/extension_terms.hpp"
+#include "support/two_hosts.hpp"
+
+namespace roci::test {
+namespace {
+
+constexpr ExtensionConfig kSelective{.mode = ExtensionMode::kAuto, .selective_repeat = true};
+
+TwoHostsOptions options() {
+  TwoHostsOptions o;
+  o.extensions_a = o.extensions_b = kSelective;
+  o.delay = 20us;
+  return o;
+}
+
+// Loses the first copy of each of these packets.
+std::function<bool(const std::string&)> once_each(std::set<std::string> lines) {
+  return [lines = std::move(lines)](const std::string& line) mutable { return lines.erase(line) > 0; };
+}
+
+size_t count(const TwoHosts& net, const std::string& start) {
+  return static_cast<size_t>(
+      std::ranges::count_if(net.wire, [&](const auto& line) { return line.starts_with(start); }));
+}
+
+void expect_done(Side& side, size_t requests) {
+  const auto done = side.completions();
+  ASSERT_EQ(done.size(), requests);
+  for (size_t i = 0; i < done.size(); ++i) {
+    EXPECT_EQ(done[i].status, IBV_WC_SUCCESS);
+    EXPECT_EQ(done[i].wr_id, i);
+  }
+}
+
+void fill(Side& side) {
+  for (size_t i = 0; i < side.memory.size(); ++i) side.memory[i] = static_cast<uint8_t>(i * 31 + (i >> 8));
+}
+
+class SelectiveRepeat : public testing::Test {
+ protected:
+  explicit SelectiveRepeat(const TwoHostsOptions& o = options()) : net(o) {
+    net.connect();
+    TwoHosts::wake(net.a, net.now());
+    TwoHosts::wake(net.b, net.now());
+    fill(net.a);
+  }
+  void write(uint64_t id, size_t offset, size_t length) {
+    ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, id, offset, length, net.b.address(offset), net.b.region->rkey()),
+              0);
+  }
+  void expect_same(size_t offset, size_t length) {
+    EXPECT_TRUE(std::equal(net.a.memory.begin() + static_cast<ptrdiff_t>(offset),
+                           net.a.memory.begin() + static_cast<ptrdiff_t>(offset + length),
+                           net.b.memory.begin() + static_cast<ptrdiff_t>(offset)));
+  }
+  TwoHosts net;
+};
+
+TEST_F(SelectiveRepeat, only_the_lost_packet_is_sent_again) {
+  net.lose = once_each({"> RC_WRITE_MIDDLE 5"});
+  write(0, 0, 20 * 1024);
+  net.run();
+  expect_done(net.a, 1);
+  expect_same(0, 20 * 1024);
+  EXPECT_EQ(count(net, "> RC_WRITE"), 21U);
+  EXPECT_EQ(count(net, "> RC_WRITE_MIDDLE 5"), 2U);
+  EXPECT_EQ(net.a.counter("timeouts"), 0U);
+  EXPECT_EQ(net.b.counter("packets_kept"), 14U);
+}
+
+TEST_F(SelectiveRepeat, many_losses_cost_as_many_packets) {
+  std::set<std::string> lost;
+  for (int psn = 1; psn < 60; psn += 3) lost.insert("> RC_WRITE_MIDDLE " + std::to_string(psn));
+  net.lose = once_each(lost);
+  write(0, 0, 64 * 1024);
+  net.run();
+  expect_done(net.a, 1);
+  expect_same(0, 64 * 1024);
+  EXPECT_EQ(count(net, "> RC_WRITE"), 64 + lost.size());
+  EXPECT_EQ(net.a.counter("timeouts"), 0U);
+}
+
+TEST_F(SelectiveRepeat, a_packet_that_is_lost_twice_needs_no_timeout_while_others_arrive) {
+  uint32_t losses = 0;
+  net.lose = [&](const std::string& line) { return line == "> RC_WRITE_MIDDLE 5" && losses++ < 2; };
+  for (uint64_t i = 0; i < 40; ++i) write(i, i * 20480, 20480);
+  net.run();
+  expect_done(net.a, 40);
+  expect_same(0, 40 * 20480);
+  EXPECT_EQ(count(net, "> RC_WRITE"), 40 * 20 + 2U);
+  EXPECT_EQ(net.a.counter("timeouts"), 0U);
+}
+
+TEST_F(SelectiveRepeat, a_lost_tail_is_repaired_by_the_timeout) {
+  net.lose = once_each({"> RC_WRITE_LAST 19", "> RC_WRITE_MIDDLE 18"});
+  write(0, 0, 20 * 1024);
+  net.run();
+  expect_done(net.a, 1);
+  expect_same(0, 20 * 1024);
+  EXPECT_EQ(net.a.counter("timeouts"), 1U);
+  EXPECT_LE(count(net, "> RC_WRITE"), 23U);
+}
+
+TEST_F(SelectiveRepeat, a_lost_last_acknowledgement_makes_the_oldest_packet_ask_for_it) {
+  uint32_t acks = 0;
+  net.lose = [&](const std::string& line) { return line.starts_with("< RC_ACK") && acks++ < 20; };
+  write(0, 0, 4 * 1024);
+  net.run();
+  expect_done(net.a, 1);
+  EXPECT_GE(net.a.counter("timeouts"), 1U);
+}
+
+TEST_F(SelectiveRepeat, sends_are_received_in_order_whatever_is_lost) {
+  for (uint64_t i = 0; i < 30; ++i) {
+    ASSERT_EQ(net.b.receive(i, 500'000 + 3000 * i, 3000), 0);
+    ASSERT_EQ(net.a.post(IBV_WR_SEND, i, 2500 * i, 2500), 0);
+  }
+  net.lose =
+      once_each({"> RC_SEND_FIRST 3", "> RC_SEND_LAST 20", "> RC_SEND_MIDDLE 31", "> RC_SEND_FIRST 60"});
+  net.run();
+  expect_done(net.a, 30);
+  expect_done(net.b, 30);
+  for (size_t i = 0; i < 30; ++i) {
+    EXPECT_TRUE(std::equal(net.a.memory.begin() + static_cast<ptrdiff_t>(2500 * i),
+                           net.a.memory.begin() + static_cast<ptrdiff_t>(2500 * i + 2500),
+                           net.b.memory.begin() + static_cast<ptrdiff_t>(500'000 + 3000 * i)));
+  }
+}
+
+TEST_F(SelectiveRepeat, atomics_behind_a_gap_are_executed_once) {
+  write(0, 8192, 3000);
+  for (uint64_t i = 1; i <= 4; ++i) {
+    ASSERT_EQ(net.a.atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, i, 8 * i, net.b.address(0), net.b.region->rkey(), 1),
+              0);
+  }
+  uint64_t before = 0;
+  std::memcpy(&before, net.b.memory.data(), sizeof before);
+  net.lose = once_each({"> RC_WRITE_MIDDLE 1", "< RC_ATOMIC_ACK 4", "> RC_FETCH_ADD 5"});
+  net.run();
+  expect_done(net.a, 5);
+  uint64_t after = 0;
+  std::memcpy(&after, net.b.memory.data(), sizeof after);
+  EXPECT_EQ(after, before + 4);
+}
+
+TEST_F(SelectiveRepeat, a_lost_read_request_or_response_is_repaired_among_writes) {
+  for (const char* lost : {"> RC_READ_REQUEST 3", "< RC_READ_RESP_MIDDLE 6", "< RC_READ_RESP_LAST 12"}) {
+    TwoHosts each(options());
+    each.connect();
+    TwoHosts::wake(each.a, each.now());
+    TwoHosts::wake(each.b, each.now());
+    fill(each.b);
+    each.lose = once_each({lost});
+    const uint32_t rkey = each.b.region->rkey();
+    ASSERT_EQ(each.a.post(IBV_WR_RDMA_WRITE, 0, 0, 3000, each.b.address(400'000), rkey), 0);
+    ASSERT_EQ(each.a.post(IBV_WR_RDMA_READ, 1, 100'000, 10'000, each.b.address(100'000), rkey), 0);
+    ASSERT_EQ(each.a.post(IBV_WR_RDMA_WRITE, 2, 0, 5000, each.b.address(410'000), rkey), 0);
+    each.run();
+    expect_done(each.a, 3);
+    EXPECT_TRUE(std::equal(each.b.memory.begin() + 100'000, each.b.memory.begin() + 110'000,
+                           each.a.memory.begin() + 100'000))
+        << lost;
+    EXPECT_EQ(count(each, "> RC_WRITE"), 8U) << lost << ": the writes are kept";
+  }
+}
+
+TEST_F(SelectiveRepeat, what_is_kept_waits_for_a_receive_buffer) {
+  for (uint64_t i = 0; i < 6; ++i) ASSERT_EQ(net.a.post(IBV_WR_SEND, i, 1000 * i, 1000), 0);
+  ASSERT_EQ(net.b.receive(0, 500'000, 1000), 0);
+  ASSERT_EQ(net.b.receive(1, 501'000, 1000), 0);
+  net.lose = once_each({"> RC_SEND_ONLY 1"});
+  net.run(300us);  // 0 and 1 are there, 2 finds nothing
+  for (uint64_t i = 2; i < 6; ++i) ASSERT_EQ(net.b.receive(i, 500'000 + 1000 * i, 1000), 0);
+  net.run();
+  expect_done(net.a, 6);
+  expect_done(net.b, 6);
+  EXPECT_GE(net.b.counter("rnr_naks_sent"), 1U);
+}
+
+TEST_F(SelectiveRepeat, no_more_is_sent_than_the_receiver_keeps) {
+  int32_t most = 0, acknowledged = -1;
+  net.watch = [&](const Packet& packet, char direction) {
+    const int32_t psn = packet.bth.psn - Psn{0x1000};
+    if (direction == '<' && packet.bth.opcode == Opcode::kRcAcknowledge)
+      acknowledged = std::max(acknowledged, psn - (packet.aeth->syndrome == 0x1f ? 0 : 1));
+    if (direction == '>') most = std::max(most, psn - acknowledged);
+    return SimVerdict{};
+  };
+  net.lose = once_each({"> RC_WRITE_FIRST 0"});
+  write(0, 0, 500 * 1024);
+  net.run();
+  expect_done(net.a, 1);
+  expect_same(0, 500 * 1024);
+  EXPECT_LE(most, static_cast<int32_t>(kReorderWindow));
+  EXPECT_EQ(count(net, "> RC_WRITE"), 501U);
+}
+
+TEST_F(SelectiveRepeat, kept_frames_come_back_when_the_queue_pair_goes) {
+  const uint32_t idle = net.a.device->host().tx_buffers_in_use();
+  net.lose = [](const std::string& line) { return line == "> RC_WRITE_FIRST 0"; };  // for good
+  write(0, 0, 100 * 1024);
+  net.run(2ms);
+  EXPECT_GT(net.b.counter("packets_kept"), 50U);
+  EXPECT_GT(net.a.device->host().tx_buffers_in_use(), idle + 50) << "simulated links pass the buffers on";
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RESET;
+  must(net.b.qp->modify(attr, IBV_QP_STATE));
+  must(net.a.qp->modify(attr, IBV_QP_STATE));
+  net.run(1ms);
+  EXPECT_EQ(net.a.device->host().tx_buffers_in_use(), idle);
+}
+
+TEST_F(SelectiveRepeat, psns_wrap_within_the_window) {
+  TwoHostsOptions o = options();
+  o.psn_a = 0xfffff0;
+  TwoHosts wrapped(o);
+  wrapped.connect();
+  TwoHosts::wake(wrapped.a, wrapped.now());
+  TwoHosts::wake(wrapped.b, wrapped.now());
+  fill(wrapped.a);
+  wrapped.lose = once_each({"> RC_WRITE_MIDDLE 14", "> RC_WRITE_MIDDLE 16", "> RC_WRITE_MIDDLE 20"});
+  ASSERT_EQ(
+      wrapped.a.post(IBV_WR_RDMA_WRITE, 0, 0, 40 * 1024, wrapped.b.address(0), wrapped.b.region->rkey()), 0);
+  wrapped.run();
+  expect_done(wrapped.a, 1);
+  EXPECT_EQ(count(wrapped, "> RC_WRITE"), 43U);
+}
+
+// One end keeps packets, the other does not know how to use it.
+TEST(SelectiveRepeatAlone, with_a_peer_that_does_not_want_it_losses_go_back) {
+  TwoHostsOptions o = options();
+  o.extensions_b = {.mode = ExtensionMode::kAuto};
+  TwoHosts net(o);
+  net.connect();
+  net.lose = once_each({"> RC_WRITE_MIDDLE 5"});
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 0, 0, 20 * 1024, net.b.address(0), net.b.region->rkey()), 0);
+  net.run();
+  expect_done(net.a, 1);
+  EXPECT_EQ(net.b.counter("packets_kept"), 0U);
+  EXPECT_EQ(count(net, "> RC_WRITE"), 35U) << "all behind the gap again";
+}
+
+}  // namespace
+}  // namespace roci::test
