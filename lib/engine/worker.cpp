@@ -61,9 +61,8 @@ Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
   if (index == 0) {
     const uint16_t mtu = surroundings.port.capabilities().mtu;
     FrameSink& sink = *worker;
-    worker->peers_ =
-        std::make_unique<Peers>(surroundings.extensions, kReorderWindow, extra_bytes(mtu), surroundings.ids,
-                                sink, *worker->neighbours_, worker->counters_);
+    worker->peers_ = std::make_unique<Peers>(surroundings.extensions, kReorderWindow, extra_bytes(mtu),
+                                             surroundings.ids, sink, *worker->neighbours_, worker->counters_);
   }
   return worker;
 }
