@@ -23,9 +23,15 @@ RATES = {
     "messages_per_second": "messages/s",
     "frames_per_second": "frames/s",
     "Gb_per_second": "Gb/s",
+    "bytes_each": "B each",
+    "us_to_create": "us to create",
+    "us_to_connect": "us to connect",
+    "us_to_destroy": "us to destroy",
+    "us_longest": "us the longest",
 }
-COMPARABLE = ("packets_per_second", "bytes_per_second", "items_per_second")
-SHOWN = ("messages_per_second", "packets_per_second", "frames_per_second", "Gb_per_second", "items_per_second")
+COMPARABLE = ("packets_per_second", "bytes_per_second", "items_per_second", "messages_per_second")
+SHOWN = ("messages_per_second", "packets_per_second", "frames_per_second", "Gb_per_second", "items_per_second",
+         "bytes_each", "us_to_create", "us_to_connect", "us_to_destroy", "us_longest")
 
 
 def short(value):

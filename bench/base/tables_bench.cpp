@@ -1,4 +1,6 @@
 // The seeded generator and the table of ids, against the standard library's.
+#include <bit>
+#include <chrono>
 #include <cstdint>
 #include <random>
 #include <string>
@@ -58,6 +60,35 @@ void id_table_find(benchmark::State& state) {
   against(state, {"unordered_map_find/" + std::to_string(state.range(0))});
 }
 
+// Filling a table from empty, growth included; the longest of all insertions is one that doubles it.
+void id_table_insert(benchmark::State& state) {
+  Ids ids(static_cast<size_t>(state.range(0)));
+  std::chrono::duration<double, std::micro> longest{0};
+  for (auto _ : state) {
+    IdTable<uint32_t> table;
+    for (uint32_t& id : ids.ids) {
+      const bool doubles = std::has_single_bit(table.size() + 1) || std::has_single_bit(table.size());
+      const auto begin = doubles ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
+      table.insert(id, &id);
+      if (doubles) longest = std::max<decltype(longest)>(longest, std::chrono::steady_clock::now() - begin);
+    }
+    benchmark::DoNotOptimize(table.find(ids.ids[0]));
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+  state.counters["us_longest"] = longest.count();
+  against(state, {"unordered_map_insert/" + std::to_string(state.range(0))});
+}
+
+void unordered_map_insert(benchmark::State& state) {
+  Ids ids(static_cast<size_t>(state.range(0)));
+  for (auto _ : state) {
+    std::unordered_map<uint32_t, uint32_t*> table;
+    for (uint32_t& id : ids.ids) table.emplace(id, &id);
+    benchmark::DoNotOptimize(table.find(ids.ids[0]));
+  }
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+
 void unordered_map_find(benchmark::State& state) {
   Ids ids(static_cast<size_t>(state.range(0)));
   std::unordered_map<uint32_t, uint32_t*> table;
@@ -71,6 +102,8 @@ BENCHMARK(rng_next);
 BENCHMARK(rng_below);
 BENCHMARK(std_uniform);
 BENCHMARK(id_table_find)->Arg(100)->Arg(100'000);
+BENCHMARK(id_table_insert)->Arg(100)->Arg(100'000);
+BENCHMARK(unordered_map_insert)->Arg(100)->Arg(100'000);
 BENCHMARK(unordered_map_find)->Arg(100)->Arg(100'000);
 
 }  // namespace

@@ -46,7 +46,8 @@ struct DeviceConfig {
   // ones; -1 leaves it to the system. Or the core of each.
   int cpu = -1;
   std::vector<int> cpus;
-  uint32_t tx_buffers = 4096;          // frames in the device's own buffer pool
+  uint32_t tx_buffers =
+      4096;  // frames in the device's own buffer pool; at least 1024 for each of several workers
   uint32_t window_bytes = 512 * 1024;  // un-acknowledged request bytes a queue pair may have in flight
   // One acknowledgement stands for at most so many request packets that arrived together, 1 to 1024 (LDCP's m); 1
   // acknowledges each.

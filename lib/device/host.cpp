@@ -140,7 +140,10 @@ Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const Dev
   std::vector<Gid> gids;
   for (const IpNetwork& network : neighbours->addresses) gids.push_back(network.address);
   const uint16_t mtu = port->capabilities().mtu;
-  auto pool = MbufPool::create(config.name + "_tx", config.tx_buffers,
+  // DPDK keeps up to 384 buffers back for each thread; those of one must not leave the others without.
+  const uint32_t buffers =
+      config.workers == 1 ? config.tx_buffers : std::max(config.tx_buffers, config.workers * 1024);
+  auto pool = MbufPool::create(config.name + "_tx", buffers,
                                static_cast<uint16_t>(mtu + sizeof(EthernetHeader) + 2 * sizeof(VlanHeader)));
   if (!pool) return fail(pool.error().within("device " + config.name));
   std::shared_ptr<Host> host(new Host(std::move(port), config, std::move(gids), std::move(*pool)));

@@ -118,6 +118,7 @@ uint32_t QueuePair::qp_num() const { return attached_->core.number().value(); }
 ibv_qp_state QueuePair::state() const { return attached_->core.state(); }
 
 int QueuePair::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
+  attached_->prefetch();  // of many queue pairs this one is cold, and its worker needs it next
   const int code = attached_->core.post_send(list, bad);
   attached_->worker->ring(*attached_);
   return code;

@@ -15,9 +15,16 @@ namespace roci {
 class Worker;
 
 struct AttachedQueuePair : Timer {
+  static constexpr uint32_t kNotWaiting = UINT32_MAX;
+
   virtual ~AttachedQueuePair() = default;
 
-  static constexpr uint32_t kNotWaiting = UINT32_MAX;
+  // Fetches what serving it will touch, all at once: with many queue pairs in turn each is cold, and one miss after the
+  // other would take longer than the work.
+  void prefetch() const {
+    const auto* bytes = reinterpret_cast<const char*>(this);
+    for (size_t at = 0; at < kPrefetched; at += 64) __builtin_prefetch(bytes + at);
+  }
 
   QueuePairCore& core;
 
@@ -39,6 +46,10 @@ struct AttachedQueuePair : Timer {
   // Doorbell, any thread: set while the queue pair waits in the worker's stack of rung ones.
   std::atomic<bool> rung{false};
   AttachedQueuePair* next_rung = nullptr;
+
+ private:
+  // The queue pair lies behind this, in the same piece of memory.
+  static constexpr size_t kPrefetched = 1024;
 
  protected:
   explicit AttachedQueuePair(QueuePairCore& of) : core(of) {}

@@ -116,8 +116,8 @@ class Peers {
   FrameSink& sink_;
   Neighbours& neighbours_;
   Counters& counters_;
-  TimingWheel timers_;  // of requests that wait for an answer
   std::unordered_map<IpAddress, Peer> peers_;
+  TimingWheel timers_;  // of requests that wait for an answer; goes before the peers whose timers it holds
   RateLimit answers_{10'000};
 };
 

@@ -61,9 +61,8 @@ Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
   if (index == 0) {
     const uint16_t mtu = surroundings.port.capabilities().mtu;
     FrameSink& sink = *worker;
-    worker->peers_ =
-        std::make_unique<Peers>(surroundings.extensions, kReorderWindow, extra_bytes(mtu), surroundings.ids,
-                                sink, *worker->neighbours_, worker->counters_);
+    worker->peers_ = std::make_unique<Peers>(surroundings.extensions, kReorderWindow, extra_bytes(mtu),
+                                             surroundings.ids, sink, *worker->neighbours_, worker->counters_);
   }
   return worker;
 }
@@ -198,9 +197,11 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
     }
   }
   if (passed_on_) deliver_outboxes();
+  const bool many = queue_pairs_.size() > kFew;
   for (uint16_t i = 0; i < good; ++i) {
     received_[i].qp = queue_pairs_.find(received_[i].view.destination_qp().value());
-    rte_prefetch0(received_[i].qp);
+    if (i > 0 && received_[i].qp == received_[i - 1].qp) continue;
+    if (received_[i].qp != nullptr && many) received_[i].qp->prefetch();
   }
   for (uint16_t i = 0; i < good; ++i) {
     const Received& packet = received_[i];
@@ -326,7 +327,16 @@ void Worker::deliver_outboxes() {
 // Round robin over the queue pairs that have something to do, each for a quantum.
 bool Worker::serve_ready(TransportContext& context) {
   bool worked = false;
+  // Runs some turns in front, where it fetches.
+  AttachedQueuePair* ahead = queue_pairs_.size() > kFew ? first_ready_ : nullptr;
+  const auto fetch = [&ahead] {
+    if (ahead == nullptr) return;
+    ahead->prefetch();
+    ahead = ahead->next_ready;
+  };
+  for (uint32_t i = 0; i < kTurnsAhead; ++i) fetch();
   for (uint32_t turns = std::min(ready_count_, kTurnsPerRound); turns > 0 && !blocked_; --turns) {
+    fetch();
     AttachedQueuePair& qp = *first_ready_;
     unlink_ready(qp);
     const uint64_t sent_before = counters_.get(Counter::kTxFrames);

@@ -83,6 +83,8 @@ class Worker final : public Poller, private PacketSink, private FrameSink {
   static constexpr size_t kTxStage = 64;
   static constexpr uint32_t kQuantum = 16;        // packets a queue pair may send before the next one's turn
   static constexpr uint32_t kTurnsPerRound = 64;  // queue pairs served between two receptions
+  static constexpr uint32_t kTurnsAhead = 3;      // between fetching a queue pair from memory and its turn
+  static constexpr size_t kFew = 64;              // queue pairs that stay in the caches by themselves
   // Above so many frames in it an inbox takes no copies: a storm of ARP must not crowd out packets.
   static constexpr uint32_t kCopiesBelow = 64;
 

@@ -47,9 +47,23 @@ Status CapturePort::save() {
 }
 
 uint16_t CapturePort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
-  const uint16_t received = port_->rx_burst(out, now);
+  const uint16_t queues = port_->queues();
+  uint16_t received = 0;
+  first_queue_ = static_cast<uint16_t>((first_queue_ + 1) % queues);  // a busy one does not hide the others
+  for (uint16_t i = 0; i < queues && received < out.size(); ++i) {
+    const auto queue = static_cast<uint16_t>((first_queue_ + i) % queues);
+    received = static_cast<uint16_t>(received + port_->queue(queue).rx_burst(out.subspan(received), now));
+  }
   for (uint16_t i = 0; i < received; ++i) capture(*out[i], PcapngBuffer::Direction::kInbound, now);
   return received;
+}
+
+Nanos CapturePort::next_arrival() const {
+  Nanos next = kNever;
+  for (uint16_t queue = 0; queue < port_->queues(); ++queue) {
+    next = std::min(next, port_->queue(queue).next_arrival());
+  }
+  return next;
 }
 
 uint16_t CapturePort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {

@@ -18,9 +18,9 @@ struct CaptureConfig {
   Nanos epoch{0};  // added to `now`: the wall-clock time of the runner's origin, 0 under a virtual clock
 };
 
-// Owned by the thread that uses the port. It is one queue, so that the file has one order, over a port that has one too.
-// Frames are copied in memory as they pass; the file is written by
-// save() and at the end, never on the data path.
+// Owned by the thread that uses the port. It is one queue, so that the file has one order, and takes from all queues of the
+// port behind it. Frames are copied in memory as they pass; the file is written by save() and at the end, never on the data
+// path.
 class CapturePort final : public Port {
  public:
   // Creates the file at once, so that a path that cannot be written is an error here.
@@ -29,7 +29,7 @@ class CapturePort final : public Port {
 
   uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override;
   uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override;
-  [[nodiscard]] Nanos next_arrival() const override { return port_->next_arrival(); }
+  [[nodiscard]] Nanos next_arrival() const override;
   [[nodiscard]] const PortCapabilities& capabilities() const override { return port_->capabilities(); }
   [[nodiscard]] MacAddress mac() const override { return port_->mac(); }
   [[nodiscard]] std::string_view name() const override { return port_->name(); }
@@ -50,6 +50,7 @@ class CapturePort final : public Port {
   CaptureConfig config_;
   int descriptor_;
   PcapngBuffer buffer_;
+  uint16_t first_queue_ = 0;  // to receive from next time
   uint64_t captured_ = 0;
   uint64_t not_captured_ = 0;
   Nanos newest_{0};

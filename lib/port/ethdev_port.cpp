@@ -209,8 +209,7 @@ Status EthdevPort::configure_queues(const EthdevConfig& config) {
     log().info("{}: has {} of the {} queues that were asked for", name_, queues, config.queues);
   }
   if (queues > 1) {
-    conf.rx_adv_conf.rss_conf.rss_hf =
-        info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP | RTE_ETH_RSS_NONFRAG_IPV4_UDP);
+    conf.rx_adv_conf.rss_conf.rss_hf = info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP);
     if (conf.rx_adv_conf.rss_conf.rss_hf != 0) {
       conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
     } else {

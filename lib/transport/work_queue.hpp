@@ -64,16 +64,17 @@ class WorkRing {
   // `trailer`: bytes behind the header of each slot.
   WorkRing(uint32_t capacity, uint32_t trailer)
       : capacity_(capacity),
-        stride_((sizeof(Wqe) + trailer + 63) & ~size_t{63}),
-        storage_(static_cast<std::byte*>(::operator new (capacity* stride_, std::align_val_t{64}))) {}
+        stride_(static_cast<uint32_t>((sizeof(Wqe) + trailer + 31) & ~size_t{31})),
+        storage_(static_cast<std::byte*>(::operator new (size_t{capacity} * stride_, std::align_val_t{64}))) {
+  }
 
   [[nodiscard]] uint32_t capacity() const { return capacity_; }
   [[nodiscard]] Wqe& at(uint32_t index) {
-    return *reinterpret_cast<Wqe*>(storage_.get() + (index & (capacity_ - 1)) * stride_);
+    return *reinterpret_cast<Wqe*>(storage_.get() + size_t{index & (capacity_ - 1)} * stride_);
   }
 
   // The poster's side, under `lock`.
-  Spinlock lock;
+  alignas(64) Spinlock lock;
   [[nodiscard]] bool full() const {
     return posted_.load(std::memory_order_relaxed) - done_.load(std::memory_order_acquire) >= capacity_;
   }
@@ -96,11 +97,14 @@ class WorkRing {
   struct Free {
     void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{64}); }
   };
-  uint32_t capacity_;
-  size_t stride_;
-  std::unique_ptr<std::byte, Free> storage_;
-  alignas(64) std::atomic<uint32_t> posted_{0};
+  std::atomic<uint32_t> posted_{0};  // in the line that posters write, with their lock
+
+  // The line that the worker writes; posters look there for room before they need the rest of it. A stride of 32 bytes
+  // lets no request lie in more lines than one of 64 would.
   alignas(64) std::atomic<uint32_t> done_{0};
+  uint32_t capacity_;
+  uint32_t stride_;  // bytes
+  std::unique_ptr<std::byte, Free> storage_;
 };
 
 }  // namespace roci

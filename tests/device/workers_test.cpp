@@ -320,6 +320,17 @@ TEST(WorkersRelay, frames_wait_for_a_slow_port_that_another_worker_owns) {
   EXPECT_EQ(hosts.a.device->host().tx_buffers_in_use(), 0U);
 }
 
+// The peer never hears the question what it understands, and the host goes while it waits for the answer.
+TEST(WorkersEnd, a_host_goes_while_it_asks_its_peer) {
+  TwoHostsOptions options = options_for({"", {2, 2}, {2, 2}});
+  options.extensions_a.mode = options.extensions_b.mode = ExtensionMode::kAuto;
+  TwoHosts hosts(options);
+  hosts.link().set_faults(SimLink::kAToB, {.loss = 1});
+  hosts.to_rts(hosts.a, hosts.b, 1, 2);
+  hosts.run(1ms);
+  EXPECT_GT(hosts.a.device->host().worker(0).peers().size(), 0U);
+}
+
 // Thousands of queue pairs: the tables grow, and each is found.
 TEST(WorkersTables, grow_with_the_queue_pairs) {
   TwoHostsOptions options = options_for({"", {3, 1}, {1, 1}});

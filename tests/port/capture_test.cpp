@@ -3,9 +3,11 @@
 #include <pcap/pcap.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <tuple>
 
 #include "packets.hpp"
 #include "port/ethdev_port.hpp"
@@ -55,14 +57,16 @@ class Capture : public ::testing::Test {
  protected:
   void SetUp() override {
     pool_ = make_pool(400);
-    auto pair = make_ring_pair("wire", pool_, 1500, 32);
-    ASSERT_TRUE(pair) << pair.error().message;
-    tapped_ = std::move(pair->first);
-    peer_ = std::move(pair->second);
+    std::tie(tapped_, peer_) = must_pair(1);
     config_.path = "/tmp/roci-capture-" + std::to_string(getpid()) + ".pcapng";
     config_.max_bytes = 1 << 20;
   }
   void TearDown() override { std::filesystem::remove(config_.path); }
+  EthdevPortPair must_pair(uint16_t queues) {
+    auto pair = make_ring_pair("wire", pool_, 1500, 32, queues);
+    EXPECT_TRUE(pair) << pair.error().message;
+    return pair ? std::move(*pair) : EthdevPortPair();
+  }
 
   std::unique_ptr<CapturePort> open() {
     auto capture = CapturePort::open(std::move(tapped_), config_);
@@ -83,6 +87,22 @@ class Capture : public ::testing::Test {
   std::unique_ptr<EthdevPort> tapped_, peer_;
   CaptureConfig config_;
 };
+
+TEST_F(Capture, frames_of_all_queues_pass_through_one) {
+  auto pair = must_pair(3);
+  peer_ = std::move(pair.first);
+  tapped_ = std::move(pair.second);
+  auto port = open();
+  EXPECT_EQ(port->queues(), 1);
+  for (uint16_t queue = 0; queue < 3; ++queue) {
+    rte_mbuf* frame = make_frame(*pool_, 100, queue, 500);
+    ASSERT_EQ(peer_->queue(queue).tx_burst({&frame, 1}, 0ns), 1);
+  }
+  std::array<rte_mbuf*, 8> burst{};
+  ASSERT_EQ(port->rx_burst(burst, 0ns), 3);
+  rte_pktmbuf_free_bulk(burst.data(), 3);
+  EXPECT_EQ(port->captured(), 3U);
+}
 
 TEST_F(Capture, file_holds_both_directions_with_their_times) {
   config_.epoch = 1'700'000'000s;

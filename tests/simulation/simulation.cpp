@@ -232,6 +232,8 @@ void Simulation::build_network(size_t hosts) {
     link.name = "link" + std::to_string(i);
     link.seed = rng_.next();
     link.mtu = 4200;
+    const auto workers = static_cast<uint32_t>(rng_.between(1, 3));
+    link.queues[0] = static_cast<uint16_t>(rng_.between(1, 3));
     link.macs = {macs[i], MacAddress::local(0x200 + i)};
     link.a_to_b.rate = link.b_to_a.rate = rate;
     link.a_to_b.delay = link.b_to_a.delay = delay;
@@ -255,6 +257,7 @@ void Simulation::build_network(size_t hosts) {
     device.addresses = {address(i) + (ipv6_ ? "/64" : "/24")};
     device.progress = Progress::kExternal;
     device.seed = rng_.next() | 1;
+    device.workers = workers;
     device.tx_buffers = 2048;
     device.window_bytes = static_cast<uint32_t>(rng_.between(1, 64) * 8192);
     device.extensions.mode = rng_.chance(0.5) ? ExtensionMode::kAuto : ExtensionMode::kOff;
