@@ -185,6 +185,8 @@ bool Requester::acknowledge_before(TransportContext& context, Psn end) {
     const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
     if (oldest.needs_response()) {  // nothing else acknowledges a READ or an atomic
       whole = false;
+      // What is behind it has been executed, and is complete as soon as the response has come.
+      if (is_before(acknowledged_end_, end)) acknowledged_end_ = end;
       break;
     }
     progress = true;
@@ -211,7 +213,9 @@ void Requester::advance_una(Psn to, Lsn lsn) {
   if (SackBoard* board = sack_board(); board != nullptr) board->forget(una_, to);
   una_ = to;
   flow_.acknowledged = lsn;
-  if (is_before(recovery_end_, una_)) recovery_end_ = una_;  // old marks must not come round with the PSNs
+  // Old marks must not come round with the PSNs.
+  if (is_before(recovery_end_, una_)) recovery_end_ = una_;
+  if (is_before(acknowledged_end_, una_)) acknowledged_end_ = una_;
 }
 
 SendWqe* Requester::due_request(TransportContext& context, const FrameView& view) {
@@ -256,6 +260,7 @@ void Requester::on_atomic_response(TransportContext& context, const FrameView& v
   advance_una(view.psn() + 1, atomic->first_lsn + sizeof(AtomicEth));
   complete_oldest(context);
   note_progress(context.now);
+  acknowledge_before(context, acknowledged_end_);
 }
 
 void Requester::on_read_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
@@ -290,6 +295,7 @@ void Requester::on_read_response(TransportContext& context, const FrameView& vie
   if (session() != nullptr) session()->read_acks.last = view.psn();
   if (last) complete_oldest(context);
   note_progress(context.now);
+  if (last) acknowledge_before(context, acknowledged_end_);
 }
 
 void Requester::complete_oldest(TransportContext& context) {

@@ -34,7 +34,7 @@ Opcode message_opcode(const SendWqe& wqe, bool first, bool last) {
 
 void Requester::reset(Psn first) {
   cursor_ = {qp_.send_queue.head(), 0};
-  next_psn_ = una_ = sent_end_ = recovery_end_ = first;
+  next_psn_ = una_ = sent_end_ = recovery_end_ = acknowledged_end_ = first;
   flow_ = SendFlow{};
   responses_ = ReceiveFlow{};
   reads_outstanding_ = 0;

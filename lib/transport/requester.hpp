@@ -147,7 +147,8 @@ class alignas(64) Requester {
   uint32_t newly_acknowledged_ = 0;  // packets, of the response under way
   Psn gap_psn_;
   Psn repair_end_;
-  Psn recovery_end_;  // a NAK below it belongs to the repair under way
+  Psn acknowledged_end_;  // what is behind a READ whose data are missing has been executed up to here
+  Psn recovery_end_;      // a NAK below it belongs to the repair under way
   Psn timed_psn_;
   Cursor repair_;
   Nanos deadline_ = kNever;  // of the oldest unacknowledged packet, or of the RNR wait

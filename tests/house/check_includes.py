@@ -40,6 +40,7 @@ MAY_INCLUDE = {
 API_FOR_ROOM = {
     "roci/version.h": set(MAY_INCLUDE),
     "roci/result.hpp": set(MAY_INCLUDE) - {"cc"},
+    "roci/extension_config.hpp": {"engine"},
     "roci/progress.hpp": {"port", "engine"},
     "roci/cc.h": {"congestion", "engine", "cc"},
 }
