@@ -11,9 +11,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "roci/events.hpp"
 #include "roci/progress.hpp"
 #include "roci/result.hpp"
 
@@ -71,8 +73,15 @@ class Device {
   [[nodiscard]] int gid_count() const;
 
   Result<std::unique_ptr<ProtectionDomain>> allocate_pd();
-  // `entries`: at least 1, at most max_cqe of query_device().
-  Result<std::unique_ptr<CompletionQueue>> create_cq(int entries);
+  // `entries`: at least 1, at most max_cqe of query_device(). `context` comes back in the queue's events.
+  Result<std::unique_ptr<CompletionQueue>> create_cq(int entries, void* context = nullptr);
+
+  // As ibv_get_async_event without waiting: the oldest asynchronous event, none when none waits. At most 1024 wait;
+  // one that waits already is not queued again, and one that finds the queue full is lost and counted (events_lost).
+  // Those of an object disappear with it.
+  std::optional<AsyncEvent> get_async_event();
+  // Readable while events wait, for poll() and its kin; not to be read or closed.
+  [[nodiscard]] int async_fd() const;
 
   // Finds the MAC of a peer and waits for it up to `timeout`, driving the device meanwhile unless progress is
   // kExternal. Fails when nobody answers.
@@ -134,6 +143,7 @@ class MemoryRegion {
 class CompletionQueue {
  public:
   ~CompletionQueue();
+  [[nodiscard]] uint32_t number() const;  // in asynchronous events
   // As ibv_poll_cq: up to `count` completions into `out`; the number, or -1 after an overflow. Drives the device
   // under Progress::kApplication when the queue is empty.
   int poll(int count, ibv_wc* out);

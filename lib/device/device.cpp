@@ -86,12 +86,14 @@ Result<std::unique_ptr<ProtectionDomain>> Device::allocate_pd() {
   return std::unique_ptr<ProtectionDomain>(new ProtectionDomain(host_, host_->next_pd.fetch_add(1)));
 }
 
-Result<std::unique_ptr<CompletionQueue>> Device::create_cq(int entries) {
+Result<std::unique_ptr<CompletionQueue>> Device::create_cq(int entries, void* context) {
   if (entries < 1 || static_cast<uint32_t>(entries) > kMaxCqEntries) {
     return fail("completion queue: " + std::to_string(entries) + " entries; 1 to " +
                 std::to_string(kMaxCqEntries) + " are allowed");
   }
-  auto ring = std::make_shared<CompletionRing>(static_cast<uint32_t>(entries));
+  auto ring = std::make_shared<CompletionRing>(
+      static_cast<uint32_t>(entries), 0,
+      EventObject{EventSource::kCompletionQueue, host_->next_cq.fetch_add(1), context});
   return std::unique_ptr<CompletionQueue>(new CompletionQueue(host_, std::move(ring)));
 }
 
@@ -102,6 +104,9 @@ Status Device::resolve(const ibv_gid& peer, std::chrono::nanoseconds timeout) {
 }
 
 bool Device::progress() { return host_->application_drives() && host_->drive(); }
+
+std::optional<AsyncEvent> Device::get_async_event() { return host_->events().take(); }
+int Device::async_fd() const { return host_->events().fd(); }
 
 Poller& Device::poller() { return *host_; }
 Poller& Device::poller(uint32_t worker) { return host_->poller(worker); }
@@ -137,7 +142,13 @@ MemoryRegion::~MemoryRegion() {
 
 CompletionQueue::CompletionQueue(std::shared_ptr<Host> host, std::shared_ptr<CompletionRing> ring)
     : host_(std::move(host)), ring_(std::move(ring)) {}
-CompletionQueue::~CompletionQueue() = default;
+CompletionQueue::~CompletionQueue() {
+  const std::scoped_lock guard(host_->all_workers());
+  ring_->disown();
+  host_->events().forget(EventSource::kCompletionQueue, number());
+}
+
+uint32_t CompletionQueue::number() const { return ring_->object().number; }
 
 int CompletionQueue::poll(int count, ibv_wc* out) {
   const int got = ring_->poll(count, out);

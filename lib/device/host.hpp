@@ -11,6 +11,7 @@
 
 #include "base/id_source.hpp"
 #include "base/poller.hpp"
+#include "device/events.hpp"
 #include "device/limits.hpp"
 #include "engine/hand_over.hpp"
 #include "engine/worker.hpp"
@@ -64,6 +65,7 @@ class Host final : public Poller {
   // Changed by the holder of all tokens, read by every worker.
   [[nodiscard]] MemoryTable& memory() { return memory_; }
   [[nodiscard]] IdSource& ids() { return ids_; }
+  [[nodiscard]] EventQueue& events() { return *events_; }  // any thread
   // Of all workers.
   [[nodiscard]] uint64_t counter(Counter counter) const;
   // Buffers of the host's own that are on their way, or with whoever received them.
@@ -79,6 +81,7 @@ class Host final : public Poller {
   Status resolve(const Gid& peer, Nanos timeout);
 
   std::atomic<uint32_t> next_pd{1};
+  std::atomic<uint32_t> next_cq{1};
 
  private:
   // Polls one worker, with its token.
@@ -113,6 +116,7 @@ class Host final : public Poller {
   std::vector<Gid> gids_;
   IdSource ids_;
   MemoryTable memory_;
+  std::unique_ptr<EventQueue> events_;
   std::shared_ptr<MbufPool> tx_pool_;
   HandOver hand_over_;
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -78,6 +78,7 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
     return fail("queue pair: its completion queues and its protection domain must belong to the same device");
   QueuePairConfig config;
   config.pd = PdNumber{number_};
+  config.context = init->qp_context;
   config.max_send_wr = std::bit_ceil(std::max(1U, init->cap.max_send_wr));
   config.max_recv_wr = std::bit_ceil(std::max(1U, init->cap.max_recv_wr));
   config.max_send_sge = std::max(1U, init->cap.max_send_sge);
@@ -111,6 +112,7 @@ QueuePair::~QueuePair() {
   const std::scoped_lock guard(attached_->worker->token());
   host_->detach(*attached_);
   attached_->core.to_reset();
+  host_->events().forget(EventSource::kQueuePair, qp_num());
 }
 
 uint32_t QueuePair::qp_num() const { return attached_->core.number().value(); }

@@ -18,6 +18,7 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       index_(index),
       mac_(surroundings.port.mac()),
       memory_(surroundings.memory),
+      events_(surroundings.events),
       tx_pool_(surroundings.tx_pool) {
   HandOver& rings = surroundings.hand_over;
   for (uint32_t queue = index; queue < surroundings.port.queues(); queue += rings.workers()) {
@@ -106,7 +107,7 @@ bool Worker::take_doorbells() {
 }
 
 bool Worker::poll(Nanos now) {
-  TransportContext context{now, *this, memory_, counters_};
+  TransportContext context{now, *this, memory_, counters_, events_};
   blocked_ = false;
   now_ = now;
   bool worked = flush();

@@ -37,6 +37,7 @@ namespace roci {
 struct WorkerSurroundings {
   Port& port;
   const MemoryTable& memory;  // changed only by a holder of all workers' tokens
+  EventSink& events;
   HandOver& hand_over;
   std::shared_ptr<MbufPool> tx_pool;  // of whole frames in one segment each
 };
@@ -124,6 +125,7 @@ class Worker final : public Poller, private PacketSink, private FrameSink {
   const uint32_t index_;
   const MacAddress mac_;  // the port's
   const MemoryTable& memory_;
+  EventSink& events_;
   std::shared_ptr<MbufPool> tx_pool_;
 
   std::vector<PortQueue*> queues_;   // of the port, to receive from; we send on the first

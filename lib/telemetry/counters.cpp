@@ -53,6 +53,7 @@ std::string_view counter_name(Counter counter) {
       "extensions_refused",
       "feedback_unsigned",
       "feedback_impossible",
+      "events_lost",
   };
   return kNames[static_cast<size_t>(counter)];
 }

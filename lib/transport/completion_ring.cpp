@@ -9,8 +9,8 @@
 
 namespace roci {
 
-CompletionRing::CompletionRing(uint32_t capacity, uint32_t first)
-    : capacity_(capacity), entries_(std::bit_ceil(capacity)), head_(first), tail_(first) {}
+CompletionRing::CompletionRing(uint32_t capacity, uint32_t first, const EventObject& object)
+    : object_(object), capacity_(capacity), entries_(std::bit_ceil(capacity)), head_(first), tail_(first) {}
 
 CompletionRing::~CompletionRing() {
   const int fd = event_fd_.load();

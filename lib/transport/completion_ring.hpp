@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "base/spinlock.hpp"
+#include "roci/events.hpp"
 
 namespace roci {
 
 class CompletionRing {
  public:
   // `first` numbers the first completion; the numbers wrap at 2^32.
-  explicit CompletionRing(uint32_t capacity, uint32_t first = 0);
+  explicit CompletionRing(uint32_t capacity, uint32_t first = 0, const EventObject& object = {});
   ~CompletionRing();
   CompletionRing(const CompletionRing&) = delete;
   CompletionRing& operator=(const CompletionRing&) = delete;
@@ -24,6 +25,13 @@ class CompletionRing {
   // The worker's side. False when the ring is full: the queue is then in error for good and loses this completion
   // (IBTA 11.6.3.1), since overwriting or waiting would both be worse.
   bool push(const ibv_wc& completion, bool solicited);
+
+  // Whom events about this queue name.
+  [[nodiscard]] const EventObject& object() const { return object_; }
+  // True for the first to ask after an overflow: that one tells the application. Never once it was disowned.
+  bool claim_overflow() { return !overflow_claimed_.exchange(true, std::memory_order_relaxed); }
+  // Nobody polls any more; queue pairs may still complete into it.
+  void disown() { overflow_claimed_.store(true, std::memory_order_relaxed); }
 
   // The application's side: up to `count` completions; -1 when the queue is in error and empty.
   int poll(int count, ibv_wc* out);
@@ -43,11 +51,13 @@ class CompletionRing {
 
   [[nodiscard]] ibv_wc& at(uint32_t number) { return entries_[number & (entries_.size() - 1)]; }
 
+  const EventObject object_;
   uint32_t capacity_;
   std::vector<ibv_wc> entries_;  // a power of two, else the place of a number would jump when numbers wrap
   Spinlock producers_;
   Spinlock consumers_;
   std::atomic<bool> overflowed_{false};
+  std::atomic<bool> overflow_claimed_{false};
   std::atomic<Armed> armed_{Armed::kNo};
   std::atomic<int> event_fd_{-1};
   alignas(64) std::atomic<uint32_t> head_{0};  // next to poll

@@ -6,6 +6,7 @@
 #include "base/types.hpp"
 #include "memory/memory_table.hpp"
 #include "telemetry/counters.hpp"
+#include "transport/event_sink.hpp"
 
 namespace roci {
 
@@ -37,6 +38,11 @@ struct TransportContext {
   PacketSink& sink;
   const MemoryTable& memory;
   Counters& counters;
+  EventSink& events;
+
+  void raise(ibv_event_type type, const EventObject& object) const {
+    if (!events.raise({type, object})) counters.add(Counter::kEventsLost);
+  }
 };
 
 }  // namespace roci

@@ -156,9 +156,15 @@ bool QueuePairCore::is_from_peer(TransportContext& context, const FrameView& vie
   return true;
 }
 
+void QueuePairCore::note_communication(TransportContext& context) {
+  if (established_ || state() != IBV_QPS_RTR) return;
+  established_ = true;
+  raise(context, IBV_EVENT_COMM_EST);
+}
+
 void QueuePairCore::to_ready_to_receive(Psn expected) {
   reset_responder(expected);
-  path_ready_ = false;
+  path_ready_ = established_ = fatal_raised_ = false;
   set_state(IBV_QPS_RTR);
 }
 
@@ -193,10 +199,7 @@ void QueuePairCore::complete_send(TransportContext& context, const SendWqe& wqe,
   wc.opcode = completion_opcode(wqe.opcode);
   wc.byte_len = wqe.length;
   wc.qp_num = config.number.value();
-  if (!send_cq.push(wc, false)) {
-    context.counters.add(Counter::kCqOverflows);
-    to_error();
-  }
+  if (!send_cq.push(wc, false)) on_overflow(context, send_cq);
 }
 
 void QueuePairCore::complete_recv(TransportContext& context, ibv_wc& wc, bool solicited) {
@@ -204,10 +207,20 @@ void QueuePairCore::complete_recv(TransportContext& context, ibv_wc& wc, bool so
   wc.qp_num = config.number.value();
   wc.src_qp = attributes.remote_qp.value();
   recv_queue.pop();
-  if (!recv_cq.push(wc, solicited)) {
-    context.counters.add(Counter::kCqOverflows);
-    to_error();
-  }
+  if (!recv_cq.push(wc, solicited)) on_overflow(context, recv_cq);
+}
+
+// A completion is lost: neither queue can go on (IBTA 11.6.3.1, 11.6.3.2).
+void QueuePairCore::on_overflow(TransportContext& context, CompletionRing& ring) {
+  context.counters.add(Counter::kCqOverflows);
+  if (ring.claim_overflow()) context.raise(IBV_EVENT_CQ_ERR, ring.object());
+  if (!fatal_raised_) raise(context, IBV_EVENT_QP_FATAL);
+  fatal_raised_ = true;
+  to_error();
+}
+
+void QueuePairCore::raise(TransportContext& context, ibv_event_type type) const {
+  context.raise(type, {EventSource::kQueuePair, config.number.value(), config.context});
 }
 
 }  // namespace roci

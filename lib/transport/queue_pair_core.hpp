@@ -26,6 +26,7 @@ namespace roci {
 struct QueuePairConfig {
   ibv_qp_type type = IBV_QPT_RC;
   Qpn number{0};
+  void* context = nullptr;  // the maker's, for events
   PdNumber pd{0};
   uint32_t max_send_wr = 1;
   uint32_t max_recv_wr = 1;
@@ -90,6 +91,9 @@ class QueuePairCore {
   void set_peer_mac(const MacAddress& mac);
   [[nodiscard]] bool path_ready() const { return path_ready_; }
 
+  // Tells the application what no completion does.
+  void raise(TransportContext& context, ibv_event_type type) const;
+
   // Makes a completion of this queue pair's send or receive queue.
   void complete_send(TransportContext& context, const SendWqe& wqe, ibv_wc_status status);
   void complete_recv(TransportContext& context, ibv_wc& completion, bool solicited);
@@ -112,6 +116,8 @@ class QueuePairCore {
   // Whether a packet of `transport`, or a CNP, comes from where it must; counted when not.
   [[nodiscard]] bool is_from_peer(TransportContext& context, const FrameView& view,
                                   TransportClass transport) const;
+  // A packet of the peer has come: the first one in RTR is an event of connected services (IBTA 11.6.3.1).
+  void note_communication(TransportContext& context);
   // The store of the error state comes before the look at the queues, as in post_recv() the other way round: either
   // a flush takes a request that is being posted, or its poster sees the state and rings.
   void set_state(ibv_qp_state state, std::memory_order order = std::memory_order_relaxed) {
@@ -119,10 +125,13 @@ class QueuePairCore {
   }
 
  private:
+  void on_overflow(TransportContext& context, CompletionRing& ring);
   int check_send(const ibv_send_wr& wr, uint64_t* length) const;
 
   std::atomic<ibv_qp_state> state_{IBV_QPS_RESET};
   bool path_ready_ = false;
+  bool established_ = false;  // a packet has come, and its event has been raised
+  bool fatal_raised_ = false;
 };
 
 // Writes and sends one packet of `qp`. `types` are those of its extension block, 0 for none. fill(open, block) is called

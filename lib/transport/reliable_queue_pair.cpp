@@ -17,6 +17,7 @@ void ReliableQueuePair::on_packet(TransportContext& context, const FrameView& vi
     return;
   }
   if (!is_from_peer(context, view, is_private ? TransportClass::kPrivate : TransportClass::kRc)) return;
+  note_communication(context);
   FrameView plain = view;  // without its extension block
   ExtensionView block;
   if (!open_extensions(context, plain, frame, block)) return;

@@ -171,7 +171,7 @@ Responder::Verdict Responder::execute_send(TransportContext& context, const Fram
   if (view.payload_length > wqe.capacity - received_) {
     wc.status = IBV_WC_LOC_LEN_ERR;
     qp_.complete_recv(context, wc, true);
-    return Verdict::kInvalidRequest;  // IBTA 9.9.3: length error
+    return Verdict::kTooLong;  // IBTA 9.9.3: length error
   }
   if (!scatter(context.memory, qp_.config.pd, {wqe.sges(), wqe.sge_count}, received_, frame,
                view.payload_offset, view.payload_length)) {
@@ -347,13 +347,20 @@ void Responder::answer(TransportContext& context, const FrameView& view, Verdict
       pending_syndrome_ = rnr_syndrome(qp_.attributes.min_rnr_timer);
       pending_psn_ = expected_;
       return;
+    // What no receive completion tells is an event (IBTA 9.9.3.1, 11.6.3.2).
     case Verdict::kInvalidRequest:
+      qp_.raise(context, IBV_EVENT_QP_REQ_ERR);
+      code = NakCode::kInvalidRequest;
+      break;
+    case Verdict::kTooLong:
       code = NakCode::kInvalidRequest;
       break;
     case Verdict::kAccessError:
+      qp_.raise(context, IBV_EVENT_QP_ACCESS_ERR);
       code = NakCode::kRemoteAccessError;
       break;
     case Verdict::kOperationError:
+      if (view.opcode->operation != Operation::kSend) qp_.raise(context, IBV_EVENT_QP_FATAL);
       code = NakCode::kRemoteOperationalError;
       break;
   }
@@ -558,6 +565,7 @@ bool Responder::send_answer(TransportContext& context, Resource& resource) {
       ++resource.next;
       return true;
     case SendOutcome::kGivenUp:  // the region went away while it was being read
+      qp_.raise(context, IBV_EVENT_QP_ACCESS_ERR);
       pending_ = Pending::kFatal;
       pending_syndrome_ = nak_syndrome(NakCode::kRemoteAccessError);
       pending_psn_ = resource.first + resource.next;

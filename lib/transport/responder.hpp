@@ -52,6 +52,7 @@ class alignas(64) Responder {
     kDropped,         // silently
     kNotReady,        // RNR NAK: no receive request is posted
     kInvalidRequest,  // NAK 1 and the error state
+    kTooLong,         // the same, and the receive completion tells
     kAccessError,     // NAK 2 and the error state
     kOperationError,  // NAK 3 and the error state
   };

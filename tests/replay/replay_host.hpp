@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "device/events.hpp"
 #include "engine/worker.hpp"
 #include "replay/recording.hpp"
 
@@ -82,6 +83,7 @@ class ReplayHost {
   HandPort port_;
   IdSource ids_{1};
   MemoryTable memory_{ids_};
+  std::unique_ptr<EventQueue> events_ = std::move(*EventQueue::create());
   CompletionRing completions_{1024};
   Regions regions_;
   std::deque<std::pair<MemoryKey, ByteVector>> buffers_;
