@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "roci/events.hpp"
+#include "roci/memory.hpp"
 #include "roci/progress.hpp"
 #include "roci/result.hpp"
 
@@ -54,7 +55,6 @@ struct DeviceConfig {
 
 class Device;
 class ProtectionDomain;
-class MemoryRegion;
 class CompletionQueue;
 class QueuePair;
 
@@ -111,33 +111,23 @@ class ProtectionDomain {
   ~ProtectionDomain();
   // `access` is a set of ibv_access_flags; remote write needs local write (IBTA 11.2.8.2). The memory stays the
   // caller's and must outlive the region. Length 0 is allowed; address + length must not wrap.
+  // Work requests name its bytes by address, or from 0 on with IBV_ACCESS_ZERO_BASED.
   Result<std::unique_ptr<MemoryRegion>> register_memory(void* address, size_t length, int access);
+  // The same, named from `iova` on (ibv_reg_mr_iova).
+  Result<std::unique_ptr<MemoryRegion>> register_memory(void* address, size_t length, uint64_t iova,
+                                                        int access);
+  // As ibv_alloc_mw: a window that gives access to nothing until it is bound.
+  Result<std::unique_ptr<MemoryWindow>> allocate_window(ibv_mw_type type);
   // RC only so far; capabilities come back in `init->cap` (at least what was asked).
   Result<std::unique_ptr<QueuePair>> create_qp(ibv_qp_init_attr* init, CompletionQueue& send_cq,
                                                CompletionQueue& recv_cq);
 
  private:
   friend class Device;
+  friend class MemoryRegion;
   ProtectionDomain(std::shared_ptr<Host> host, uint32_t number);
   std::shared_ptr<Host> host_;
   uint32_t number_;
-};
-
-class MemoryRegion {
- public:
-  ~MemoryRegion();  // from here on every access with its keys fails
-  [[nodiscard]] void* address() const { return address_; }
-  [[nodiscard]] size_t length() const { return length_; }
-  [[nodiscard]] uint32_t lkey() const { return key_; }
-  [[nodiscard]] uint32_t rkey() const { return key_; }
-
- private:
-  friend class ProtectionDomain;
-  MemoryRegion(std::shared_ptr<Host> host, void* address, size_t length, uint32_t key);
-  std::shared_ptr<Host> host_;
-  void* address_;
-  size_t length_;
-  uint32_t key_;
 };
 
 class CompletionQueue {
@@ -173,10 +163,13 @@ class QueuePair {
   void query(ibv_qp_attr* attr, ibv_qp_init_attr* init) const;
 
   // As ibv_post_send and ibv_post_recv: 0, or an errno with *bad at the request that was not taken (those before it
-  // were). Send opcodes: SEND, SEND_WITH_IMM, RDMA_WRITE, RDMA_WRITE_WITH_IMM, RDMA_READ,
-  // ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD (of 8 aligned bytes); others EOPNOTSUPP.
+  // were). Send opcodes: SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM, RDMA_READ,
+  // ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD (of 8 aligned bytes), BIND_MW, LOCAL_INV; others EOPNOTSUPP.
   int post_send(ibv_send_wr* list, ibv_send_wr** bad);
   int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
+  // As ibv_bind_mw, for windows of type 1: posts a bind, after which the window has its next key; 0 or an errno. A
+  // length of 0 unbinds.
+  int bind_window(MemoryWindow& window, const ibv_mw_bind& bind);
 
  private:
   friend class ProtectionDomain;

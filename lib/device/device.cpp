@@ -47,6 +47,10 @@ ibv_device_attr Device::query_device() const {
   attr.max_cq = 1 << 23;
   attr.max_cqe = kMaxCqEntries;
   attr.max_mr = 1 << 23;
+  attr.max_mw = 1 << 23;
+  attr.device_cap_flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+                          IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_RC_RNR_NAK_GEN |
+                          IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID;
   attr.max_pd = 1 << 23;
   attr.max_qp_rd_atom = kMaxReads;
   attr.max_qp_init_rd_atom = kMaxReads;
@@ -123,22 +127,6 @@ std::vector<std::pair<std::string, uint64_t>> Device::counters() const {
 ProtectionDomain::ProtectionDomain(std::shared_ptr<Host> host, uint32_t number)
     : host_(std::move(host)), number_(number) {}
 ProtectionDomain::~ProtectionDomain() = default;
-
-Result<std::unique_ptr<MemoryRegion>> ProtectionDomain::register_memory(void* address, size_t length,
-                                                                        int access) {
-  const std::scoped_lock guard(host_->all_workers());
-  auto key = host_->memory().add(PdNumber{number_}, address, length, access);
-  if (!key) return fail(key.error());
-  return std::unique_ptr<MemoryRegion>(new MemoryRegion(host_, address, length, key->value()));
-}
-
-MemoryRegion::MemoryRegion(std::shared_ptr<Host> host, void* address, size_t length, uint32_t key)
-    : host_(std::move(host)), address_(address), length_(length), key_(key) {}
-
-MemoryRegion::~MemoryRegion() {
-  const std::scoped_lock guard(host_->all_workers());
-  host_->memory().remove(MemoryKey{key_});
-}
 
 CompletionQueue::CompletionQueue(std::shared_ptr<Host> host, std::shared_ptr<CompletionRing> ring)
     : host_(std::move(host)), ring_(std::move(ring)) {}

@@ -112,6 +112,7 @@ QueuePair::~QueuePair() {
   const std::scoped_lock guard(attached_->worker->token());
   host_->detach(*attached_);
   attached_->core.to_reset();
+  host_->memory().unbind_windows_of(attached_->core.number());
   host_->events().forget(EventSource::kQueuePair, qp_num());
 }
 
@@ -128,6 +129,20 @@ int QueuePair::post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) {
   const int code = attached_->core.post_recv(list, bad);
   // A receive queue is looked at when a message comes; only in the error state must somebody flush it.
   if (attached_->core.state() == IBV_QPS_ERR) attached_->worker->ring(*attached_);
+  return code;
+}
+
+int QueuePair::bind_window(MemoryWindow& window, const ibv_mw_bind& bind) {
+  if (window.type() != IBV_MW_TYPE_1) return EINVAL;
+  ibv_send_wr wr{};
+  wr.wr_id = bind.wr_id;
+  wr.opcode = IBV_WR_BIND_MW;
+  wr.send_flags = bind.send_flags;
+  wr.bind_mw.mw = window.verbs();
+  wr.bind_mw.rkey = ibv_inc_rkey(window.rkey());
+  wr.bind_mw.bind_info = bind.bind_info;
+  const int code = post_send(&wr, nullptr);
+  if (code == 0) window.verbs()->rkey = wr.bind_mw.rkey;
   return code;
 }
 

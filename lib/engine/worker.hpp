@@ -36,7 +36,7 @@ namespace roci {
 // What the workers of a host share; outlives them.
 struct WorkerSurroundings {
   Port& port;
-  const MemoryTable& memory;  // changed only by a holder of all workers' tokens
+  MemoryTable& memory;  // what a work request may not change, only a holder of all workers' tokens does
   EventSink& events;
   HandOver& hand_over;
   std::shared_ptr<MbufPool> tx_pool;  // of whole frames in one segment each
@@ -124,7 +124,7 @@ class Worker final : public Poller, private PacketSink, private FrameSink {
   std::string name_;
   const uint32_t index_;
   const MacAddress mac_;  // the port's
-  const MemoryTable& memory_;
+  MemoryTable& memory_;
   EventSink& events_;
   std::shared_ptr<MbufPool> tx_pool_;
 

@@ -293,6 +293,7 @@ void Requester::complete_oldest(TransportContext& context) {
   }
   qp_.complete_send(context, wqe, IBV_WC_SUCCESS);
   qp_.send_queue.pop();
+  retire_local(context);
 }
 
 void Requester::note_progress(Nanos now) {

@@ -36,7 +36,7 @@ enum class SendOutcome : uint8_t {
 struct TransportContext {
   Nanos now;
   PacketSink& sink;
-  const MemoryTable& memory;
+  MemoryTable& memory;
   Counters& counters;
   EventSink& events;
 

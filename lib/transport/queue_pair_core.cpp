@@ -4,6 +4,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "transport/local_operations.hpp"
+
 namespace roci {
 namespace {
 
@@ -20,6 +22,10 @@ ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
       return IBV_WC_COMP_SWAP;
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
       return IBV_WC_FETCH_ADD;
+    case IBV_WR_BIND_MW:
+      return IBV_WC_BIND_MW;
+    case IBV_WR_LOCAL_INV:
+      return IBV_WC_LOCAL_INV;
     default:
       return IBV_WC_SEND;
   }
@@ -48,12 +54,17 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
   switch (wr.opcode) {
     case IBV_WR_SEND:
     case IBV_WR_SEND_WITH_IMM:
+    case IBV_WR_SEND_WITH_INV:
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:
     case IBV_WR_RDMA_READ:
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
       break;
+    case IBV_WR_BIND_MW:
+    case IBV_WR_LOCAL_INV:
+      *length = 0;
+      return 0;
     default:
       return EOPNOTSUPP;
   }
@@ -88,6 +99,11 @@ int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
     wqe.send_flags = wr->send_flags | (config.signal_all ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U);
     wqe.length = static_cast<uint32_t>(length);
     wqe.immediate = wr->imm_data;
+    if (wqe.is_local()) {
+      if (!take_local_operation(wqe, *wr)) return refuse(wr, EINVAL);
+      send_queue.publish();
+      continue;
+    }
     if (is_atomic(wr->opcode)) {
       wqe.remote_address = wr->wr.atomic.remote_addr;
       wqe.rkey = wr->wr.atomic.rkey;

@@ -60,6 +60,7 @@ class QueuePairCore {
   QueuePairCore& operator=(const QueuePairCore&) = delete;
 
   [[nodiscard]] Qpn number() const { return config.number; }
+  [[nodiscard]] Accessor accessor() const { return {config.pd, config.number}; }
   [[nodiscard]] ibv_qp_state state() const { return state_.load(std::memory_order_seq_cst); }
 
   // Any thread. 0 or an errno, as ibv_post_send; the caller rings the doorbell afterwards.

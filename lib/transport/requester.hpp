@@ -103,6 +103,9 @@ class alignas(64) Requester {
   // requester.cpp
   Step send_next(TransportContext& context);
   Step send_repair(TransportContext& context);
+  Step do_locally(TransportContext& context, SendWqe& wqe);
+  // Completes what was done locally and has nothing in front of it any more.
+  void retire_local(TransportContext& context);
   Step start(TransportContext& context, SendWqe& wqe);
   // Sends the packet and moves the cursor behind it.
   Step send_at(TransportContext& context, Cursor& cursor);

@@ -161,7 +161,6 @@ Responder::Verdict Responder::execute(TransportContext& context, const FrameView
 Responder::Verdict Responder::execute_send(TransportContext& context, const FrameView& view,
                                            const rte_mbuf* frame) {
   const OpcodeInfo& info = *view.opcode;
-  if (info.has(Header::kIeth)) return Verdict::kInvalidRequest;
   if (info.starts_message()) {
     if (qp_.recv_queue.empty()) return Verdict::kNotReady;
     received_ = 0;
@@ -172,6 +171,14 @@ Responder::Verdict Responder::execute_send(TransportContext& context, const Fram
     wc.status = IBV_WC_LOC_LEN_ERR;
     qp_.complete_recv(context, wc, true);
     return Verdict::kTooLong;  // IBTA 9.9.3: length error
+  }
+  // The key must be of a window that is bound to this queue pair (IBTA 9.4.1.1.3, 10.6.7.2.6). The completion says
+  // what the Linux stack says.
+  if (info.has(Header::kIeth) &&
+      !context.memory.invalidate(qp_.accessor(), MemoryKey{view.ieth().rkey.get()})) {
+    wc.status = IBV_WC_REM_INV_REQ_ERR;
+    qp_.complete_recv(context, wc, true);
+    return Verdict::kNotInvalidated;
   }
   if (!scatter(context.memory, qp_.config.pd, {wqe.sges(), wqe.sge_count}, received_, frame,
                view.payload_offset, view.payload_length)) {
@@ -201,7 +208,7 @@ Responder::Verdict Responder::execute_write(TransportContext& context, const Fra
   // The whole range is checked before its first byte is written, then each packet again: the region may go away.
   uint8_t* where = nullptr;
   const uint32_t range = info.starts_message() ? announced_ : view.payload_length;
-  if (context.memory.check(rkey_, qp_.config.pd, va_, range, Access::kRemoteWrite, &where) !=
+  if (context.memory.check_remote(rkey_, qp_.accessor(), va_, range, Access::kRemoteWrite, &where) !=
       AccessOutcome::kAllowed) {
     return Verdict::kAccessError;
   }
@@ -247,8 +254,8 @@ Responder::Verdict Responder::execute_read(TransportContext& context, const Fram
   const uint32_t length = reth.length.get();
   if (length > kMaxMessageBytes) return Verdict::kInvalidRequest;
   uint8_t* where = nullptr;
-  if (context.memory.check(MemoryKey{reth.rkey.get()}, qp_.config.pd, reth.va.get(), length,
-                           Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
+  if (context.memory.check_remote(MemoryKey{reth.rkey.get()}, qp_.accessor(), reth.va.get(), length,
+                                  Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
     return Verdict::kAccessError;
   }
   const uint32_t mtu = qp_.attributes.path_mtu;
@@ -270,8 +277,8 @@ Responder::Verdict Responder::execute_atomic(TransportContext& context, const Fr
   const uint64_t va = request.va.get();
   if (va % sizeof(uint64_t) != 0) return Verdict::kInvalidRequest;
   uint8_t* where = nullptr;
-  if (context.memory.check(MemoryKey{request.rkey.get()}, qp_.config.pd, va, sizeof(uint64_t),
-                           Access::kRemoteAtomic, &where) != AccessOutcome::kAllowed) {
+  if (context.memory.check_remote(MemoryKey{request.rkey.get()}, qp_.accessor(), va, sizeof(uint64_t),
+                                  Access::kRemoteAtomic, &where) != AccessOutcome::kAllowed) {
     return Verdict::kAccessError;
   }
   // A region may map an aligned address to a place that is not.
@@ -312,6 +319,10 @@ void Responder::complete_message(TransportContext& context, const FrameView& vie
   if (view.opcode->has(Header::kImmDt)) {
     wc.wc_flags |= IBV_WC_WITH_IMM;
     wc.imm_data = __builtin_bswap32(view.imm().data.get());
+  }
+  if (view.opcode->has(Header::kIeth)) {
+    wc.wc_flags |= IBV_WC_WITH_INV;
+    wc.invalidated_rkey = view.ieth().rkey.get();
   }
   qp_.complete_recv(context, wc, view.bth().solicited());
 }
@@ -357,6 +368,9 @@ void Responder::answer(TransportContext& context, const FrameView& view, Verdict
       break;
     case Verdict::kAccessError:
       qp_.raise(context, IBV_EVENT_QP_ACCESS_ERR);
+      code = NakCode::kRemoteAccessError;
+      break;
+    case Verdict::kNotInvalidated:
       code = NakCode::kRemoteAccessError;
       break;
     case Verdict::kOperationError:
@@ -599,8 +613,8 @@ SendOutcome Responder::send_read_response(TransportContext& context, const Resou
           aeth.msn.set(read.msn.value());
         }
         uint8_t* where = nullptr;
-        if (context.memory.check(MemoryKey{read.rkey}, qp_.config.pd, read.va + offset, length,
-                                 Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
+        if (context.memory.check_remote(MemoryKey{read.rkey}, qp_.accessor(), read.va + offset, length,
+                                        Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
           return false;
         }
         if (length > 0) std::memcpy(open.payload, where, length);

@@ -54,6 +54,7 @@ class alignas(64) Responder {
     kInvalidRequest,  // NAK 1 and the error state
     kTooLong,         // the same, and the receive completion tells
     kAccessError,     // NAK 2 and the error state
+    kNotInvalidated,  // the same, and the receive completion tells
     kOperationError,  // NAK 3 and the error state
   };
   // The answer that waits behind the READ responses.

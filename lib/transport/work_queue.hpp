@@ -25,7 +25,7 @@ struct SendWqe {
   uint64_t swap = 0;
   uint32_t rkey = 0;
   uint32_t length = 0;      // bytes of the whole message
-  uint32_t immediate = 0;   // as the verbs give it: big-endian
+  uint32_t immediate = 0;   // as the verbs give it: big-endian; or the R_Key to be invalidated, in host order
   uint32_t send_flags = 0;  // ibv_send_flags
   ibv_wr_opcode opcode = IBV_WR_SEND;
   uint16_t sge_count = 0;  // 0 for inline
@@ -34,7 +34,7 @@ struct SendWqe {
   bool started = false;
   ibv_wc_status local_error = IBV_WC_SUCCESS;  // found before anything of it was sent
   Psn first_psn;
-  uint32_t packets = 0;    // PSNs it takes; a READ takes one per response packet
+  uint32_t packets = 0;    // PSNs it takes; a READ takes one per response packet, a local operation none
   uint32_t responses = 0;  // READ and atomics: response packets that have arrived
   Lsn first_lsn;
 
@@ -42,6 +42,8 @@ struct SendWqe {
   [[nodiscard]] bool is_atomic() const {
     return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
   }
+  // Sends nothing (local_operations.hpp).
+  [[nodiscard]] bool is_local() const { return opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV; }
   // An acknowledgement does not complete it: it needs the data of its own responses.
   [[nodiscard]] bool needs_response() const { return is_read() || is_atomic(); }
   [[nodiscard]] bool is_inline() const { return (send_flags & IBV_SEND_INLINE) != 0; }

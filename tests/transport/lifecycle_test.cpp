@@ -175,7 +175,7 @@ TEST(Lifecycle, list_stops_at_the_first_bad_send_and_names_it) {
   LoneHost host;
   ibv_sge sges[3] = {host.side.sge(0, 8), host.side.sge(0, 8), host.side.sge(0, 8)};
   const std::pair<std::function<void(ibv_send_wr&)>, int> kRows[] = {
-      {[](ibv_send_wr& wr) { wr.opcode = IBV_WR_LOCAL_INV; }, EOPNOTSUPP},
+      {[](ibv_send_wr& wr) { wr.opcode = IBV_WR_DRIVER1; }, EOPNOTSUPP},
       {[](ibv_send_wr& wr) { wr.opcode = IBV_WR_TSO; }, EOPNOTSUPP},
       {[](ibv_send_wr& wr) { wr.num_sge = 3; }, EINVAL},
       {[](ibv_send_wr& wr) { wr.num_sge = -1; }, EINVAL},
