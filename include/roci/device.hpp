@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "roci/completion.hpp"
 #include "roci/events.hpp"
 #include "roci/memory.hpp"
 #include "roci/progress.hpp"
@@ -55,7 +56,6 @@ struct DeviceConfig {
 
 class Device;
 class ProtectionDomain;
-class CompletionQueue;
 class QueuePair;
 
 // A device: one port, its addresses and everything created on it.
@@ -73,8 +73,12 @@ class Device {
   [[nodiscard]] int gid_count() const;
 
   Result<std::unique_ptr<ProtectionDomain>> allocate_pd();
-  // `entries`: at least 1, at most max_cqe of query_device(). `context` comes back in the queue's events.
-  Result<std::unique_ptr<CompletionQueue>> create_cq(int entries, void* context = nullptr);
+  // `entries`: at least 1, at most max_cqe of query_device(). `context` comes back in the queue's events, which go to
+  // `channel` when they are about completions.
+  Result<std::unique_ptr<CompletionQueue>> create_cq(int entries, void* context = nullptr,
+                                                     CompletionChannel* channel = nullptr);
+  // Fails when the system has no file descriptor to give.
+  Result<std::unique_ptr<CompletionChannel>> create_channel();
 
   // As ibv_get_async_event without waiting: the oldest asynchronous event, none when none waits. At most 1024 wait;
   // one that waits already is not queued again, and one that finds the queue full is lost and counted (events_lost).
@@ -128,26 +132,6 @@ class ProtectionDomain {
   ProtectionDomain(std::shared_ptr<Host> host, uint32_t number);
   std::shared_ptr<Host> host_;
   uint32_t number_;
-};
-
-class CompletionQueue {
- public:
-  ~CompletionQueue();
-  [[nodiscard]] uint32_t number() const;  // in asynchronous events
-  // As ibv_poll_cq: up to `count` completions into `out`; the number, or -1 after an overflow. Drives the device
-  // under Progress::kApplication when the queue is empty.
-  int poll(int count, ibv_wc* out);
-  // The next completion (the next solicited or failed one) makes event_fd() readable, once (IBTA 11.4.2.2).
-  void request_notify(bool solicited_only);
-  // An eventfd; created at the first call, -1 when the system has none to give.
-  [[nodiscard]] int event_fd();
-
- private:
-  friend class Device;
-  friend class ProtectionDomain;
-  CompletionQueue(std::shared_ptr<Host> host, std::shared_ptr<CompletionRing> ring);
-  std::shared_ptr<Host> host_;
-  std::shared_ptr<CompletionRing> ring_;
 };
 
 class QueuePair {

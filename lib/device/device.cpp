@@ -90,17 +90,6 @@ Result<std::unique_ptr<ProtectionDomain>> Device::allocate_pd() {
   return std::unique_ptr<ProtectionDomain>(new ProtectionDomain(host_, host_->next_pd.fetch_add(1)));
 }
 
-Result<std::unique_ptr<CompletionQueue>> Device::create_cq(int entries, void* context) {
-  if (entries < 1 || static_cast<uint32_t>(entries) > kMaxCqEntries) {
-    return fail("completion queue: " + std::to_string(entries) + " entries; 1 to " +
-                std::to_string(kMaxCqEntries) + " are allowed");
-  }
-  auto ring = std::make_shared<CompletionRing>(
-      static_cast<uint32_t>(entries), 0,
-      EventObject{EventSource::kCompletionQueue, host_->next_cq.fetch_add(1), context});
-  return std::unique_ptr<CompletionQueue>(new CompletionQueue(host_, std::move(ring)));
-}
-
 Status Device::resolve(const ibv_gid& peer, std::chrono::nanoseconds timeout) {
   Gid gid;
   std::memcpy(gid.bytes.data(), peer.raw, sizeof peer.raw);
@@ -127,25 +116,5 @@ std::vector<std::pair<std::string, uint64_t>> Device::counters() const {
 ProtectionDomain::ProtectionDomain(std::shared_ptr<Host> host, uint32_t number)
     : host_(std::move(host)), number_(number) {}
 ProtectionDomain::~ProtectionDomain() = default;
-
-CompletionQueue::CompletionQueue(std::shared_ptr<Host> host, std::shared_ptr<CompletionRing> ring)
-    : host_(std::move(host)), ring_(std::move(ring)) {}
-CompletionQueue::~CompletionQueue() {
-  const std::scoped_lock guard(host_->all_workers());
-  ring_->disown();
-  host_->events().forget(EventSource::kCompletionQueue, number());
-}
-
-uint32_t CompletionQueue::number() const { return ring_->object().number; }
-
-int CompletionQueue::poll(int count, ibv_wc* out) {
-  const int got = ring_->poll(count, out);
-  if (got != 0 || !host_->application_drives()) return got;
-  host_->drive();
-  return ring_->poll(count, out);
-}
-
-void CompletionQueue::request_notify(bool solicited_only) { ring_->request_notify(solicited_only); }
-int CompletionQueue::event_fd() { return ring_->event_fd(); }
 
 }  // namespace roci

@@ -230,9 +230,17 @@ void QueuePairCore::complete_recv(TransportContext& context, ibv_wc& wc, bool so
 void QueuePairCore::on_overflow(TransportContext& context, CompletionRing& ring) {
   context.counters.add(Counter::kCqOverflows);
   if (ring.claim_overflow()) context.raise(IBV_EVENT_CQ_ERR, ring.object());
+  fail_for_good(context);
+}
+
+void QueuePairCore::fail_for_good(TransportContext& context) {
   if (!fatal_raised_) raise(context, IBV_EVENT_QP_FATAL);
   fatal_raised_ = true;
   to_error();
+}
+
+void QueuePairCore::check_completion_queues(TransportContext& context) {
+  if (state() != IBV_QPS_RESET && (send_cq.overflowed() || recv_cq.overflowed())) fail_for_good(context);
 }
 
 void QueuePairCore::raise(TransportContext& context, ibv_event_type type) const {

@@ -117,6 +117,8 @@ class QueuePairCore {
   // Whether a packet of `transport`, or a CNP, comes from where it must; counted when not.
   [[nodiscard]] bool is_from_peer(TransportContext& context, const FrameView& view,
                                   TransportClass transport) const;
+  // Puts the queue pair into error when a completion of one of its queues has been lost, be it another queue pair's.
+  void check_completion_queues(TransportContext& context);
   // A packet of the peer has come: the first one in RTR is an event of connected services (IBTA 11.6.3.1).
   void note_communication(TransportContext& context);
   // The store of the error state comes before the look at the queues, as in post_recv() the other way round: either
@@ -127,6 +129,7 @@ class QueuePairCore {
 
  private:
   void on_overflow(TransportContext& context, CompletionRing& ring);
+  void fail_for_good(TransportContext& context);
   int check_send(const ibv_send_wr& wr, uint64_t* length) const;
 
   std::atomic<ibv_qp_state> state_{IBV_QPS_RESET};

@@ -70,6 +70,7 @@ void ReliableQueuePair::on_private(TransportContext& context, const FrameView& v
 }
 
 bool ReliableQueuePair::transmit(TransportContext& context, uint32_t budget) {
+  check_completion_queues(context);
   const ibv_qp_state now = state();
   if (now == IBV_QPS_ERR) {
     flush(context);
