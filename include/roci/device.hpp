@@ -15,11 +15,13 @@
 #include <string>
 #include <vector>
 
+#include "roci/address_handle.hpp"
 #include "roci/completion.hpp"
 #include "roci/events.hpp"
 #include "roci/memory.hpp"
 #include "roci/progress.hpp"
 #include "roci/result.hpp"
+#include "roci/shared_receive_queue.hpp"
 
 namespace roci {
 
@@ -122,9 +124,16 @@ class ProtectionDomain {
                                                         int access);
   // As ibv_alloc_mw: a window that gives access to nothing until it is bound.
   Result<std::unique_ptr<MemoryWindow>> allocate_window(ibv_mw_type type);
-  // RC only so far; capabilities come back in `init->cap` (at least what was asked).
+  // RC, UC or UD; capabilities come back in `init->cap` (at least what was asked). With a shared receive queue the
+  // queue pair has none of its own, and init->cap.max_recv_* come back as 0; init->srq is not used and must be null.
   Result<std::unique_ptr<QueuePair>> create_qp(ibv_qp_init_attr* init, CompletionQueue& send_cq,
-                                               CompletionQueue& recv_cq);
+                                               CompletionQueue& recv_cq, SharedReceiveQueue* srq = nullptr);
+  // What init->attr holds is what there is afterwards (max_sge at least 1). srq_limit is not looked at, as in
+  // ibv_create_srq: an empty queue would be below any limit.
+  Result<std::unique_ptr<SharedReceiveQueue>> create_srq(ibv_srq_init_attr* init);
+  // Checks the address and does not wait for its MAC: the first datagram there starts the search and waits for it;
+  // Device::resolve() does it beforehand. A group's GID is allowed.
+  Result<std::unique_ptr<AddressHandle>> create_address_handle(const ibv_ah_attr& attr);
 
  private:
   friend class Device;
@@ -148,21 +157,33 @@ class QueuePair {
 
   // As ibv_post_send and ibv_post_recv: 0, or an errno with *bad at the request that was not taken (those before it
   // were). Send opcodes: SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM, RDMA_READ,
-  // ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD (of 8 aligned bytes), BIND_MW, LOCAL_INV; others EOPNOTSUPP.
+  // ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD (of 8 aligned bytes), BIND_MW, LOCAL_INV; others EOPNOTSUPP. UC has no
+  // READ, no atomics and no SEND_WITH_INV, UD only has SENDs, of one packet: EINVAL otherwise.
   int post_send(ibv_send_wr* list, ibv_send_wr** bad);
   int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
   // As ibv_bind_mw, for windows of type 1: posts a bind, after which the window has its next key; 0 or an errno. A
   // length of 0 unbinds.
   int bind_window(MemoryWindow& window, const ibv_mw_bind& bind);
 
+  // As ibv_attach_mcast and ibv_detach_mcast, for UD: a copy of each datagram to the group comes here, also of those
+  // that this host sends. The group's GID is an IPv6 one, or an IPv4 one in mapped form. ENOMEM when the device is in
+  // 8192 groups, or the group has 240 members here. Who sends needs not be attached. Nothing tells the network: a
+  // switch that filters multicast must be told by IGMP or MLD from outside.
+  Status attach_multicast(const ibv_gid& group);
+  Status detach_multicast(const ibv_gid& group);
+
  private:
   friend class ProtectionDomain;
   QueuePair(std::shared_ptr<Host> host, std::unique_ptr<AttachedQueuePair> attached,
-            std::shared_ptr<CompletionRing> send_cq, std::shared_ptr<CompletionRing> recv_cq);
+            std::shared_ptr<CompletionRing> send_cq, std::shared_ptr<CompletionRing> recv_cq,
+            std::shared_ptr<SharedReceiveRing> srq);
+  template <class Change>
+  Status change_group(const ibv_gid& group, Change change);
   Status change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mask);
 
   std::shared_ptr<Host> host_;
   std::shared_ptr<CompletionRing> send_cq_, recv_cq_;
+  std::shared_ptr<SharedReceiveRing> srq_;
   std::unique_ptr<AttachedQueuePair> attached_;
   ibv_qp_init_attr init_{};
   ibv_qp_attr attributes_{};  // as last set, for query()

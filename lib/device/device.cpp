@@ -3,6 +3,7 @@
 #include <thread>
 #include <utility>
 
+#include "device/address.hpp"
 #include "device/host.hpp"
 #include "device/limits.hpp"
 #include "roci/device.hpp"
@@ -11,12 +12,6 @@ namespace roci {
 namespace {
 
 ibv_mtu mtu_code(uint32_t bytes) { return static_cast<ibv_mtu>(std::bit_width(bytes) - 8); }  // 256 is 1
-
-ibv_gid to_ibv(const Gid& gid) {
-  ibv_gid out;
-  std::memcpy(out.raw, gid.bytes.data(), sizeof out.raw);
-  return out;
-}
 
 }  // namespace
 
@@ -57,6 +52,13 @@ ibv_device_attr Device::query_device() const {
   attr.max_res_rd_atom = kMaxReads * 1024;
   attr.atomic_cap = IBV_ATOMIC_GLOB;  // done with the CPU's own atomic instructions
   attr.max_pkeys = 1;
+  attr.max_ah = 1 << 23;
+  attr.max_srq = 1 << 23;
+  attr.max_srq_wr = kMaxWorkRequests;
+  attr.max_srq_sge = kMaxSge;
+  attr.max_mcast_grp = MulticastTable::kMaxGroups;
+  attr.max_mcast_qp_attach = MulticastTable::kMaxMembers;
+  attr.max_total_mcast_qp_attach = MulticastTable::kMaxGroups * MulticastTable::kMaxMembers;
   attr.phys_port_cnt = 1;
   return attr;
 }
@@ -91,9 +93,7 @@ Result<std::unique_ptr<ProtectionDomain>> Device::allocate_pd() {
 }
 
 Status Device::resolve(const ibv_gid& peer, std::chrono::nanoseconds timeout) {
-  Gid gid;
-  std::memcpy(gid.bytes.data(), peer.raw, sizeof peer.raw);
-  return host_->resolve(gid, timeout);
+  return host_->resolve(from_ibv(peer), timeout);
 }
 
 bool Device::progress() { return host_->application_drives() && host_->drive(); }

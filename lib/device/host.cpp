@@ -166,7 +166,7 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
   NeighbourConfig each = neighbours;
   // Each has a table of its own and asks for itself; together they ask no more often than one would.
   each.solicitations_per_second = std::max(1U, neighbours.solicitations_per_second / config_.workers);
-  const WorkerSurroundings surroundings{*port_, memory_, *events_, hand_over_, tx_pool_};
+  const WorkerSurroundings surroundings{*port_, memory_, groups_, *events_, hand_over_, tx_pool_};
   for (uint32_t i = 0; i < config_.workers; ++i) {
     const std::string name = config_.workers == 1 ? config_.name : config_.name + "." + std::to_string(i);
     auto worker = Worker::create(name, i, surroundings, each);

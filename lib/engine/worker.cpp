@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "transport/datagram.hpp"
 #include "wire/icrc.hpp"
 
 namespace roci {
 namespace {
 
-// Where UD packets to a multicast group go (IBTA 10.5.2).
-constexpr Qpn kMulticastQpn{0xffffff};
+// Only datagrams have groups.
+bool is_multicast(const FrameView& view) {
+  return view.opcode->transport == TransportClass::kUd && view.destination_qp() == kMulticastQp;
+}
 
 }  // namespace
 
@@ -18,6 +21,7 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       index_(index),
       mac_(surroundings.port.mac()),
       memory_(surroundings.memory),
+      groups_(surroundings.groups),
       events_(surroundings.events),
       tx_pool_(surroundings.tx_pool) {
   HandOver& rings = surroundings.hand_over;
@@ -44,11 +48,13 @@ Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
   auto made = Neighbours::create(std::move(neighbours), *worker);
   if (!made) return fail(made.error().within("device " + worker->name_));
   worker->neighbours_ = std::move(*made);
+  worker->addresses_ = std::make_unique<AddressResolver>(*worker->neighbours_, index);
   return worker;
 }
 
 Worker::~Worker() {
   for (size_t i = 0; i < staged_count_; ++i) rte_pktmbuf_free(staged_[i]);
+  while (!loopback_.empty()) rte_pktmbuf_free(loopback_.pop());
 }
 
 bool Worker::attach(AttachedQueuePair& qp) {
@@ -107,7 +113,7 @@ bool Worker::take_doorbells() {
 }
 
 bool Worker::poll(Nanos now) {
-  TransportContext context{now, *this, memory_, counters_, events_};
+  TransportContext context{now, *this, memory_, counters_, events_, *this};
   blocked_ = false;
   now_ = now;
   bool worked = flush();
@@ -118,17 +124,21 @@ bool Worker::poll(Nanos now) {
     make_ready(qp);
   }) > 0;
   worked |= receive(context);
+  worked |= receive_own_multicasts(context);
   worked |= neighbours_->poll(now);
   worked |= wake_waiting();
   worked |= serve_ready(context);
+  if (passed_on_) deliver_outboxes();  // own multicasts
   worked |= relay();
   worked |= flush();
   return worked;
 }
 
 Nanos Worker::next_deadline() const {
-  if (rung_.load(std::memory_order_relaxed) != nullptr || ready_count_ > 0 || staged_count_ > 0)
+  if (rung_.load(std::memory_order_relaxed) != nullptr || ready_count_ > 0 || staged_count_ > 0 ||
+      !loopback_.empty()) {
     return Nanos{0};
+  }
   const auto waits = [](const FrameRing* ring) { return !ring->empty(); };
   if (std::any_of(inboxes_.begin(), inboxes_.end(), waits) ||
       std::any_of(relayed_.begin(), relayed_.end(), waits)) {
@@ -181,7 +191,9 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
   }
   for (uint16_t i = 0; i < good; ++i) {
     const Received& packet = received_[i];
-    if (packet.qp != nullptr) {
+    if (is_multicast(packet.view)) {
+      deliver_multicast(context, packet.view, packet.frame);
+    } else if (packet.qp != nullptr) {
       packet.qp->core.on_packet(context, packet.view, packet.frame);
       make_ready(*packet.qp);
     } else {
@@ -228,12 +240,15 @@ Worker::Fate Worker::classify(Received& received, Nanos now, Origin origin) {
       counters_.add(Counter::kRxMalformed);
       return Fate::kDone;
   }
+  if (!is_for_datagrams(view)) {
+    counters_.add(Counter::kRxNotForUs);
+    return Fate::kDone;
+  }
   if (origin == Origin::kPort && outboxes_.size() > 1) {
     // The ICRC is for its owner to check: that is the larger part of the work, and there the payload is needed next.
-    const Qpn number = view.destination_qp();
-    const uint32_t owner = worker_of(number, static_cast<uint32_t>(outboxes_.size()));
-    if (number == kMulticastQpn) {
-      copy_to_all(frame);
+    const uint32_t owner = worker_of(view.destination_qp(), static_cast<uint32_t>(outboxes_.size()));
+    if (is_multicast(view)) {
+      copy_to_members(frame, view.destination_ip());
     } else if (owner != index_) {
       pass_on(owner, frame);
       return Fate::kPassedOn;
@@ -269,16 +284,31 @@ void Worker::pass_on(uint32_t worker, rte_mbuf* frame) {
 
 void Worker::copy_to_all(const rte_mbuf* frame) {
   for (uint32_t other = 0; other < outboxes_.size(); ++other) {
-    if (other == index_) continue;
-    rte_mbuf* copy = nullptr;
-    if (outboxes_[other].ring->size() < kCopiesBelow) {
-      copy = rte_pktmbuf_copy(frame, tx_pool_->get(), 0, UINT32_MAX);
-    }
-    if (copy != nullptr) {
-      pass_on(other, copy);
-    } else {
-      counters_.add(Counter::kRxHandOverFull);
-    }
+    if (other != index_) copy_to(other, frame);
+  }
+}
+
+// To the other workers that have members of the group.
+void Worker::copy_to_members(const rte_mbuf* frame, const IpAddress& group) {
+  uint64_t done = 0;  // by worker, of whom there are at most 16
+  for (const AttachedQueuePair* qp : groups_.members(group)) {
+    const uint32_t other = qp->worker->index_;
+    if (other == index_ || (done >> other & 1) != 0) continue;
+    done |= uint64_t{1} << other;
+    copy_to(other, frame);
+  }
+}
+
+void Worker::copy_to(uint32_t worker, const rte_mbuf* frame) {
+  if (outboxes_[worker].count == kRxBurst) deliver_outboxes();
+  rte_mbuf* copy = nullptr;
+  if (outboxes_[worker].ring->size() < kCopiesBelow) {
+    copy = rte_pktmbuf_copy(frame, tx_pool_->get(), 0, UINT32_MAX);
+  }
+  if (copy != nullptr) {
+    pass_on(worker, copy);
+  } else {
+    counters_.add(Counter::kRxHandOverFull);
   }
 }
 
@@ -296,6 +326,61 @@ void Worker::deliver_outboxes() {
   }
 }
 
+// Connected queue pairs look at both addresses of a packet. Datagrams come from anywhere, but to us, or to everybody who
+// is attached to a group: then all of MAC, IP and queue pair number say so (IBTA 9.6.1.3, 9.6.1.1.3).
+bool Worker::is_for_datagrams(const FrameView& view) const {
+  if (view.opcode->transport != TransportClass::kUd) return true;
+  const IpAddress to = view.destination_ip();
+  const bool group = is_multicast(view);
+  if (group != to.is_multicast() || group != view.ethernet().destination.is_multicast()) return false;
+  return group || neighbours_->is_own(to);
+}
+
+// To each attached queue pair of ours; each checks the packet for itself.
+void Worker::deliver_multicast(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
+  const auto members = groups_.members(view.destination_ip());
+  if (members.empty()) {
+    counters_.add(Counter::kRxUnknownGroup);
+    return;
+  }
+  for (AttachedQueuePair* qp : members) {
+    if (qp->worker != this) continue;
+    qp->core.on_packet(context, view, frame);
+    make_ready(*qp);
+  }
+}
+
+bool Worker::receive_own_multicasts(TransportContext& context) {
+  const bool any = !loopback_.empty();
+  while (!loopback_.empty()) {
+    rte_mbuf* frame = loopback_.pop();
+    const FrameView view = parse_frame(rte_pktmbuf_mtod(frame, const uint8_t*), rte_pktmbuf_data_len(frame),
+                                       rte_pktmbuf_pkt_len(frame));
+    deliver_multicast(context, view, frame);
+    rte_pktmbuf_free(frame);
+  }
+  return any;
+}
+
+// A copy, since the port may do with the frame what it likes. The members get it in the next round: one of them may be
+// the sender, which is at work now.
+void Worker::loop_back(const rte_mbuf& frame, const IpAddress& group) {
+  copy_to_members(&frame, group);
+  const auto members = groups_.members(group);
+  if (std::ranges::none_of(members, [this](const AttachedQueuePair* qp) { return qp->worker == this; })) return;
+  rte_mbuf* copy =
+      loopback_.size() < kLoopback ? rte_pktmbuf_copy(&frame, tx_pool_->get(), 0, UINT32_MAX) : nullptr;
+  if (copy == nullptr) {
+    counters_.add(Counter::kLoopbackLost);
+    return;
+  }
+  loopback_.push(copy);
+}
+
+PathSource::Answer Worker::find(AddressPath& to, Nanos now) {
+  return addresses_->find(static_cast<AttachedAddress&>(to), now);
+}
+
 // Round robin over the queue pairs that have something to do, each for a quantum.
 bool Worker::serve_ready(TransportContext& context) {
   bool worked = false;
@@ -306,6 +391,7 @@ bool Worker::serve_ready(TransportContext& context) {
     bool more = false;
     if (refresh_path(context, qp) || qp.core.state() == IBV_QPS_ERR)
       more = qp.core.transmit(context, kQuantum);
+    if (addresses_->take_pending()) wait_for_neighbour(qp);
     worked |= counters_.get(Counter::kTxFrames) != sent_before;
     if (more) {
       make_ready(qp);
@@ -318,6 +404,7 @@ bool Worker::serve_ready(TransportContext& context) {
 
 // Whether the peer can be sent to. If not, the queue pair waits until the neighbour table changes.
 bool Worker::refresh_path(TransportContext& context, AttachedQueuePair& qp) {
+  if (qp.core.config.type == IBV_QPT_UD) return true;  // each of its requests has a path of its own
   const ibv_qp_state state = qp.core.state();
   if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) return qp.core.path_ready();
   auto result = Resolution::kFailed;

@@ -6,6 +6,7 @@
 #include "base/types.hpp"
 #include "memory/memory_table.hpp"
 #include "telemetry/counters.hpp"
+#include "transport/address_path.hpp"
 #include "transport/event_sink.hpp"
 
 namespace roci {
@@ -39,6 +40,7 @@ struct TransportContext {
   MemoryTable& memory;
   Counters& counters;
   EventSink& events;
+  PathSource& paths;
 
   void raise(ibv_event_type type, const EventObject& object) const {
     if (!events.raise({type, object})) counters.add(Counter::kEventsLost);

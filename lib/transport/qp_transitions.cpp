@@ -1,5 +1,6 @@
 #include "transport/qp_transitions.hpp"
 
+#include <span>
 #include <string>
 
 namespace roci {
@@ -10,8 +11,7 @@ struct Transition {
   int required, optional;
 };
 
-// For reliable connections.
-constexpr Transition kTransitions[] = {
+constexpr Transition kReliable[] = {
     {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
     {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
     {IBV_QPS_INIT, IBV_QPS_RTR,
@@ -22,6 +22,24 @@ constexpr Transition kTransitions[] = {
      IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
      IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
     {IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
+};
+
+constexpr Transition kUnreliable[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+    {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
+     IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_ACCESS_FLAGS},
+    {IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_ACCESS_FLAGS},
+    {IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_ACCESS_FLAGS},
+};
+constexpr Transition kDatagram[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
+    {IBV_QPS_INIT, IBV_QPS_RTR, 0, IBV_QP_QKEY | IBV_QP_PKEY_INDEX},
+    {IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_SQ_PSN, IBV_QP_QKEY},
+    {IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_QKEY},
+    {IBV_QPS_SQE, IBV_QPS_RTS, 0, IBV_QP_QKEY},
 };
 
 struct AttributeName {
@@ -68,7 +86,7 @@ std::string_view qp_state_name(ibv_qp_state state) {
   return state <= IBV_QPS_ERR ? kNames[state] : "unknown";
 }
 
-Status check_transition(ibv_qp_state from, ibv_qp_state to, int mask) {
+Status check_transition(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int mask) {
   const int attributes = mask & ~(IBV_QP_STATE | IBV_QP_CUR_STATE);
   const std::string what =
       "queue pair: " + std::string(qp_state_name(from)) + " to " + std::string(qp_state_name(to));
@@ -76,7 +94,10 @@ Status check_transition(ibv_qp_state from, ibv_qp_state to, int mask) {
     if (attributes == 0) return {};
     return fail(what + " takes no attributes, but has " + attribute_names(attributes));
   }
-  for (const Transition& t : kTransitions) {
+  std::span<const Transition> transitions = kReliable;
+  if (type == IBV_QPT_UC) transitions = kUnreliable;
+  if (type == IBV_QPT_UD) transitions = kDatagram;
+  for (const Transition& t : transitions) {
     if (t.from != from || t.to != to) continue;
     if (const int missing = t.required & ~attributes; missing != 0) {
       return fail(what + " lacks " + attribute_names(missing));

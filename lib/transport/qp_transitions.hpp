@@ -11,6 +11,6 @@ std::string_view qp_state_name(ibv_qp_state state);
 
 // `mask` is a set of ibv_qp_attr_mask; IBV_QP_STATE and IBV_QP_CUR_STATE may be in it. The sentence names the
 // attributes that are missing or too many.
-Status check_transition(ibv_qp_state from, ibv_qp_state to, int mask);
+Status check_transition(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int mask);
 
 }  // namespace roci

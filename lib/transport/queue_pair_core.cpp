@@ -4,12 +4,12 @@
 #include <cstring>
 #include <mutex>
 
+#include "transport/address_path.hpp"
+#include "transport/datagram.hpp"
 #include "transport/local_operations.hpp"
 
 namespace roci {
 namespace {
-
-constexpr uint64_t kMaxMessage = 1ULL << 31;  // IBTA 9.3.3.1.2
 
 ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
   switch (opcode) {
@@ -35,8 +35,33 @@ bool is_atomic(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+// Which work requests a service can carry (IBTA 9.1, table 36). Those of other services are invalid ones.
+bool service_has(ibv_qp_type service, ibv_wr_opcode opcode) {
+  switch (opcode) {
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+      return true;
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_BIND_MW:
+    case IBV_WR_LOCAL_INV:
+      return service != IBV_QPT_UD;
+    default:
+      return service == IBV_QPT_RC;
+  }
+}
+
 uint32_t send_trailer(const QueuePairConfig& config) {
   return std::max(config.max_send_sge * static_cast<uint32_t>(sizeof(ibv_sge)), config.max_inline);
+}
+
+uint32_t recv_capacity(const QueuePairConfig& config) {
+  return config.srq != nullptr ? 1 : std::bit_ceil(config.max_recv_wr);
+}
+
+uint32_t recv_trailer(const QueuePairConfig& config) {
+  const uint32_t pieces = config.srq != nullptr ? config.srq->max_sge() : config.max_recv_sge;
+  return pieces * static_cast<uint32_t>(sizeof(ibv_sge));
 }
 
 }  // namespace
@@ -45,7 +70,7 @@ QueuePairCore::QueuePairCore(const QueuePairConfig& c, CompletionRing& send_comp
                              CompletionRing& recv_completions)
     : config(c),
       send_queue(std::bit_ceil(c.max_send_wr), send_trailer(c)),
-      recv_queue(std::bit_ceil(c.max_recv_wr), c.max_recv_sge * static_cast<uint32_t>(sizeof(ibv_sge))),
+      recv_queue(recv_capacity(c), recv_trailer(c)),
       send_cq(send_completions),
       recv_cq(recv_completions) {}
 
@@ -64,21 +89,31 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
     case IBV_WR_BIND_MW:
     case IBV_WR_LOCAL_INV:
       *length = 0;
-      return 0;
+      return service_has(config.type, wr.opcode) ? 0 : EINVAL;
     default:
       return EOPNOTSUPP;
   }
+  if (!service_has(config.type, wr.opcode)) return EINVAL;
   if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > config.max_send_sge) return EINVAL;
   *length = 0;
   for (int i = 0; i < wr.num_sge; ++i) *length += wr.sg_list[i].length;
-  if (*length > kMaxMessage) return EINVAL;
+  if (*length > kLongestMessage) return EINVAL;
   const bool atomic = is_atomic(wr.opcode);
   if (atomic && *length != sizeof(uint64_t)) return EINVAL;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0 &&
       (*length > config.max_inline || atomic || wr.opcode == IBV_WR_RDMA_READ)) {
     return EINVAL;
   }
-  return 0;
+  return config.type == IBV_QPT_UD ? check_datagram(wr, *length) : 0;
+}
+
+// A datagram is one packet, and its address belongs to the queue pair's protection domain (IBTA 10.2.3).
+int QueuePairCore::check_datagram(const ibv_send_wr& wr, uint64_t length) const {
+  if (wr.wr.ud.ah == nullptr || wr.wr.ud.remote_qpn > kMulticastQp.value()) return EINVAL;
+  const auto& address = *static_cast<const AddressPath*>(wr.wr.ud.ah);
+  // Nobody would take it otherwise (IBTA 9.6.1.1.3).
+  if (address.path.destination_ip.is_multicast() != (Qpn{wr.wr.ud.remote_qpn} == kMulticastQp)) return EINVAL;
+  return address.pd == config.pd && length <= address.max_payload ? 0 : EINVAL;
 }
 
 int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
@@ -88,7 +123,7 @@ int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
     return code;
   };
   const ibv_qp_state now = state();
-  if (now != IBV_QPS_RTS && now != IBV_QPS_ERR) return refuse(list, EINVAL);
+  if (now != IBV_QPS_RTS && now != IBV_QPS_SQE && now != IBV_QPS_ERR) return refuse(list, EINVAL);
   for (ibv_send_wr* wr = list; wr != nullptr; wr = wr->next) {
     uint64_t length = 0;
     if (const int code = check_send(*wr, &length); code != 0) return refuse(wr, code);
@@ -104,7 +139,12 @@ int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
       send_queue.publish();
       continue;
     }
-    if (is_atomic(wr->opcode)) {
+    if (config.type == IBV_QPT_UD) {
+      wqe.address = static_cast<AddressPath*>(wr->wr.ud.ah);
+      wqe.address->uses.fetch_add(1, std::memory_order_relaxed);
+      wqe.remote_qp = Qpn{wr->wr.ud.remote_qpn};
+      wqe.qkey = QKey{wr->wr.ud.remote_qkey};
+    } else if (is_atomic(wr->opcode)) {
       wqe.remote_address = wr->wr.atomic.remote_addr;
       wqe.rkey = wr->wr.atomic.rkey;
       wqe.compare_add = wr->wr.atomic.compare_add;
@@ -136,23 +176,28 @@ int QueuePairCore::post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) {
     if (bad != nullptr) *bad = wr;
     return code;
   };
-  if (state() == IBV_QPS_RESET) return refuse(list, EINVAL);
+  if (state() == IBV_QPS_RESET || config.srq != nullptr) return refuse(list, EINVAL);
   for (ibv_recv_wr* wr = list; wr != nullptr; wr = wr->next) {
-    if (wr->num_sge < 0 || static_cast<uint32_t>(wr->num_sge) > config.max_recv_sge)
-      return refuse(wr, EINVAL);
-    uint64_t capacity = 0;
-    for (int i = 0; i < wr->num_sge; ++i) capacity += wr->sg_list[i].length;
     if (recv_queue.full()) return refuse(wr, ENOMEM);
-    RecvWqe& wqe = recv_queue.next_free();
-    wqe.wr_id = wr->wr_id;
-    wqe.capacity = static_cast<uint32_t>(std::min<uint64_t>(capacity, kMaxMessage));
-    wqe.sge_count = static_cast<uint32_t>(wr->num_sge);
-    if (wr->num_sge > 0) {
-      std::memcpy(const_cast<ibv_sge*>(wqe.sges()), wr->sg_list, sizeof(ibv_sge) * wqe.sge_count);
-    }
+    if (!recv_queue.next_free().fill(*wr, config.max_recv_sge)) return refuse(wr, EINVAL);
     recv_queue.publish(std::memory_order_seq_cst);  // before the caller's look at the state; see flush()
   }
   return 0;
+}
+
+bool QueuePairCore::take_shared_receive(TransportContext& context) {
+  if (config.srq == nullptr) return false;
+  switch (config.srq->take(recv_queue.next_free())) {
+    case SharedReceiveRing::Taken::kNothing:
+      return false;
+    case SharedReceiveRing::Taken::kRequestAtLimit:
+      context.raise(IBV_EVENT_SRQ_LIMIT_REACHED, config.srq->object());
+      break;
+    case SharedReceiveRing::Taken::kRequest:
+      break;
+  }
+  recv_queue.publish();
+  return true;
 }
 
 bool QueuePairCore::is_from_peer(TransportContext& context, const FrameView& view,
@@ -192,13 +237,31 @@ void QueuePairCore::to_ready_to_send(Psn first) {
 void QueuePairCore::to_reset() {
   set_state(IBV_QPS_RESET);
   const std::scoped_lock guard(send_queue.lock, recv_queue.lock);
-  send_queue.clear();
+  while (!send_queue.empty()) retire_send();
   recv_queue.clear();
   reset_requester(Psn{0});
   reset_responder(Psn{0});
-  path_ready_ = false;
+  path_ready_ = last_receive_raised_ = false;
   send_cq.forget(config.number.value());
   if (&recv_cq != &send_cq) recv_cq.forget(config.number.value());
+}
+
+void QueuePairCore::retire_send() {
+  if (AddressPath* address = send_queue.at(send_queue.head()).address; address != nullptr)
+    address->uses.fetch_sub(1, std::memory_order_release);
+  send_queue.pop();
+}
+
+void QueuePairCore::stop_sending(TransportContext& context, ibv_wc_status status) {
+  complete_send(context, send_queue.at(send_queue.head()), status);
+  retire_send();
+  if (state() != IBV_QPS_ERR) set_state(IBV_QPS_SQE);
+  flush_sends(context);
+}
+
+void QueuePairCore::flush_sends(TransportContext& context) {
+  for (; !send_queue.empty(); retire_send())
+    complete_send(context, send_queue.at(send_queue.head()), IBV_WC_WR_FLUSH_ERR);
 }
 
 void QueuePairCore::set_peer_mac(const MacAddress& mac) {
@@ -221,9 +284,20 @@ void QueuePairCore::complete_send(TransportContext& context, const SendWqe& wqe,
 void QueuePairCore::complete_recv(TransportContext& context, ibv_wc& wc, bool solicited) {
   wc.wr_id = recv_queue.at(recv_queue.head()).wr_id;
   wc.qp_num = config.number.value();
-  wc.src_qp = attributes.remote_qp.value();
+  if (config.type != IBV_QPT_UD) wc.src_qp = attributes.remote_qp.value();
   recv_queue.pop();
   if (!recv_cq.push(wc, solicited)) on_overflow(context, recv_cq);
+}
+
+void QueuePairCore::flush_receives(TransportContext& context) {
+  while (!recv_queue.empty()) {
+    ibv_wc wc{};
+    wc.status = IBV_WC_WR_FLUSH_ERR;
+    complete_recv(context, wc, false);
+  }
+  if (config.srq == nullptr || last_receive_raised_) return;
+  last_receive_raised_ = true;
+  raise(context, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
 // A completion is lost: neither queue can go on (IBTA 11.6.3.1, 11.6.3.2).

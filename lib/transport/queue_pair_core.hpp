@@ -1,6 +1,6 @@
 // What the queue pairs of all transport services have: attributes, a state, work queues, completions. The engine gives
 // a queue pair packets, doorbells and deadlines; it gives back packets and completions. It knows no port, no thread and
-// no clock. The services derive from it: ReliableQueuePair (RC).
+// no clock. The services derive from it: ReliableQueuePair (RC), UnreliableQueuePair (UC), DatagramQueuePair (UD).
 //
 // Ownership: everything but post_send(), post_recv(), state() and number() belongs to whoever holds the token of the
 // worker that the queue pair is attached to.
@@ -17,6 +17,7 @@
 #include "transport/completion_ring.hpp"
 #include "transport/extension_session.hpp"
 #include "transport/packet_sink.hpp"
+#include "transport/shared_receive_ring.hpp"
 #include "transport/work_queue.hpp"
 #include "wire/roce_writer.hpp"
 
@@ -36,6 +37,10 @@ struct QueuePairConfig {
   bool signal_all = false;
   uint32_t window_bytes = 512 * 1024;
   uint32_t packets_per_ack = 64;  // one acknowledgement for at most so many request packets (LDCP's m)
+  SharedReceiveRing* srq = nullptr;  // instead of a receive queue of its own; outlives the queue pair
+
+  // Whose memory the receive requests name.
+  [[nodiscard]] PdNumber recv_pd() const { return srq == nullptr ? pd : srq->pd(); }
 };
 
 // What modify() sets (IBTA 11.2.5.2), in our types.
@@ -43,6 +48,7 @@ struct QueuePairAttributes {
   RocePath path;
   Qpn remote_qp{0};
   PKey pkey = kDefaultPKey;
+  QKey qkey{0};                    // UD
   uint32_t path_mtu = 1024;        // bytes
   int access = 0;                  // ibv_access_flags that remote operations need
   uint8_t timeout = 0;             // code of ack_timeout()
@@ -82,7 +88,8 @@ class QueuePairCore {
   void to_init() { set_state(IBV_QPS_INIT); }
   void to_ready_to_receive(Psn expected);
   void to_ready_to_send(Psn first);
-  void to_error() { set_state(IBV_QPS_ERR); }  // the next transmit() flushes
+  void resume_sending() { set_state(IBV_QPS_RTS); }  // out of SQE, with the next PSN
+  void to_error() { set_state(IBV_QPS_ERR); }        // the next transmit() flushes
   void to_reset();
   // The PSNs of the next packet to be sent and to be received.
   [[nodiscard]] virtual Psn send_psn() const = 0;
@@ -99,6 +106,13 @@ class QueuePairCore {
   void complete_send(TransportContext& context, const SendWqe& wqe, ibv_wc_status status);
   void complete_recv(TransportContext& context, ibv_wc& completion, bool solicited);
 
+  // Whether there is a receive request for the message that needs one now; it is the head of recv_queue from then until
+  // complete_recv(). With a shared receive queue, recv_queue is the one slot that a request is moved into here.
+  bool take_receive(TransportContext& context) { return !recv_queue.empty() || take_shared_receive(context); }
+  // Completes everything posted as flushed, the message under way first. What waits in a shared receive queue stays
+  // there, and the application is told once that this queue pair takes nothing more from it (IBTA 11.6.3.1).
+  void flush_receives(TransportContext& context);
+
   QueuePairConfig config;
   QueuePairAttributes attributes;
   RoceWriter writer;
@@ -114,6 +128,12 @@ class QueuePairCore {
   // Forgets everything about earlier requests and starts counting from this PSN.
   virtual void reset_requester(Psn first) = 0;
   virtual void reset_responder(Psn expected) = 0;
+  // Takes the oldest send request out of its queue.
+  void retire_send();
+  // Unreliable services: the oldest send request has a local error, which stops the send queue and nothing else (IBTA
+  // 10.3.1.6). What is behind it is flushed.
+  void stop_sending(TransportContext& context, ibv_wc_status status);
+  void flush_sends(TransportContext& context);
   // Whether a packet of `transport`, or a CNP, comes from where it must; counted when not.
   [[nodiscard]] bool is_from_peer(TransportContext& context, const FrameView& view,
                                   TransportClass transport) const;
@@ -130,12 +150,15 @@ class QueuePairCore {
  private:
   void on_overflow(TransportContext& context, CompletionRing& ring);
   void fail_for_good(TransportContext& context);
+  bool take_shared_receive(TransportContext& context);
+  int check_datagram(const ibv_send_wr& wr, uint64_t length) const;
   int check_send(const ibv_send_wr& wr, uint64_t* length) const;
 
   std::atomic<ibv_qp_state> state_{IBV_QPS_RESET};
   bool path_ready_ = false;
   bool established_ = false;  // a packet has come, and its event has been raised
   bool fatal_raised_ = false;
+  bool last_receive_raised_ = false;  // since the error state was entered
 };
 
 // Writes and sends one packet of `qp`. `types` are those of its extension block, 0 for none. fill(open, block) is called

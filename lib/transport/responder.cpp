@@ -162,7 +162,7 @@ Responder::Verdict Responder::execute_send(TransportContext& context, const Fram
                                            const rte_mbuf* frame) {
   const OpcodeInfo& info = *view.opcode;
   if (info.starts_message()) {
-    if (qp_.recv_queue.empty()) return Verdict::kNotReady;
+    if (!qp_.take_receive(context)) return Verdict::kNotReady;
     received_ = 0;
   }
   const RecvWqe& wqe = qp_.recv_queue.at(qp_.recv_queue.head());
@@ -180,7 +180,7 @@ Responder::Verdict Responder::execute_send(TransportContext& context, const Fram
     qp_.complete_recv(context, wc, true);
     return Verdict::kNotInvalidated;
   }
-  if (!scatter(context.memory, qp_.config.pd, {wqe.sges(), wqe.sge_count}, received_, frame,
+  if (!scatter(context.memory, qp_.config.recv_pd(), {wqe.sges(), wqe.sge_count}, received_, frame,
                view.payload_offset, view.payload_length)) {
     wc.status = IBV_WC_LOC_PROT_ERR;
     qp_.complete_recv(context, wc, true);
@@ -212,7 +212,7 @@ Responder::Verdict Responder::execute_write(TransportContext& context, const Fra
       AccessOutcome::kAllowed) {
     return Verdict::kAccessError;
   }
-  if (info.consumes_receive() && qp_.recv_queue.empty()) return Verdict::kNotReady;
+  if (info.consumes_receive() && !qp_.take_receive(context)) return Verdict::kNotReady;
   if (view.payload_length > 0) {
     uint32_t done = 0;
     for_each_piece(frame, view.payload_offset, view.payload_length, [&](const uint8_t* from, uint32_t piece) {
@@ -687,11 +687,7 @@ bool Responder::send_pending(TransportContext& context) {
 void Responder::flush(TransportContext& context) {
   in_message_ = false;
   if (session() != nullptr && session()->kept) session()->kept->clear();
-  while (!qp_.recv_queue.empty()) {
-    ibv_wc wc{};
-    wc.status = IBV_WC_WR_FLUSH_ERR;
-    qp_.complete_recv(context, wc, false);
-  }
+  qp_.flush_receives(context);
 }
 
 }  // namespace roci

@@ -84,6 +84,7 @@ class ReplayHost {
   IdSource ids_{1};
   MemoryTable memory_{ids_};
   std::unique_ptr<EventQueue> events_ = std::move(*EventQueue::create());
+  MulticastTable groups_;
   CompletionRing completions_{1024};
   Regions regions_;
   std::deque<std::pair<MemoryKey, ByteVector>> buffers_;

@@ -41,17 +41,19 @@ TEST(Lifecycle, transitions_are_those_of_the_table_with_all_their_attributes_and
     for (const ibv_qp_state to : kStates) {
       SCOPED_TRACE(std::string(qp_state_name(from)) + " to " + std::string(qp_state_name(to)));
       const int needed = required(from, to);
-      EXPECT_EQ(check_transition(from, to, IBV_QP_STATE | needed).has_value(), is_legal(from, to));
+      EXPECT_EQ(check_transition(IBV_QPT_RC, from, to, IBV_QP_STATE | needed).has_value(),
+                is_legal(from, to));
       if (!is_legal(from, to)) continue;
       for (int bit = 1; bit <= IBV_QP_RATE_LIMIT; bit <<= 1) {
         if ((needed & bit) == 0) continue;
-        const Status status = check_transition(from, to, IBV_QP_STATE | (needed & ~bit));
+        const Status status = check_transition(IBV_QPT_RC, from, to, IBV_QP_STATE | (needed & ~bit));
         ASSERT_FALSE(status);
         EXPECT_NE(status.error().message.find(" lacks "), std::string::npos);
       }
       for (const int extra :
            {IBV_QP_QKEY, IBV_QP_ALT_PATH, IBV_QP_PATH_MIG_STATE, IBV_QP_CAP, IBV_QP_RATE_LIMIT}) {
-        const Status status = check_transition(from, to, IBV_QP_STATE | needed | static_cast<int>(extra));
+        const Status status =
+            check_transition(IBV_QPT_RC, from, to, IBV_QP_STATE | needed | static_cast<int>(extra));
         ASSERT_FALSE(status);
         EXPECT_NE(status.error().message.find(" take"), std::string::npos) << status.error().message;
       }
