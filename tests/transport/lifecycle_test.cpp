@@ -235,8 +235,8 @@ TEST(Lifecycle, bad_objects_are_refused_in_a_sentence) {
   init.cap.max_inline_data = 1 << 20;
   EXPECT_NE(refused(*host.side.cq).find("max_inline_data"), std::string::npos);
   init.cap = {};
-  init.qp_type = IBV_QPT_UD;
-  EXPECT_NE(refused(*host.side.cq).find("RC"), std::string::npos);
+  init.qp_type = IBV_QPT_RAW_PACKET;
+  EXPECT_NE(refused(*host.side.cq).find("RC, UC and UD"), std::string::npos);
   init.qp_type = IBV_QPT_RC;
   EXPECT_EQ(refused(*host.side.cq), "");
 

@@ -7,6 +7,7 @@
 #include "support/lone_host.hpp"
 #include "support/services.hpp"
 #include "transport/datagram.hpp"
+#include "wire/arp.hpp"
 
 namespace roci::test {
 namespace {
@@ -410,13 +411,37 @@ TEST_F(HostileUd, datagram_with_ipv4_options_shows_the_header_without_them) {
   EXPECT_TRUE(holds(host_.side, LoneHost::kGuard + 40, 8, 1));
 }
 
-TEST_F(HostileUd, address_of_a_neighbour_that_moves_is_followed) {
+TEST_F(HostileUd, address_follows_a_neighbour_that_moves) {
+  const auto answers_arp = [&](uint64_t mac) {
+    ByteVector frame(kMaxArpFrame);
+    const IpAddress ip = IpAddress::from_v4(0x0a000009);
+    frame.resize(build_arp({MacAddress::local(1), MacAddress::local(mac)},
+                           {ArpOperation::kReply, MacAddress::local(mac), ip, MacAddress::local(1),
+                            IpAddress::from_v4(0x0a000001)},
+                           frame));
+    host_.port().put(frame);
+  };
   auto to_peer = must(host_.side.pd->create_address_handle(address_of(gid_of("10.0.0.9"))));
-  ASSERT_EQ(
-      send(host_.side, *qp_, {.offset = LoneHost::kGuard, .length = 8, .to = to_peer.get(), .remote_qp = 5}),
-      0);
-  host_.work();
-  EXPECT_EQ(completion_lines(host_.side), Lines{});  // nobody has answered
+  const auto sends = [&] {
+    ASSERT_EQ(send(host_.side, *qp_,
+                   {.offset = LoneHost::kGuard, .length = 8, .to = to_peer.get(), .remote_qp = 5}),
+              0);
+  };
+  const auto works = [&] {
+    Poller& poller = host_.side.device->poller();
+    while (poller.poll(host_.now)) {
+    }
+    std::vector<MacAddress> macs;
+    for (const Packet& p : host_.take_packets()) macs.push_back(p.destination_mac);
+    return macs;
+  };
+  sends();
+  EXPECT_TRUE(works().empty());  // nobody has answered
+  answers_arp(9);
+  EXPECT_EQ(works(), std::vector{MacAddress::local(9)});
+  answers_arp(10);
+  sends();
+  EXPECT_EQ(works(), std::vector{MacAddress::local(10)});
 }
 
 // The functions that the management queue pair uses, which has no queue pair of ours.
