@@ -367,7 +367,8 @@ bool Worker::receive_own_multicasts(TransportContext& context) {
 void Worker::loop_back(const rte_mbuf& frame, const IpAddress& group) {
   copy_to_members(&frame, group);
   const auto members = groups_.members(group);
-  if (std::ranges::none_of(members, [this](const AttachedQueuePair* qp) { return qp->worker == this; })) return;
+  if (std::ranges::none_of(members, [this](const AttachedQueuePair* qp) { return qp->worker == this; }))
+    return;
   rte_mbuf* copy =
       loopback_.size() < kLoopback ? rte_pktmbuf_copy(&frame, tx_pool_->get(), 0, UINT32_MAX) : nullptr;
   if (copy == nullptr) {

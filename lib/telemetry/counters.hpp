@@ -67,7 +67,7 @@ enum class Counter : uint8_t {
   kExtensionsRefused,   // packets with an extension block that was not agreed on or is malformed
   kFeedbackUnsigned,    // acknowledgements whose MAC is wrong, missing or old
   kFeedbackImpossible,  // extension values that say what cannot be
-  kEventsLost,  // asynchronous events that found their queue full
+  kEventsLost,          // asynchronous events that found their queue full
   kCount,
 };
 inline constexpr size_t kCounterCount = static_cast<size_t>(Counter::kCount);

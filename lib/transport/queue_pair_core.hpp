@@ -36,7 +36,7 @@ struct QueuePairConfig {
   uint32_t max_inline = 0;
   bool signal_all = false;
   uint32_t window_bytes = 512 * 1024;
-  uint32_t packets_per_ack = 64;  // one acknowledgement for at most so many request packets (LDCP's m)
+  uint32_t packets_per_ack = 64;     // one acknowledgement for at most so many request packets (LDCP's m)
   SharedReceiveRing* srq = nullptr;  // instead of a receive queue of its own; outlives the queue pair
 
   // Whose memory the receive requests name.

@@ -1,6 +1,5 @@
 // UC between two hosts: what arrives, when it completes, and what a loss does.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "support/services.hpp"
 
@@ -121,17 +120,25 @@ TEST_F(Unreliable, only_signalled_requests_complete) {
 }
 
 TEST_F(Unreliable, solicited_message_wakes_who_waits_for_solicited_ones) {
-  hosts_.b.cq->request_notify(true);
-  ASSERT_EQ(receive(hosts_.b, *b_, 1, 0, 100), 0);
-  ASSERT_EQ(receive(hosts_.b, *b_, 2, 0, 100), 0);
-  const auto woken = [&] {
-    uint64_t count = 0;
-    return read(hosts_.b.cq->event_fd(), &count, sizeof count) == sizeof count;
-  };
-  sends({.length = 8});
-  EXPECT_FALSE(woken());
-  sends({.length = 8, .flags = IBV_SEND_SOLICITED});
-  EXPECT_TRUE(woken());
+  auto channel = must(hosts_.b.device->create_channel());
+  auto cq = must(hosts_.b.device->create_cq(16, nullptr, channel.get()));
+  ibv_qp_init_attr init{};
+  init.qp_type = IBV_QPT_UC;
+  init.cap = kUsualCap;
+  auto peer = must(hosts_.b.pd->create_qp(&init, *cq, *cq));
+  auto from = make_service(hosts_.a, IBV_QPT_UC);
+  connect_to(*from, IBV_QPT_UC, must(hosts_.b.device->query_gid(1)), peer->qp_num());
+  connect_to(*peer, IBV_QPT_UC, must(hosts_.a.device->query_gid(1)), from->qp_num(), {.rq_psn = 5000});
+  cq->request_notify(true);
+  for (uint64_t i = 1; i <= 2; ++i) ASSERT_EQ(receive(hosts_.b, *peer, i, 0, 100), 0);
+  ASSERT_EQ(send(hosts_.a, *from, {.length = 8}), 0);
+  hosts_.run(1ms);
+  EXPECT_FALSE(channel->get_event());
+  ASSERT_EQ(send(hosts_.a, *from, {.length = 8, .flags = IBV_SEND_SOLICITED}), 0);
+  hosts_.run(1ms);
+  const auto event = channel->get_event();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->number, cq->number());
 }
 
 TEST_F(Unreliable, lost_packet_costs_its_message_and_nothing_else) {
