@@ -18,6 +18,7 @@
 #include "roci/address_handle.hpp"
 #include "roci/completion.hpp"
 #include "roci/events.hpp"
+#include "roci/extension_config.hpp"
 #include "roci/memory.hpp"
 #include "roci/progress.hpp"
 #include "roci/result.hpp"
@@ -53,6 +54,7 @@ struct DeviceConfig {
   std::vector<int> cpus;
   uint32_t tx_buffers = 4096;          // frames in the device's own buffer pool
   uint32_t window_bytes = 512 * 1024;  // un-acknowledged request bytes a queue pair may have in flight
+  ExtensionConfig extensions;
   uint64_t seed = 0;  // 0: QPNs, keys and PSNs from the operating system's generator; else replayable ones
 };
 
@@ -179,6 +181,8 @@ class QueuePair {
             std::shared_ptr<SharedReceiveRing> srq);
   template <class Change>
   Status change_group(const ibv_gid& group, Change change);
+  Status modify_with_token(const ibv_qp_attr& attr, int mask);
+  void meet_peer();
   Status change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mask);
 
   std::shared_ptr<Host> host_;

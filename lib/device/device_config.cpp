@@ -38,6 +38,20 @@ Status read_addresses(ConfigNode& node, DeviceConfig& device) {
   });
 }
 
+Status read_extensions(ConfigNode& node, ExtensionConfig& extensions) {
+  return node.section("extensions", Need::kOptional, [&](ConfigNode& section) -> Status {
+    ROCI_TRY(section.optional(
+        "mode", extensions.mode,
+        one_of<ExtensionMode>(
+            {{"auto", ExtensionMode::kAuto}, {"on", ExtensionMode::kOn}, {"off", ExtensionMode::kOff}})));
+    ROCI_TRY(section.optional("selective_repeat", extensions.selective_repeat));
+    ROCI_TRY(section.optional("authenticate", extensions.authenticate));
+    ROCI_TRY(section.optional("timestamps", extensions.timestamps));
+    ROCI_TRY(section.optional("source_qpn", extensions.source_qpn));
+    return section.optional("data_lsn", extensions.data_lsn);
+  });
+}
+
 Status read_progress(ConfigNode& node, DeviceConfig& device) {
   ROCI_TRY(node.optional(
       "progress", device.progress,
@@ -70,6 +84,7 @@ Status read_device_section(ConfigNode& root, DeviceFile& config) {
     ROCI_TRY(node.optional("vlan", device.vlan, integer_in<uint16_t>(0, 4094)));
     ROCI_TRY(node.optional("priority", device.priority, integer_in<uint8_t>(0, 7)));
     ROCI_TRY(read_progress(node, device));
+    ROCI_TRY(read_extensions(node, device.extensions));
     ROCI_TRY(node.optional("tx_buffers", device.tx_buffers, integer_in<uint32_t>(256, 1U << 20)));
     config.port.queues = static_cast<uint16_t>(device.workers);
     Bytes window{device.window_bytes};

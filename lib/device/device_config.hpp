@@ -16,6 +16,13 @@
 //     idle: yield                                  # of that thread: spin | yield | sleep
 //     takeover: 500us                              # with application: silence after which a helper takes over
 //     tx_buffers: 4096
+//     extensions:                                  # beyond the standard, with peers that have them too
+//       mode: auto                                 # auto | on (a peer without them is an error) | off
+//       selective_repeat: false                    # a loss costs the lost packets, not all behind them
+//       authenticate: false                        # acknowledgements carry a MAC
+//       timestamps: false                          # on every request, for the round trip time
+//       source_qpn: false                          # on every request, for switches
+//       data_lsn: false                            # the byte sequence on every request
 //     window: 512KiB                               # un-acknowledged bytes of a queue pair
 #pragma once
 

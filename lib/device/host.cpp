@@ -166,7 +166,8 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
   NeighbourConfig each = neighbours;
   // Each has a table of its own and asks for itself; together they ask no more often than one would.
   each.solicitations_per_second = std::max(1U, neighbours.solicitations_per_second / config_.workers);
-  const WorkerSurroundings surroundings{*port_, memory_, groups_, *events_, hand_over_, tx_pool_};
+  const WorkerSurroundings surroundings{
+      *port_, memory_, groups_, *events_, hand_over_, tx_pool_, config_.extensions, ids_};
   for (uint32_t i = 0; i < config_.workers; ++i) {
     const std::string name = config_.workers == 1 ? config_.name : config_.name + "." + std::to_string(i);
     auto worker = Worker::create(name, i, surroundings, each);
@@ -304,6 +305,12 @@ Result<bool> Host::resolve_once(const Gid& peer) {
     all = all && result == Resolution::kResolved;
   }
   return all;
+}
+
+std::shared_ptr<const PeerRecord> Host::want_peer(const RocePath& path) {
+  Worker& first = worker(0);
+  const std::scoped_lock guard(first.token());
+  return first.peers().want(path, config_.progress == Progress::kExternal ? last_poll() : monotonic_now());
 }
 
 Status Host::resolve(const Gid& peer, Nanos timeout) {

@@ -82,6 +82,8 @@ class Host final : public Poller {
   [[nodiscard]] Nanos last_poll() const { return Nanos{last_poll_.load(std::memory_order_relaxed)}; }
 
   Status resolve(const Gid& peer, Nanos timeout);
+  // Asks the peer what it understands beyond the standard, unless that is known. Takes the first worker's token.
+  std::shared_ptr<const PeerRecord> want_peer(const RocePath& path);
 
   std::atomic<uint32_t> next_pd{1};
   std::atomic<uint32_t> next_cq{1};

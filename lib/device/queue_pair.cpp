@@ -161,6 +161,25 @@ Status QueuePair::change_group(const ibv_gid& group, Change change) {
 }
 
 Status QueuePair::modify(const ibv_qp_attr& attr, int mask) {
+  ROCI_TRY(modify_with_token(attr, mask));
+  if ((mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RTR && init_.qp_type == IBV_QPT_RC) meet_peer();
+  return {};
+}
+
+// Until then a packet with an extension block is refused. The first worker is asked without our own one's token: tokens
+// are taken in the order of the workers.
+void QueuePair::meet_peer() {
+  if (host_->config().extensions.mode == ExtensionMode::kOff) return;
+  Worker& worker = *attached_->worker;
+  worker.token().lock();
+  const RocePath path = attached_->core.attributes.path;
+  worker.token().unlock();
+  auto peer = host_->want_peer(path);
+  const std::scoped_lock guard(worker.token());
+  worker.set_peer(*attached_, std::move(peer));
+}
+
+Status QueuePair::modify_with_token(const ibv_qp_attr& attr, int mask) {
   const std::scoped_lock guard(attached_->worker->token());
   const ibv_qp_state from = state();
   if ((mask & IBV_QP_CUR_STATE) != 0 && attr.cur_qp_state != from) {
@@ -239,6 +258,8 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
       break;
     case IBV_QPS_RTR:
       core.to_ready_to_receive((mask & IBV_QP_RQ_PSN) != 0 ? Psn{attr.rq_psn} : Psn{});
+      core.extensions_undecided =
+          init_.qp_type == IBV_QPT_RC && host_->config().extensions.mode != ExtensionMode::kOff;
       attached_->neighbour = NeighbourRef();  // of the peer it had before
       attached_->worker->make_ready(*attached_);
       break;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/timing_wheel.hpp"
+#include "engine/peers.hpp"
 #include "port/neighbours.hpp"
 #include "transport/queue_pair_core.hpp"
 
@@ -30,6 +31,10 @@ struct AttachedQueuePair : Timer {
   uint32_t waiting_at = kNotWaiting;  // its place among those whose peer has no MAC yet
   uint32_t neighbour_version = 0;     // of the MAC that the headers hold
   NeighbourRef neighbour;             // the next hop towards the peer; empty until first needed
+
+  // What the peer is known to understand; null when extensions are off or the service has none.
+  std::shared_ptr<const PeerRecord> peer;
+  uint32_t peer_version = 0;  // of it that the session was made from
 
   // Doorbell, any thread: set while the queue pair waits in the worker's stack of rung ones.
   std::atomic<bool> rung{false};

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.hpp"
+#include "engine/extension_terms.hpp"
 #include "transport/datagram.hpp"
 #include "wire/icrc.hpp"
 
@@ -14,6 +16,17 @@ bool is_multicast(const FrameView& view) {
   return view.opcode->transport == TransportClass::kUd && view.destination_qp() == kMulticastQp;
 }
 
+// How long a queue pair that needs extensions waits before it looks again whether its peer has them.
+constexpr Nanos kPeerWait{5'000'000};
+
+// What is left beside the longest packets of the largest path MTU.
+uint16_t extra_bytes(uint16_t port_mtu) {
+  for (uint32_t mtu = 4096; mtu >= 256; mtu /= 2) {
+    if (mtu + kMaxIpOverhead <= port_mtu) return static_cast<uint16_t>(port_mtu - mtu - kMaxIpOverhead);
+  }
+  return 0;
+}
+
 }  // namespace
 
 Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surroundings)
@@ -23,7 +36,9 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       memory_(surroundings.memory),
       groups_(surroundings.groups),
       events_(surroundings.events),
-      tx_pool_(surroundings.tx_pool) {
+      tx_pool_(surroundings.tx_pool),
+      extensions_(surroundings.extensions),
+      port_mtu_(surroundings.port.capabilities().mtu) {
   HandOver& rings = surroundings.hand_over;
   for (uint32_t queue = index; queue < surroundings.port.queues(); queue += rings.workers()) {
     queues_.push_back(&surroundings.port.queue(static_cast<uint16_t>(queue)));
@@ -49,6 +64,12 @@ Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
   if (!made) return fail(made.error().within("device " + worker->name_));
   worker->neighbours_ = std::move(*made);
   worker->addresses_ = std::make_unique<AddressResolver>(*worker->neighbours_, index);
+  if (index == 0) {
+    const uint16_t mtu = surroundings.port.capabilities().mtu;
+    FrameSink& sink = *worker;
+    worker->peers_ = std::make_unique<Peers>(surroundings.extensions, kReorderWindow, extra_bytes(mtu),
+                                             surroundings.ids, sink, *worker->neighbours_, worker->counters_);
+  }
   return worker;
 }
 
@@ -126,6 +147,7 @@ bool Worker::poll(Nanos now) {
   worked |= receive(context);
   worked |= receive_own_multicasts(context);
   worked |= neighbours_->poll(now);
+  if (peers_ != nullptr) worked |= peers_->poll(now);
   worked |= wake_waiting();
   worked |= serve_ready(context);
   if (passed_on_) deliver_outboxes();  // own multicasts
@@ -145,6 +167,7 @@ Nanos Worker::next_deadline() const {
     return Nanos{0};
   }
   Nanos next = std::min(timers_.next_deadline(), neighbours_->next_deadline());
+  if (peers_ != nullptr) next = std::min(next, peers_->next_deadline());
   for (const PortQueue* queue : queues_) next = std::min(next, queue->next_arrival());
   return next;
 }
@@ -194,8 +217,11 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
     if (is_multicast(packet.view)) {
       deliver_multicast(context, packet.view, packet.frame);
     } else if (packet.qp != nullptr) {
+      follow_peer(*packet.qp);
       packet.qp->core.on_packet(context, packet.view, packet.frame);
       make_ready(*packet.qp);
+    } else if (peers_ != nullptr && peers_->enabled() && packet.view.destination_qp() == kManagementQp) {
+      peers_->handle(packet.view, packet.frame, context.now);
     } else {
       counters_.add(Counter::kRxUnknownQp);
     }
@@ -209,7 +235,8 @@ Worker::Fate Worker::classify(Received& received, Nanos now, Origin origin) {
   const auto parse = [&] {
     received.view = FrameView();
     parse_frame(received.view, rte_pktmbuf_mtod(frame, const uint8_t*), rte_pktmbuf_data_len(frame),
-                rte_pktmbuf_pkt_len(frame));
+                rte_pktmbuf_pkt_len(frame),
+                extensions_.mode == ExtensionMode::kOff ? OpcodeRange::kStandard : OpcodeRange::kWithPrivate);
   };
   parse();
   FrameView& view = received.view;
@@ -390,7 +417,9 @@ bool Worker::serve_ready(TransportContext& context) {
     unlink_ready(qp);
     const uint64_t sent_before = counters_.get(Counter::kTxFrames);
     bool more = false;
-    if (refresh_path(context, qp) || qp.core.state() == IBV_QPS_ERR)
+    follow_peer(qp);
+    const bool waits_for_peer = !may_talk(qp);
+    if (!waits_for_peer && (refresh_path(context, qp) || qp.core.state() == IBV_QPS_ERR))
       more = qp.core.transmit(context, kQuantum);
     if (addresses_->take_pending()) wait_for_neighbour(qp);
     worked |= counters_.get(Counter::kTxFrames) != sent_before;
@@ -398,9 +427,56 @@ bool Worker::serve_ready(TransportContext& context) {
       make_ready(qp);
       worked |= !blocked_;
     }
-    set_timer(qp);
+    if (waits_for_peer) {
+      timers_.schedule(qp, context.now + kPeerWait);
+    } else {
+      set_timer(qp);
+    }
   }
   return worked;
+}
+
+void Worker::set_peer(AttachedQueuePair& qp, std::shared_ptr<const PeerRecord> peer) {
+  qp.peer = std::move(peer);
+  qp.core.session.reset();
+  qp.core.extensions_undecided = false;
+  if (qp.peer != nullptr) adopt_terms(qp);
+}
+
+// The queue pair takes over what is known of its peer by now.
+void Worker::adopt_terms(AttachedQueuePair& qp) {
+  qp.peer_version = qp.peer->version();
+  const PeerKnowledge known = qp.peer->read();
+  std::unique_ptr<ExtensionSession>& session = qp.core.session;
+  qp.core.extensions_undecided = known.status == PeerStatus::kUnknown;
+  if (known.status != PeerStatus::kAgreed) {
+    session.reset();
+    return;
+  }
+  const ExtensionTerms terms = make_terms(known, extensions_, qp.core.config, qp.core.attributes, port_mtu_);
+  if (session != nullptr) {
+    ExtensionTerms but_for_sending = terms;
+    but_for_sending.may_send = session->terms.may_send;
+    if (but_for_sending == session->terms) {
+      session->terms = terms;
+      return;
+    }
+  }
+  session = std::make_unique<ExtensionSession>(terms, keep_budget_);
+}
+
+// Whether the queue pair need not wait until it is known what its peer speaks. One that must have extensions and
+// cannot goes to the error state.
+bool Worker::may_talk(AttachedQueuePair& qp) {
+  if (extensions_.mode != ExtensionMode::kOn || qp.peer == nullptr) return true;
+  const ibv_qp_state state = qp.core.state();
+  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) return true;
+  if (qp.core.extensions_undecided) return false;
+  if (qp.core.session != nullptr) return qp.core.session->terms.may_send;
+  log().warn("device {}: queue pair {:#x}: its peer {} has no extensions, which are set to 'on'", name_,
+             qp.core.number().value(), qp.core.attributes.path.destination_ip.to_string());
+  qp.core.to_error();
+  return true;
 }
 
 // Whether the peer can be sent to. If not, the queue pair waits until the neighbour table changes.

@@ -44,6 +44,8 @@ struct WorkerSurroundings {
   EventSink& events;
   HandOver& hand_over;
   std::shared_ptr<MbufPool> tx_pool;  // of whole frames in one segment each
+  const ExtensionConfig& extensions;
+  IdSource& ids;
 };
 
 // Owned by whoever holds token(), except for ring() and counters().
@@ -62,6 +64,8 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   [[nodiscard]] WorkerToken& token() { return token_; }
   [[nodiscard]] Counters& counters() { return counters_; }
   [[nodiscard]] Neighbours& neighbours() { return *neighbours_; }
+  // Of the first worker, which does the capability exchange for all.
+  [[nodiscard]] Peers& peers() { return *peers_; }
 
   // From attach() to detach() packets for its number reach the queue pair. False when the number is taken.
   bool attach(AttachedQueuePair& qp);
@@ -69,6 +73,8 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   // Null when no queue pair has this number.
   [[nodiscard]] AttachedQueuePair* find(Qpn number) const { return queue_pairs_.find(number.value()); }
   [[nodiscard]] size_t queue_pairs() const { return queue_pairs_.size(); }
+  // The queue pair talks to this peer from now on; null for one that is spoken to as the standard says.
+  void set_peer(AttachedQueuePair& qp, std::shared_ptr<const PeerRecord> peer);
   // The queue pair may have something to do: after a change of its state.
   void make_ready(AttachedQueuePair& qp);
 
@@ -127,6 +133,11 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   void deliver_outboxes();
   bool serve_ready(TransportContext& context);
   bool refresh_path(TransportContext& context, AttachedQueuePair& qp);
+  void follow_peer(AttachedQueuePair& qp) {
+    if (qp.peer != nullptr && qp.peer->version() != qp.peer_version) adopt_terms(qp);
+  }
+  void adopt_terms(AttachedQueuePair& qp);
+  bool may_talk(AttachedQueuePair& qp);
   void set_timer(AttachedQueuePair& qp);
   void wait_for_neighbour(AttachedQueuePair& qp);
   void stop_waiting(AttachedQueuePair& qp);
@@ -154,6 +165,10 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   uint16_t vlan_ = 0;
   std::unique_ptr<Neighbours> neighbours_;
   std::unique_ptr<AddressResolver> addresses_;
+  const ExtensionConfig extensions_;
+  std::unique_ptr<Peers> peers_;  // null but in the first worker
+  KeepBudget keep_budget_;
+  const uint16_t port_mtu_;
   std::vector<AttachedQueuePair*> waiting_;  // for a neighbour to be resolved; each knows its place
   uint64_t woken_generation_ = 0;            // of the neighbour table when they were last woken
   TimingWheel timers_;

@@ -43,15 +43,6 @@ Audience audience_of(const FrameView& view) {
   }
 }
 
-Neighbours::RateLimit::RateLimit(uint32_t per_second)
-    : interval_(per_second == 0 ? 0 : 1'000'000'000 / per_second), tolerance_(100ms) {}
-
-bool Neighbours::RateLimit::allow(Nanos now) {
-  if (next_ > now + tolerance_) return false;
-  next_ = std::max(next_, now) + interval_;
-  return true;
-}
-
 Neighbours::Neighbours(NeighbourConfig config, FrameSink& sink)
     : config_(std::move(config)),
       sink_(sink),

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/rate_limit.hpp"
 #include "base/result.hpp"
 #include "base/types.hpp"
 #include "port/neighbour_table.hpp"
@@ -118,19 +119,6 @@ class Neighbours {
   [[nodiscard]] const NeighbourTable& table() const { return table_; }
 
  private:
-  // At most `per_second` frames a second on average and a tenth of that at once (the generic cell rate
-  // algorithm).
-  class RateLimit {
-   public:
-    explicit RateLimit(uint32_t per_second);
-    bool allow(Nanos now);
-
-   private:
-    Nanos interval_;
-    Nanos tolerance_;
-    Nanos next_{0};
-  };
-
   // The longest ping that is answered.
   static constexpr size_t kLongestEcho = 9000;
 

@@ -61,6 +61,9 @@ std::string_view counter_name(Counter counter) {
       "probes_answered",
       "extensions_refused",
       "feedback_unsigned",
+      "mads_sent",
+      "mads_received",
+      "mads_refused",
       "feedback_impossible",
       "events_lost",
   };

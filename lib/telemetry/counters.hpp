@@ -64,8 +64,11 @@ enum class Counter : uint8_t {
   kReadAcksReceived,
   kProbesSent,  // CC_PROBE
   kProbesAnswered,
-  kExtensionsRefused,   // packets with an extension block that was not agreed on or is malformed
-  kFeedbackUnsigned,    // acknowledgements whose MAC is wrong, missing or old
+  kExtensionsRefused,  // packets with an extension block that was not agreed on or is malformed
+  kFeedbackUnsigned,   // acknowledgements whose MAC is wrong, missing or old
+  kMadsSent,           // management datagrams of the capability exchange
+  kMadsReceived,
+  kMadsRefused,         // for another class, malformed, or answers to nothing
   kFeedbackImpossible,  // extension values that say what cannot be
   kEventsLost,          // asynchronous events that found their queue full
   kCount,

@@ -27,6 +27,7 @@ struct ExtensionTerms {
   SipKey send_key{};
   SipKey receive_key{};
 
+  friend bool operator==(const ExtensionTerms&, const ExtensionTerms&) = default;
   [[nodiscard]] bool has(Capability c) const { return (capabilities & static_cast<uint32_t>(c)) != 0; }
   [[nodiscard]] uint16_t types() const { return static_cast<uint16_t>(capabilities); }
 };
@@ -73,6 +74,8 @@ class ExtensionSession {
   [[nodiscard]] uint16_t feedback_types(Direction about, bool kept_some) const {
     uint16_t types = terms.may_send ? terms.on_feedback : uint16_t{0};
     if (!echo_[index(about)]) types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kTimestampEcho));
+    if (!receiver_window) types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kRxWindow));
+    if (flows == 0) types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kFlows));
     if (!kept_some) types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kSack));
     return types;
   }

@@ -224,6 +224,7 @@ void QueuePairCore::note_communication(TransportContext& context) {
 }
 
 void QueuePairCore::to_ready_to_receive(Psn expected) {
+  session.reset();
   reset_responder(expected);
   path_ready_ = established_ = fatal_raised_ = false;
   set_state(IBV_QPS_RTR);
@@ -236,6 +237,7 @@ void QueuePairCore::to_ready_to_send(Psn first) {
 
 void QueuePairCore::to_reset() {
   set_state(IBV_QPS_RESET);
+  session.reset();
   const std::scoped_lock guard(send_queue.lock, recv_queue.lock);
   while (!send_queue.empty()) retire_send();
   recv_queue.clear();

@@ -116,7 +116,10 @@ class QueuePairCore {
   QueuePairConfig config;
   QueuePairAttributes attributes;
   RoceWriter writer;
-  std::unique_ptr<ExtensionSession> session;  // null: the standard and nothing else
+  // Null: the standard and nothing else.
+  std::unique_ptr<ExtensionSession> session;
+  // It is not known yet what the peer speaks: a packet that says it has an extension block cannot be read.
+  bool extensions_undecided = false;
   WorkRing<SendWqe> send_queue;
   WorkRing<RecvWqe> recv_queue;
   CompletionRing& send_cq;

@@ -35,7 +35,12 @@ void ReliableQueuePair::on_packet(TransportContext& context, const FrameView& vi
 // False when the packet is not to be looked at any further.
 bool ReliableQueuePair::open_extensions(TransportContext& context, FrameView& view, const rte_mbuf* frame,
                                         ExtensionView& block) {
-  if (session == nullptr) return true;  // the bit that says there is a block is a reserved one (IBTA 9.2)
+  if (session == nullptr) {
+    // To the standard, the bit that says there is a block is a reserved one, which a receiver ignores (IBTA 9.2).
+    if (!extensions_undecided || !view.bth().has_extensions()) return true;
+    context.counters.add(Counter::kExtensionsRefused);
+    return false;
+  }
   if (!session->open_block(view, frame, block)) {
     context.counters.add(Counter::kExtensionsRefused);
     return false;

@@ -105,6 +105,7 @@ class ReplayHost {
   Regions regions_;
   std::deque<std::pair<MemoryKey, ByteVector>> buffers_;
   HandOver hand_over_{1, 1};
+  ExtensionConfig extensions_{.mode = ExtensionMode::kOff};
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<AttachedQueuePair> qp_;
   std::unique_ptr<AttachedAddress> to_peer_;

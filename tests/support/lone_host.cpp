@@ -63,6 +63,7 @@ LoneHost::LoneHost(const LoneHostOptions& options) : options_(options) {
   if (options.static_peer) config.neighbours["10.0.0.2"] = MacAddress::local(2).to_string();
   config.progress = Progress::kExternal;
   config.seed = 1;
+  config.extensions = options.extensions;
   config.tx_buffers = options.tx_buffers;
   config.window_bytes = options.window_bytes;
   side.device = must(Device::create(std::move(port), config));

@@ -56,6 +56,7 @@ struct LoneHostOptions {
   size_t region = 8192;  // bytes, in the middle of the memory
   int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   bool signal_all = true;
+  ExtensionConfig extensions{.mode = ExtensionMode::kOff};
   bool static_peer = true;  // its MAC is known from the start
 };
 

@@ -94,6 +94,7 @@ void TwoHosts::make_side(Side& side, Port& port, const std::string& address, uin
   config.tx_buffers = 2048;
   config.window_bytes = options_.window_bytes;
   config.workers = options_.workers[seed - 1];
+  config.extensions = seed == 1 ? options_.extensions_a : options_.extensions_b;
   side.device = must(Device::create(std::make_unique<BorrowedPort>(port), config));
   side.pd = must(side.device->allocate_pd());
   side.cq = must(side.device->create_cq(options_.cq_entries));
@@ -159,7 +160,7 @@ SimVerdict TwoHosts::on_frame(const rte_mbuf& frame, char direction) {
   SimVerdict verdict;
   if (!recording_) return verdict;
   const FrameView view = parse_frame(rte_pktmbuf_mtod(&frame, const uint8_t*), rte_pktmbuf_data_len(&frame),
-                                     rte_pktmbuf_pkt_len(&frame));
+                                     rte_pktmbuf_pkt_len(&frame), OpcodeRange::kWithPrivate);
   if (view.kind != FrameKind::kRoce) return verdict;
   const bool of_a = (direction == '>') == view.opcode->is_request();  // whose PSN space the packet belongs to
   const int32_t psn = view.psn() - Psn{of_a ? options_.psn_a : options_.psn_b};

@@ -48,6 +48,8 @@ struct TwoHostsOptions {
   size_t memory = 1 << 20;
   uint32_t window_bytes = 512 * 1024;
   Nanos delay = 1us;
+  ExtensionConfig extensions_a{.mode = ExtensionMode::kOff};
+  ExtensionConfig extensions_b{.mode = ExtensionMode::kOff};
   std::array<uint32_t, 2> workers{1, 1};  // of a and b
   std::array<uint16_t, 2> queues{1, 1};   // of their ports
   bool poll_workers_apart = false;        // each is a poller of its own

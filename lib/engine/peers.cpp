@@ -1,0 +1,231 @@
+#include "engine/peers.hpp"
+
+#include <rte_mbuf.h>
+
+#include <cstring>
+
+namespace roci {
+namespace {
+
+constexpr Nanos kNeighbourWait{1'000'000};  // between looks whether the peer's MAC is known
+
+uint32_t bit(Capability c) { return static_cast<uint32_t>(c); }
+
+uint32_t capabilities_of(const ExtensionConfig& config) {
+  using enum ExtensionType;
+  uint32_t all = bit_of(kSourceQp) | bit_of(kCeEcho) | bit_of(kLsn) | bit_of(kTimestamp) |
+                 bit_of(kTimestampEcho) | bit_of(kRxWindow) | bit_of(kFlows) | bit(Capability::kDataBlocks) |
+                 bit(Capability::kProbes) | bit(Capability::kReadAcks);
+  if (config.selective_repeat) all |= bit_of(kSack) | bit(Capability::kSelectiveRepeat);
+  if (config.authenticate) all |= bit_of(kAuth);
+  return all;
+}
+
+}  // namespace
+
+Peers::Peers(const ExtensionConfig& config, uint32_t window, uint16_t extra, IdSource& ids, FrameSink& sink,
+             Neighbours& neighbours, Counters& counters)
+    : config_(config),
+      window_(window),
+      extra_(extra),
+      ids_(ids),
+      sink_(sink),
+      neighbours_(neighbours),
+      counters_(counters) {
+  if (!enabled()) return;
+  incarnation_ = uint64_t{ids_.next32()} << 32 | ids_.next32() | 1;  // never 0
+  for (uint8_t& byte : secret_) byte = static_cast<uint8_t>(ids_.next32() >> 24);
+}
+
+std::shared_ptr<const PeerRecord> Peers::want(const RocePath& path, Nanos now) {
+  if (!enabled()) return nullptr;
+  Peer* peer = find_or_make(path.destination_ip);
+  if (peer == nullptr) return nullptr;
+  peer->path = path;
+  peer->path.traffic_class = 0;
+  peer->path.flow_label = 0;
+  if (!peer->is_asking() && now - peer->answered_at >= kFresh) ask(*peer, now);
+  return peer->record;
+}
+
+Peers::Peer* Peers::find_or_make(const IpAddress& address) {
+  const auto known = peers_.find(address);
+  if (known != peers_.end()) return &known->second;
+  if (peers_.size() >= kMost) {
+    std::erase_if(peers_, [](const auto& entry) {
+      return entry.second.record.use_count() == 1 && !entry.second.is_asking();
+    });
+    if (peers_.size() >= kMost) return nullptr;
+  }
+  return &peers_.try_emplace(address).first->second;
+}
+
+// The key material differs from peer to peer, so that one cannot forge what another says.
+CapabilityOffer Peers::offer_to(const IpAddress& peer) const {
+  CapabilityOffer offer;
+  offer.capabilities = capabilities_of(config_);
+  offer.mtu_extra = extra_;
+  offer.window = config_.selective_repeat ? window_ : 0;
+  offer.incarnation = incarnation_;
+  if (!config_.authenticate) return offer;
+  for (uint8_t half = 0; half < 2; ++half) {
+    SipHash hash(secret_);
+    hash.update(peer.bytes);
+    hash.update({&half, 1});
+    const uint64_t material = hash.finish();
+    std::memcpy(&offer.auth[8U * half], &material, sizeof material);
+  }
+  return offer;
+}
+
+void Peers::ask(Peer& peer, Nanos now) {
+  peer.request = {};
+  peer.request.transaction = uint64_t{ids_.next32()} << 32 | ids_.next32();
+  peer.request.offer = offer_to(peer.path.destination_ip);
+  peer.attempts = 0;
+  timers_.schedule(peer, now);
+}
+
+void Peers::step(Peer& peer, Nanos now) {
+  if (peer.attempts == kAttempts) {
+    PeerKnowledge knowledge = peer.record->read();
+    peer.answered_at = now;  // by silence
+    if (knowledge.status != PeerStatus::kUnknown) return;
+    knowledge.status = PeerStatus::kStandard;
+    peer.record->write(knowledge);
+    return;
+  }
+  const Lookup next_hop = neighbours_.resolve(peer.path.destination_ip, now);
+  if (next_hop.result == Resolution::kPending) {
+    timers_.schedule(peer, now + kNeighbourWait);
+    return;
+  }
+  bool sent = false;
+  if (next_hop.result == Resolution::kResolved) {
+    RocePath path = peer.path;
+    path.destination_mac = next_hop.entry->mac;
+    sent = send(path, peer.request);
+  }
+  // An unreachable peer is as silent as one that does not answer.
+  if (sent || next_hop.result == Resolution::kFailed) {
+    timers_.schedule(peer, now + kFirstWait * (1 << peer.attempts));
+    ++peer.attempts;
+  } else {
+    timers_.schedule(peer, now + kNeighbourWait);
+  }
+}
+
+bool Peers::poll(Nanos now) {
+  return timers_.advance(now, [&](Timer& timer) { step(static_cast<Peer&>(timer), now); }) > 0;
+}
+
+bool Peers::send(const RocePath& path, const CapabilityMessage& message) {
+  rte_mbuf* frame = sink_.allocate();
+  if (frame == nullptr) return false;
+  RoceWriter writer(path);
+  const BthFields bth{.opcode = Opcode::kUdSendOnly, .destination_qp = kManagementQp, .psn = Psn{}};
+  const uint32_t bytes = writer.frame_bytes(opcode_info(bth.opcode), kMadBytes);
+  auto* start = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes)));
+  if (start == nullptr) {
+    rte_pktmbuf_free(frame);
+    return false;
+  }
+  const RoceWriter::Open open = writer.begin(start, bth, kMadBytes);
+  auto& deth = open.header<Deth>(Header::kDeth);
+  deth = Deth{};
+  deth.qkey.set(kManagementQKey.value());
+  deth.source_qp.set(kManagementQp.value());
+  const CapabilityMad mad = build_capability_mad(message);
+  std::memcpy(open.payload, &mad, sizeof mad);
+  RoceWriter::finish(open);
+  sink_.send(frame);
+  counters_.add(Counter::kMadsSent);
+  return true;
+}
+
+void Peers::handle(const FrameView& view, const rte_mbuf* frame, Nanos now) {
+  counters_.add(Counter::kMadsReceived);
+  const bool is_ours = enabled() && view.opcode->operation == Operation::kSend &&
+                       view.opcode->transport == TransportClass::kUd && !view.opcode->has(Header::kImmDt) &&
+                       view.deth().qkey.get() == kManagementQKey.value() &&
+                       view.deth().source_qp.get() == kManagementQp.value() &&
+                       neighbours_.is_own(view.destination_ip()) && !view.source_ip().is_multicast() &&
+                       uint32_t{view.payload_offset} + view.payload_length <= rte_pktmbuf_data_len(frame);
+  if (!is_ours) {
+    counters_.add(Counter::kMadsRefused);
+    return;
+  }
+  const ParsedMad parsed = parse_capability_mad({view.frame + view.payload_offset, view.payload_length});
+  if (parsed.outcome == MadOutcome::kAccepted && !parsed.message.response) {
+    on_request(view, parsed.message, now);
+  } else if (parsed.outcome == MadOutcome::kAccepted || parsed.outcome == MadOutcome::kRefused) {
+    on_response(view, parsed, now);
+  } else {
+    counters_.add(Counter::kMadsRefused);
+  }
+}
+
+void Peers::on_request(const FrameView& view, const CapabilityMessage& message, Nanos now) {
+  const IpAddress address = view.source_ip();
+  Peer* peer = answers_.allow(now) ? find_or_make(address) : nullptr;
+  if (peer == nullptr) {
+    counters_.add(Counter::kMadsRefused);
+    return;
+  }
+  // Back the way it came: the peer need not be a neighbour that we know.
+  RocePath back;
+  back.source_mac = view.ethernet().destination;
+  back.destination_mac = view.ethernet().source;
+  back.source_ip = view.destination_ip();
+  back.destination_ip = address;
+  back.vlan_id = view.vlan_id();
+  CapabilityMessage response;
+  response.response = true;
+  response.transaction = message.transaction;
+  response.peer_incarnation = message.offer.incarnation;
+  response.offer = offer_to(address);
+  const bool restarted = peer->record->read().incarnation != message.offer.incarnation;
+  if (!send(back, response)) return;  // it asks again
+  learn(*peer, response.offer, message.offer, false);
+  // Who starts anew has forgotten that it ever confirmed anything; queue pairs to it want to know again.
+  if (restarted && peer->record.use_count() > 1 && !peer->is_asking()) ask(*peer, now);
+}
+
+void Peers::on_response(const FrameView& view, const ParsedMad& parsed, Nanos now) {
+  const auto known = peers_.find(view.source_ip());
+  if (known == peers_.end() || !known->second.is_asking() ||
+      parsed.message.transaction != known->second.request.transaction) {
+    counters_.add(Counter::kMadsRefused);
+    return;
+  }
+  Peer& peer = known->second;
+  if (parsed.outcome == MadOutcome::kRefused) {
+    PeerKnowledge knowledge;
+    knowledge.status = PeerStatus::kStandard;
+    peer.record->write(knowledge);
+  } else if (answers(parsed.message, peer.request)) {
+    learn(peer, peer.request.offer, parsed.message.offer, true);
+  } else {
+    counters_.add(Counter::kMadsRefused);
+    return;
+  }
+  timers_.cancel(peer);
+  peer.answered_at = now;
+}
+
+void Peers::learn(Peer& peer, const CapabilityOffer& ours, const CapabilityOffer& theirs, bool confirmed) {
+  const PeerKnowledge before = peer.record->read();
+  PeerKnowledge now;
+  const auto agreement = agree(ours, theirs);
+  now.status = agreement ? PeerStatus::kAgreed : PeerStatus::kStandard;
+  now.confirmed = agreement && (confirmed || (before.confirmed && before.incarnation == theirs.incarnation));
+  now.agreement = agreement.value_or(CapabilityAgreement{});
+  now.window = theirs.window;
+  now.time_unit = theirs.time_unit;
+  now.incarnation = theirs.incarnation;
+  now.theirs = theirs.auth;
+  now.ours = ours.auth;
+  peer.record->write(now);
+}
+
+}  // namespace roci
