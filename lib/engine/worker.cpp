@@ -390,7 +390,9 @@ bool Worker::serve_ready(TransportContext& context) {
     unlink_ready(qp);
     const uint64_t sent_before = counters_.get(Counter::kTxFrames);
     bool more = false;
-    if (refresh_path(context, qp) || qp.core.state() == IBV_QPS_ERR)
+    const bool reachable = refresh_path(context, qp);
+    const ibv_qp_state state = qp.core.state();
+    if (reachable || state == IBV_QPS_ERR || state == IBV_QPS_SQD)  // some of their duties need no peer
       more = qp.core.transmit(context, kQuantum);
     if (addresses_->take_pending()) wait_for_neighbour(qp);
     worked |= counters_.get(Counter::kTxFrames) != sent_before;
@@ -407,7 +409,7 @@ bool Worker::serve_ready(TransportContext& context) {
 bool Worker::refresh_path(TransportContext& context, AttachedQueuePair& qp) {
   if (qp.core.config.type == IBV_QPT_UD) return true;  // each of its requests has a path of its own
   const ibv_qp_state state = qp.core.state();
-  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) return qp.core.path_ready();
+  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD) return qp.core.path_ready();
   auto result = Resolution::kFailed;
   if (!qp.neighbour) {
     const Lookup lookup = neighbours_->resolve(qp.core.attributes.path.destination_ip, context.now);
