@@ -188,6 +188,11 @@ Status QueuePair::modify_with_token(const ibv_qp_attr& attr, int mask) {
   }
   const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attr.qp_state : from;
   ROCI_TRY(check_transition(init_.qp_type, from, to, mask));
+  if (attached_->core.draining() && to != IBV_QPS_RESET && to != IBV_QPS_ERR) {
+    return fail(
+        "queue pair: it is in SQD and requests are still under way; until they have ended only RESET and ERR "
+        "are allowed");
+  }
   return change_state(to, attr, mask);
 }
 
@@ -205,6 +210,10 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
     if (!path) return fail(path.error());
     next.path = *path;
   }
+  if (from == IBV_QPS_SQD && next.path_mtu > host_->largest_path_mtu(!next.path.destination_ip.is_v4())) {
+    return fail("queue pair: path MTU " + std::to_string(next.path_mtu) +
+                " does not fit the port's MTU over the IP version of the new path");
+  }
   if ((mask & IBV_QP_PATH_MTU) != 0) {
     auto mtu = read_path_mtu(*host_, attr.path_mtu, !next.path.destination_ip.is_v4());
     if (!mtu) return fail(mtu.error());
@@ -213,8 +222,9 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
   if ((mask & IBV_QP_DEST_QPN) != 0) {
     ROCI_TRY(check_range("dest_qp_num", attr.dest_qp_num, 0xffffff));
     next.remote_qp = Qpn{attr.dest_qp_num};
-    next.path.udp_source_port = flow_udp_source_port(next.path.flow_label, core.number(), next.remote_qp);
   }
+  if ((mask & (IBV_QP_AV | IBV_QP_DEST_QPN)) != 0)
+    next.path.udp_source_port = flow_udp_source_port(next.path.flow_label, core.number(), next.remote_qp);
   if ((mask & IBV_QP_RQ_PSN) != 0) ROCI_TRY(check_range("rq_psn", attr.rq_psn, Psn::kMask));
   if ((mask & IBV_QP_SQ_PSN) != 0) ROCI_TRY(check_range("sq_psn", attr.sq_psn, Psn::kMask));
   if ((mask & IBV_QP_TIMEOUT) != 0) {
@@ -242,13 +252,25 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
     next.max_dest_rd_atomic = attr.max_dest_rd_atomic;
   }
   next.path.source_mac = host_->port().mac();
+  if (next.max_dest_rd_atomic != core.attributes.max_dest_rd_atomic && from == IBV_QPS_SQD &&
+      !core.remember_reads(next.max_dest_rd_atomic)) {
+    return fail("queue pair: max_dest_rd_atomic cannot change while READs or atomics are being answered",
+                EBUSY);
+  }
   core.attributes = next;
 
   if ((mask & IBV_QP_AV) != 0) attributes_.ah_attr = attr.ah_attr;
   if ((mask & IBV_QP_PATH_MTU) != 0) attributes_.path_mtu = attr.path_mtu;
   if ((mask & IBV_QP_DEST_QPN) != 0) attributes_.dest_qp_num = attr.dest_qp_num;
 
-  if (to == from) return {};
+  if (to == from) {
+    if (from == IBV_QPS_SQD && (mask & IBV_QP_AV) != 0) {
+      core.change_path();
+      attached_->neighbour = NeighbourRef();  // of the peer it had before
+      attached_->worker->make_ready(*attached_);
+    }
+    return {};
+  }
   switch (to) {
     case IBV_QPS_RESET:
       core.to_reset();
@@ -264,11 +286,15 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
       attached_->worker->make_ready(*attached_);
       break;
     case IBV_QPS_RTS:
-      if (from == IBV_QPS_SQE) {
+      if (from == IBV_QPS_SQE || from == IBV_QPS_SQD) {
         core.resume_sending();
       } else {
         core.to_ready_to_send(Psn{attr.sq_psn});
       }
+      attached_->worker->make_ready(*attached_);
+      break;
+    case IBV_QPS_SQD:
+      core.drain_sends((mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr.en_sqd_async_notify != 0);
       attached_->worker->make_ready(*attached_);
       break;
     default:
@@ -286,6 +312,7 @@ void QueuePair::query(ibv_qp_attr* attr, ibv_qp_init_attr* init) const {
   if (attr == nullptr) return;
   *attr = attributes_;
   attr->qp_state = attr->cur_qp_state = core.state();
+  attr->sq_draining = core.draining() ? 1 : 0;
   attr->qkey = now.qkey.value();
   attr->qp_access_flags = static_cast<unsigned>(now.access);
   attr->cap = init_.cap;

@@ -419,7 +419,9 @@ bool Worker::serve_ready(TransportContext& context) {
     bool more = false;
     follow_peer(qp);
     const bool waits_for_peer = !may_talk(qp);
-    if (!waits_for_peer && (refresh_path(context, qp) || qp.core.state() == IBV_QPS_ERR))
+    const bool reachable = !waits_for_peer && refresh_path(context, qp);
+    const ibv_qp_state state = qp.core.state();
+    if (reachable || state == IBV_QPS_ERR || state == IBV_QPS_SQD)  // some of their duties need no peer
       more = qp.core.transmit(context, kQuantum);
     if (addresses_->take_pending()) wait_for_neighbour(qp);
     worked |= counters_.get(Counter::kTxFrames) != sent_before;
@@ -483,7 +485,7 @@ bool Worker::may_talk(AttachedQueuePair& qp) {
 bool Worker::refresh_path(TransportContext& context, AttachedQueuePair& qp) {
   if (qp.core.config.type == IBV_QPT_UD) return true;  // each of its requests has a path of its own
   const ibv_qp_state state = qp.core.state();
-  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) return qp.core.path_ready();
+  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD) return qp.core.path_ready();
   auto result = Resolution::kFailed;
   if (!qp.neighbour) {
     const Lookup lookup = neighbours_->resolve(qp.core.attributes.path.destination_ip, context.now);

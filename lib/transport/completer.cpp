@@ -20,7 +20,7 @@ uint32_t psns_between(Psn from, Psn to) { return (to.value() - from.value()) & P
 
 void Requester::on_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
                             const ExtensionView& block) {
-  if (qp_.state() != IBV_QPS_RTS) {
+  if (qp_.state() != IBV_QPS_RTS && qp_.state() != IBV_QPS_SQD) {
     context.counters.add(Counter::kRxBadState);
     return;
   }

@@ -34,6 +34,7 @@ bool DatagramQueuePair::transmit(TransportContext& context, uint32_t budget) {
     return false;
   }
   if (state() == IBV_QPS_SQE) flush_sends(context);
+  note_drained(context);  // a datagram is under way for no longer than this call
   for (; budget > 0 && state() == IBV_QPS_RTS && !send_queue.empty(); --budget) {
     const SendWqe& wqe = send_queue.at(send_queue.head());
     const PathSource::Answer path = context.paths.find(*wqe.address, context.now);
@@ -51,7 +52,7 @@ bool DatagramQueuePair::transmit(TransportContext& context, uint32_t budget) {
     complete_send(context, wqe, IBV_WC_SUCCESS);
     retire_send();
   }
-  return !send_queue.empty();
+  return state() == IBV_QPS_RTS && !send_queue.empty();
 }
 
 SendOutcome DatagramQueuePair::send_one(TransportContext& context, RoceWriter& headers, const SendWqe& wqe) {
@@ -84,8 +85,7 @@ SendOutcome DatagramQueuePair::send_one(TransportContext& context, RoceWriter& h
 }
 
 void DatagramQueuePair::on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
-  const ibv_qp_state now = state();
-  if (now != IBV_QPS_RTR && now != IBV_QPS_RTS && now != IBV_QPS_SQD && now != IBV_QPS_SQE) {
+  if (!receives(state())) {
     context.counters.add(Counter::kRxBadState);
     return;
   }

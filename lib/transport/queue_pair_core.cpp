@@ -123,7 +123,7 @@ int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
     return code;
   };
   const ibv_qp_state now = state();
-  if (now != IBV_QPS_RTS && now != IBV_QPS_SQE && now != IBV_QPS_ERR) return refuse(list, EINVAL);
+  if (now == IBV_QPS_RESET || now == IBV_QPS_INIT || now == IBV_QPS_RTR) return refuse(list, EINVAL);
   for (ibv_send_wr* wr = list; wr != nullptr; wr = wr->next) {
     uint64_t length = 0;
     if (const int code = check_send(*wr, &length); code != 0) return refuse(wr, code);
@@ -233,6 +233,18 @@ void QueuePairCore::to_ready_to_receive(Psn expected) {
 void QueuePairCore::to_ready_to_send(Psn first) {
   reset_requester(first);
   set_state(IBV_QPS_RTS);
+}
+
+void QueuePairCore::drain_sends(bool notify) {
+  draining_ = true;
+  notify_drained_ = notify;
+  set_state(IBV_QPS_SQD);
+}
+
+void QueuePairCore::note_drained(TransportContext& context) {
+  if (!draining()) return;
+  draining_ = false;
+  if (notify_drained_) raise(context, IBV_EVENT_SQ_DRAINED);
 }
 
 void QueuePairCore::to_reset() {

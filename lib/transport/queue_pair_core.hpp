@@ -88,13 +88,20 @@ class QueuePairCore {
   void to_init() { set_state(IBV_QPS_INIT); }
   void to_ready_to_receive(Psn expected);
   void to_ready_to_send(Psn first);
-  void resume_sending() { set_state(IBV_QPS_RTS); }  // out of SQE, with the next PSN
-  void to_error() { set_state(IBV_QPS_ERR); }        // the next transmit() flushes
+  void resume_sending() { set_state(IBV_QPS_RTS); }  // out of SQE or SQD, with the next PSN
+  // Into SQD: no request is begun any more; when those under way have ended and `notify` is set, an event tells it
+  // (IBTA 10.3.1.5). Receiving goes on.
+  void drain_sends(bool notify);
+  [[nodiscard]] bool draining() const { return state() == IBV_QPS_SQD && draining_; }
+  void to_error() { set_state(IBV_QPS_ERR); }  // the next transmit() flushes
   void to_reset();
+  // Follows a change of max_dest_rd_atomic; false while that cannot be.
+  [[nodiscard]] virtual bool remember_reads(uint32_t /*reads*/) { return true; }
   // The PSNs of the next packet to be sent and to be received.
   [[nodiscard]] virtual Psn send_psn() const = 0;
   [[nodiscard]] virtual Psn receive_psn() const = 0;
 
+  void change_path() { path_ready_ = false; }  // its MAC is to be found
   // The peer's MAC is known (again).
   void set_peer_mac(const MacAddress& mac);
   [[nodiscard]] bool path_ready() const { return path_ready_; }
@@ -131,6 +138,11 @@ class QueuePairCore {
   // Forgets everything about earlier requests and starts counting from this PSN.
   virtual void reset_requester(Psn first) = 0;
   virtual void reset_responder(Psn expected) = 0;
+  [[nodiscard]] static bool receives(ibv_qp_state state) {
+    return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE;
+  }
+  // In SQD, once no request is under way any more.
+  void note_drained(TransportContext& context);
   // Takes the oldest send request out of its queue.
   void retire_send();
   // Unreliable services: the oldest send request has a local error, which stops the send queue and nothing else (IBTA
@@ -161,6 +173,8 @@ class QueuePairCore {
   bool path_ready_ = false;
   bool established_ = false;  // a packet has come, and its event has been raised
   bool fatal_raised_ = false;
+  bool draining_ = false;             // in SQD: requests are still under way
+  bool notify_drained_ = false;       // in SQD: the application wants to know when they are not
   bool last_receive_raised_ = false;  // since the error state was entered
 };
 

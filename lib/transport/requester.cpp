@@ -84,6 +84,7 @@ bool Requester::transmit(TransportContext& context, uint32_t& budget) {
 Requester::Step Requester::send_next(TransportContext& context) {
   if (cursor_.index == qp_.send_queue.posted()) return Step::kWait;
   SendWqe& wqe = qp_.send_queue.at(cursor_.index);
+  if (!wqe.started && qp_.state() == IBV_QPS_SQD) return Step::kWait;
   if (wqe.local_error != IBV_WC_SUCCESS) return Step::kFailed;
   if (wqe.is_local()) return do_locally(context, wqe);
   if (!wqe.started) {
@@ -195,6 +196,10 @@ Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
                     [](uint8_t*, uint32_t, uint32_t) {})) {
     wqe.local_error = IBV_WC_LOC_PROT_ERR;
     return Step::kFailed;
+  }
+  if (idle()) {  // they may have changed in SQD
+    retries_left_ = qp_.attributes.retry_count;
+    rnr_retries_left_ = qp_.attributes.rnr_retry;
   }
   wqe.started = true;
   wqe.first_psn = next_psn_;
@@ -444,7 +449,7 @@ Lsn Requester::lsn_at(Cursor cursor) {
 Nanos Requester::timeout() const { return ack_timeout(qp_.attributes.timeout); }
 
 void Requester::on_deadline(TransportContext& context) {
-  if (context.now < deadline_ || qp_.state() != IBV_QPS_RTS) return;
+  if (context.now < deadline_ || (qp_.state() != IBV_QPS_RTS && qp_.state() != IBV_QPS_SQD)) return;
   if (waits_for_rnr_) {
     waits_for_rnr_ = false;
     deadline_ = kNever;  // armed again when the packet goes out

@@ -42,6 +42,8 @@ class alignas(64) Requester {
 
   // Completes the oldest request with an error and puts the queue pair into the error state.
   void fail_oldest(TransportContext& context, ibv_wc_status status);
+  // Whether no request is under way; some may be posted.
+  [[nodiscard]] bool idle() const { return una_ == next_psn_; }
   // Completes everything posted as flushed.
   void flush(TransportContext& context);
   // Asks the peer for a round trip beside the data; the answer is in flow(). False when the peer does not take probes

@@ -25,12 +25,25 @@ void Responder::reset(Psn expected, uint32_t reads) {
   next_resource_ = front_resource_ = active_answers_ = 0;
 }
 
+bool Responder::remember(uint32_t reads) {
+  if (active_answers_ > 0) return false;
+  const auto had = static_cast<uint32_t>(resources_.size());
+  const uint32_t kept = std::min(had, reads);
+  std::vector<Resource> resources(reads);
+  // The oldest first; in front of them what was never used, which is older still.
+  for (uint32_t i = 0; i < kept; ++i)
+    resources[reads - kept + i] = resources_[(next_resource_ + had - kept + i) % had];
+  resources_ = std::move(resources);
+  next_resource_ = front_resource_ = 0;
+  return true;
+}
+
 ExtensionSession* Responder::session() const { return qp_.session.get(); }
 
 void Responder::on_request(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
                            const ExtensionView& block) {
   const ibv_qp_state state = qp_.state();
-  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) {
+  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD) {
     context.counters.add(Counter::kRxBadState);
     return;
   }

@@ -42,8 +42,9 @@ bool UnreliableQueuePair::transmit(TransportContext& context, uint32_t budget) {
     return false;
   }
   if (state() == IBV_QPS_SQE) flush_sends(context);
-  if (state() != IBV_QPS_RTS || !path_ready()) return false;
-  for (; budget > 0 && !send_queue.empty(); --budget) {
+  if (packet_ == 0) note_drained(context);
+  if (!may_send() || !path_ready()) return false;
+  for (; budget > 0 && may_send(); --budget) {
     if (send_queue.at(send_queue.head()).is_local()) {
       if (!do_locally(context)) return false;
       continue;
@@ -58,9 +59,14 @@ bool UnreliableQueuePair::transmit(TransportContext& context, uint32_t budget) {
         stop_sending(context, IBV_WC_LOC_PROT_ERR);
         return false;
     }
-    if (state() != IBV_QPS_RTS) return true;  // a completion queue overflowed
   }
-  return !send_queue.empty();
+  if (packet_ == 0) note_drained(context);
+  return may_send() || state() == IBV_QPS_ERR;  // a completion queue overflowed
+}
+
+// In SQD a message under way is sent to its end, and none is begun.
+bool UnreliableQueuePair::may_send() const {
+  return !send_queue.empty() && (state() == IBV_QPS_RTS || (state() == IBV_QPS_SQD && packet_ != 0));
 }
 
 // Binds or invalidates a window. Everything posted before has completed.
@@ -125,17 +131,20 @@ SendOutcome UnreliableQueuePair::send_one(TransportContext& context) {
 
 // As lost as if a switch on the way had dropped it, which is all that this service promises.
 void UnreliableQueuePair::on_unreachable(TransportContext& context) {
-  if (state() != IBV_QPS_RTS) return;
-  for (; state() == IBV_QPS_RTS && !send_queue.empty(); retire_send()) {
+  while (may_send()) {
+    if (send_queue.at(send_queue.head()).is_local()) {
+      do_locally(context);
+      continue;
+    }
     context.counters.add(Counter::kTxUnreachable);
     complete_send(context, send_queue.at(send_queue.head()), IBV_WC_SUCCESS);
+    retire_send();
+    packet_ = 0;
   }
-  packet_ = 0;
 }
 
 void UnreliableQueuePair::on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
-  const ibv_qp_state now = state();
-  if (now != IBV_QPS_RTR && now != IBV_QPS_RTS && now != IBV_QPS_SQD && now != IBV_QPS_SQE) {
+  if (!receives(state())) {
     context.counters.add(Counter::kRxBadState);
     return;
   }

@@ -31,6 +31,7 @@ class UnreliableQueuePair final : public QueuePairCore {
   void reset_responder(Psn expected) override;
 
   // Requester.
+  [[nodiscard]] bool may_send() const;
   bool do_locally(TransportContext& context);
   SendOutcome send_one(TransportContext& context);
 

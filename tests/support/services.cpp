@@ -114,6 +114,8 @@ const char* event_name(ibv_event_type type) {
       return "QP_LAST_WQE_REACHED";
     case IBV_EVENT_SRQ_LIMIT_REACHED:
       return "SRQ_LIMIT_REACHED";
+    case IBV_EVENT_SQ_DRAINED:
+      return "SQ_DRAINED";
     case IBV_EVENT_CQ_ERR:
       return "CQ_ERR";
     default:
