@@ -125,26 +125,35 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
   if (waits_for_rnr_) return;
   SackBoard* board = sack_board();
   if (board == nullptr || !block.has(ExtensionType::kSack)) {
+    // One of the two ends may not know yet that the other repeats selectively. A receiver that does names the gap
+    // again for each batch behind it.
+    if (session() != nullptr && gap_retried_ && gap_psn_ == una_) return;
+    gap_retried_ = true;
+    gap_psn_ = una_;
     // Nothing was sent since the last retry: the same NAK again tells nothing new.
-    if (!(psn_at(cursor_) == una_)) retry(context, una_, sent_end_);
+    if (!(psn_at(cursor_) == una_)) retry(context, expected, sent_end_);
     return;
   }
   Psn end = expected + 1;  // of what may be missing: before the last packet that arrived
+  bool learned = false;
   const Psn from{block.sack().psn.get()};
   for (uint64_t left = block.sack().kept.get(); left != 0; left &= left - 1) {
     const Psn kept = from + static_cast<uint32_t>(std::countr_zero(left));
     if (!sent_before(kept) || psns_between(una_, kept) >= board->window()) continue;
-    board->set(kept);
+    learned |= board->set(kept);
     if (is_before(end, kept)) end = kept;
   }
+  // That more has arrived is progress, though the oldest packet has not: only silence uses retries up.
+  if (learned) note_progress(context.now);
   if (!is_before(expected, recovery_end_)) {
-    retry(context, expected, end);
+    recovery_end_ = sent_end_;
+    start_repair(expected, end);
     return;
   }
   // Of the repair under way. What was sent again may have been lost again: then it is still missing a round trip later.
   const Nanos patience = flow_.rtt == kNever ? timeout() / 4 : 2 * flow_.rtt;
   if (!repair_left_ && is_before(expected, repair_end_) && context.now - repaired_at_ > patience) {
-    retry(context, expected, end);
+    start_repair(expected, end);
   } else if (is_before(repair_end_, end)) {
     const Psn behind = is_before(repair_end_, expected) ? expected : repair_end_;
     if (repair_left_) {

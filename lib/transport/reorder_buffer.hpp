@@ -92,10 +92,12 @@ class SackBoard {
 
   [[nodiscard]] uint32_t window() const { return static_cast<uint32_t>(bits_.size()); }
   [[nodiscard]] bool has(Psn psn) const { return bits_[index(psn)]; }
-  void set(Psn psn) {
-    if (has(psn)) return;
+  // False when it is known already.
+  bool set(Psn psn) {
+    if (has(psn)) return false;
     bits_[index(psn)] = true;
     ++count_;
+    return true;
   }
   // The packets from `from` up to `to` are acknowledged: their places are for later ones now.
   void forget(Psn from, Psn to) {

@@ -111,8 +111,10 @@ Requester::Step Requester::send_repair(TransportContext& context) {
       repair_ = {repair_.index + 1, 0};
       continue;
     }
-    const bool arrived = is_before(psn, una_) || is_before(psn, repair_from_) ||
-                         (board != nullptr && psns_between(una_, psn) < board->window() && board->has(psn));
+    // The oldest may have been executed, and its answer lost.
+    const bool arrived =
+        is_before(psn, una_) || is_before(psn, repair_from_) ||
+        (!(psn == una_) && board != nullptr && psns_between(una_, psn) < board->window() && board->has(psn));
     if (!arrived) {
       if (wqe.local_error != IBV_WC_SUCCESS) return Step::kFailed;
       repaired_at_ = context.now;

@@ -257,6 +257,12 @@ void Simulation::build_network(size_t hosts) {
     device.seed = rng_.next() | 1;
     device.tx_buffers = 2048;
     device.window_bytes = static_cast<uint32_t>(rng_.between(1, 64) * 8192);
+    device.extensions.mode = rng_.chance(0.5) ? ExtensionMode::kAuto : ExtensionMode::kOff;
+    device.extensions.selective_repeat = rng_.chance(0.7);
+    device.extensions.authenticate = rng_.chance(0.3);
+    device.extensions.timestamps = rng_.chance(0.5);
+    device.extensions.source_qpn = rng_.chance(0.3);
+    device.extensions.data_lsn = rng_.chance(0.3);
     // ARP has no checksum of its own, so a flipped bit in it is believed: such networks get static neighbours.
     if (corrupts) {
       for (size_t k = 0; k < hosts; ++k) device.neighbours[address(k)] = macs[k].to_string();
