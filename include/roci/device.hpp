@@ -11,12 +11,18 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "roci/address_handle.hpp"
+#include "roci/completion.hpp"
+#include "roci/events.hpp"
 #include "roci/extension_config.hpp"
+#include "roci/memory.hpp"
 #include "roci/progress.hpp"
 #include "roci/result.hpp"
+#include "roci/shared_receive_queue.hpp"
 
 namespace roci {
 
@@ -58,8 +64,6 @@ struct DeviceConfig {
 
 class Device;
 class ProtectionDomain;
-class MemoryRegion;
-class CompletionQueue;
 class QueuePair;
 
 // A device: one port, its addresses and everything created on it.
@@ -77,8 +81,19 @@ class Device {
   [[nodiscard]] int gid_count() const;
 
   Result<std::unique_ptr<ProtectionDomain>> allocate_pd();
-  // `entries`: at least 1, at most max_cqe of query_device().
-  Result<std::unique_ptr<CompletionQueue>> create_cq(int entries);
+  // `entries`: at least 1, at most max_cqe of query_device(). `context` comes back in the queue's events, which go to
+  // `channel` when they are about completions.
+  Result<std::unique_ptr<CompletionQueue>> create_cq(int entries, void* context = nullptr,
+                                                     CompletionChannel* channel = nullptr);
+  // Fails when the system has no file descriptor to give.
+  Result<std::unique_ptr<CompletionChannel>> create_channel();
+
+  // As ibv_get_async_event without waiting: the oldest asynchronous event, none when none waits. At most 1024 wait;
+  // one that waits already is not queued again, and one that finds the queue full is lost and counted (events_lost).
+  // Those of an object disappear with it.
+  std::optional<AsyncEvent> get_async_event();
+  // Readable while events wait, for poll() and its kin; not to be read or closed.
+  [[nodiscard]] int async_fd() const;
 
   // Finds the MAC of a peer and waits for it up to `timeout`, driving the device meanwhile unless progress is
   // kExternal. Fails when nobody answers.
@@ -108,52 +123,30 @@ class ProtectionDomain {
   ~ProtectionDomain();
   // `access` is a set of ibv_access_flags; remote write needs local write (IBTA 11.2.8.2). The memory stays the
   // caller's and must outlive the region. Length 0 is allowed; address + length must not wrap.
+  // Work requests name its bytes by address, or from 0 on with IBV_ACCESS_ZERO_BASED.
   Result<std::unique_ptr<MemoryRegion>> register_memory(void* address, size_t length, int access);
-  // RC only so far; capabilities come back in `init->cap` (at least what was asked).
+  // The same, named from `iova` on (ibv_reg_mr_iova).
+  Result<std::unique_ptr<MemoryRegion>> register_memory(void* address, size_t length, uint64_t iova,
+                                                        int access);
+  // As ibv_alloc_mw: a window that gives access to nothing until it is bound.
+  Result<std::unique_ptr<MemoryWindow>> allocate_window(ibv_mw_type type);
+  // RC, UC or UD; capabilities come back in `init->cap` (at least what was asked). With a shared receive queue the
+  // queue pair has none of its own, and init->cap.max_recv_* come back as 0; init->srq is not used and must be null.
   Result<std::unique_ptr<QueuePair>> create_qp(ibv_qp_init_attr* init, CompletionQueue& send_cq,
-                                               CompletionQueue& recv_cq);
+                                               CompletionQueue& recv_cq, SharedReceiveQueue* srq = nullptr);
+  // What init->attr holds is what there is afterwards (max_sge at least 1). srq_limit is not looked at, as in
+  // ibv_create_srq: an empty queue would be below any limit.
+  Result<std::unique_ptr<SharedReceiveQueue>> create_srq(ibv_srq_init_attr* init);
+  // Checks the address and does not wait for its MAC: the first datagram there starts the search and waits for it;
+  // Device::resolve() does it beforehand. A group's GID is allowed.
+  Result<std::unique_ptr<AddressHandle>> create_address_handle(const ibv_ah_attr& attr);
 
  private:
   friend class Device;
+  friend class MemoryRegion;
   ProtectionDomain(std::shared_ptr<Host> host, uint32_t number);
   std::shared_ptr<Host> host_;
   uint32_t number_;
-};
-
-class MemoryRegion {
- public:
-  ~MemoryRegion();  // from here on every access with its keys fails
-  [[nodiscard]] void* address() const { return address_; }
-  [[nodiscard]] size_t length() const { return length_; }
-  [[nodiscard]] uint32_t lkey() const { return key_; }
-  [[nodiscard]] uint32_t rkey() const { return key_; }
-
- private:
-  friend class ProtectionDomain;
-  MemoryRegion(std::shared_ptr<Host> host, void* address, size_t length, uint32_t key);
-  std::shared_ptr<Host> host_;
-  void* address_;
-  size_t length_;
-  uint32_t key_;
-};
-
-class CompletionQueue {
- public:
-  ~CompletionQueue();
-  // As ibv_poll_cq: up to `count` completions into `out`; the number, or -1 after an overflow. Drives the device
-  // under Progress::kApplication when the queue is empty.
-  int poll(int count, ibv_wc* out);
-  // The next completion (the next solicited or failed one) makes event_fd() readable, once (IBTA 11.4.2.2).
-  void request_notify(bool solicited_only);
-  // An eventfd; created at the first call, -1 when the system has none to give.
-  [[nodiscard]] int event_fd();
-
- private:
-  friend class Device;
-  friend class ProtectionDomain;
-  CompletionQueue(std::shared_ptr<Host> host, std::shared_ptr<CompletionRing> ring);
-  std::shared_ptr<Host> host_;
-  std::shared_ptr<CompletionRing> ring_;
 };
 
 class QueuePair {
@@ -169,21 +162,36 @@ class QueuePair {
   void query(ibv_qp_attr* attr, ibv_qp_init_attr* init) const;
 
   // As ibv_post_send and ibv_post_recv: 0, or an errno with *bad at the request that was not taken (those before it
-  // were). Send opcodes: SEND, SEND_WITH_IMM, RDMA_WRITE, RDMA_WRITE_WITH_IMM, RDMA_READ,
-  // ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD (of 8 aligned bytes); others EOPNOTSUPP.
+  // were). Send opcodes: SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM, RDMA_READ,
+  // ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD (of 8 aligned bytes), BIND_MW, LOCAL_INV; others EOPNOTSUPP. UC has no
+  // READ, no atomics and no SEND_WITH_INV, UD only has SENDs, of one packet: EINVAL otherwise.
   int post_send(ibv_send_wr* list, ibv_send_wr** bad);
   int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
+  // As ibv_bind_mw, for windows of type 1: posts a bind, after which the window has its next key; 0 or an errno. A
+  // length of 0 unbinds.
+  int bind_window(MemoryWindow& window, const ibv_mw_bind& bind);
+
+  // As ibv_attach_mcast and ibv_detach_mcast, for UD: a copy of each datagram to the group comes here, also of those
+  // that this host sends. The group's GID is an IPv6 one, or an IPv4 one in mapped form. ENOMEM when the device is in
+  // 8192 groups, or the group has 240 members here. Who sends needs not be attached. Nothing tells the network: a
+  // switch that filters multicast must be told by IGMP or MLD from outside.
+  Status attach_multicast(const ibv_gid& group);
+  Status detach_multicast(const ibv_gid& group);
 
  private:
   friend class ProtectionDomain;
   QueuePair(std::shared_ptr<Host> host, std::unique_ptr<AttachedQueuePair> attached,
-            std::shared_ptr<CompletionRing> send_cq, std::shared_ptr<CompletionRing> recv_cq);
+            std::shared_ptr<CompletionRing> send_cq, std::shared_ptr<CompletionRing> recv_cq,
+            std::shared_ptr<SharedReceiveRing> srq);
+  template <class Change>
+  Status change_group(const ibv_gid& group, Change change);
   Status modify_with_token(const ibv_qp_attr& attr, int mask);
   void meet_peer();
   Status change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mask);
 
   std::shared_ptr<Host> host_;
   std::shared_ptr<CompletionRing> send_cq_, recv_cq_;
+  std::shared_ptr<SharedReceiveRing> srq_;
   std::unique_ptr<AttachedQueuePair> attached_;
   ibv_qp_init_attr init_{};
   ibv_qp_attr attributes_{};  // as last set, for query()

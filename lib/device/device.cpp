@@ -3,6 +3,7 @@
 #include <thread>
 #include <utility>
 
+#include "device/address.hpp"
 #include "device/host.hpp"
 #include "device/limits.hpp"
 #include "roci/device.hpp"
@@ -11,12 +12,6 @@ namespace roci {
 namespace {
 
 ibv_mtu mtu_code(uint32_t bytes) { return static_cast<ibv_mtu>(std::bit_width(bytes) - 8); }  // 256 is 1
-
-ibv_gid to_ibv(const Gid& gid) {
-  ibv_gid out;
-  std::memcpy(out.raw, gid.bytes.data(), sizeof out.raw);
-  return out;
-}
 
 }  // namespace
 
@@ -47,12 +42,23 @@ ibv_device_attr Device::query_device() const {
   attr.max_cq = 1 << 23;
   attr.max_cqe = kMaxCqEntries;
   attr.max_mr = 1 << 23;
+  attr.max_mw = 1 << 23;
+  attr.device_cap_flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+                          IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_RC_RNR_NAK_GEN |
+                          IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID;
   attr.max_pd = 1 << 23;
   attr.max_qp_rd_atom = kMaxReads;
   attr.max_qp_init_rd_atom = kMaxReads;
   attr.max_res_rd_atom = kMaxReads * 1024;
   attr.atomic_cap = IBV_ATOMIC_GLOB;  // done with the CPU's own atomic instructions
   attr.max_pkeys = 1;
+  attr.max_ah = 1 << 23;
+  attr.max_srq = 1 << 23;
+  attr.max_srq_wr = kMaxWorkRequests;
+  attr.max_srq_sge = kMaxSge;
+  attr.max_mcast_grp = MulticastTable::kMaxGroups;
+  attr.max_mcast_qp_attach = MulticastTable::kMaxMembers;
+  attr.max_total_mcast_qp_attach = MulticastTable::kMaxGroups * MulticastTable::kMaxMembers;
   attr.phys_port_cnt = 1;
   return attr;
 }
@@ -86,22 +92,14 @@ Result<std::unique_ptr<ProtectionDomain>> Device::allocate_pd() {
   return std::unique_ptr<ProtectionDomain>(new ProtectionDomain(host_, host_->next_pd.fetch_add(1)));
 }
 
-Result<std::unique_ptr<CompletionQueue>> Device::create_cq(int entries) {
-  if (entries < 1 || static_cast<uint32_t>(entries) > kMaxCqEntries) {
-    return fail("completion queue: " + std::to_string(entries) + " entries; 1 to " +
-                std::to_string(kMaxCqEntries) + " are allowed");
-  }
-  auto ring = std::make_shared<CompletionRing>(static_cast<uint32_t>(entries));
-  return std::unique_ptr<CompletionQueue>(new CompletionQueue(host_, std::move(ring)));
-}
-
 Status Device::resolve(const ibv_gid& peer, std::chrono::nanoseconds timeout) {
-  Gid gid;
-  std::memcpy(gid.bytes.data(), peer.raw, sizeof peer.raw);
-  return host_->resolve(gid, timeout);
+  return host_->resolve(from_ibv(peer), timeout);
 }
 
 bool Device::progress() { return host_->application_drives() && host_->drive(); }
+
+std::optional<AsyncEvent> Device::get_async_event() { return host_->events().take(); }
+int Device::async_fd() const { return host_->events().fd(); }
 
 Poller& Device::poller() { return *host_; }
 Poller& Device::poller(uint32_t worker) { return host_->poller(worker); }
@@ -118,35 +116,5 @@ std::vector<std::pair<std::string, uint64_t>> Device::counters() const {
 ProtectionDomain::ProtectionDomain(std::shared_ptr<Host> host, uint32_t number)
     : host_(std::move(host)), number_(number) {}
 ProtectionDomain::~ProtectionDomain() = default;
-
-Result<std::unique_ptr<MemoryRegion>> ProtectionDomain::register_memory(void* address, size_t length,
-                                                                        int access) {
-  const std::scoped_lock guard(host_->all_workers());
-  auto key = host_->memory().add(PdNumber{number_}, address, length, access);
-  if (!key) return fail(key.error());
-  return std::unique_ptr<MemoryRegion>(new MemoryRegion(host_, address, length, key->value()));
-}
-
-MemoryRegion::MemoryRegion(std::shared_ptr<Host> host, void* address, size_t length, uint32_t key)
-    : host_(std::move(host)), address_(address), length_(length), key_(key) {}
-
-MemoryRegion::~MemoryRegion() {
-  const std::scoped_lock guard(host_->all_workers());
-  host_->memory().remove(MemoryKey{key_});
-}
-
-CompletionQueue::CompletionQueue(std::shared_ptr<Host> host, std::shared_ptr<CompletionRing> ring)
-    : host_(std::move(host)), ring_(std::move(ring)) {}
-CompletionQueue::~CompletionQueue() = default;
-
-int CompletionQueue::poll(int count, ibv_wc* out) {
-  const int got = ring_->poll(count, out);
-  if (got != 0 || !host_->application_drives()) return got;
-  host_->drive();
-  return ring_->poll(count, out);
-}
-
-void CompletionQueue::request_notify(bool solicited_only) { ring_->request_notify(solicited_only); }
-int CompletionQueue::event_fd() { return ring_->event_fd(); }
 
 }  // namespace roci

@@ -152,6 +152,9 @@ Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const Dev
                 std::string(host->port().name()) + " is too small; at least " +
                 std::to_string(256 + kMaxIpOverhead) + " is needed for the smallest path MTU");
   }
+  auto events = EventQueue::create();
+  if (!events) return fail(events.error().within("device " + config.name));
+  host->events_ = std::move(*events);
   ROCI_TRY(host->make_workers(*neighbours));
   ROCI_TRY(host->start_progress());
   return host;
@@ -166,7 +169,8 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
   NeighbourConfig each = neighbours;
   // Each has a table of its own and asks for itself; together they ask no more often than one would.
   each.solicitations_per_second = std::max(1U, neighbours.solicitations_per_second / config_.workers);
-  const WorkerSurroundings surroundings{*port_, memory_, hand_over_, tx_pool_, config_.extensions, ids_};
+  const WorkerSurroundings surroundings{
+      *port_, memory_, groups_, *events_, hand_over_, tx_pool_, config_.extensions, ids_};
   for (uint32_t i = 0; i < config_.workers; ++i) {
     const std::string name = config_.workers == 1 ? config_.name : config_.name + "." + std::to_string(i);
     auto worker = Worker::create(name, i, surroundings, each);

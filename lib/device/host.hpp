@@ -11,6 +11,7 @@
 
 #include "base/id_source.hpp"
 #include "base/poller.hpp"
+#include "device/events.hpp"
 #include "device/limits.hpp"
 #include "engine/hand_over.hpp"
 #include "engine/worker.hpp"
@@ -39,6 +40,7 @@ class Host final : public Poller {
 
   [[nodiscard]] const DeviceConfig& config() const { return config_; }
   [[nodiscard]] Port& port() { return *port_; }
+  [[nodiscard]] MacAddress mac() const { return port_->mac(); }
   [[nodiscard]] uint16_t port_mtu() const { return port_->capabilities().mtu; }
   [[nodiscard]] uint32_t workers() const { return static_cast<uint32_t>(workers_.size()); }
   // Each is owned by the holder of its token.
@@ -64,6 +66,9 @@ class Host final : public Poller {
   // Changed by the holder of all tokens, read by every worker.
   [[nodiscard]] MemoryTable& memory() { return memory_; }
   [[nodiscard]] IdSource& ids() { return ids_; }
+  [[nodiscard]] MulticastTable& groups() { return groups_; }
+  [[nodiscard]] RetiredAddresses& retired_addresses() { return retired_addresses_; }
+  [[nodiscard]] EventQueue& events() { return *events_; }  // any thread
   // Of all workers.
   [[nodiscard]] uint64_t counter(Counter counter) const;
   // Buffers of the host's own that are on their way, or with whoever received them.
@@ -81,6 +86,8 @@ class Host final : public Poller {
   std::shared_ptr<const PeerRecord> want_peer(const RocePath& path);
 
   std::atomic<uint32_t> next_pd{1};
+  std::atomic<uint32_t> next_cq{1};
+  std::atomic<uint32_t> next_srq{1};
 
  private:
   // Polls one worker, with its token.
@@ -115,9 +122,12 @@ class Host final : public Poller {
   std::vector<Gid> gids_;
   IdSource ids_;
   MemoryTable memory_;
+  std::unique_ptr<EventQueue> events_;
   std::shared_ptr<MbufPool> tx_pool_;
   HandOver hand_over_;
+  MulticastTable groups_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  RetiredAddresses retired_addresses_;  // they hold neighbours of the workers
   std::vector<std::unique_ptr<WorkerPoller>> pollers_;
   AllWorkers all_workers_{*this};
   // Queue pairs of each worker, to choose the next one's by.

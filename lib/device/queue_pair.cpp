@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "device/address.hpp"
 #include "device/host.hpp"
 #include "device/limits.hpp"
 #include "roci/device.hpp"
@@ -19,39 +20,17 @@ Status check_range(const char* what, uint64_t value, uint64_t most) {
 }
 
 Status check_capabilities(const ibv_qp_init_attr& init) {
-  if (init.qp_type != IBV_QPT_RC) return fail("queue pair: only the RC type is supported", EOPNOTSUPP);
-  if (init.srq != nullptr) return fail("queue pair: shared receive queues are not supported", EOPNOTSUPP);
+  if (init.qp_type != IBV_QPT_RC && init.qp_type != IBV_QPT_UC && init.qp_type != IBV_QPT_UD) {
+    return fail("queue pair: type " + std::to_string(init.qp_type) + " is not supported; RC, UC and UD are",
+                EOPNOTSUPP);
+  }
+  if (init.srq != nullptr)
+    return fail("queue pair: init->srq must be null; a shared receive queue is an argument of its own");
   ROCI_TRY(check_range("max_send_wr", init.cap.max_send_wr, kMaxWorkRequests));
   ROCI_TRY(check_range("max_recv_wr", init.cap.max_recv_wr, kMaxWorkRequests));
   ROCI_TRY(check_range("max_send_sge", init.cap.max_send_sge, kMaxSge));
   ROCI_TRY(check_range("max_recv_sge", init.cap.max_recv_sge, kMaxSge));
   return check_range("max_inline_data", init.cap.max_inline_data, kMaxInline);
-}
-
-// Fills in the path to the peer, without its MAC.
-Result<RocePath> read_path(const Host& host, const ibv_ah_attr& ah) {
-  if (ah.is_global == 0)
-    return fail("queue pair: the address vector has no GRH; RoCE needs one (is_global = 1)");
-  if (ah.grh.sgid_index >= host.gids().size()) {
-    return fail("queue pair: sgid_index " + std::to_string(ah.grh.sgid_index) + " does not exist; 0 to " +
-                std::to_string(host.gids().size() - 1) + " do");
-  }
-  RocePath path;
-  path.source_ip = host.gids()[ah.grh.sgid_index];
-  std::memcpy(path.destination_ip.bytes.data(), ah.grh.dgid.raw, sizeof ah.grh.dgid.raw);
-  if (path.destination_ip.is_v4() != path.source_ip.is_v4()) {
-    return fail("queue pair: the peer's GID " + path.destination_ip.to_string() + " and our GID " +
-                path.source_ip.to_string() + " are of different IP versions");
-  }
-  if (path.destination_ip.is_zero() || path.destination_ip.is_multicast()) {
-    return fail("queue pair: " + path.destination_ip.to_string() + " is not the address of a host");
-  }
-  path.vlan_id = host.config().vlan;
-  path.priority = host.config().priority;
-  path.traffic_class = ah.grh.traffic_class;
-  path.flow_label = ah.grh.flow_label & 0xfffff;
-  path.hop_limit = ah.grh.hop_limit == 0 ? uint8_t{64} : ah.grh.hop_limit;
-  return path;
 }
 
 Result<uint32_t> read_path_mtu(const Host& host, ibv_mtu code, bool ipv6) {
@@ -72,16 +51,23 @@ Result<uint32_t> read_path_mtu(const Host& host, ibv_mtu code, bool ipv6) {
 
 Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr* init,
                                                                CompletionQueue& send_cq,
-                                                               CompletionQueue& recv_cq) {
+                                                               CompletionQueue& recv_cq,
+                                                               SharedReceiveQueue* srq) {
   ROCI_TRY(check_capabilities(*init));
   if (send_cq.host_ != host_ || recv_cq.host_ != host_)
     return fail("queue pair: its completion queues and its protection domain must belong to the same device");
+  if (srq != nullptr && srq->host_ != host_)
+    return fail(
+        "queue pair: its shared receive queue and its protection domain must belong to the same device");
   QueuePairConfig config;
+  config.type = init->qp_type;
   config.pd = PdNumber{number_};
+  config.context = init->qp_context;
   config.max_send_wr = std::bit_ceil(std::max(1U, init->cap.max_send_wr));
-  config.max_recv_wr = std::bit_ceil(std::max(1U, init->cap.max_recv_wr));
+  config.max_recv_wr = srq != nullptr ? 0 : std::bit_ceil(std::max(1U, init->cap.max_recv_wr));
   config.max_send_sge = std::max(1U, init->cap.max_send_sge);
-  config.max_recv_sge = std::max(1U, init->cap.max_recv_sge);
+  config.max_recv_sge = srq != nullptr ? 0 : std::max(1U, init->cap.max_recv_sge);
+  config.srq = srq != nullptr ? srq->ring_.get() : nullptr;
   config.max_inline = init->cap.max_inline_data;
   config.signal_all = init->sq_sig_all != 0;
   config.window_bytes = host_->config().window_bytes;
@@ -91,7 +77,8 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
     config.number = number;
     return make_queue_pair(config, *send_cq.ring_, *recv_cq.ring_);
   });
-  std::unique_ptr<QueuePair> qp(new QueuePair(host_, std::move(attached), send_cq.ring_, recv_cq.ring_));
+  std::unique_ptr<QueuePair> qp(new QueuePair(host_, std::move(attached), send_cq.ring_, recv_cq.ring_,
+                                              srq != nullptr ? srq->ring_ : nullptr));
   init->cap = {.max_send_wr = config.max_send_wr,
                .max_recv_wr = config.max_recv_wr,
                .max_send_sge = config.max_send_sge,
@@ -102,16 +89,27 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
 }
 
 QueuePair::QueuePair(std::shared_ptr<Host> host, std::unique_ptr<AttachedQueuePair> attached,
-                     std::shared_ptr<CompletionRing> send_cq, std::shared_ptr<CompletionRing> recv_cq)
+                     std::shared_ptr<CompletionRing> send_cq, std::shared_ptr<CompletionRing> recv_cq,
+                     std::shared_ptr<SharedReceiveRing> srq)
     : host_(std::move(host)),
       send_cq_(std::move(send_cq)),
       recv_cq_(std::move(recv_cq)),
-      attached_(std::move(attached)) {}
+      srq_(std::move(srq)),
+      attached_(std::move(attached)) {
+  if (srq_ != nullptr) ++srq_->users;
+}
 
 QueuePair::~QueuePair() {
+  if (attached_->core.config.type == IBV_QPT_UD) {
+    const std::scoped_lock guard(host_->all_workers());
+    host_->groups().detach_all(*attached_);
+  }
   const std::scoped_lock guard(attached_->worker->token());
   host_->detach(*attached_);
   attached_->core.to_reset();
+  if (srq_ != nullptr) --srq_->users;
+  host_->memory().unbind_windows_of(attached_->core.number());
+  host_->events().forget(EventSource::kQueuePair, qp_num());
 }
 
 uint32_t QueuePair::qp_num() const { return attached_->core.number().value(); }
@@ -129,6 +127,39 @@ int QueuePair::post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) {
   // A receive queue is looked at when a message comes; only in the error state must somebody flush it.
   if (attached_->core.state() == IBV_QPS_ERR) attached_->worker->ring(*attached_);
   return code;
+}
+
+int QueuePair::bind_window(MemoryWindow& window, const ibv_mw_bind& bind) {
+  if (window.type() != IBV_MW_TYPE_1) return EINVAL;
+  ibv_send_wr wr{};
+  wr.wr_id = bind.wr_id;
+  wr.opcode = IBV_WR_BIND_MW;
+  wr.send_flags = bind.send_flags;
+  wr.bind_mw.mw = window.verbs();
+  wr.bind_mw.rkey = ibv_inc_rkey(window.rkey());
+  wr.bind_mw.bind_info = bind.bind_info;
+  const int code = post_send(&wr, nullptr);
+  if (code == 0) window.verbs()->rkey = wr.bind_mw.rkey;
+  return code;
+}
+
+Status QueuePair::attach_multicast(const ibv_gid& group) {
+  return change_group(group, &MulticastTable::attach);
+}
+Status QueuePair::detach_multicast(const ibv_gid& group) {
+  return change_group(group, &MulticastTable::detach);
+}
+
+template <class Change>
+Status QueuePair::change_group(const ibv_gid& group, Change change) {
+  const Gid gid = from_ibv(group);
+  if (init_.qp_type != IBV_QPT_UD) return fail("multicast: only UD queue pairs can be attached to groups");
+  if (!gid.is_multicast()) {
+    return fail("multicast: " + gid.to_string() +
+                " is not the GID of a group; ff00::/8 and ::ffff:224.0.0.0/100 are");
+  }
+  const std::scoped_lock guard(host_->all_workers());
+  return (host_->groups().*change)(gid, *attached_);
 }
 
 Status QueuePair::modify(const ibv_qp_attr& attr, int mask) {
@@ -158,7 +189,12 @@ Status QueuePair::modify_with_token(const ibv_qp_attr& attr, int mask) {
                 std::string(qp_state_name(attr.cur_qp_state)) + " as the caller says");
   }
   const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attr.qp_state : from;
-  ROCI_TRY(check_transition(from, to, mask));
+  ROCI_TRY(check_transition(init_.qp_type, from, to, mask));
+  if (attached_->core.draining() && to != IBV_QPS_RESET && to != IBV_QPS_ERR) {
+    return fail(
+        "queue pair: it is in SQD and requests are still under way; until they have ended only RESET and ERR "
+        "are allowed");
+  }
   return change_state(to, attr, mask);
 }
 
@@ -170,10 +206,15 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
   if ((mask & IBV_QP_PORT) != 0 && attr.port_num != 1)
     return fail("queue pair: port " + std::to_string(attr.port_num) + " does not exist; the only port is 1");
   if ((mask & IBV_QP_ACCESS_FLAGS) != 0) next.access = static_cast<int>(attr.qp_access_flags);
+  if ((mask & IBV_QP_QKEY) != 0) next.qkey = QKey{attr.qkey};
   if ((mask & IBV_QP_AV) != 0) {
-    auto path = read_path(*host_, attr.ah_attr);
+    auto path = read_path(*host_, attr.ah_attr, "queue pair", Destinations::kHosts);
     if (!path) return fail(path.error());
     next.path = *path;
+  }
+  if (from == IBV_QPS_SQD && next.path_mtu > host_->largest_path_mtu(!next.path.destination_ip.is_v4())) {
+    return fail("queue pair: path MTU " + std::to_string(next.path_mtu) +
+                " does not fit the port's MTU over the IP version of the new path");
   }
   if ((mask & IBV_QP_PATH_MTU) != 0) {
     auto mtu = read_path_mtu(*host_, attr.path_mtu, !next.path.destination_ip.is_v4());
@@ -183,8 +224,9 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
   if ((mask & IBV_QP_DEST_QPN) != 0) {
     ROCI_TRY(check_range("dest_qp_num", attr.dest_qp_num, 0xffffff));
     next.remote_qp = Qpn{attr.dest_qp_num};
-    next.path.udp_source_port = flow_udp_source_port(next.path.flow_label, core.number(), next.remote_qp);
   }
+  if ((mask & (IBV_QP_AV | IBV_QP_DEST_QPN)) != 0)
+    next.path.udp_source_port = flow_udp_source_port(next.path.flow_label, core.number(), next.remote_qp);
   if ((mask & IBV_QP_RQ_PSN) != 0) ROCI_TRY(check_range("rq_psn", attr.rq_psn, Psn::kMask));
   if ((mask & IBV_QP_SQ_PSN) != 0) ROCI_TRY(check_range("sq_psn", attr.sq_psn, Psn::kMask));
   if ((mask & IBV_QP_TIMEOUT) != 0) {
@@ -212,13 +254,25 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
     next.max_dest_rd_atomic = attr.max_dest_rd_atomic;
   }
   next.path.source_mac = host_->port().mac();
+  if (next.max_dest_rd_atomic != core.attributes.max_dest_rd_atomic && from == IBV_QPS_SQD &&
+      !core.remember_reads(next.max_dest_rd_atomic)) {
+    return fail("queue pair: max_dest_rd_atomic cannot change while READs or atomics are being answered",
+                EBUSY);
+  }
   core.attributes = next;
 
   if ((mask & IBV_QP_AV) != 0) attributes_.ah_attr = attr.ah_attr;
   if ((mask & IBV_QP_PATH_MTU) != 0) attributes_.path_mtu = attr.path_mtu;
   if ((mask & IBV_QP_DEST_QPN) != 0) attributes_.dest_qp_num = attr.dest_qp_num;
 
-  if (to == from) return {};
+  if (to == from) {
+    if (from == IBV_QPS_SQD && (mask & IBV_QP_AV) != 0) {
+      core.change_path();
+      attached_->neighbour = NeighbourRef();  // of the peer it had before
+      attached_->worker->make_ready(*attached_);
+    }
+    return {};
+  }
   switch (to) {
     case IBV_QPS_RESET:
       core.to_reset();
@@ -227,13 +281,22 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
       core.to_init();
       break;
     case IBV_QPS_RTR:
-      core.to_ready_to_receive(Psn{attr.rq_psn});
-      core.extensions_undecided = host_->config().extensions.mode != ExtensionMode::kOff;
+      core.to_ready_to_receive((mask & IBV_QP_RQ_PSN) != 0 ? Psn{attr.rq_psn} : Psn{});
+      core.extensions_undecided =
+          init_.qp_type == IBV_QPT_RC && host_->config().extensions.mode != ExtensionMode::kOff;
       attached_->neighbour = NeighbourRef();  // of the peer it had before
       attached_->worker->make_ready(*attached_);
       break;
     case IBV_QPS_RTS:
-      core.to_ready_to_send(Psn{attr.sq_psn});
+      if (from == IBV_QPS_SQE || from == IBV_QPS_SQD) {
+        core.resume_sending();
+      } else {
+        core.to_ready_to_send(Psn{attr.sq_psn});
+      }
+      attached_->worker->make_ready(*attached_);
+      break;
+    case IBV_QPS_SQD:
+      core.drain_sends((mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0 && attr.en_sqd_async_notify != 0);
       attached_->worker->make_ready(*attached_);
       break;
     default:
@@ -251,6 +314,8 @@ void QueuePair::query(ibv_qp_attr* attr, ibv_qp_init_attr* init) const {
   if (attr == nullptr) return;
   *attr = attributes_;
   attr->qp_state = attr->cur_qp_state = core.state();
+  attr->sq_draining = core.draining() ? 1 : 0;
+  attr->qkey = now.qkey.value();
   attr->qp_access_flags = static_cast<unsigned>(now.access);
   attr->cap = init_.cap;
   attr->port_num = 1;

@@ -37,6 +37,10 @@ Peers::Peers(const ExtensionConfig& config, uint32_t window, uint16_t extra, IdS
   for (uint8_t& byte : secret_) byte = static_cast<uint8_t>(ids_.next32() >> 24);
 }
 
+Peers::~Peers() {
+  for (auto& [address, peer] : peers_) timers_.cancel(peer);  // an answer may still be awaited
+}
+
 std::shared_ptr<const PeerRecord> Peers::want(const RocePath& path, Nanos now) {
   if (!enabled()) return nullptr;
   Peer* peer = find_or_make(path.destination_ip);

@@ -73,6 +73,9 @@ class Peers {
   // takes beyond the largest path MTU.
   Peers(const ExtensionConfig& config, uint32_t window, uint16_t extra, IdSource& ids, FrameSink& sink,
         Neighbours& neighbours, Counters& counters);
+  ~Peers();
+  Peers(const Peers&) = delete;
+  Peers& operator=(const Peers&) = delete;
 
   [[nodiscard]] bool enabled() const { return config_.mode != ExtensionMode::kOff; }
   [[nodiscard]] const ExtensionConfig& config() const { return config_; }

@@ -5,13 +5,16 @@
 
 #include "base/log.hpp"
 #include "engine/extension_terms.hpp"
+#include "transport/datagram.hpp"
 #include "wire/icrc.hpp"
 
 namespace roci {
 namespace {
 
-// Where UD packets to a multicast group go (IBTA 10.5.2).
-constexpr Qpn kMulticastQpn{0xffffff};
+// Only datagrams have groups.
+bool is_multicast(const FrameView& view) {
+  return view.opcode->transport == TransportClass::kUd && view.destination_qp() == kMulticastQp;
+}
 
 // How long a queue pair that needs extensions waits before it looks again whether its peer has them.
 constexpr Nanos kPeerWait{5'000'000};
@@ -31,6 +34,8 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       index_(index),
       mac_(surroundings.port.mac()),
       memory_(surroundings.memory),
+      groups_(surroundings.groups),
+      events_(surroundings.events),
       tx_pool_(surroundings.tx_pool),
       extensions_(surroundings.extensions),
       port_mtu_(surroundings.port.capabilities().mtu) {
@@ -58,6 +63,7 @@ Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
   auto made = Neighbours::create(std::move(neighbours), *worker);
   if (!made) return fail(made.error().within("device " + worker->name_));
   worker->neighbours_ = std::move(*made);
+  worker->addresses_ = std::make_unique<AddressResolver>(*worker->neighbours_, index);
   if (index == 0) {
     const uint16_t mtu = surroundings.port.capabilities().mtu;
     FrameSink& sink = *worker;
@@ -69,6 +75,7 @@ Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
 
 Worker::~Worker() {
   for (size_t i = 0; i < staged_count_; ++i) rte_pktmbuf_free(staged_[i]);
+  while (!loopback_.empty()) rte_pktmbuf_free(loopback_.pop());
 }
 
 bool Worker::attach(AttachedQueuePair& qp) {
@@ -127,7 +134,7 @@ bool Worker::take_doorbells() {
 }
 
 bool Worker::poll(Nanos now) {
-  TransportContext context{now, *this, memory_, counters_};
+  TransportContext context{now, *this, memory_, counters_, events_, *this};
   blocked_ = false;
   now_ = now;
   bool worked = flush();
@@ -138,18 +145,22 @@ bool Worker::poll(Nanos now) {
     make_ready(qp);
   }) > 0;
   worked |= receive(context);
+  worked |= receive_own_multicasts(context);
   worked |= neighbours_->poll(now);
   if (peers_ != nullptr) worked |= peers_->poll(now);
   worked |= wake_waiting();
   worked |= serve_ready(context);
+  if (passed_on_) deliver_outboxes();  // own multicasts
   worked |= relay();
   worked |= flush();
   return worked;
 }
 
 Nanos Worker::next_deadline() const {
-  if (rung_.load(std::memory_order_relaxed) != nullptr || ready_count_ > 0 || staged_count_ > 0)
+  if (rung_.load(std::memory_order_relaxed) != nullptr || ready_count_ > 0 || staged_count_ > 0 ||
+      !loopback_.empty()) {
     return Nanos{0};
+  }
   const auto waits = [](const FrameRing* ring) { return !ring->empty(); };
   if (std::any_of(inboxes_.begin(), inboxes_.end(), waits) ||
       std::any_of(relayed_.begin(), relayed_.end(), waits)) {
@@ -205,7 +216,9 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
   }
   for (uint16_t i = 0; i < good; ++i) {
     const Received& packet = received_[i];
-    if (packet.qp != nullptr) {
+    if (is_multicast(packet.view)) {
+      deliver_multicast(context, packet.view, packet.frame);
+    } else if (packet.qp != nullptr) {
       follow_peer(*packet.qp);
       packet.qp->core.on_packet(context, packet.view, packet.frame);
       make_ready(*packet.qp);
@@ -256,12 +269,15 @@ Worker::Fate Worker::classify(Received& received, Nanos now, Origin origin) {
       counters_.add(Counter::kRxMalformed);
       return Fate::kDone;
   }
+  if (!is_for_datagrams(view)) {
+    counters_.add(Counter::kRxNotForUs);
+    return Fate::kDone;
+  }
   if (origin == Origin::kPort && outboxes_.size() > 1) {
     // The ICRC is for its owner to check: that is the larger part of the work, and there the payload is needed next.
-    const Qpn number = view.destination_qp();
-    const uint32_t owner = worker_of(number, static_cast<uint32_t>(outboxes_.size()));
-    if (number == kMulticastQpn) {
-      copy_to_all(frame);
+    const uint32_t owner = worker_of(view.destination_qp(), static_cast<uint32_t>(outboxes_.size()));
+    if (is_multicast(view)) {
+      copy_to_members(frame, view.destination_ip());
     } else if (owner != index_) {
       pass_on(owner, frame);
       return Fate::kPassedOn;
@@ -297,16 +313,31 @@ void Worker::pass_on(uint32_t worker, rte_mbuf* frame) {
 
 void Worker::copy_to_all(const rte_mbuf* frame) {
   for (uint32_t other = 0; other < outboxes_.size(); ++other) {
-    if (other == index_) continue;
-    rte_mbuf* copy = nullptr;
-    if (outboxes_[other].ring->size() < kCopiesBelow) {
-      copy = rte_pktmbuf_copy(frame, tx_pool_->get(), 0, UINT32_MAX);
-    }
-    if (copy != nullptr) {
-      pass_on(other, copy);
-    } else {
-      counters_.add(Counter::kRxHandOverFull);
-    }
+    if (other != index_) copy_to(other, frame);
+  }
+}
+
+// To the other workers that have members of the group.
+void Worker::copy_to_members(const rte_mbuf* frame, const IpAddress& group) {
+  uint64_t done = 0;  // by worker, of whom there are at most 16
+  for (const AttachedQueuePair* qp : groups_.members(group)) {
+    const uint32_t other = qp->worker->index_;
+    if (other == index_ || (done >> other & 1) != 0) continue;
+    done |= uint64_t{1} << other;
+    copy_to(other, frame);
+  }
+}
+
+void Worker::copy_to(uint32_t worker, const rte_mbuf* frame) {
+  if (outboxes_[worker].count == kRxBurst) deliver_outboxes();
+  rte_mbuf* copy = nullptr;
+  if (outboxes_[worker].ring->size() < kCopiesBelow) {
+    copy = rte_pktmbuf_copy(frame, tx_pool_->get(), 0, UINT32_MAX);
+  }
+  if (copy != nullptr) {
+    pass_on(worker, copy);
+  } else {
+    counters_.add(Counter::kRxHandOverFull);
   }
 }
 
@@ -322,6 +353,62 @@ void Worker::deliver_outboxes() {
     }
     outbox.count = 0;
   }
+}
+
+// Connected queue pairs look at both addresses of a packet. Datagrams come from anywhere, but to us, or to everybody who
+// is attached to a group: then all of MAC, IP and queue pair number say so (IBTA 9.6.1.3, 9.6.1.1.3).
+bool Worker::is_for_datagrams(const FrameView& view) const {
+  if (view.opcode->transport != TransportClass::kUd) return true;
+  const IpAddress to = view.destination_ip();
+  const bool group = is_multicast(view);
+  if (group != to.is_multicast() || group != view.ethernet().destination.is_multicast()) return false;
+  return group || neighbours_->is_own(to);
+}
+
+// To each attached queue pair of ours; each checks the packet for itself.
+void Worker::deliver_multicast(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
+  const auto members = groups_.members(view.destination_ip());
+  if (members.empty()) {
+    counters_.add(Counter::kRxUnknownGroup);
+    return;
+  }
+  for (AttachedQueuePair* qp : members) {
+    if (qp->worker != this) continue;
+    qp->core.on_packet(context, view, frame);
+    make_ready(*qp);
+  }
+}
+
+bool Worker::receive_own_multicasts(TransportContext& context) {
+  const bool any = !loopback_.empty();
+  while (!loopback_.empty()) {
+    rte_mbuf* frame = loopback_.pop();
+    const FrameView view = parse_frame(rte_pktmbuf_mtod(frame, const uint8_t*), rte_pktmbuf_data_len(frame),
+                                       rte_pktmbuf_pkt_len(frame));
+    deliver_multicast(context, view, frame);
+    rte_pktmbuf_free(frame);
+  }
+  return any;
+}
+
+// A copy, since the port may do with the frame what it likes. The members get it in the next round: one of them may be
+// the sender, which is at work now.
+void Worker::loop_back(const rte_mbuf& frame, const IpAddress& group) {
+  copy_to_members(&frame, group);
+  const auto members = groups_.members(group);
+  if (std::ranges::none_of(members, [this](const AttachedQueuePair* qp) { return qp->worker == this; }))
+    return;
+  rte_mbuf* copy =
+      loopback_.size() < kLoopback ? rte_pktmbuf_copy(&frame, tx_pool_->get(), 0, UINT32_MAX) : nullptr;
+  if (copy == nullptr) {
+    counters_.add(Counter::kLoopbackLost);
+    return;
+  }
+  loopback_.push(copy);
+}
+
+PathSource::Answer Worker::find(AddressPath& to, Nanos now) {
+  return addresses_->find(static_cast<AttachedAddress&>(to), now);
 }
 
 // Round robin over the queue pairs that have something to do, each for a quantum.
@@ -343,8 +430,11 @@ bool Worker::serve_ready(TransportContext& context) {
     bool more = false;
     follow_peer(qp);
     const bool waits_for_peer = !may_talk(qp);
-    if (!waits_for_peer && (refresh_path(context, qp) || qp.core.state() == IBV_QPS_ERR))
+    const bool reachable = !waits_for_peer && refresh_path(context, qp);
+    const ibv_qp_state state = qp.core.state();
+    if (reachable || state == IBV_QPS_ERR || state == IBV_QPS_SQD)  // some of their duties need no peer
       more = qp.core.transmit(context, kQuantum);
+    if (addresses_->take_pending()) wait_for_neighbour(qp);
     worked |= counters_.get(Counter::kTxFrames) != sent_before;
     if (more) {
       make_ready(qp);
@@ -404,8 +494,9 @@ bool Worker::may_talk(AttachedQueuePair& qp) {
 
 // Whether the peer can be sent to. If not, the queue pair waits until the neighbour table changes.
 bool Worker::refresh_path(TransportContext& context, AttachedQueuePair& qp) {
+  if (qp.core.config.type == IBV_QPT_UD) return true;  // each of its requests has a path of its own
   const ibv_qp_state state = qp.core.state();
-  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) return qp.core.path_ready();
+  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD) return qp.core.path_ready();
   auto result = Resolution::kFailed;
   if (!qp.neighbour) {
     const Lookup lookup = neighbours_->resolve(qp.core.attributes.path.destination_ip, context.now);

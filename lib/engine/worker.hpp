@@ -18,11 +18,14 @@
 #include <string>
 #include <vector>
 
+#include "base/growing_ring.hpp"
 #include "base/id_table.hpp"
 #include "base/poller.hpp"
 #include "base/timing_wheel.hpp"
+#include "engine/attached_address.hpp"
 #include "engine/attached_queue_pair.hpp"
 #include "engine/hand_over.hpp"
+#include "engine/multicast_table.hpp"
 #include "engine/worker_token.hpp"
 #include "memory/memory_table.hpp"
 #include "port/eal.hpp"
@@ -36,7 +39,9 @@ namespace roci {
 // What the workers of a host share; outlives them.
 struct WorkerSurroundings {
   Port& port;
-  const MemoryTable& memory;  // changed only by a holder of all workers' tokens
+  MemoryTable& memory;  // what a work request may not change, only a holder of all workers' tokens does
+  const MulticastTable& groups;  // likewise
+  EventSink& events;
   HandOver& hand_over;
   std::shared_ptr<MbufPool> tx_pool;  // of whole frames in one segment each
   const ExtensionConfig& extensions;
@@ -44,7 +49,7 @@ struct WorkerSurroundings {
 };
 
 // Owned by whoever holds token(), except for ring() and counters().
-class Worker final : public Poller, private PacketSink, private FrameSink {
+class Worker final : public Poller, private PacketSink, private FrameSink, private PathSource {
  public:
   // The worker with number `index` of those that hand_over knows. The first one answers ARP, ND and ping.
   static Result<std::unique_ptr<Worker>> create(std::string name, uint32_t index,
@@ -87,6 +92,7 @@ class Worker final : public Poller, private PacketSink, private FrameSink {
   static constexpr size_t kFew = 64;              // queue pairs that stay in the caches by themselves
   // Above so many frames in it an inbox takes no copies: a storm of ARP must not crowd out packets.
   static constexpr uint32_t kCopiesBelow = 64;
+  static constexpr size_t kLoopback = 256;  // copies of own multicasts that wait for the next reception
 
   struct Received {
     rte_mbuf* frame = nullptr;
@@ -109,6 +115,9 @@ class Worker final : public Poller, private PacketSink, private FrameSink {
   // PacketSink and FrameSink.
   rte_mbuf* allocate() override;
   void send(rte_mbuf* frame) override;
+  // PathSource.
+  Answer find(AddressPath& to, Nanos now) override;
+  void loop_back(const rte_mbuf& frame, const IpAddress& group) override;
 
   bool take_doorbells();
   void unlink_ready(AttachedQueuePair& qp);
@@ -116,8 +125,13 @@ class Worker final : public Poller, private PacketSink, private FrameSink {
   void execute(TransportContext& context, std::span<rte_mbuf*> burst, Origin origin);
   Fate classify(Received& received, Nanos now, Origin origin);
   Fate classify_neighbourly(const FrameView& view, rte_mbuf* frame, Nanos now, Origin origin);
+  [[nodiscard]] bool is_for_datagrams(const FrameView& view) const;
+  bool receive_own_multicasts(TransportContext& context);
+  void deliver_multicast(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   void pass_on(uint32_t worker, rte_mbuf* frame);
   void copy_to_all(const rte_mbuf* frame);
+  void copy_to_members(const rte_mbuf* frame, const IpAddress& group);
+  void copy_to(uint32_t worker, const rte_mbuf* frame);
   void deliver_outboxes();
   bool serve_ready(TransportContext& context);
   bool refresh_path(TransportContext& context, AttachedQueuePair& qp);
@@ -136,7 +150,9 @@ class Worker final : public Poller, private PacketSink, private FrameSink {
   std::string name_;
   const uint32_t index_;
   const MacAddress mac_;  // the port's
-  const MemoryTable& memory_;
+  MemoryTable& memory_;
+  const MulticastTable& groups_;
+  EventSink& events_;
   std::shared_ptr<MbufPool> tx_pool_;
 
   std::vector<PortQueue*> queues_;   // of the port, to receive from; we send on the first
@@ -150,6 +166,7 @@ class Worker final : public Poller, private PacketSink, private FrameSink {
   Counters counters_;
   uint16_t vlan_ = 0;
   std::unique_ptr<Neighbours> neighbours_;
+  std::unique_ptr<AddressResolver> addresses_;
   const ExtensionConfig extensions_;
   std::unique_ptr<Peers> peers_;  // null but in the first worker
   KeepBudget keep_budget_;
@@ -169,6 +186,7 @@ class Worker final : public Poller, private PacketSink, private FrameSink {
   std::array<Received, kRxBurst> received_{};
   std::array<rte_mbuf*, kTxStage> staged_{};
   size_t staged_count_ = 0;
+  GrowingRing<rte_mbuf*> loopback_{kLoopback};
 };
 
 }  // namespace roci

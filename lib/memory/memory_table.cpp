@@ -2,6 +2,8 @@
 
 #include <infiniband/verbs.h>
 
+#include <string>
+
 namespace roci {
 
 static_assert(static_cast<int>(Access::kLocalWrite) == IBV_ACCESS_LOCAL_WRITE);
@@ -10,83 +12,154 @@ static_assert(static_cast<int>(Access::kRemoteRead) == IBV_ACCESS_REMOTE_READ);
 static_assert(static_cast<int>(Access::kRemoteAtomic) == IBV_ACCESS_REMOTE_ATOMIC);
 
 namespace {
+// Flags of the optional range are hints, which a device need not know.
 constexpr int kSupportedAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                                 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING;
+                                 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
+                                 static_cast<int>(IBV_ACCESS_OPTIONAL_RANGE);
 
-Status check_region(uint64_t va, uint64_t length, int access) {
+Status check_region(const void* address, uint64_t iova, uint64_t length, int access) {
   if ((access & ~kSupportedAccess) != 0) {
     return fail(
         "memory region: access flags " + std::to_string(access) +
-        " hold unsupported ones; local write, remote write, remote read, remote atomic and relaxed ordering "
-        "are allowed");
+        " hold unsupported ones; local write, remote write, remote read, remote atomic, window bind, zero "
+        "based and optional ones are allowed");
   }
   if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 &&
       (access & IBV_ACCESS_LOCAL_WRITE) == 0) {
     return fail("memory region: remote write and remote atomic access need local write access too");
   }
-  if (va + length < va) return fail("memory region: address + length goes past the end of the address space");
+  if ((access & IBV_ACCESS_ZERO_BASED) != 0 && iova != 0) {
+    return fail("memory region: zero-based addresses begin at 0, not at " + std::to_string(iova));
+  }
+  const auto first = reinterpret_cast<uint64_t>(address);
+  if (first + length < first || iova + length < iova)
+    return fail("memory region: address + length goes past the end of the address space");
   return {};
+}
+
+MemoryArea area_of(MemoryKey key, PdNumber pd, void* address, uint64_t length, uint64_t iova, int access) {
+  return {.key = key,
+          .pd = pd,
+          .start = iova,
+          .length = length,
+          .host = static_cast<uint8_t*>(address),
+          .access = access};
 }
 
 }  // namespace
 
 MemoryTable::~MemoryTable() {
-  table_.for_each([](uint32_t, MemoryArea& area) { delete &area; });
+  table_.for_each([](uint32_t, MemoryEntry& entry) { delete &entry; });
 }
 
 Result<MemoryKey> MemoryTable::add(PdNumber pd, void* address, uint64_t length, int access) {
-  const auto va = reinterpret_cast<uint64_t>(address);
-  ROCI_TRY(check_region(va, length, access));
+  const bool zero_based = (access & IBV_ACCESS_ZERO_BASED) != 0;
+  return add(pd, address, length, zero_based ? 0 : reinterpret_cast<uint64_t>(address), access);
+}
+
+Result<MemoryKey> MemoryTable::add(PdNumber pd, void* address, uint64_t length, uint64_t iova, int access) {
+  ROCI_TRY(check_region(address, iova, length, access));
   MemoryKey key{0};
   do {
-    key = MemoryKey{ids_.next32()};
-  } while (!insert({key, pd, va, length, static_cast<uint8_t*>(address), access}));
+    key = random_key();
+  } while (!insert(EntryKind::kRegion, area_of(key, pd, address, length, iova, access)));
   return key;
 }
 
 Status MemoryTable::add_at(MemoryKey key, PdNumber pd, uint64_t va, void* host, uint64_t length, int access) {
-  ROCI_TRY(check_region(va, length, access));
-  if (!insert({key, pd, va, length, static_cast<uint8_t*>(host), access})) {
+  ROCI_TRY(check_region(host, va, length, access));
+  if (!insert(EntryKind::kRegion, area_of(key, pd, host, length, va, access))) {
     return fail("memory region: key " + std::to_string(key.value()) +
-                " is 0 or belongs to another region; any other value is allowed");
+                " is 0 or its index belongs to another region or window; any other value is allowed");
+  }
+  return {};
+}
+
+Status MemoryTable::replace(MemoryKey key, PdNumber pd, void* address, uint64_t length, uint64_t iova,
+                            int access) {
+  ROCI_TRY(check_region(address, iova, length, access));
+  ROCI_TRY(check_removable(key));
+  table_.find(key_index(key))->change_region(area_of(key, pd, address, length, iova, access));
+  return {};
+}
+
+Status MemoryTable::check_removable(MemoryKey key) const {
+  const MemoryEntry* entry = table_.find(key_index(key));
+  if (entry == nullptr || entry->is_window() || entry->region().key != key)
+    return fail("memory region: there is none with key " + std::to_string(key.value()));
+  if (entry->bound_windows > 0) {
+    return fail("memory region: " + std::to_string(entry->bound_windows) +
+                    " memory windows are bound to it; they must be invalidated or freed first",
+                EBUSY);
   }
   return {};
 }
 
 // False when the key cannot be had.
-bool MemoryTable::insert(const MemoryArea& area) {
+bool MemoryTable::insert(EntryKind kind, const MemoryArea& area) {
   if (area.key.value() == 0) return false;
-  auto owned = std::make_unique<MemoryArea>(area);
-  if (!table_.insert(area.key.value(), owned.get())) return false;
+  auto owned = std::make_unique<MemoryEntry>(kind, area);
+  if (!table_.insert(key_index(area.key), owned.get())) return false;
   static_cast<void>(owned.release());
   return true;
 }
 
 bool MemoryTable::remove(MemoryKey key) {
-  const std::unique_ptr<MemoryArea> area(table_.erase(key.value()));
-  return area != nullptr;
+  MemoryEntry* entry = table_.find(key_index(key));
+  if (entry == nullptr) return false;
+  if (entry->is_window()) {
+    unbind(*entry);
+  } else if (entry->region().key != key) {
+    return false;
+  }
+  if (entry->bound_windows > 0) {
+    table_.for_each([&](uint32_t, MemoryEntry& window) {
+      if (window.bound_to == entry) unbind(window);
+    });
+  }
+  const std::unique_ptr<MemoryEntry> owned(table_.erase(key_index(key)));
+  return true;
+}
+
+AccessOutcome MemoryTable::check_area(const MemoryArea& area, MemoryKey key, PdNumber pd, uint64_t va,
+                                      uint64_t length, Access needed, uint8_t** where) {
+  if (area.key != key) return AccessOutcome::kUnknownKey;
+  if (area.pd != pd) return AccessOutcome::kWrongDomain;
+  if (needed != Access::kLocalRead && (area.access & static_cast<int>(needed)) == 0) {
+    return AccessOutcome::kNotPermitted;
+  }
+  const uint64_t offset = va - area.start;  // wraps to something huge when va lies before the region
+  if (va < area.start || offset > area.length || length > area.length - offset)
+    return AccessOutcome::kOutOfRange;
+  *where = area.host + offset;
+  return AccessOutcome::kAllowed;
 }
 
 AccessOutcome MemoryTable::check(MemoryKey key, PdNumber pd, uint64_t va, uint64_t length, Access needed,
                                  uint8_t** where) const {
   *where = nullptr;
   if (length == 0) return AccessOutcome::kAllowed;
-  const MemoryArea* area = table_.find(key.value());
-  if (area == nullptr) return AccessOutcome::kUnknownKey;
-  if (area->pd != pd) return AccessOutcome::kWrongDomain;
-  if (needed != Access::kLocalRead && (area->access & static_cast<int>(needed)) == 0) {
-    return AccessOutcome::kNotPermitted;
-  }
-  const uint64_t offset = va - area->start;  // wraps to something huge when va lies before the region
-  if (va < area->start || offset > area->length || length > area->length - offset)
-    return AccessOutcome::kOutOfRange;
-  *where = area->host + offset;
-  return AccessOutcome::kAllowed;
+  const MemoryEntry* entry = table_.find(key_index(key));
+  if (entry == nullptr || entry->is_window()) return AccessOutcome::kUnknownKey;  // a window has no L_Key
+  return check_area(entry->region(), key, pd, va, length, needed, where);
+}
+
+AccessOutcome MemoryTable::check_remote(MemoryKey key, const Accessor& who, uint64_t va, uint64_t length,
+                                        Access needed, uint8_t** where) const {
+  *where = nullptr;
+  if (length == 0) return AccessOutcome::kAllowed;
+  const MemoryEntry* entry = table_.find(key_index(key));
+  if (entry == nullptr) return AccessOutcome::kUnknownKey;
+  if (!entry->is_window()) return check_area(entry->region(), key, who.pd, va, length, needed, where);
+  const MemoryArea area = entry->read();
+  if (entry->kind == EntryKind::kWindowType2 && area.key == key && area.qp != who.qp)
+    return AccessOutcome::kWrongQueuePair;
+  return check_area(area, key, who.pd, va, length, needed, where);
 }
 
 size_t MemoryTable::count_in(PdNumber pd) const {
   size_t count = 0;
-  table_.for_each([&](uint32_t, const MemoryArea& area) { count += area.pd == pd ? 1 : 0; });
+  table_.for_each([&](uint32_t, const MemoryEntry& entry) { count += entry.pd == pd ? 1 : 0; });
   return count;
 }
 

@@ -20,8 +20,17 @@ std::string_view counter_name(Counter counter) {
       "rx_bad_state",
       "rx_cnp",
       "rx_ce_marked",
+      "rx_wrong_qkey",
+      "rx_unknown_group",
+      "rx_no_receive",
+      "rx_too_long",
+      "rx_refused",
+      "rx_no_message",
+      "messages_abandoned",
       "tx_frames",
       "tx_no_buffer",
+      "tx_unreachable",
+      "loopback_lost",
       "requests_received",
       "requests_duplicate",
       "requests_out_of_order",
@@ -56,6 +65,7 @@ std::string_view counter_name(Counter counter) {
       "mads_received",
       "mads_refused",
       "feedback_impossible",
+      "events_lost",
   };
   return kNames[static_cast<size_t>(counter)];
 }

@@ -25,8 +25,17 @@ enum class Counter : uint8_t {
   kRxBadState,        // the queue pair's state does not take such packets
   kRxCnp,             // congestion notifications received
   kRxCeMarked,        // requests and responses that arrived with CE
+  kRxWrongQkey,
+  kRxUnknownGroup,     // multicast for a group that no queue pair is attached to
+  kRxNoReceive,        // unreliable services: there was no receive request for the message
+  kRxTooLong,          // the same: the message is longer than its receive buffer
+  kRxRefused,          // UC: a length, key, range or access that is not allowed
+  kRxNoMessage,        // UC: a middle or last packet of no message under way
+  kMessagesAbandoned,  // UC: messages of which a part was lost
   kTxFrames,
   kTxNoBuffer,        // a packet waited because the buffer pool was empty
+  kTxUnreachable,     // messages of unreliable services that no next hop was found for
+  kLoopbackLost,      // copies for this host's own multicast members that found no room
   kRequestsReceived,  // executed request packets
   kRequestsDuplicate,
   kRequestsOutOfOrder,  // ahead of the expected PSN
@@ -61,6 +70,7 @@ enum class Counter : uint8_t {
   kMadsReceived,
   kMadsRefused,         // for another class, malformed, or answers to nothing
   kFeedbackImpossible,  // extension values that say what cannot be
+  kEventsLost,          // asynchronous events that found their queue full
   kCount,
 };
 inline constexpr size_t kCounterCount = static_cast<size_t>(Counter::kCount);

@@ -20,7 +20,7 @@ uint32_t psns_between(Psn from, Psn to) { return (to.value() - from.value()) & P
 
 void Requester::on_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
                             const ExtensionView& block) {
-  if (qp_.state() != IBV_QPS_RTS) {
+  if (qp_.state() != IBV_QPS_RTS && qp_.state() != IBV_QPS_SQD) {
     context.counters.add(Counter::kRxBadState);
     return;
   }
@@ -308,6 +308,7 @@ void Requester::complete_oldest(TransportContext& context) {
   }
   qp_.complete_send(context, wqe, IBV_WC_SUCCESS);
   qp_.send_queue.pop();
+  retire_local(context);
 }
 
 void Requester::note_progress(Nanos now) {

@@ -1,21 +1,24 @@
 #include "transport/completion_ring.hpp"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <mutex>
+#include <utility>
 
 namespace roci {
 
-CompletionRing::CompletionRing(uint32_t capacity, uint32_t first)
-    : capacity_(capacity), entries_(std::bit_ceil(capacity)), head_(first), tail_(first) {}
-
-CompletionRing::~CompletionRing() {
-  const int fd = event_fd_.load();
-  if (fd >= 0) close(fd);
+CompletionRing::CompletionRing(uint32_t capacity, uint32_t first, const EventObject& object,
+                               std::shared_ptr<ChannelQueue> channel)
+    : channel_(std::move(channel)),
+      capacity_(capacity),
+      entries_(std::bit_ceil(capacity)),
+      head_(first),
+      tail_(first) {
+  member_.object = object;
+  if (channel_ != nullptr) channel_->join();
 }
+
+CompletionRing::~CompletionRing() { disown(); }
 
 bool CompletionRing::push(const ibv_wc& completion, bool solicited) {
   {
@@ -32,7 +35,7 @@ bool CompletionRing::push(const ibv_wc& completion, bool solicited) {
   const Armed armed = armed_.load(std::memory_order_seq_cst);
   if (armed == Armed::kAny ||
       (armed == Armed::kSolicited && (solicited || completion.status != IBV_WC_SUCCESS))) {
-    notify();
+    if (armed_.exchange(Armed::kNo) != Armed::kNo) channel_->raise(member_);
   }
   return true;
 }
@@ -48,29 +51,41 @@ int CompletionRing::poll(int count, ibv_wc* out) {
   return static_cast<int>(take);
 }
 
+bool CompletionRing::resize(uint32_t capacity) {
+  std::vector<ibv_wc> larger(std::bit_ceil(capacity));
+  const std::scoped_lock guard(producers_, consumers_);
+  const uint32_t head = head_.load(std::memory_order_relaxed);
+  const uint32_t tail = tail_.load(std::memory_order_relaxed);
+  if (tail - head > capacity) return false;
+  for (uint32_t i = head; i != tail; ++i) larger[i & (larger.size() - 1)] = at(i);
+  entries_.swap(larger);
+  capacity_.store(capacity, std::memory_order_relaxed);
+  return true;
+}
+
 void CompletionRing::request_notify(bool solicited_only) {
-  event_fd();  // there must be one to write to
-  armed_.store(solicited_only ? Armed::kSolicited : Armed::kAny, std::memory_order_seq_cst);
-}
-
-int CompletionRing::event_fd() {
-  int fd = event_fd_.load();
-  if (fd >= 0) return fd;
-  fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  int expected = -1;
-  if (fd >= 0 && !event_fd_.compare_exchange_strong(expected, fd)) {
-    close(fd);
-    fd = expected;
+  if (channel_ == nullptr || disowned_.load(std::memory_order_relaxed)) return;
+  if (!solicited_only) {
+    armed_.store(Armed::kAny, std::memory_order_seq_cst);
+    return;
   }
-  return fd;
+  auto idle = Armed::kNo;
+  armed_.compare_exchange_strong(idle, Armed::kSolicited, std::memory_order_seq_cst);
 }
 
-void CompletionRing::notify() {
-  if (armed_.exchange(Armed::kNo) == Armed::kNo) return;
-  const int fd = event_fd_.load();
-  const uint64_t one = 1;
-  // A full counter (EAGAIN) is readable already, which is all a waiter needs.
-  if (fd >= 0 && write(fd, &one, sizeof one) < 0) return;
+void CompletionRing::ack_events(uint32_t count) {
+  if (channel_ != nullptr) channel_->acknowledge(member_, count);
+}
+
+uint32_t CompletionRing::unacknowledged() {
+  return channel_ != nullptr ? channel_->unacknowledged(member_) : 0;
+}
+
+void CompletionRing::disown() {
+  overflow_claimed_.store(true, std::memory_order_relaxed);
+  if (disowned_.exchange(true, std::memory_order_relaxed) || channel_ == nullptr) return;
+  armed_.store(Armed::kNo, std::memory_order_seq_cst);
+  channel_->leave(member_);
 }
 
 void CompletionRing::forget(uint32_t qp_num) {

@@ -5,51 +5,70 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/spinlock.hpp"
+#include "roci/events.hpp"
+#include "transport/channel_queue.hpp"
 
 namespace roci {
 
 class CompletionRing {
  public:
-  // `first` numbers the first completion; the numbers wrap at 2^32.
-  explicit CompletionRing(uint32_t capacity, uint32_t first = 0);
+  // `first` numbers the first completion; the numbers wrap at 2^32. `object` is whom events about this queue name;
+  // `channel`, if any, is told of completions when that was asked for.
+  explicit CompletionRing(uint32_t capacity, uint32_t first = 0, const EventObject& object = {},
+                          std::shared_ptr<ChannelQueue> channel = nullptr);
   ~CompletionRing();
   CompletionRing(const CompletionRing&) = delete;
   CompletionRing& operator=(const CompletionRing&) = delete;
 
-  [[nodiscard]] uint32_t capacity() const { return capacity_; }
+  [[nodiscard]] uint32_t capacity() const { return capacity_.load(std::memory_order_relaxed); }
+  [[nodiscard]] const EventObject& object() const { return member_.object; }
 
   // The worker's side. False when the ring is full: the queue is then in error for good and loses this completion
   // (IBTA 11.6.3.1), since overwriting or waiting would both be worse.
   bool push(const ibv_wc& completion, bool solicited);
+  // A completion has been lost.
+  [[nodiscard]] bool overflowed() const { return overflowed_.load(std::memory_order_relaxed); }
+  // True for the first to ask after an overflow: that one tells the application. Never once it was disowned.
+  bool claim_overflow() { return !overflow_claimed_.exchange(true, std::memory_order_relaxed); }
 
   // The application's side: up to `count` completions; -1 when the queue is in error and empty.
   int poll(int count, ibv_wc* out);
   [[nodiscard]] bool empty() const {
     return head_.load(std::memory_order_relaxed) == tail_.load(std::memory_order_seq_cst);
   }
+  // Any thread, beside all others. False, with nothing changed, when more than `capacity` completions wait.
+  bool resize(uint32_t capacity);
 
-  // One-shot notification through an eventfd.
+  // One-shot notification through the channel.
   void request_notify(bool solicited_only);
-  int event_fd();
+  void ack_events(uint32_t count);
+  [[nodiscard]] uint32_t unacknowledged();
   // Takes out what still waits for a queue pair that is going away (IBTA 11.2.5.4 lets them disappear).
   void forget(uint32_t qp_num);
+  // Nobody polls or waits any more; queue pairs may still complete into it.
+  void disown();
 
  private:
   enum class Armed : uint8_t { kNo, kSolicited, kAny };
-  void notify();
 
   [[nodiscard]] ibv_wc& at(uint32_t number) { return entries_[number & (entries_.size() - 1)]; }
 
-  uint32_t capacity_;
-  std::vector<ibv_wc> entries_;  // a power of two, else the place of a number would jump when numbers wrap
+  ChannelMember member_;
+  const std::shared_ptr<ChannelQueue> channel_;
+  std::atomic<uint32_t> capacity_;
+  // A power of two, else the place of a number would jump when numbers wrap. Used under either lock, replaced under
+  // both.
+  std::vector<ibv_wc> entries_;
   Spinlock producers_;
   Spinlock consumers_;
   std::atomic<bool> overflowed_{false};
+  std::atomic<bool> overflow_claimed_{false};
+  std::atomic<bool> disowned_{false};
   std::atomic<Armed> armed_{Armed::kNo};
-  std::atomic<int> event_fd_{-1};
   alignas(64) std::atomic<uint32_t> head_{0};  // next to poll
   alignas(64) std::atomic<uint32_t> tail_{0};  // next to fill
 };

@@ -6,6 +6,8 @@
 #include "base/types.hpp"
 #include "memory/memory_table.hpp"
 #include "telemetry/counters.hpp"
+#include "transport/address_path.hpp"
+#include "transport/event_sink.hpp"
 
 namespace roci {
 
@@ -35,8 +37,14 @@ enum class SendOutcome : uint8_t {
 struct TransportContext {
   Nanos now;
   PacketSink& sink;
-  const MemoryTable& memory;
+  MemoryTable& memory;
   Counters& counters;
+  EventSink& events;
+  PathSource& paths;
+
+  void raise(ibv_event_type type, const EventObject& object) const {
+    if (!events.raise({type, object})) counters.add(Counter::kEventsLost);
+  }
 };
 
 }  // namespace roci

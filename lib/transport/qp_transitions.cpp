@@ -1,27 +1,51 @@
 #include "transport/qp_transitions.hpp"
 
+#include <optional>
 #include <string>
 
 namespace roci {
 namespace {
 
+// The attributes of one transition for each service; none for the services that do not have it.
 struct Transition {
   ibv_qp_state from, to;
-  int required, optional;
+  std::optional<AttributeMasks> rc, uc, ud;
 };
 
-// For reliable connections.
+constexpr AttributeMasks kNothing{};
+constexpr int kPlace = IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+constexpr int kPeer = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+constexpr int kRetries = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+constexpr int kRunningRc = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER;
+constexpr int kRunningUc = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS;
+constexpr int kRunningUd = IBV_QP_CUR_STATE | IBV_QP_QKEY;
+
+// IBTA table 96 without what only path migration has. To RESET and ERR leads every state, with nothing.
 constexpr Transition kTransitions[] = {
-    {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
-    {IBV_QPS_INIT, IBV_QPS_INIT, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+    {IBV_QPS_RESET, IBV_QPS_INIT, AttributeMasks{kPlace | IBV_QP_ACCESS_FLAGS, 0},
+     AttributeMasks{kPlace | IBV_QP_ACCESS_FLAGS, 0}, AttributeMasks{kPlace | IBV_QP_QKEY, 0}},
+    {IBV_QPS_INIT, IBV_QPS_INIT, AttributeMasks{0, kPlace | IBV_QP_ACCESS_FLAGS},
+     AttributeMasks{0, kPlace | IBV_QP_ACCESS_FLAGS}, AttributeMasks{0, kPlace | IBV_QP_QKEY}},
     {IBV_QPS_INIT, IBV_QPS_RTR,
-     IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-         IBV_QP_MIN_RNR_TIMER,
-     IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
-    {IBV_QPS_RTR, IBV_QPS_RTS,
-     IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
-     IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
-    {IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
+     AttributeMasks{kPeer | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+                    IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+     AttributeMasks{kPeer, IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+     AttributeMasks{0, IBV_QP_QKEY | IBV_QP_PKEY_INDEX}},
+    {IBV_QPS_RTR, IBV_QPS_RTS, AttributeMasks{kRetries | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC, kRunningRc},
+     AttributeMasks{IBV_QP_SQ_PSN, kRunningUc}, AttributeMasks{IBV_QP_SQ_PSN, kRunningUd}},
+    {IBV_QPS_RTS, IBV_QPS_RTS, AttributeMasks{0, kRunningRc}, AttributeMasks{0, kRunningUc},
+     AttributeMasks{0, kRunningUd}},
+    {IBV_QPS_RTS, IBV_QPS_SQD, AttributeMasks{0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+     AttributeMasks{0, IBV_QP_EN_SQD_ASYNC_NOTIFY}, AttributeMasks{0, IBV_QP_EN_SQD_ASYNC_NOTIFY}},
+    {IBV_QPS_SQD, IBV_QPS_SQD,
+     AttributeMasks{0, kPlace | IBV_QP_AV | kRetries | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC |
+                           IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
+     AttributeMasks{0, IBV_QP_AV | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+     AttributeMasks{0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
+    {IBV_QPS_SQD, IBV_QPS_RTS, AttributeMasks{0, kRunningRc}, AttributeMasks{0, kRunningUc},
+     AttributeMasks{0, kRunningUd}},
+    // Reliable services have no SQE: their local errors end in ERR (IBTA 10.3.1.6).
+    {IBV_QPS_SQE, IBV_QPS_RTS, std::nullopt, AttributeMasks{0, kRunningUc}, AttributeMasks{0, kRunningUd}},
 };
 
 struct AttributeName {
@@ -29,6 +53,7 @@ struct AttributeName {
   const char* name;
 };
 constexpr AttributeName kAttributeNames[] = {
+    {IBV_QP_CUR_STATE, "CUR_STATE"},
     {IBV_QP_ACCESS_FLAGS, "ACCESS_FLAGS"},
     {IBV_QP_PKEY_INDEX, "PKEY_INDEX"},
     {IBV_QP_PORT, "PORT"},
@@ -57,7 +82,9 @@ std::string attribute_names(int bits) {
     if ((bits & attribute.bit) == 0) continue;
     names += names.empty() ? "" : ", ";
     names += attribute.name;
+    bits &= ~attribute.bit;
   }
+  if (bits != 0) names += (names.empty() ? "unknown bits " : ", unknown bits ") + std::to_string(bits);
   return names;
 }
 
@@ -68,25 +95,32 @@ std::string_view qp_state_name(ibv_qp_state state) {
   return state <= IBV_QPS_ERR ? kNames[state] : "unknown";
 }
 
-Status check_transition(ibv_qp_state from, ibv_qp_state to, int mask) {
-  const int attributes = mask & ~(IBV_QP_STATE | IBV_QP_CUR_STATE);
-  const std::string what =
-      "queue pair: " + std::string(qp_state_name(from)) + " to " + std::string(qp_state_name(to));
-  if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) {
-    if (attributes == 0) return {};
-    return fail(what + " takes no attributes, but has " + attribute_names(attributes));
-  }
+std::optional<AttributeMasks> find_transition(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to) {
+  if (from > IBV_QPS_ERR) return std::nullopt;
+  if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) return kNothing;
   for (const Transition& t : kTransitions) {
     if (t.from != from || t.to != to) continue;
-    if (const int missing = t.required & ~attributes; missing != 0) {
-      return fail(what + " lacks " + attribute_names(missing));
-    }
-    if (const int extra = attributes & ~(t.required | t.optional); extra != 0) {
-      return fail(what + " does not take " + attribute_names(extra));
-    }
-    return {};
+    return type == IBV_QPT_UD ? t.ud : type == IBV_QPT_UC ? t.uc : t.rc;
   }
-  return fail(what + " is not a legal transition");
+  return std::nullopt;
+}
+
+Status check_transition(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int mask) {
+  const int attributes = mask & ~IBV_QP_STATE;
+  if ((attributes & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) != 0) {
+    return fail("queue pair: " + attribute_names(attributes & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)) +
+                    " cannot be set; a RoCE device has no path migration",
+                EOPNOTSUPP);
+  }
+  const std::string what =
+      "queue pair: " + std::string(qp_state_name(from)) + " to " + std::string(qp_state_name(to));
+  const auto masks = find_transition(type, from, to);
+  if (!masks) return fail(what + " is not a legal transition");
+  if (const int missing = masks->required & ~attributes; missing != 0)
+    return fail(what + " lacks " + attribute_names(missing));
+  if (const int extra = attributes & ~(masks->required | masks->optional); extra != 0)
+    return fail(what + " does not take " + attribute_names(extra));
+  return {};
 }
 
 }  // namespace roci

@@ -3,14 +3,25 @@
 
 #include <infiniband/verbs.h>
 
+#include <optional>
+#include <string_view>
+
 #include "base/result.hpp"
 
 namespace roci {
 
 std::string_view qp_state_name(ibv_qp_state state);
 
-// `mask` is a set of ibv_qp_attr_mask; IBV_QP_STATE and IBV_QP_CUR_STATE may be in it. The sentence names the
-// attributes that are missing or too many.
-Status check_transition(ibv_qp_state from, ibv_qp_state to, int mask);
+// What a transition must and may be given: sets of ibv_qp_attr_mask, without IBV_QP_STATE.
+struct AttributeMasks {
+  int required = 0;
+  int optional = 0;
+};
+
+// None when the service (RC, UC or UD) has no such transition.
+std::optional<AttributeMasks> find_transition(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to);
+
+// `mask` may hold IBV_QP_STATE. The sentence names the attributes that are missing or too many.
+Status check_transition(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int mask);
 
 }  // namespace roci

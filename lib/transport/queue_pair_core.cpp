@@ -4,10 +4,12 @@
 #include <cstring>
 #include <mutex>
 
+#include "transport/address_path.hpp"
+#include "transport/datagram.hpp"
+#include "transport/local_operations.hpp"
+
 namespace roci {
 namespace {
-
-constexpr uint64_t kMaxMessage = 1ULL << 31;  // IBTA 9.3.3.1.2
 
 ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
   switch (opcode) {
@@ -20,6 +22,10 @@ ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
       return IBV_WC_COMP_SWAP;
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
       return IBV_WC_FETCH_ADD;
+    case IBV_WR_BIND_MW:
+      return IBV_WC_BIND_MW;
+    case IBV_WR_LOCAL_INV:
+      return IBV_WC_LOCAL_INV;
     default:
       return IBV_WC_SEND;
   }
@@ -29,8 +35,33 @@ bool is_atomic(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+// Which work requests a service can carry (IBTA 9.1, table 36). Those of other services are invalid ones.
+bool service_has(ibv_qp_type service, ibv_wr_opcode opcode) {
+  switch (opcode) {
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+      return true;
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_BIND_MW:
+    case IBV_WR_LOCAL_INV:
+      return service != IBV_QPT_UD;
+    default:
+      return service == IBV_QPT_RC;
+  }
+}
+
 uint32_t send_trailer(const QueuePairConfig& config) {
   return std::max(config.max_send_sge * static_cast<uint32_t>(sizeof(ibv_sge)), config.max_inline);
+}
+
+uint32_t recv_capacity(const QueuePairConfig& config) {
+  return config.srq != nullptr ? 1 : std::bit_ceil(config.max_recv_wr);
+}
+
+uint32_t recv_trailer(const QueuePairConfig& config) {
+  const uint32_t pieces = config.srq != nullptr ? config.srq->max_sge() : config.max_recv_sge;
+  return pieces * static_cast<uint32_t>(sizeof(ibv_sge));
 }
 
 }  // namespace
@@ -39,7 +70,7 @@ QueuePairCore::QueuePairCore(const QueuePairConfig& c, CompletionRing& send_comp
                              CompletionRing& recv_completions)
     : config(c),
       send_queue(std::bit_ceil(c.max_send_wr), send_trailer(c)),
-      recv_queue(std::bit_ceil(c.max_recv_wr), c.max_recv_sge * static_cast<uint32_t>(sizeof(ibv_sge))),
+      recv_queue(recv_capacity(c), recv_trailer(c)),
       send_cq(send_completions),
       recv_cq(recv_completions) {}
 
@@ -48,26 +79,41 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
   switch (wr.opcode) {
     case IBV_WR_SEND:
     case IBV_WR_SEND_WITH_IMM:
+    case IBV_WR_SEND_WITH_INV:
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:
     case IBV_WR_RDMA_READ:
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
       break;
+    case IBV_WR_BIND_MW:
+    case IBV_WR_LOCAL_INV:
+      *length = 0;
+      return service_has(config.type, wr.opcode) ? 0 : EINVAL;
     default:
       return EOPNOTSUPP;
   }
+  if (!service_has(config.type, wr.opcode)) return EINVAL;
   if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > config.max_send_sge) return EINVAL;
   *length = 0;
   for (int i = 0; i < wr.num_sge; ++i) *length += wr.sg_list[i].length;
-  if (*length > kMaxMessage) return EINVAL;
+  if (*length > kLongestMessage) return EINVAL;
   const bool atomic = is_atomic(wr.opcode);
   if (atomic && *length != sizeof(uint64_t)) return EINVAL;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0 &&
       (*length > config.max_inline || atomic || wr.opcode == IBV_WR_RDMA_READ)) {
     return EINVAL;
   }
-  return 0;
+  return config.type == IBV_QPT_UD ? check_datagram(wr, *length) : 0;
+}
+
+// A datagram is one packet, and its address belongs to the queue pair's protection domain (IBTA 10.2.3).
+int QueuePairCore::check_datagram(const ibv_send_wr& wr, uint64_t length) const {
+  if (wr.wr.ud.ah == nullptr || wr.wr.ud.remote_qpn > kMulticastQp.value()) return EINVAL;
+  const auto& address = *static_cast<const AddressPath*>(wr.wr.ud.ah);
+  // Nobody would take it otherwise (IBTA 9.6.1.1.3).
+  if (address.path.destination_ip.is_multicast() != (Qpn{wr.wr.ud.remote_qpn} == kMulticastQp)) return EINVAL;
+  return address.pd == config.pd && length <= address.max_payload ? 0 : EINVAL;
 }
 
 int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
@@ -77,7 +123,7 @@ int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
     return code;
   };
   const ibv_qp_state now = state();
-  if (now != IBV_QPS_RTS && now != IBV_QPS_ERR) return refuse(list, EINVAL);
+  if (now == IBV_QPS_RESET || now == IBV_QPS_INIT || now == IBV_QPS_RTR) return refuse(list, EINVAL);
   for (ibv_send_wr* wr = list; wr != nullptr; wr = wr->next) {
     uint64_t length = 0;
     if (const int code = check_send(*wr, &length); code != 0) return refuse(wr, code);
@@ -88,7 +134,17 @@ int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
     wqe.send_flags = wr->send_flags | (config.signal_all ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U);
     wqe.length = static_cast<uint32_t>(length);
     wqe.immediate = wr->imm_data;
-    if (is_atomic(wr->opcode)) {
+    if (wqe.is_local()) {
+      if (!take_local_operation(wqe, *wr)) return refuse(wr, EINVAL);
+      send_queue.publish();
+      continue;
+    }
+    if (config.type == IBV_QPT_UD) {
+      wqe.address = static_cast<AddressPath*>(wr->wr.ud.ah);
+      wqe.address->uses.fetch_add(1, std::memory_order_relaxed);
+      wqe.remote_qp = Qpn{wr->wr.ud.remote_qpn};
+      wqe.qkey = QKey{wr->wr.ud.remote_qkey};
+    } else if (is_atomic(wr->opcode)) {
       wqe.remote_address = wr->wr.atomic.remote_addr;
       wqe.rkey = wr->wr.atomic.rkey;
       wqe.compare_add = wr->wr.atomic.compare_add;
@@ -120,23 +176,28 @@ int QueuePairCore::post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) {
     if (bad != nullptr) *bad = wr;
     return code;
   };
-  if (state() == IBV_QPS_RESET) return refuse(list, EINVAL);
+  if (state() == IBV_QPS_RESET || config.srq != nullptr) return refuse(list, EINVAL);
   for (ibv_recv_wr* wr = list; wr != nullptr; wr = wr->next) {
-    if (wr->num_sge < 0 || static_cast<uint32_t>(wr->num_sge) > config.max_recv_sge)
-      return refuse(wr, EINVAL);
-    uint64_t capacity = 0;
-    for (int i = 0; i < wr->num_sge; ++i) capacity += wr->sg_list[i].length;
     if (recv_queue.full()) return refuse(wr, ENOMEM);
-    RecvWqe& wqe = recv_queue.next_free();
-    wqe.wr_id = wr->wr_id;
-    wqe.capacity = static_cast<uint32_t>(std::min<uint64_t>(capacity, kMaxMessage));
-    wqe.sge_count = static_cast<uint32_t>(wr->num_sge);
-    if (wr->num_sge > 0) {
-      std::memcpy(const_cast<ibv_sge*>(wqe.sges()), wr->sg_list, sizeof(ibv_sge) * wqe.sge_count);
-    }
+    if (!recv_queue.next_free().fill(*wr, config.max_recv_sge)) return refuse(wr, EINVAL);
     recv_queue.publish(std::memory_order_seq_cst);  // before the caller's look at the state; see flush()
   }
   return 0;
+}
+
+bool QueuePairCore::take_shared_receive(TransportContext& context) {
+  if (config.srq == nullptr) return false;
+  switch (config.srq->take(recv_queue.next_free())) {
+    case SharedReceiveRing::Taken::kNothing:
+      return false;
+    case SharedReceiveRing::Taken::kRequestAtLimit:
+      context.raise(IBV_EVENT_SRQ_LIMIT_REACHED, config.srq->object());
+      break;
+    case SharedReceiveRing::Taken::kRequest:
+      break;
+  }
+  recv_queue.publish();
+  return true;
 }
 
 bool QueuePairCore::is_from_peer(TransportContext& context, const FrameView& view,
@@ -156,10 +217,16 @@ bool QueuePairCore::is_from_peer(TransportContext& context, const FrameView& vie
   return true;
 }
 
+void QueuePairCore::note_communication(TransportContext& context) {
+  if (established_ || state() != IBV_QPS_RTR) return;
+  established_ = true;
+  raise(context, IBV_EVENT_COMM_EST);
+}
+
 void QueuePairCore::to_ready_to_receive(Psn expected) {
   session.reset();
   reset_responder(expected);
-  path_ready_ = false;
+  path_ready_ = established_ = fatal_raised_ = false;
   set_state(IBV_QPS_RTR);
 }
 
@@ -168,17 +235,47 @@ void QueuePairCore::to_ready_to_send(Psn first) {
   set_state(IBV_QPS_RTS);
 }
 
+void QueuePairCore::drain_sends(bool notify) {
+  draining_ = true;
+  notify_drained_ = notify;
+  set_state(IBV_QPS_SQD);
+}
+
+void QueuePairCore::note_drained(TransportContext& context) {
+  if (!draining()) return;
+  draining_ = false;
+  if (notify_drained_) raise(context, IBV_EVENT_SQ_DRAINED);
+}
+
 void QueuePairCore::to_reset() {
   set_state(IBV_QPS_RESET);
   session.reset();
   const std::scoped_lock guard(send_queue.lock, recv_queue.lock);
-  send_queue.clear();
+  while (!send_queue.empty()) retire_send();
   recv_queue.clear();
   reset_requester(Psn{0});
   reset_responder(Psn{0});
-  path_ready_ = false;
+  path_ready_ = last_receive_raised_ = false;
   send_cq.forget(config.number.value());
   if (&recv_cq != &send_cq) recv_cq.forget(config.number.value());
+}
+
+void QueuePairCore::retire_send() {
+  if (AddressPath* address = send_queue.at(send_queue.head()).address; address != nullptr)
+    address->uses.fetch_sub(1, std::memory_order_release);
+  send_queue.pop();
+}
+
+void QueuePairCore::stop_sending(TransportContext& context, ibv_wc_status status) {
+  complete_send(context, send_queue.at(send_queue.head()), status);
+  retire_send();
+  if (state() != IBV_QPS_ERR) set_state(IBV_QPS_SQE);
+  flush_sends(context);
+}
+
+void QueuePairCore::flush_sends(TransportContext& context) {
+  for (; !send_queue.empty(); retire_send())
+    complete_send(context, send_queue.at(send_queue.head()), IBV_WC_WR_FLUSH_ERR);
 }
 
 void QueuePairCore::set_peer_mac(const MacAddress& mac) {
@@ -195,21 +292,47 @@ void QueuePairCore::complete_send(TransportContext& context, const SendWqe& wqe,
   wc.opcode = completion_opcode(wqe.opcode);
   wc.byte_len = wqe.length;
   wc.qp_num = config.number.value();
-  if (!send_cq.push(wc, false)) {
-    context.counters.add(Counter::kCqOverflows);
-    to_error();
-  }
+  if (!send_cq.push(wc, false)) on_overflow(context, send_cq);
 }
 
 void QueuePairCore::complete_recv(TransportContext& context, ibv_wc& wc, bool solicited) {
   wc.wr_id = recv_queue.at(recv_queue.head()).wr_id;
   wc.qp_num = config.number.value();
-  wc.src_qp = attributes.remote_qp.value();
+  if (config.type != IBV_QPT_UD) wc.src_qp = attributes.remote_qp.value();
   recv_queue.pop();
-  if (!recv_cq.push(wc, solicited)) {
-    context.counters.add(Counter::kCqOverflows);
-    to_error();
+  if (!recv_cq.push(wc, solicited)) on_overflow(context, recv_cq);
+}
+
+void QueuePairCore::flush_receives(TransportContext& context) {
+  while (!recv_queue.empty()) {
+    ibv_wc wc{};
+    wc.status = IBV_WC_WR_FLUSH_ERR;
+    complete_recv(context, wc, false);
   }
+  if (config.srq == nullptr || last_receive_raised_) return;
+  last_receive_raised_ = true;
+  raise(context, IBV_EVENT_QP_LAST_WQE_REACHED);
+}
+
+// A completion is lost: neither queue can go on (IBTA 11.6.3.1, 11.6.3.2).
+void QueuePairCore::on_overflow(TransportContext& context, CompletionRing& ring) {
+  context.counters.add(Counter::kCqOverflows);
+  if (ring.claim_overflow()) context.raise(IBV_EVENT_CQ_ERR, ring.object());
+  fail_for_good(context);
+}
+
+void QueuePairCore::fail_for_good(TransportContext& context) {
+  if (!fatal_raised_) raise(context, IBV_EVENT_QP_FATAL);
+  fatal_raised_ = true;
+  to_error();
+}
+
+void QueuePairCore::check_completion_queues(TransportContext& context) {
+  if (state() != IBV_QPS_RESET && (send_cq.overflowed() || recv_cq.overflowed())) fail_for_good(context);
+}
+
+void QueuePairCore::raise(TransportContext& context, ibv_event_type type) const {
+  context.raise(type, {EventSource::kQueuePair, config.number.value(), config.context});
 }
 
 }  // namespace roci

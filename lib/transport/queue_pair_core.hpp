@@ -1,6 +1,6 @@
 // What the queue pairs of all transport services have: attributes, a state, work queues, completions. The engine gives
 // a queue pair packets, doorbells and deadlines; it gives back packets and completions. It knows no port, no thread and
-// no clock. The services derive from it: ReliableQueuePair (RC).
+// no clock. The services derive from it: ReliableQueuePair (RC), UnreliableQueuePair (UC), DatagramQueuePair (UD).
 //
 // Ownership: everything but post_send(), post_recv(), state() and number() belongs to whoever holds the token of the
 // worker that the queue pair is attached to.
@@ -17,6 +17,7 @@
 #include "transport/completion_ring.hpp"
 #include "transport/extension_session.hpp"
 #include "transport/packet_sink.hpp"
+#include "transport/shared_receive_ring.hpp"
 #include "transport/work_queue.hpp"
 #include "wire/roce_writer.hpp"
 
@@ -26,6 +27,7 @@ namespace roci {
 struct QueuePairConfig {
   ibv_qp_type type = IBV_QPT_RC;
   Qpn number{0};
+  void* context = nullptr;  // the maker's, for events
   PdNumber pd{0};
   uint32_t max_send_wr = 1;
   uint32_t max_recv_wr = 1;
@@ -34,7 +36,11 @@ struct QueuePairConfig {
   uint32_t max_inline = 0;
   bool signal_all = false;
   uint32_t window_bytes = 512 * 1024;
-  uint32_t packets_per_ack = 64;  // one acknowledgement for at most so many request packets (LDCP's m)
+  uint32_t packets_per_ack = 64;     // one acknowledgement for at most so many request packets (LDCP's m)
+  SharedReceiveRing* srq = nullptr;  // instead of a receive queue of its own; outlives the queue pair
+
+  // Whose memory the receive requests name.
+  [[nodiscard]] PdNumber recv_pd() const { return srq == nullptr ? pd : srq->pd(); }
 };
 
 // What modify() sets (IBTA 11.2.5.2), in our types.
@@ -42,6 +48,7 @@ struct QueuePairAttributes {
   RocePath path;
   Qpn remote_qp{0};
   PKey pkey = kDefaultPKey;
+  QKey qkey{0};                    // UD
   uint32_t path_mtu = 1024;        // bytes
   int access = 0;                  // ibv_access_flags that remote operations need
   uint8_t timeout = 0;             // code of ack_timeout()
@@ -59,6 +66,7 @@ class QueuePairCore {
   QueuePairCore& operator=(const QueuePairCore&) = delete;
 
   [[nodiscard]] Qpn number() const { return config.number; }
+  [[nodiscard]] Accessor accessor() const { return {config.pd, config.number}; }
   [[nodiscard]] ibv_qp_state state() const { return state_.load(std::memory_order_seq_cst); }
 
   // Any thread. 0 or an errno, as ibv_post_send; the caller rings the doorbell afterwards.
@@ -80,19 +88,37 @@ class QueuePairCore {
   void to_init() { set_state(IBV_QPS_INIT); }
   void to_ready_to_receive(Psn expected);
   void to_ready_to_send(Psn first);
+  void resume_sending() { set_state(IBV_QPS_RTS); }  // out of SQE or SQD, with the next PSN
+  // Into SQD: no request is begun any more; when those under way have ended and `notify` is set, an event tells it
+  // (IBTA 10.3.1.5). Receiving goes on.
+  void drain_sends(bool notify);
+  [[nodiscard]] bool draining() const { return state() == IBV_QPS_SQD && draining_; }
   void to_error() { set_state(IBV_QPS_ERR); }  // the next transmit() flushes
   void to_reset();
+  // Follows a change of max_dest_rd_atomic; false while that cannot be.
+  [[nodiscard]] virtual bool remember_reads(uint32_t /*reads*/) { return true; }
   // The PSNs of the next packet to be sent and to be received.
   [[nodiscard]] virtual Psn send_psn() const = 0;
   [[nodiscard]] virtual Psn receive_psn() const = 0;
 
+  void change_path() { path_ready_ = false; }  // its MAC is to be found
   // The peer's MAC is known (again).
   void set_peer_mac(const MacAddress& mac);
   [[nodiscard]] bool path_ready() const { return path_ready_; }
 
+  // Tells the application what no completion does.
+  void raise(TransportContext& context, ibv_event_type type) const;
+
   // Makes a completion of this queue pair's send or receive queue.
   void complete_send(TransportContext& context, const SendWqe& wqe, ibv_wc_status status);
   void complete_recv(TransportContext& context, ibv_wc& completion, bool solicited);
+
+  // Whether there is a receive request for the message that needs one now; it is the head of recv_queue from then until
+  // complete_recv(). With a shared receive queue, recv_queue is the one slot that a request is moved into here.
+  bool take_receive(TransportContext& context) { return !recv_queue.empty() || take_shared_receive(context); }
+  // Completes everything posted as flushed, the message under way first. What waits in a shared receive queue stays
+  // there, and the application is told once that this queue pair takes nothing more from it (IBTA 11.6.3.1).
+  void flush_receives(TransportContext& context);
 
   QueuePairConfig config;
   QueuePairAttributes attributes;
@@ -112,9 +138,24 @@ class QueuePairCore {
   // Forgets everything about earlier requests and starts counting from this PSN.
   virtual void reset_requester(Psn first) = 0;
   virtual void reset_responder(Psn expected) = 0;
+  [[nodiscard]] static bool receives(ibv_qp_state state) {
+    return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE;
+  }
+  // In SQD, once no request is under way any more.
+  void note_drained(TransportContext& context);
+  // Takes the oldest send request out of its queue.
+  void retire_send();
+  // Unreliable services: the oldest send request has a local error, which stops the send queue and nothing else (IBTA
+  // 10.3.1.6). What is behind it is flushed.
+  void stop_sending(TransportContext& context, ibv_wc_status status);
+  void flush_sends(TransportContext& context);
   // Whether a packet of `transport`, or a CNP, comes from where it must; counted when not.
   [[nodiscard]] bool is_from_peer(TransportContext& context, const FrameView& view,
                                   TransportClass transport) const;
+  // Puts the queue pair into error when a completion of one of its queues has been lost, be it another queue pair's.
+  void check_completion_queues(TransportContext& context);
+  // A packet of the peer has come: the first one in RTR is an event of connected services (IBTA 11.6.3.1).
+  void note_communication(TransportContext& context);
   // The store of the error state comes before the look at the queues, as in post_recv() the other way round: either
   // a flush takes a request that is being posted, or its poster sees the state and rings.
   void set_state(ibv_qp_state state, std::memory_order order = std::memory_order_relaxed) {
@@ -122,10 +163,19 @@ class QueuePairCore {
   }
 
  private:
+  void on_overflow(TransportContext& context, CompletionRing& ring);
+  void fail_for_good(TransportContext& context);
+  bool take_shared_receive(TransportContext& context);
+  int check_datagram(const ibv_send_wr& wr, uint64_t length) const;
   int check_send(const ibv_send_wr& wr, uint64_t* length) const;
 
   std::atomic<ibv_qp_state> state_{IBV_QPS_RESET};
   bool path_ready_ = false;
+  bool established_ = false;  // a packet has come, and its event has been raised
+  bool fatal_raised_ = false;
+  bool draining_ = false;             // in SQD: requests are still under way
+  bool notify_drained_ = false;       // in SQD: the application wants to know when they are not
+  bool last_receive_raised_ = false;  // since the error state was entered
 };
 
 // Writes and sends one packet of `qp`. `types` are those of its extension block, 0 for none. fill(open, block) is called

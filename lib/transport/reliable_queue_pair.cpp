@@ -7,7 +7,7 @@ ReliableQueuePair::ReliableQueuePair(const QueuePairConfig& c, CompletionRing& s
     : QueuePairCore(c, send_completions, recv_completions), requester(*this), responder(*this) {}
 
 void ReliableQueuePair::on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
-  if (state() != IBV_QPS_RTR && state() != IBV_QPS_RTS) {
+  if (!receives(state())) {
     context.counters.add(Counter::kRxBadState);
     return;
   }
@@ -17,6 +17,7 @@ void ReliableQueuePair::on_packet(TransportContext& context, const FrameView& vi
     return;
   }
   if (!is_from_peer(context, view, is_private ? TransportClass::kPrivate : TransportClass::kRc)) return;
+  note_communication(context);
   FrameView plain = view;  // without its extension block
   ExtensionView block;
   if (!open_extensions(context, plain, frame, block)) return;
@@ -74,19 +75,22 @@ void ReliableQueuePair::on_private(TransportContext& context, const FrameView& v
 }
 
 bool ReliableQueuePair::transmit(TransportContext& context, uint32_t budget) {
+  check_completion_queues(context);
   const ibv_qp_state now = state();
   if (now == IBV_QPS_ERR) {
     flush(context);
     // What was executed before the error is still answered, and the NAK that names it.
     return path_ready() && responder.has_answers() && responder.transmit(context, budget);
   }
-  if (!path_ready() || (now != IBV_QPS_RTR && now != IBV_QPS_RTS)) return false;
+  if (requester.idle()) note_drained(context);
+  if (!path_ready() || !receives(now)) return false;
   // Half of the turn is kept for requests, so that a peer that READs all the time cannot starve them.
   const uint32_t for_requests = budget / 2;
   uint32_t for_answers = budget - for_requests;
   bool answers_left = responder.transmit(context, for_answers);
   budget = for_answers + for_requests;
-  const bool requests_left = state() == IBV_QPS_RTS && requester.transmit(context, budget);
+  const bool requests_left =
+      state() != IBV_QPS_RTR && state() != IBV_QPS_ERR && requester.transmit(context, budget);
   if (answers_left && budget > 0) answers_left = responder.transmit(context, budget);
   return answers_left || requests_left || state() == IBV_QPS_ERR;
 }
@@ -98,7 +102,8 @@ void ReliableQueuePair::flush(TransportContext& context) {
 }
 
 void ReliableQueuePair::on_unreachable(TransportContext& context) {
-  if (state() == IBV_QPS_RTS && !send_queue.empty()) requester.fail_oldest(context, IBV_WC_RETRY_EXC_ERR);
+  const bool wants_to_send = state() == IBV_QPS_RTS ? !send_queue.empty() : draining() && !requester.idle();
+  if (wants_to_send) requester.fail_oldest(context, IBV_WC_RETRY_EXC_ERR);
 }
 
 }  // namespace roci

@@ -24,6 +24,7 @@ class ReliableQueuePair final : public QueuePairCore {
   [[nodiscard]] Nanos deadline() const override { return requester.deadline(); }
   void on_deadline(TransportContext& context) override { requester.on_deadline(context); }
   void on_unreachable(TransportContext& context) override;
+  [[nodiscard]] bool remember_reads(uint32_t reads) override { return responder.remember(reads); }
   [[nodiscard]] Psn send_psn() const override { return requester.next_psn(); }
   [[nodiscard]] Psn receive_psn() const override { return responder.expected(); }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "transport/local_operations.hpp"
 #include "transport/queue_pair_core.hpp"
 #include "transport/scatter.hpp"
 #include "wire/aeth.hpp"
@@ -26,6 +27,8 @@ Opcode message_opcode(const SendWqe& wqe, bool first, bool last) {
     if (first) return !last ? Opcode::kRcWriteFirst : imm ? Opcode::kRcWriteOnlyImm : Opcode::kRcWriteOnly;
     return !last ? Opcode::kRcWriteMiddle : imm ? Opcode::kRcWriteLastImm : Opcode::kRcWriteLast;
   }
+  if (last && wqe.opcode == IBV_WR_SEND_WITH_INV)
+    return first ? Opcode::kRcSendOnlyInv : Opcode::kRcSendLastInv;
   if (first) return !last ? Opcode::kRcSendFirst : imm ? Opcode::kRcSendOnlyImm : Opcode::kRcSendOnly;
   return !last ? Opcode::kRcSendMiddle : imm ? Opcode::kRcSendLastImm : Opcode::kRcSendLast;
 }
@@ -81,7 +84,9 @@ bool Requester::transmit(TransportContext& context, uint32_t& budget) {
 Requester::Step Requester::send_next(TransportContext& context) {
   if (cursor_.index == qp_.send_queue.posted()) return Step::kWait;
   SendWqe& wqe = qp_.send_queue.at(cursor_.index);
+  if (!wqe.started && qp_.state() == IBV_QPS_SQD) return Step::kWait;
   if (wqe.local_error != IBV_WC_SUCCESS) return Step::kFailed;
+  if (wqe.is_local()) return do_locally(context, wqe);
   if (!wqe.started) {
     const Step step = start(context, wqe);
     if (step != Step::kSent) return step;
@@ -102,6 +107,10 @@ Requester::Step Requester::send_repair(TransportContext& context) {
       return send_next(context);
     }
     SendWqe& wqe = qp_.send_queue.at(repair_.index);
+    if (wqe.is_local()) {
+      repair_ = {repair_.index + 1, 0};
+      continue;
+    }
     // The oldest may have been executed, and its answer lost.
     const bool arrived =
         is_before(psn, una_) || is_before(psn, repair_from_) ||
@@ -141,6 +150,31 @@ Requester::Step Requester::send_at(TransportContext& context, Cursor& cursor) {
   return Step::kSent;
 }
 
+// A request that sends nothing is done when it comes under the cursor the first time; after a loss the cursor only goes
+// over it again. Its turn costs as much as a packet's.
+Requester::Step Requester::do_locally(TransportContext& context, SendWqe& wqe) {
+  if (!wqe.started) {
+    if ((wqe.send_flags & IBV_SEND_FENCE) != 0 && reads_outstanding_ > 0) return Step::kWait;
+    wqe.local_error = execute_local_operation(context, qp_.accessor(), wqe);
+    if (wqe.local_error != IBV_WC_SUCCESS) return Step::kFailed;
+    wqe.started = true;
+    wqe.first_psn = next_psn_;
+    wqe.first_lsn = flow_.next;
+  }
+  cursor_ = {cursor_.index + 1, 0};
+  retire_local(context);
+  return Step::kSent;
+}
+
+void Requester::retire_local(TransportContext& context) {
+  while (!qp_.send_queue.empty()) {
+    const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
+    if (!oldest.is_local() || !oldest.started) return;
+    qp_.complete_send(context, oldest, IBV_WC_SUCCESS);
+    qp_.send_queue.pop();
+  }
+}
+
 // Gives a request its PSNs, or says what it waits for.
 Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
   if ((wqe.send_flags & IBV_SEND_FENCE) != 0 && reads_outstanding_ > 0) return Step::kWait;
@@ -164,6 +198,10 @@ Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
                     [](uint8_t*, uint32_t, uint32_t) {})) {
     wqe.local_error = IBV_WC_LOC_PROT_ERR;
     return Step::kFailed;
+  }
+  if (idle()) {  // they may have changed in SQD
+    retries_left_ = qp_.attributes.retry_count;
+    rnr_retries_left_ = qp_.attributes.rnr_retry;
   }
   wqe.started = true;
   wqe.first_psn = next_psn_;
@@ -221,6 +259,7 @@ Requester::Step Requester::send_message_packet(TransportContext& context, SendWq
         }
         if (info.has(Header::kImmDt))
           open.header<ImmDt>(Header::kImmDt).data.set(__builtin_bswap32(wqe.immediate));
+        if (info.has(Header::kIeth)) open.header<Ieth>(Header::kIeth).rkey.set(wqe.immediate);
         session_block(block, wqe.first_lsn + offset, context.now);
         if (wqe.is_inline()) {
           std::memcpy(open.payload, wqe.inline_data() + offset, length);
@@ -412,7 +451,7 @@ Lsn Requester::lsn_at(Cursor cursor) {
 Nanos Requester::timeout() const { return ack_timeout(qp_.attributes.timeout); }
 
 void Requester::on_deadline(TransportContext& context) {
-  if (context.now < deadline_ || qp_.state() != IBV_QPS_RTS) return;
+  if (context.now < deadline_ || (qp_.state() != IBV_QPS_RTS && qp_.state() != IBV_QPS_SQD)) return;
   if (waits_for_rnr_) {
     waits_for_rnr_ = false;
     deadline_ = kNever;  // armed again when the packet goes out

@@ -42,6 +42,8 @@ class alignas(64) Requester {
 
   // Completes the oldest request with an error and puts the queue pair into the error state.
   void fail_oldest(TransportContext& context, ibv_wc_status status);
+  // Whether no request is under way; some may be posted.
+  [[nodiscard]] bool idle() const { return una_ == next_psn_; }
   // Completes everything posted as flushed.
   void flush(TransportContext& context);
   // Asks the peer for a round trip beside the data; the answer is in flow(). False when the peer does not take probes
@@ -103,6 +105,9 @@ class alignas(64) Requester {
   // requester.cpp
   Step send_next(TransportContext& context);
   Step send_repair(TransportContext& context);
+  Step do_locally(TransportContext& context, SendWqe& wqe);
+  // Completes what was done locally and has nothing in front of it any more.
+  void retire_local(TransportContext& context);
   Step start(TransportContext& context, SendWqe& wqe);
   // Sends the packet and moves the cursor behind it.
   Step send_at(TransportContext& context, Cursor& cursor);

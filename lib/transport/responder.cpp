@@ -25,12 +25,25 @@ void Responder::reset(Psn expected, uint32_t reads) {
   next_resource_ = front_resource_ = active_answers_ = 0;
 }
 
+bool Responder::remember(uint32_t reads) {
+  if (active_answers_ > 0) return false;
+  const auto had = static_cast<uint32_t>(resources_.size());
+  const uint32_t kept = std::min(had, reads);
+  std::vector<Resource> resources(reads);
+  // The oldest first; in front of them what was never used, which is older still.
+  for (uint32_t i = 0; i < kept; ++i)
+    resources[reads - kept + i] = resources_[(next_resource_ + had - kept + i) % had];
+  resources_ = std::move(resources);
+  next_resource_ = front_resource_ = 0;
+  return true;
+}
+
 ExtensionSession* Responder::session() const { return qp_.session.get(); }
 
 void Responder::on_request(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
                            const ExtensionView& block) {
   const ibv_qp_state state = qp_.state();
-  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) {
+  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD) {
     context.counters.add(Counter::kRxBadState);
     return;
   }
@@ -161,9 +174,8 @@ Responder::Verdict Responder::execute(TransportContext& context, const FrameView
 Responder::Verdict Responder::execute_send(TransportContext& context, const FrameView& view,
                                            const rte_mbuf* frame) {
   const OpcodeInfo& info = *view.opcode;
-  if (info.has(Header::kIeth)) return Verdict::kInvalidRequest;
   if (info.starts_message()) {
-    if (qp_.recv_queue.empty()) return Verdict::kNotReady;
+    if (!qp_.take_receive(context)) return Verdict::kNotReady;
     received_ = 0;
   }
   const RecvWqe& wqe = qp_.recv_queue.at(qp_.recv_queue.head());
@@ -171,9 +183,17 @@ Responder::Verdict Responder::execute_send(TransportContext& context, const Fram
   if (view.payload_length > wqe.capacity - received_) {
     wc.status = IBV_WC_LOC_LEN_ERR;
     qp_.complete_recv(context, wc, true);
-    return Verdict::kInvalidRequest;  // IBTA 9.9.3: length error
+    return Verdict::kTooLong;  // IBTA 9.9.3: length error
   }
-  if (!scatter(context.memory, qp_.config.pd, {wqe.sges(), wqe.sge_count}, received_, frame,
+  // The key must be of a window that is bound to this queue pair (IBTA 9.4.1.1.3, 10.6.7.2.6). The completion says
+  // what the Linux stack says.
+  if (info.has(Header::kIeth) &&
+      !context.memory.invalidate(qp_.accessor(), MemoryKey{view.ieth().rkey.get()})) {
+    wc.status = IBV_WC_REM_INV_REQ_ERR;
+    qp_.complete_recv(context, wc, true);
+    return Verdict::kNotInvalidated;
+  }
+  if (!scatter(context.memory, qp_.config.recv_pd(), {wqe.sges(), wqe.sge_count}, received_, frame,
                view.payload_offset, view.payload_length)) {
     wc.status = IBV_WC_LOC_PROT_ERR;
     qp_.complete_recv(context, wc, true);
@@ -201,11 +221,11 @@ Responder::Verdict Responder::execute_write(TransportContext& context, const Fra
   // The whole range is checked before its first byte is written, then each packet again: the region may go away.
   uint8_t* where = nullptr;
   const uint32_t range = info.starts_message() ? announced_ : view.payload_length;
-  if (context.memory.check(rkey_, qp_.config.pd, va_, range, Access::kRemoteWrite, &where) !=
+  if (context.memory.check_remote(rkey_, qp_.accessor(), va_, range, Access::kRemoteWrite, &where) !=
       AccessOutcome::kAllowed) {
     return Verdict::kAccessError;
   }
-  if (info.consumes_receive() && qp_.recv_queue.empty()) return Verdict::kNotReady;
+  if (info.consumes_receive() && !qp_.take_receive(context)) return Verdict::kNotReady;
   if (view.payload_length > 0) {
     uint32_t done = 0;
     for_each_piece(frame, view.payload_offset, view.payload_length, [&](const uint8_t* from, uint32_t piece) {
@@ -247,8 +267,8 @@ Responder::Verdict Responder::execute_read(TransportContext& context, const Fram
   const uint32_t length = reth.length.get();
   if (length > kMaxMessageBytes) return Verdict::kInvalidRequest;
   uint8_t* where = nullptr;
-  if (context.memory.check(MemoryKey{reth.rkey.get()}, qp_.config.pd, reth.va.get(), length,
-                           Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
+  if (context.memory.check_remote(MemoryKey{reth.rkey.get()}, qp_.accessor(), reth.va.get(), length,
+                                  Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
     return Verdict::kAccessError;
   }
   const uint32_t mtu = qp_.attributes.path_mtu;
@@ -270,8 +290,8 @@ Responder::Verdict Responder::execute_atomic(TransportContext& context, const Fr
   const uint64_t va = request.va.get();
   if (va % sizeof(uint64_t) != 0) return Verdict::kInvalidRequest;
   uint8_t* where = nullptr;
-  if (context.memory.check(MemoryKey{request.rkey.get()}, qp_.config.pd, va, sizeof(uint64_t),
-                           Access::kRemoteAtomic, &where) != AccessOutcome::kAllowed) {
+  if (context.memory.check_remote(MemoryKey{request.rkey.get()}, qp_.accessor(), va, sizeof(uint64_t),
+                                  Access::kRemoteAtomic, &where) != AccessOutcome::kAllowed) {
     return Verdict::kAccessError;
   }
   // A region may map an aligned address to a place that is not.
@@ -313,6 +333,10 @@ void Responder::complete_message(TransportContext& context, const FrameView& vie
     wc.wc_flags |= IBV_WC_WITH_IMM;
     wc.imm_data = __builtin_bswap32(view.imm().data.get());
   }
+  if (view.opcode->has(Header::kIeth)) {
+    wc.wc_flags |= IBV_WC_WITH_INV;
+    wc.invalidated_rkey = view.ieth().rkey.get();
+  }
   qp_.complete_recv(context, wc, view.bth().solicited());
 }
 
@@ -347,13 +371,23 @@ void Responder::answer(TransportContext& context, const FrameView& view, Verdict
       pending_syndrome_ = rnr_syndrome(qp_.attributes.min_rnr_timer);
       pending_psn_ = expected_;
       return;
+    // What no receive completion tells is an event (IBTA 9.9.3.1, 11.6.3.2).
     case Verdict::kInvalidRequest:
+      qp_.raise(context, IBV_EVENT_QP_REQ_ERR);
+      code = NakCode::kInvalidRequest;
+      break;
+    case Verdict::kTooLong:
       code = NakCode::kInvalidRequest;
       break;
     case Verdict::kAccessError:
+      qp_.raise(context, IBV_EVENT_QP_ACCESS_ERR);
+      code = NakCode::kRemoteAccessError;
+      break;
+    case Verdict::kNotInvalidated:
       code = NakCode::kRemoteAccessError;
       break;
     case Verdict::kOperationError:
+      if (view.opcode->operation != Operation::kSend) qp_.raise(context, IBV_EVENT_QP_FATAL);
       code = NakCode::kRemoteOperationalError;
       break;
   }
@@ -558,6 +592,7 @@ bool Responder::send_answer(TransportContext& context, Resource& resource) {
       ++resource.next;
       return true;
     case SendOutcome::kGivenUp:  // the region went away while it was being read
+      qp_.raise(context, IBV_EVENT_QP_ACCESS_ERR);
       pending_ = Pending::kFatal;
       pending_syndrome_ = nak_syndrome(NakCode::kRemoteAccessError);
       pending_psn_ = resource.first + resource.next;
@@ -591,8 +626,8 @@ SendOutcome Responder::send_read_response(TransportContext& context, const Resou
           aeth.msn.set(read.msn.value());
         }
         uint8_t* where = nullptr;
-        if (context.memory.check(MemoryKey{read.rkey}, qp_.config.pd, read.va + offset, length,
-                                 Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
+        if (context.memory.check_remote(MemoryKey{read.rkey}, qp_.accessor(), read.va + offset, length,
+                                        Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
           return false;
         }
         if (length > 0) std::memcpy(open.payload, where, length);
@@ -665,11 +700,7 @@ bool Responder::send_pending(TransportContext& context) {
 void Responder::flush(TransportContext& context) {
   in_message_ = false;
   if (session() != nullptr && session()->kept) session()->kept->clear();
-  while (!qp_.recv_queue.empty()) {
-    ibv_wc wc{};
-    wc.status = IBV_WC_WR_FLUSH_ERR;
-    qp_.complete_recv(context, wc, false);
-  }
+  qp_.flush_receives(context);
 }
 
 }  // namespace roci

@@ -25,6 +25,8 @@ class alignas(64) Responder {
 
   // Expects `expected` next and can remember `reads` READ requests (max_dest_rd_atomic).
   void reset(Psn expected, uint32_t reads);
+  // Changes how many it can remember; the latest ones stay. False, with nothing changed, while any is being answered.
+  bool remember(uint32_t reads);
   // `block`: the packet's extension block, absent when it has none. The frame may be kept (reorder_buffer.hpp).
   void on_request(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
                   const ExtensionView& block);
@@ -52,7 +54,9 @@ class alignas(64) Responder {
     kDropped,         // silently
     kNotReady,        // RNR NAK: no receive request is posted
     kInvalidRequest,  // NAK 1 and the error state
+    kTooLong,         // the same, and the receive completion tells
     kAccessError,     // NAK 2 and the error state
+    kNotInvalidated,  // the same, and the receive completion tells
     kOperationError,  // NAK 3 and the error state
   };
   // The answer that waits behind the READ responses.

@@ -92,4 +92,18 @@ inline bool scatter(const MemoryTable& memory, PdNumber pd, std::span<const ibv_
                       });
 }
 
+// The payload of a WRITE into memory that has been checked. `ending`: it is the end of the message.
+inline void write_payload(uint8_t* where, const rte_mbuf* frame, uint32_t frame_offset, uint32_t length,
+                          bool ending) {
+  uint32_t done = 0;
+  for_each_piece(frame, frame_offset, length, [&](const uint8_t* from, uint32_t piece) {
+    if (ending && done + piece == length) {
+      copy_ending(where + done, from, piece);
+    } else {
+      std::memcpy(where + done, from, piece);
+    }
+    done += piece;
+  });
+}
+
 }  // namespace roci

@@ -7,13 +7,19 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
 #include "base/sequence.hpp"
 #include "base/spinlock.hpp"
+#include "base/types.hpp"
 #include "wire/opcodes.hpp"
 
 namespace roci {
+
+struct AddressPath;
+
+inline constexpr uint32_t kLongestMessage = 1U << 31;  // IBTA 9.3.3.1.2
 
 // One work request of the send queue. The slot holds this header and behind it the scatter list or, for inline
 // requests, the data itself.
@@ -25,16 +31,20 @@ struct SendWqe {
   uint64_t swap = 0;
   uint32_t rkey = 0;
   uint32_t length = 0;      // bytes of the whole message
-  uint32_t immediate = 0;   // as the verbs give it: big-endian
+  uint32_t immediate = 0;   // as the verbs give it: big-endian; or the R_Key to be invalidated, in host order
   uint32_t send_flags = 0;  // ibv_send_flags
   ibv_wr_opcode opcode = IBV_WR_SEND;
   uint16_t sge_count = 0;  // 0 for inline
+  // Datagrams only:
+  AddressPath* address = nullptr;  // held until the request is done
+  Qpn remote_qp{0};
+  QKey qkey{0};
 
   // Set by the requester when it starts the request.
   bool started = false;
   ibv_wc_status local_error = IBV_WC_SUCCESS;  // found before anything of it was sent
   Psn first_psn;
-  uint32_t packets = 0;    // PSNs it takes; a READ takes one per response packet
+  uint32_t packets = 0;    // PSNs it takes; a READ takes one per response packet, a local operation none
   uint32_t responses = 0;  // READ and atomics: response packets that have arrived
   Lsn first_lsn;
 
@@ -42,6 +52,8 @@ struct SendWqe {
   [[nodiscard]] bool is_atomic() const {
     return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
   }
+  // Sends nothing (local_operations.hpp).
+  [[nodiscard]] bool is_local() const { return opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV; }
   // An acknowledgement does not complete it: it needs the data of its own responses.
   [[nodiscard]] bool needs_response() const { return is_read() || is_atomic(); }
   [[nodiscard]] bool is_inline() const { return (send_flags & IBV_SEND_INLINE) != 0; }
@@ -55,7 +67,26 @@ struct RecvWqe {
   uint32_t capacity = 0;  // bytes its scatter list holds
   uint32_t sge_count = 0;
   [[nodiscard]] const ibv_sge* sges() const { return reinterpret_cast<const ibv_sge*>(this + 1); }
+  // Takes over a request as it was posted. The slot has room for `max_sge` pieces behind it; false when it asks for
+  // more.
+  bool fill(const ibv_recv_wr& wr, uint32_t max_sge);
+  // The same for another slot's request, whose pieces fit.
+  void copy(const RecvWqe& other) {
+    *this = other;
+    if (sge_count > 0) std::memcpy(static_cast<void*>(this + 1), other.sges(), sizeof(ibv_sge) * sge_count);
+  }
 };
+
+inline bool RecvWqe::fill(const ibv_recv_wr& wr, uint32_t max_sge) {
+  if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > max_sge) return false;
+  uint64_t bytes = 0;
+  for (int i = 0; i < wr.num_sge; ++i) bytes += wr.sg_list[i].length;
+  wr_id = wr.wr_id;
+  capacity = static_cast<uint32_t>(bytes < kLongestMessage ? bytes : kLongestMessage);
+  sge_count = static_cast<uint32_t>(wr.num_sge);
+  if (wr.num_sge > 0) std::memcpy(static_cast<void*>(this + 1), wr.sg_list, sizeof(ibv_sge) * sge_count);
+  return true;
+}
 
 // A ring of fixed-size slots. Indices run freely and wrap at 2^32; the capacity is a power of two.
 template <class Wqe>

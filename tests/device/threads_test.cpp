@@ -26,6 +26,7 @@ constexpr auto kPatience = std::chrono::seconds{60};
 
 struct Node {
   std::unique_ptr<Device> device;
+  std::unique_ptr<CompletionChannel> channel;
   std::unique_ptr<ProtectionDomain> pd;
 };
 
@@ -74,6 +75,7 @@ class Threads : public testing::TestWithParam<Mode> {
     config.idle = GetParam().idle;
     config.tx_buffers = 2048;
     node.device = must(Device::create(std::move(port), config));
+    node.channel = must(node.device->create_channel());
     node.pd = must(node.device->allocate_pd());
   }
 
@@ -81,7 +83,7 @@ class Threads : public testing::TestWithParam<Mode> {
   static End make_end(Node& node, size_t bytes, CompletionQueue* cq = nullptr) {
     End end;
     if (cq == nullptr) {
-      end.cq = must(node.device->create_cq(256));
+      end.cq = must(node.device->create_cq(256, nullptr, node.channel.get()));
       cq = end.cq.get();
     }
     end.memory.resize(bytes);
@@ -476,14 +478,74 @@ TEST_P(Threads, one_sided_access_to_an_idle_process_works) {
   EXPECT_EQ(theirs.memory, mine.memory);
 }
 
-// The program sleeps on the queue's file descriptor.
+// The program sleeps on the file descriptor of the queue's channel.
 TEST_P(Threads, event_wakes_a_sleeping_program) {
   auto [mine, theirs] = make_connection(kSlot);
   mine.cq->request_notify(false);
   ASSERT_EQ(post(mine, IBV_WR_RDMA_WRITE, 1, 0, kSlot, theirs), 0);
-  pollfd descriptor{mine.cq->event_fd(), POLLIN, 0};
+  pollfd descriptor{a_.channel->fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&descriptor, 1, 30'000), 1);
+  const auto event = a_.channel->get_event();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->number, mine.cq->number());
   EXPECT_EQ(await(*mine.cq).status, IBV_WC_SUCCESS);
+}
+
+// Arm, poll, sleep: no completion falls between them, with several queues on the channel.
+TEST_P(Threads, no_completion_is_slept_over_on_a_shared_channel) {
+  constexpr uint64_t kRounds = 200;
+  auto first = make_connection(kSlot), second = make_connection(kSlot);
+  std::thread producer([&] {
+    for (uint64_t i = 0; i < kRounds; ++i) {
+      for (auto* pair : {&first, &second}) {
+        while (post(pair->first, IBV_WR_RDMA_WRITE, i, 0, 64, pair->second) != 0) std::this_thread::yield();
+      }
+      if (i % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds{100});
+    }
+  });
+  uint64_t done = 0;
+  bool slept_over = false;
+  const auto drain = [&](CompletionQueue& cq) {
+    ibv_wc wc{};
+    while (cq.poll(1, &wc) == 1) {
+      EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+      ++done;
+    }
+  };
+  while (done < 2 * kRounds && !slept_over) {
+    for (auto* cq : {first.first.cq.get(), second.first.cq.get()}) {
+      cq->request_notify(false);
+      drain(*cq);
+    }
+    if (done == 2 * kRounds) break;
+    pollfd descriptor{a_.channel->fd(), POLLIN, 0};
+    slept_over = ::poll(&descriptor, 1, 30'000) != 1;
+    while (a_.channel->get_event()) {
+    }
+  }
+  producer.join();
+  EXPECT_FALSE(slept_over);
+  EXPECT_EQ(done, 2 * kRounds);
+}
+
+// One thread makes the queue larger and smaller while others fill and empty it.
+TEST_P(Threads, completion_queue_changes_size_under_traffic) {
+  auto [mine, theirs] = make_connection(kSlot);
+  std::atomic<bool> stop{false};
+  std::thread resizer([&] {
+    for (int size = 64; !stop.load(); size = size % 512 + 64) {
+      EXPECT_TRUE(mine.cq->resize(size));
+      std::this_thread::yield();
+    }
+  });
+  for (uint64_t i = 0; i < 100; ++i) {
+    ASSERT_EQ(post(mine, IBV_WR_RDMA_WRITE, i, 0, 256, theirs), 0);
+    const ibv_wc wc = await(*mine.cq);
+    ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
+    ASSERT_EQ(wc.wr_id, i);
+  }
+  stop = true;
+  resizer.join();
 }
 
 TEST_P(Threads, devices_start_and_stop_again_and_again) {

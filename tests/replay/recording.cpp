@@ -12,9 +12,8 @@
 #include "wire/packet_fields.hpp"
 
 namespace roci::test {
-namespace {
 
-std::vector<RecordedFrame> read_frames(const std::string& name) {
+std::vector<RecordedFrame> load_frames(const std::string& name) {
   const std::string path = std::string(ROCI_SOURCE_DIR) + "/tests/pcaps/" + name + ".pcap";
   std::array<char, PCAP_ERRBUF_SIZE> why{};
   const std::unique_ptr<pcap_t, decltype(&pcap_close)> file(pcap_open_offline(path.c_str(), why.data()),
@@ -36,8 +35,6 @@ std::vector<RecordedFrame> read_frames(const std::string& name) {
   return frames;
 }
 
-}  // namespace
-
 const Packet& Exchange::first_request() const {
   return std::ranges::find_if(frames, &RecordedFrame::is_request)->packet;
 }
@@ -58,7 +55,7 @@ uint32_t Exchange::path_mtu(uint32_t otherwise) const {
 std::vector<Exchange> load_exchanges(const std::string& name) {
   using Connection = std::tuple<IpAddress, IpAddress, uint16_t>;  // requester, responder, UDP source port
   std::map<Connection, Exchange> exchanges;
-  for (RecordedFrame& frame : read_frames(name)) {
+  for (RecordedFrame& frame : load_frames(name)) {
     if (frame.info().transport != TransportClass::kRc) continue;
     const Packet& p = frame.packet;
     const bool request = frame.is_request();

@@ -33,6 +33,9 @@ struct Exchange {
   [[nodiscard]] uint32_t path_mtu(uint32_t otherwise) const;
 };
 
+// Everything in tests/pcaps/NAME.pcap. Throws std::runtime_error when the file cannot be read.
+std::vector<RecordedFrame> load_frames(const std::string& name);
+
 // Reads tests/pcaps/NAME.pcap. One connection is what shares two addresses and a UDP source port: Linux uses one port
 // for both directions (linux-rxe.md §1). Directions without an answer are left out, and so is everything but RC.
 // Throws std::runtime_error when the file cannot be read or the frames do not fit together.

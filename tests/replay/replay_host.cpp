@@ -50,13 +50,14 @@ ReplayHost::ReplayHost(const Config& config)
   neighbours.mac = config.mac;
   neighbours.addresses = {{config.address, 24}};
   neighbours.static_entries = {{config.peer, config.peer_mac}};
-  worker_ =
-      must(Worker::create("replay", 0, {port_, memory_, hand_over_, pool_, extensions_, ids_}, neighbours));
+  worker_ = must(Worker::create(
+      "replay", 0, {port_, memory_, groups_, *events_, hand_over_, pool_, extensions_, ids_}, neighbours));
   for (auto& [key, region] : regions_)
     must(memory_.add_at(MemoryKey{key}, kPd, region.va, region.bytes.data(), region.bytes.size(),
                         config.region_access));
 
   QueuePairConfig qp;
+  qp.type = config.type;
   qp.number = config.qpn;
   qp.pd = kPd;
   qp.max_recv_wr = 256;
@@ -68,6 +69,7 @@ ReplayHost::ReplayHost(const Config& config)
   attributes.path.traffic_class = config.traffic_class;
   attributes.path.udp_source_port = flow_udp_source_port(config.flow_label, config.qpn, config.peer_qpn);
   attributes.remote_qp = config.peer_qpn;
+  attributes.qkey = config.qkey;
   attributes.path_mtu = config.path_mtu;
   attributes.access = config.access;
   attributes.min_rnr_timer = config.min_rnr_timer;
@@ -75,7 +77,9 @@ ReplayHost::ReplayHost(const Config& config)
   if (!worker_->attach(*qp_)) throw std::runtime_error("replay: the QPN is taken");
   qp_->core.to_init();
   qp_->core.to_ready_to_receive(config.first_psn);
+  if (config.type != IBV_QPT_RC) qp_->core.to_ready_to_send(config.first_own_psn);
   worker_->make_ready(*qp_);
+  if (config.type == IBV_QPT_UD) to_peer_ = std::make_unique<AttachedAddress>(attributes.path, kPd, kMtu, 1);
   feed({});
 }
 
@@ -84,13 +88,39 @@ ReplayHost::~ReplayHost() {
   qp_->core.to_reset();
 }
 
-std::vector<Packet> ReplayHost::feed(std::span<const ByteVector> frames) {
-  for (const ByteVector& frame : frames) port_.put(frame);
+void ReplayHost::work() {
   // Two idle rounds: a round may find what the one before it left behind.
   for (int idle = 0; idle < 2; now_ += 1us) idle = worker_->poll(now_) ? 0 : idle + 1;
+}
+
+std::vector<Packet> ReplayHost::feed(std::span<const ByteVector> frames) {
+  for (const ByteVector& frame : frames) port_.put(frame);
+  work();
   std::vector<Packet> answers;
   for (const ByteVector& bytes : port_.take()) answers.push_back(must(decode_packet(bytes)));
   return answers;
+}
+
+std::vector<ByteVector> ReplayHost::send(const Message& message) {
+  auto& [key, bytes] = buffers_.emplace_back(MemoryKey{0}, message.bytes);
+  bytes.resize(std::max<size_t>(bytes.size(), 1));
+  key = must(memory_.add(kPd, bytes.data(), bytes.size(), 0));
+  ibv_sge list{reinterpret_cast<uint64_t>(bytes.data()), static_cast<uint32_t>(message.bytes.size()),
+               key.value()};
+  ibv_send_wr wr{};
+  wr.sg_list = &list;
+  wr.num_sge = 1;
+  wr.opcode = message.opcode;
+  wr.imm_data = __builtin_bswap32(message.immediate);
+  if (to_peer_ != nullptr) {
+    wr.wr.ud = {to_peer_.get(), qp_->core.attributes.remote_qp.value(), message.qkey.value()};
+  } else {
+    wr.wr.rdma = {message.remote, message.rkey};
+  }
+  if (qp_->core.post_send(&wr, nullptr) != 0) throw std::runtime_error("replay: the request is refused");
+  worker_->ring(*qp_);
+  work();
+  return port_.take();
 }
 
 void ReplayHost::post_receive(uint32_t length) {

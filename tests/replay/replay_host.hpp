@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "device/events.hpp"
 #include "engine/worker.hpp"
 #include "replay/recording.hpp"
 
@@ -50,10 +51,13 @@ class ReplayHost {
       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   static constexpr uint8_t kReads = 16;  // max_dest_rd_atomic
   struct Config {
+    ibv_qp_type type = IBV_QPT_RC;
     MacAddress mac, peer_mac;
     IpAddress address, peer;
     Qpn qpn, peer_qpn;
-    Psn first_psn;
+    Psn first_psn;      // of the requests it receives
+    Psn first_own_psn;  // of those it sends; UC and UD
+    QKey qkey;          // UD
     uint32_t path_mtu = 1024;
     uint8_t traffic_class = 0;
     uint8_t min_rnr_timer = 0;
@@ -69,6 +73,17 @@ class ReplayHost {
   std::vector<Packet> feed(std::span<const ByteVector> frames);
   // A receive buffer of this size, filled with kUntouched.
   void post_receive(uint32_t length);
+  // Sends one message from a buffer of its own and lets the host work; the frames, to the byte. UC writes go to `remote`
+  // and `rkey`; UD sends go to the peer with `qkey`.
+  struct Message {
+    ibv_wr_opcode opcode = IBV_WR_SEND;
+    ByteVector bytes{};
+    uint32_t immediate = 0;  // in host order
+    uint64_t remote = 0;
+    uint32_t rkey = 0;
+    QKey qkey{};
+  };
+  std::vector<ByteVector> send(const Message& message);
   // What has come into the receive buffers, with the immediate data behind when there is one.
   std::vector<ByteVector> received();
   [[nodiscard]] const Regions& regions() const { return regions_; }
@@ -78,10 +93,14 @@ class ReplayHost {
   static constexpr uint8_t kUntouched = 0xa5;
 
  private:
+  void work();
+
   std::shared_ptr<MbufPool> pool_;
   HandPort port_;
   IdSource ids_{1};
   MemoryTable memory_{ids_};
+  std::unique_ptr<EventQueue> events_ = std::move(*EventQueue::create());
+  MulticastTable groups_;
   CompletionRing completions_{1024};
   Regions regions_;
   std::deque<std::pair<MemoryKey, ByteVector>> buffers_;
@@ -89,6 +108,7 @@ class ReplayHost {
   ExtensionConfig extensions_{.mode = ExtensionMode::kOff};
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<AttachedQueuePair> qp_;
+  std::unique_ptr<AttachedAddress> to_peer_;
   Nanos now_{0};
 };
 

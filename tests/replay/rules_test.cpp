@@ -228,7 +228,7 @@ TEST(Rules, wrong_requests_are_refused_with_the_right_code) {
       {"SEND within a WRITE", {first, request(Opcode::kRcSendLast, kFirst + 1, 16)}, "61"},
       {"READ of more than 2 GiB", {read_request(kFirst, kVa, 0x80000001)}, "61"},
       {"atomic not allowed by the queue pair", {atomic}, "61", IBV_ACCESS_REMOTE_READ},
-      {"SEND with invalidate", {request(Opcode::kRcSendOnlyInv, kFirst, 16)}, "61"},
+      {"SEND that invalidates what is no window", {request(Opcode::kRcSendOnlyInv, kFirst, 16)}, "62"},
       {"SEND longer than the receive buffer", {request(Opcode::kRcSendOnly, kFirst, 101)}, "61"},
       {"WRITE not allowed by the queue pair", {write_only(kFirst)}, "61", IBV_ACCESS_REMOTE_READ},
       {"READ not allowed by the queue pair", {read_request(kFirst, kVa, 8)}, "61", IBV_ACCESS_REMOTE_WRITE},

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <deque>
 
@@ -22,14 +21,11 @@ bool is_readable(int fd) {
   pollfd p{fd, POLLIN, 0};
   return ::poll(&p, 1, 0) == 1;
 }
-void drain(int fd) {
-  uint64_t count = 0;
-  EXPECT_EQ(read(fd, &count, sizeof count), static_cast<ssize_t>(sizeof count));
-}
+std::shared_ptr<ChannelQueue> make_channel() { return *ChannelQueue::create(); }
 
-// Push, poll and forget at random, over the place where the numbers wrap. Expect what a deque does.
+// Push, poll, forget and resize at random, over the place where the numbers wrap. Expect what a deque does.
 TEST(CompletionRing, does_what_a_deque_does_for_every_capacity_and_across_the_wrap_of_its_numbers) {
-  for (const uint32_t capacity : {1U, 2U, 3U, 5U, 64U, 100U}) {
+  for (uint32_t capacity : {1U, 2U, 3U, 5U, 64U, 100U}) {
     CompletionRing ring(capacity, 0U - 150);
     std::deque<ibv_wc> model;
     Rng rng{capacity};
@@ -48,6 +44,11 @@ TEST(CompletionRing, does_what_a_deque_does_for_every_capacity_and_across_the_wr
           ASSERT_EQ(out[static_cast<size_t>(i)].wr_id, model.front().wr_id);
           model.pop_front();
         }
+      } else if (what < 98) {
+        const auto wanted = static_cast<uint32_t>(1 + rng.below(130));
+        ASSERT_EQ(ring.resize(wanted), model.size() <= wanted);
+        if (model.size() <= wanted) capacity = wanted;
+        ASSERT_EQ(ring.capacity(), capacity);
       } else {
         const auto qp = static_cast<uint32_t>(rng.below(3));
         ring.forget(qp);
@@ -68,29 +69,114 @@ TEST(CompletionRing, is_in_error_for_good_once_it_overflows_but_gives_out_what_i
   EXPECT_EQ(ring.poll(8, out.data()), -1);
 }
 
+TEST(CompletionRing, grown_after_an_overflow_is_still_in_error) {
+  CompletionRing ring(1);
+  ring.push(completion(1), false);
+  EXPECT_FALSE(ring.push(completion(2), false));
+  EXPECT_TRUE(ring.resize(8));
+  std::array<ibv_wc, 8> out{};
+  EXPECT_EQ(ring.poll(8, out.data()), 1);
+  EXPECT_EQ(ring.poll(8, out.data()), -1);
+}
+
 TEST(CompletionRing, notifies_once_for_what_was_asked) {
-  CompletionRing ring(16);
+  const auto channel = make_channel();
+  CompletionRing ring(16, 0, {EventSource::kCompletionQueue, 5, nullptr}, channel);
+  ring.push(completion(0), true);
+  EXPECT_FALSE(is_readable(channel->fd()));  // nobody asked
   ring.request_notify(false);
+  EXPECT_FALSE(is_readable(channel->fd()));  // what waits already is no event
   EXPECT_TRUE(ring.push(completion(1), false));
-  const int fd = ring.event_fd();  // asked for later: the event is there all the same
-  ASSERT_GE(fd, 0);
-  EXPECT_TRUE(is_readable(fd));
-  drain(fd);
+  EXPECT_TRUE(is_readable(channel->fd()));
+  EXPECT_EQ(channel->take()->number, 5U);
+  EXPECT_FALSE(is_readable(channel->fd()));
   ring.push(completion(2), false);
-  EXPECT_FALSE(is_readable(fd));  // once
+  EXPECT_FALSE(is_readable(channel->fd()));  // once
 
   ring.request_notify(true);
   ring.push(completion(3), false);
-  EXPECT_FALSE(is_readable(fd));
+  EXPECT_FALSE(channel->take());
   ring.push(completion(4), true);
-  EXPECT_TRUE(is_readable(fd));
-  drain(fd);
+  EXPECT_TRUE(channel->take());
 
   ring.request_notify(true);
   ibv_wc failed = completion(5);
   failed.status = IBV_WC_WR_FLUSH_ERR;
   ring.push(failed, false);  // errors count as solicited
-  EXPECT_TRUE(is_readable(fd));
+  EXPECT_TRUE(channel->take());
+
+  ring.request_notify(false);
+  ring.request_notify(true);  // does not weaken the request for all
+  ring.push(completion(6), false);
+  EXPECT_TRUE(channel->take());
+  ring.request_notify(true);
+  ring.request_notify(false);  // but the other way round it becomes one
+  ring.push(completion(7), false);
+  EXPECT_TRUE(channel->take());
+}
+
+TEST(CompletionRing, queues_on_one_channel_take_turns_and_keep_their_counts) {
+  const auto channel = make_channel();
+  const auto make = [&](uint32_t number) {
+    return std::make_unique<CompletionRing>(
+        16, 0, EventObject{EventSource::kCompletionQueue, number, nullptr}, channel);
+  };
+  auto one = make(1), two = make(2), three = make(3);
+  EXPECT_EQ(channel->users(), 3U);
+  const auto event = [](CompletionRing& ring) {
+    ring.request_notify(false);
+    ring.push(completion(1), false);
+  };
+  for (int i = 0; i < 3; ++i) event(*one);
+  event(*two);
+  event(*three);
+  std::vector<uint32_t> order;
+  for (int i = 0; i < 2; ++i) order.push_back(channel->take()->number);
+  EXPECT_EQ(one->unacknowledged(), 1U);
+  two->ack_events(1);
+  EXPECT_EQ(two->unacknowledged(), 0U);
+  three.reset();  // and its event with it
+  EXPECT_EQ(channel->users(), 2U);
+  while (const auto next = channel->take()) order.push_back(next->number);
+  EXPECT_EQ(order, (std::vector<uint32_t>{1, 2, 1, 1}));
+  EXPECT_FALSE(is_readable(channel->fd()));
+  EXPECT_EQ(one->unacknowledged(), 3U);
+  one->ack_events(2);
+  EXPECT_EQ(one->unacknowledged(), 1U);
+  one->ack_events(9);
+  EXPECT_EQ(one->unacknowledged(), 0U);
+}
+
+TEST(CompletionRing, queue_that_goes_takes_its_events_from_any_place_of_the_channel) {
+  for (uint32_t gone = 0; gone < 3; ++gone) {
+    const auto channel = make_channel();
+    std::vector<std::unique_ptr<CompletionRing>> rings;
+    for (uint32_t i = 0; i < 3; ++i) {
+      rings.push_back(std::make_unique<CompletionRing>(
+          16, 0, EventObject{EventSource::kCompletionQueue, i, nullptr}, channel));
+      for (int twice = 0; twice < 2; ++twice) {
+        rings[i]->request_notify(false);
+        rings[i]->push(completion(1), false);
+      }
+    }
+    rings[gone].reset();
+    std::vector<uint32_t> left;
+    while (const auto event = channel->take()) left.push_back(event->number);
+    EXPECT_EQ(left.size(), 4U);
+    EXPECT_EQ(std::count(left.begin(), left.end(), gone), 0);
+    EXPECT_FALSE(is_readable(channel->fd()));
+    auto& last = *rings[gone == 2 ? 1 : 2];
+    last.request_notify(false);
+    last.push(completion(1), false);
+    EXPECT_TRUE(channel->take());
+  }
+}
+
+TEST(CompletionRing, without_a_channel_nothing_is_notified) {
+  CompletionRing ring(4);
+  ring.request_notify(false);
+  EXPECT_TRUE(ring.push(completion(1), true));
+  EXPECT_EQ(ring.unacknowledged(), 0U);
 }
 
 }  // namespace

@@ -231,8 +231,6 @@ const Fatal kFatal[] = {
      [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcCompareSwap, 0)}; }, kInvalid, 0},
     {"fetch and add without the right to it",
      [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcFetchAdd, 0)}; }, kInvalid, 0},
-    {"SEND with invalidate",
-     [](const LoneHost& h) { return std::vector{h.request(Opcode::kRcSendOnlyInv, 0, 16)}; }, kInvalid, 0},
 };
 
 TEST(HostilePacket, requests_that_break_the_rules_get_a_fatal_nak_and_write_nothing) {

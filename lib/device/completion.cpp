@@ -1,0 +1,71 @@
+// Completion queues and channels of the C++ API.
+#include <mutex>
+#include <utility>
+
+#include "device/host.hpp"
+#include "device/limits.hpp"
+#include "roci/device.hpp"
+
+namespace roci {
+namespace {
+
+Status check_entries(int entries) {
+  if (entries >= 1 && static_cast<uint32_t>(entries) <= kMaxCqEntries) return {};
+  return fail("completion queue: " + std::to_string(entries) + " entries; 1 to " +
+              std::to_string(kMaxCqEntries) + " are allowed");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CompletionQueue>> Device::create_cq(int entries, void* context,
+                                                           CompletionChannel* channel) {
+  ROCI_TRY(check_entries(entries));
+  const EventObject object{EventSource::kCompletionQueue, host_->next_cq.fetch_add(1), context};
+  auto ring = std::make_shared<CompletionRing>(static_cast<uint32_t>(entries), 0, object,
+                                               channel != nullptr ? channel->queue_ : nullptr);
+  return std::unique_ptr<CompletionQueue>(new CompletionQueue(host_, std::move(ring)));
+}
+
+Result<std::unique_ptr<CompletionChannel>> Device::create_channel() {
+  auto queue = ChannelQueue::create();
+  if (!queue) return fail(queue.error().within("device " + name()));
+  return std::unique_ptr<CompletionChannel>(new CompletionChannel(std::move(*queue)));
+}
+
+CompletionChannel::CompletionChannel(std::shared_ptr<ChannelQueue> queue) : queue_(std::move(queue)) {}
+CompletionChannel::~CompletionChannel() = default;
+int CompletionChannel::fd() const { return queue_->fd(); }
+std::optional<EventObject> CompletionChannel::get_event() { return queue_->take(); }
+uint32_t CompletionChannel::users() const { return queue_->users(); }
+
+CompletionQueue::CompletionQueue(std::shared_ptr<Host> host, std::shared_ptr<CompletionRing> ring)
+    : host_(std::move(host)), ring_(std::move(ring)) {}
+
+CompletionQueue::~CompletionQueue() {
+  const std::scoped_lock guard(host_->all_workers());
+  ring_->disown();
+  host_->events().forget(EventSource::kCompletionQueue, number());
+}
+
+uint32_t CompletionQueue::number() const { return ring_->object().number; }
+uint32_t CompletionQueue::entries() const { return ring_->capacity(); }
+
+int CompletionQueue::poll(int count, ibv_wc* out) {
+  const int got = ring_->poll(count, out);
+  if (got != 0 || !host_->application_drives()) return got;
+  host_->drive();
+  return ring_->poll(count, out);
+}
+
+Status CompletionQueue::resize(int entries) {
+  ROCI_TRY(check_entries(entries));
+  if (ring_->resize(static_cast<uint32_t>(entries))) return {};
+  return fail("completion queue: more than " + std::to_string(entries) +
+              " completions wait; they must be polled before it can be made that small");
+}
+
+void CompletionQueue::request_notify(bool solicited_only) { ring_->request_notify(solicited_only); }
+void CompletionQueue::ack_events(uint32_t count) { ring_->ack_events(count); }
+uint32_t CompletionQueue::unacknowledged() const { return ring_->unacknowledged(); }
+
+}  // namespace roci

@@ -1,0 +1,61 @@
+#include "device/events.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <mutex>
+
+namespace roci {
+
+Result<std::unique_ptr<EventQueue>> EventQueue::create() {
+  const int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (fd < 0) return fail(std::string("no eventfd for asynchronous events: ") + std::strerror(errno), errno);
+  return std::unique_ptr<EventQueue>(new EventQueue(fd));
+}
+
+EventQueue::~EventQueue() { close(fd_); }
+
+void EventQueue::set_readable(bool readable) const {
+  // Neither can block or fail: the counter is 0 before the write and 1 before the read.
+  uint64_t value = 1;
+  const auto done = readable ? write(fd_, &value, sizeof value) : read(fd_, &value, sizeof value);
+  static_cast<void>(done);
+}
+
+bool EventQueue::raise(const AsyncEvent& event) {
+  const std::scoped_lock guard(lock_);
+  for (uint32_t i = 0; i < count_; ++i) {
+    const AsyncEvent& waiting = at(i);
+    if (waiting.type == event.type && waiting.object.source == event.object.source &&
+        waiting.object.number == event.object.number) {
+      return true;
+    }
+  }
+  if (count_ == kCapacity) return false;
+  at(count_++) = event;
+  if (count_ == 1) set_readable(true);
+  return true;
+}
+
+std::optional<AsyncEvent> EventQueue::take() {
+  const std::scoped_lock guard(lock_);
+  if (count_ == 0) return std::nullopt;
+  const AsyncEvent event = at(0);
+  first_ = (first_ + 1) % kCapacity;
+  if (--count_ == 0) set_readable(false);
+  return event;
+}
+
+void EventQueue::forget(EventSource source, uint32_t number) {
+  const std::scoped_lock guard(lock_);
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < count_; ++i) {
+    const AsyncEvent event = at(i);
+    if (event.object.source != source || event.object.number != number) at(kept++) = event;
+  }
+  if (kept == 0 && count_ > 0) set_readable(false);
+  count_ = kept;
+}
+
+}  // namespace roci

@@ -1,0 +1,101 @@
+// The half of the memory table that binds and unbinds windows. The rules' numbers are IBTA's, volume 1.
+#include <infiniband/verbs.h>
+
+#include <mutex>
+
+#include "memory/memory_table.hpp"
+
+namespace roci {
+namespace {
+
+constexpr int kNeedsLocalWrite = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+constexpr int kWindowAccess = kNeedsLocalWrite | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED;
+
+}  // namespace
+
+MemoryKey MemoryTable::add_window(PdNumber pd, int type) {
+  MemoryKey key{0};
+  do {
+    key = random_key();
+  } while (!insert(type == 1 ? EntryKind::kWindowType1 : EntryKind::kWindowType2, {.key = key, .pd = pd}));
+  return key;
+}
+
+// The window keeps its key and gives access to nothing.
+void MemoryTable::unbind(MemoryEntry& window) {
+  const std::scoped_lock guard(windows_);
+  MemoryArea area = window.read();
+  if (area.qp != Qpn{0}) bound_type2_.fetch_sub(1, std::memory_order_relaxed);
+  if (window.bound_to != nullptr) --window.bound_to->bound_windows;
+  window.bound_to = nullptr;
+  window.write({.key = area.key, .pd = area.pd});
+}
+
+void MemoryTable::unbind_windows_of(Qpn qp) {
+  if (bound_type2_.load(std::memory_order_relaxed) == 0) return;  // nearly always, and the table may be large
+  table_.for_each([&](uint32_t, MemoryEntry& entry) {
+    if (entry.kind == EntryKind::kWindowType2 && entry.read().qp == qp) unbind(entry);
+  });
+}
+
+BindOutcome MemoryTable::check_bind(const Accessor& who, const WindowBind& request, const MemoryEntry& window,
+                                    const MemoryEntry* region) const {
+  const bool type2 = window.kind == EntryKind::kWindowType2;
+  if (key_index(request.new_key) != key_index(request.window)) return BindOutcome::kWrongIndex;
+  if (window.pd != who.pd) return BindOutcome::kWrongDomain;                          // C10-72
+  if (type2 && window.bound_to != nullptr) return BindOutcome::kStillBound;           // o10-37.2.30
+  if (request.length == 0) return type2 ? BindOutcome::kEmpty : BindOutcome::kBound;  // o10-37.2.40
+  if (region == nullptr || region->is_window() || region->region().key != request.region)
+    return BindOutcome::kUnknownRegion;
+  const MemoryArea& area = region->region();
+  if (area.pd != who.pd) return BindOutcome::kWrongDomain;                        // C10-72
+  if ((area.access & IBV_ACCESS_MW_BIND) == 0) return BindOutcome::kNotBindable;  // C10-73
+  // Only windows of type 2 may be zero-based (o10-36.2.2).
+  if ((request.access & ~kWindowAccess) != 0 || (!type2 && (request.access & IBV_ACCESS_ZERO_BASED) != 0))
+    return BindOutcome::kNotPermitted;
+  if ((request.access & kNeedsLocalWrite) != 0 && (area.access & IBV_ACCESS_LOCAL_WRITE) == 0)
+    return BindOutcome::kNotPermitted;  // C10-74
+  const uint64_t offset = request.start - area.start;
+  if (request.start < area.start || offset > area.length || request.length > area.length - offset)
+    return BindOutcome::kOutOfRange;  // C10-75
+  return BindOutcome::kBound;
+}
+
+BindOutcome MemoryTable::bind(const Accessor& who, const WindowBind& request) {
+  MemoryEntry* window = table_.find(key_index(request.window));
+  if (window == nullptr || !window->is_window()) return BindOutcome::kUnknownWindow;
+  MemoryEntry* region = table_.find(key_index(request.region));
+  const std::scoped_lock guard(windows_);
+  const BindOutcome outcome = check_bind(who, request, *window, region);
+  if (outcome != BindOutcome::kBound) return outcome;
+  if (window->bound_to != nullptr) --window->bound_to->bound_windows;
+  window->bound_to = nullptr;
+  MemoryArea area{.key = request.new_key, .pd = window->pd};
+  if (request.length > 0) {
+    const MemoryArea& whole = region->region();
+    area.start = (request.access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : request.start;
+    area.length = request.length;
+    area.host = whole.host + (request.start - whole.start);
+    area.access = request.access;
+    if (window->kind == EntryKind::kWindowType2) {
+      area.qp = who.qp;
+      bound_type2_.fetch_add(1, std::memory_order_relaxed);
+    }
+    window->bound_to = region;
+    ++region->bound_windows;
+  }
+  window->write(area);
+  return BindOutcome::kBound;
+}
+
+bool MemoryTable::invalidate(const Accessor& who, MemoryKey key) {
+  MemoryEntry* window = table_.find(key_index(key));
+  if (window == nullptr || window->kind != EntryKind::kWindowType2) return false;
+  const MemoryArea area = window->read();
+  // A queue pair's number is never 0, so a window that is not bound is nobody's to invalidate.
+  if (area.key != key || area.pd != who.pd || area.qp != who.qp) return false;
+  unbind(*window);
+  return true;
+}
+
+}  // namespace roci

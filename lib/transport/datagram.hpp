@@ -1,0 +1,125 @@
+// UD packets without a queue pair: building and reading them, for the datagram queue pair and for the management queue
+// pair inside a host.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "transport/packet_sink.hpp"
+#include "transport/scatter.hpp"
+#include "wire/roce_writer.hpp"
+
+namespace roci {
+
+inline constexpr Qpn kMulticastQp{0xffffff};  // IBTA 3.5.3
+inline constexpr uint32_t kGrhBytes = 40;  // in front of each datagram in its receive buffer (IBTA 11.4.1.2)
+
+// What a datagram says besides its payload.
+struct DatagramFields {
+  Qpn destination_qp;
+  Qpn source_qp;
+  QKey qkey;
+  Psn psn;
+  PKey pkey = kDefaultPKey;
+  bool solicited = false;
+  bool ack_request = false;  // as the Linux kernel's management datagrams have it; it means nothing
+  std::optional<uint32_t> immediate{};  // in host order
+  uint16_t udp_source_port = 0;         // 0: the one of the writer's path
+};
+
+// The UDP source port of datagrams from a queue pair, as the Linux kernel computes it: a multiplicative hash.
+constexpr uint16_t datagram_udp_source_port(Qpn source) {
+  return static_cast<uint16_t>(0xc000 | (source.value() * 0x61c88647U) >> 18);
+}
+
+// Writes one datagram of `length` bytes and gives it to the sink. fill(payload) writes the payload and returns false to
+// give the packet up; before(frame) sees the finished frame first.
+template <class Fill, class Before>
+SendOutcome send_datagram(PacketSink& sink, RoceWriter& writer, const DatagramFields& fields, uint32_t length,
+                          Fill&& fill, Before&& before) {
+  const BthFields bth{.opcode = fields.immediate ? Opcode::kUdSendOnlyImm : Opcode::kUdSendOnly,
+                      .destination_qp = fields.destination_qp,
+                      .psn = fields.psn,
+                      .pkey = fields.pkey,
+                      .solicited = fields.solicited,
+                      .ack_request = fields.ack_request};
+  rte_mbuf* frame = sink.allocate();
+  if (frame == nullptr) return SendOutcome::kNoRoom;
+  const uint32_t bytes = writer.frame_bytes(opcode_info(bth.opcode), length);
+  auto* start = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes)));
+  if (start == nullptr) {  // longer than the port's MTU
+    rte_pktmbuf_free(frame);
+    return SendOutcome::kGivenUp;
+  }
+  const RoceWriter::Open open = writer.begin(start, bth, length);
+  if (fields.udp_source_port != 0)
+    reinterpret_cast<UdpHeader*>(start + open.view.l4_offset)->source_port.set(fields.udp_source_port);
+  auto& deth = open.header<Deth>(Header::kDeth);
+  deth.qkey.set(fields.qkey.value());
+  deth.reserved = 0;
+  deth.source_qp.set(fields.source_qp.value());
+  if (fields.immediate) open.header<ImmDt>(Header::kImmDt).data.set(*fields.immediate);
+  if (!fill(open.payload)) {
+    rte_pktmbuf_free(frame);
+    return SendOutcome::kGivenUp;
+  }
+  RoceWriter::finish(open);
+  before(*frame);
+  sink.send(frame);
+  return SendOutcome::kSent;
+}
+
+inline SendOutcome send_datagram(PacketSink& sink, RoceWriter& writer, const DatagramFields& fields,
+                                 std::span<const uint8_t> payload) {
+  return send_datagram(
+      sink, writer, fields, static_cast<uint32_t>(payload.size()),
+      [&](uint8_t* to) {
+        if (!payload.empty()) std::memcpy(to, payload.data(), payload.size());
+        return true;
+      },
+      [](const rte_mbuf&) {});
+}
+
+// Whether a packet is a datagram for whoever has this partition key and this Q_Key; counted when not.
+inline bool accept_datagram(Counters& counters, const FrameView& view, PKey pkey, QKey qkey) {
+  if (view.opcode->transport != TransportClass::kUd) {
+    counters.add(Counter::kRxWrongTransport);
+    return false;
+  }
+  if (((view.bth().pkey.get() ^ pkey.value()) & 0x7fff) != 0) {
+    counters.add(Counter::kRxWrongPkey);
+    return false;
+  }
+  if (view.deth().qkey.get() != qkey.value()) {  // IBTA 10.2.5
+    counters.add(Counter::kRxWrongQkey);
+    return false;
+  }
+  return true;
+}
+
+// The payload of a datagram of at most out.size() bytes; how many there are.
+inline uint32_t copy_datagram(const FrameView& view, const rte_mbuf* frame, std::span<uint8_t> out) {
+  uint32_t done = 0;
+  if (view.payload_length > out.size()) return 0;
+  for_each_piece(frame, view.payload_offset, view.payload_length, [&](const uint8_t* from, uint32_t piece) {
+    std::memcpy(out.data() + done, from, piece);
+    done += piece;
+  });
+  return done;
+}
+
+// What stands in the 40 bytes in front of the payload: the IPv6 header, or 20 zero bytes and the IPv4 header without
+// options (RoCEv2 annex A17.4.5.2; the Linux kernel and ConnectX do the same).
+inline std::array<uint8_t, kGrhBytes> network_header(const FrameView& view) {
+  std::array<uint8_t, kGrhBytes> bytes{};
+  const uint8_t* from = view.frame + view.l3_offset;
+  if (view.ipv6) {
+    std::memcpy(bytes.data(), from, sizeof(Ipv6Header));
+  } else {
+    std::memcpy(bytes.data() + kGrhBytes - sizeof(Ipv4Header), from, sizeof(Ipv4Header));
+  }
+  return bytes;
+}
+
+}  // namespace roci

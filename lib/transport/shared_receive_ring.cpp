@@ -1,0 +1,82 @@
+#include "transport/shared_receive_ring.hpp"
+
+#include <bit>
+#include <mutex>
+#include <string>
+
+namespace roci {
+
+SharedReceiveRing::SharedReceiveRing(uint32_t max_wr, uint32_t max_sge, PdNumber pd,
+                                     const EventObject& object)
+    : max_sge_(max_sge), pd_(pd), object_(object), max_wr_(max_wr), ring_(make_ring(max_wr)) {}
+
+std::unique_ptr<SharedReceiveRing::Ring> SharedReceiveRing::make_ring(uint32_t max_wr) const {
+  return std::make_unique<Ring>(std::bit_ceil(max_wr), max_sge_ * static_cast<uint32_t>(sizeof(ibv_sge)));
+}
+
+int SharedReceiveRing::post(ibv_recv_wr* list, ibv_recv_wr** bad) {
+  const std::scoped_lock guard(lock_);
+  for (ibv_recv_wr* wr = list; wr != nullptr; wr = wr->next) {
+    int code = waiting() >= max_wr_ ? ENOMEM : 0;
+    if (code == 0 && !ring_->next_free().fill(*wr, max_sge_)) code = EINVAL;
+    if (code != 0) {
+      if (bad != nullptr) *bad = wr;
+      return code;
+    }
+    ring_->publish();
+  }
+  return 0;
+}
+
+SharedReceiveRing::Taken SharedReceiveRing::take(RecvWqe& slot) {
+  const std::scoped_lock guard(lock_);
+  if (ring_->empty()) return Taken::kNothing;
+  slot.copy(ring_->at(ring_->head()));
+  ring_->pop();
+  return fire_limit() ? Taken::kRequestAtLimit : Taken::kRequest;
+}
+
+bool SharedReceiveRing::fire_limit() {
+  if (limit_ == 0 || waiting() >= limit_) return false;
+  limit_ = 0;
+  return true;
+}
+
+SharedReceiveRing::Attributes SharedReceiveRing::query() {
+  const std::scoped_lock guard(lock_);
+  return {max_wr_, max_sge_, limit_};
+}
+
+Status SharedReceiveRing::resize(uint32_t max_wr) {
+  auto bigger = make_ring(max_wr);  // outside the lock: workers may be waiting for it
+  {
+    const std::scoped_lock guard(lock_);
+    if (max_wr < waiting()) {
+      return fail("shared receive queue: max_wr " + std::to_string(max_wr) + " is below the " +
+                  std::to_string(waiting()) + " requests that wait in it");
+    }
+    if (max_wr < limit_) {
+      return fail("shared receive queue: max_wr " + std::to_string(max_wr) + " is below the armed limit " +
+                  std::to_string(limit_));
+    }
+    for (; !ring_->empty(); ring_->pop()) {
+      bigger->next_free().copy(ring_->at(ring_->head()));
+      bigger->publish();
+    }
+    ring_.swap(bigger);
+    max_wr_ = max_wr;
+  }
+  return {};
+}
+
+Result<bool> SharedReceiveRing::arm(uint32_t limit) {
+  const std::scoped_lock guard(lock_);
+  if (limit > max_wr_) {
+    return fail("shared receive queue: srq_limit " + std::to_string(limit) + " is above its max_wr " +
+                std::to_string(max_wr_));
+  }
+  limit_ = limit;
+  return fire_limit();
+}
+
+}  // namespace roci

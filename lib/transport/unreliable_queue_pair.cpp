@@ -1,0 +1,268 @@
+#include "transport/unreliable_queue_pair.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "transport/local_operations.hpp"
+#include "transport/receive_completion.hpp"
+#include "transport/scatter.hpp"
+
+namespace roci {
+namespace {
+
+Opcode message_opcode(const SendWqe& wqe, bool first, bool last) {
+  const bool imm = wqe.opcode == IBV_WR_SEND_WITH_IMM || wqe.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+  const bool write = wqe.opcode == IBV_WR_RDMA_WRITE || wqe.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+  if (write) {
+    if (first) return !last ? Opcode::kUcWriteFirst : imm ? Opcode::kUcWriteOnlyImm : Opcode::kUcWriteOnly;
+    return !last ? Opcode::kUcWriteMiddle : imm ? Opcode::kUcWriteLastImm : Opcode::kUcWriteLast;
+  }
+  if (first) return !last ? Opcode::kUcSendFirst : imm ? Opcode::kUcSendOnlyImm : Opcode::kUcSendOnly;
+  return !last ? Opcode::kUcSendMiddle : imm ? Opcode::kUcSendLastImm : Opcode::kUcSendLast;
+}
+
+}  // namespace
+
+void UnreliableQueuePair::reset_requester(Psn first) {
+  next_psn_ = first;
+  packet_ = 0;
+}
+
+void UnreliableQueuePair::reset_responder(Psn expected) {
+  expected_ = expected;
+  in_message_ = false;
+}
+
+bool UnreliableQueuePair::transmit(TransportContext& context, uint32_t budget) {
+  if (state() == IBV_QPS_ERR) {
+    set_state(IBV_QPS_ERR, std::memory_order_seq_cst);
+    in_message_ = false;
+    flush_sends(context);
+    flush_receives(context);
+    return false;
+  }
+  if (state() == IBV_QPS_SQE) flush_sends(context);
+  if (packet_ == 0) note_drained(context);
+  if (!may_send() || !path_ready()) return false;
+  for (; budget > 0 && may_send(); --budget) {
+    if (send_queue.at(send_queue.head()).is_local()) {
+      if (!do_locally(context)) return false;
+      continue;
+    }
+    switch (send_one(context)) {
+      case SendOutcome::kSent:
+        break;
+      case SendOutcome::kNoRoom:
+        return true;
+      case SendOutcome::kGivenUp:
+        packet_ = 0;
+        stop_sending(context, IBV_WC_LOC_PROT_ERR);
+        return false;
+    }
+  }
+  if (packet_ == 0) note_drained(context);
+  return may_send() || state() == IBV_QPS_ERR;  // a completion queue overflowed
+}
+
+// In SQD a message under way is sent to its end, and none is begun.
+bool UnreliableQueuePair::may_send() const {
+  return !send_queue.empty() && (state() == IBV_QPS_RTS || (state() == IBV_QPS_SQD && packet_ != 0));
+}
+
+// Binds or invalidates a window. Everything posted before has completed.
+bool UnreliableQueuePair::do_locally(TransportContext& context) {
+  const SendWqe& wqe = send_queue.at(send_queue.head());
+  const ibv_wc_status status = execute_local_operation(context, accessor(), wqe);
+  if (status != IBV_WC_SUCCESS) {
+    stop_sending(context, status);
+    return false;
+  }
+  complete_send(context, wqe, status);
+  retire_send();
+  return true;
+}
+
+SendOutcome UnreliableQueuePair::send_one(TransportContext& context) {
+  const SendWqe& wqe = send_queue.at(send_queue.head());
+  const std::span<const ibv_sge> pieces{wqe.sges(), wqe.sge_count};
+  const bool first = packet_ == 0;
+  // All of the request's memory is checked before anything of it leaves.
+  if (first && !wqe.is_inline() &&
+      !for_each_sge(context.memory, config.pd, pieces, 0, wqe.length, Access::kLocalRead,
+                    [](uint8_t*, uint32_t, uint32_t) {})) {
+    return SendOutcome::kGivenUp;
+  }
+  const uint32_t mtu = attributes.path_mtu;
+  const uint64_t offset = static_cast<uint64_t>(packet_) * mtu;
+  const auto length = static_cast<uint32_t>(std::min<uint64_t>(mtu, wqe.length - offset));
+  const bool last = offset + length == wqe.length;
+  const BthFields bth{
+      .opcode = message_opcode(wqe, first, last),
+      .destination_qp = attributes.remote_qp,
+      .psn = next_psn_,
+      .pkey = attributes.pkey,
+      .solicited = last && (wqe.send_flags & IBV_SEND_SOLICITED) != 0 && wqe.opcode != IBV_WR_RDMA_WRITE};
+  const auto outcome = send_packet(context, *this, bth, length, 0, [&](const RoceWriter::Open& open, auto&) {
+    const OpcodeInfo& info = *open.view.opcode;
+    if (info.has(Header::kReth)) {
+      auto& reth = open.header<Reth>(Header::kReth);
+      reth.va.set(wqe.remote_address);
+      reth.rkey.set(wqe.rkey);
+      reth.length.set(wqe.length);
+    }
+    if (info.has(Header::kImmDt))
+      open.header<ImmDt>(Header::kImmDt).data.set(__builtin_bswap32(wqe.immediate));
+    if (wqe.is_inline()) {
+      std::memcpy(open.payload, wqe.inline_data() + offset, length);
+      return true;
+    }
+    return gather(context.memory, config.pd, pieces, offset, length, open.payload);
+  });
+  if (outcome != SendOutcome::kSent) return outcome;
+  ++next_psn_;
+  ++packet_;
+  if (last) {
+    packet_ = 0;
+    complete_send(context, wqe, IBV_WC_SUCCESS);
+    retire_send();
+  }
+  return SendOutcome::kSent;
+}
+
+// As lost as if a switch on the way had dropped it, which is all that this service promises.
+void UnreliableQueuePair::on_unreachable(TransportContext& context) {
+  while (may_send()) {
+    if (send_queue.at(send_queue.head()).is_local()) {
+      do_locally(context);
+      continue;
+    }
+    context.counters.add(Counter::kTxUnreachable);
+    complete_send(context, send_queue.at(send_queue.head()), IBV_WC_SUCCESS);
+    retire_send();
+    packet_ = 0;
+  }
+}
+
+void UnreliableQueuePair::on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
+  if (!receives(state())) {
+    context.counters.add(Counter::kRxBadState);
+    return;
+  }
+  if (!is_from_peer(context, view, TransportClass::kUc)) return;
+  note_communication(context);
+  if (view.opcode->is_request()) {
+    on_request(context, view, frame);
+  } else {
+    context.counters.add(Counter::kRxCnp);
+  }
+}
+
+// IBTA 9.8.2.2 and 9.9.3, whose class D drops in silence whatever is wrong with a packet of this service.
+void UnreliableQueuePair::on_request(TransportContext& context, const FrameView& view,
+                                     const rte_mbuf* frame) {
+  if (view.ecn() == Ecn::kCe) context.counters.add(Counter::kRxCeMarked);
+  const OpcodeInfo& info = *view.opcode;
+  const bool goes_on = !info.starts_message() && info.operation == operation_ && view.psn() == expected_;
+  if (in_message_ && !goes_on) abandon(context, IBV_WC_REM_INV_REQ_ERR);
+  expected_ = view.psn() + 1;
+  if (!in_message_ && !info.starts_message()) {
+    context.counters.add(Counter::kRxNoMessage);
+    return;
+  }
+  const bool length_right =
+      check_payload(info, view.payload_length, view.pad, attributes.path_mtu) == PayloadCheck::kRight;
+  if (!length_right) {
+    context.counters.add(Counter::kRxRefused);
+    if (in_message_) abandon(context, IBV_WC_REM_INV_REQ_ERR);
+    return;
+  }
+  const bool executed = info.operation == Operation::kSend ? execute_send(context, view, frame)
+                                                           : execute_write(context, view, frame);
+  in_message_ = executed && !info.ends_message();
+  operation_ = info.operation;
+  if (executed) context.counters.add(Counter::kRequestsReceived);
+}
+
+void UnreliableQueuePair::abandon(TransportContext& context, ibv_wc_status status) {
+  if (in_message_) context.counters.add(Counter::kMessagesAbandoned);
+  in_message_ = false;
+  if (config.srq == nullptr || recv_queue.empty()) return;
+  ibv_wc wc{};
+  wc.status = status;
+  complete_recv(context, wc, true);
+}
+
+bool UnreliableQueuePair::execute_send(TransportContext& context, const FrameView& view,
+                                       const rte_mbuf* frame) {
+  const OpcodeInfo& info = *view.opcode;
+  if (info.starts_message()) {
+    received_ = 0;
+    if (!take_receive(context)) {
+      context.counters.add(Counter::kRxNoReceive);
+      return false;
+    }
+  }
+  const RecvWqe& wqe = recv_queue.at(recv_queue.head());
+  if (view.payload_length > wqe.capacity - received_) {
+    context.counters.add(Counter::kRxTooLong);
+    abandon(context, IBV_WC_LOC_LEN_ERR);
+    return false;
+  }
+  // The application's own fault is told to it, on every service (IBTA 9.9.3, class A).
+  if (!scatter(context.memory, config.recv_pd(), {wqe.sges(), wqe.sge_count}, received_, frame,
+               view.payload_offset, view.payload_length)) {
+    ibv_wc wc{};
+    wc.status = IBV_WC_LOC_PROT_ERR;
+    complete_recv(context, wc, true);
+    to_error();
+    return false;
+  }
+  received_ += view.payload_length;
+  if (info.ends_message()) {
+    ibv_wc wc = receive_completion(view, received_);
+    complete_recv(context, wc, view.bth().solicited());
+  }
+  return true;
+}
+
+bool UnreliableQueuePair::execute_write(TransportContext& context, const FrameView& view,
+                                        const rte_mbuf* frame) {
+  const OpcodeInfo& info = *view.opcode;
+  if (info.starts_message()) {
+    received_ = 0;
+    announced_ = view.reth().length.get();
+    va_ = view.reth().va.get();
+    rkey_ = MemoryKey{view.reth().rkey.get()};
+  }
+  const auto refuse = [&] {
+    context.counters.add(Counter::kRxRefused);
+    abandon(context, IBV_WC_REM_ACCESS_ERR);
+    return false;
+  };
+  if ((attributes.access & IBV_ACCESS_REMOTE_WRITE) == 0 || announced_ > kLongestMessage) return refuse();
+  const uint32_t left = announced_ - received_;
+  if (info.ends_message() ? view.payload_length != left : view.payload_length >= left) return refuse();
+  // The whole range is checked before its first byte is written, then each packet again: the region may go away.
+  uint8_t* where = nullptr;
+  const uint32_t range = info.starts_message() ? announced_ : view.payload_length;
+  if (context.memory.check_remote(rkey_, accessor(), va_, range, Access::kRemoteWrite, &where) !=
+      AccessOutcome::kAllowed) {
+    return refuse();
+  }
+  const bool completes = info.ends_message() && info.consumes_receive();
+  if (completes && !take_receive(context)) {
+    context.counters.add(Counter::kRxNoReceive);
+    return false;
+  }
+  if (view.payload_length > 0)
+    write_payload(where, frame, view.payload_offset, view.payload_length, info.ends_message());
+  va_ += view.payload_length;
+  received_ += view.payload_length;
+  if (completes) {
+    ibv_wc wc = receive_completion(view, received_);
+    complete_recv(context, wc, view.bth().solicited());
+  }
+  return true;
+}
+
+}  // namespace roci

@@ -1,0 +1,112 @@
+// The queue of asynchronous events: order, bound, file descriptor, and what happens to the events of what is gone.
+#include "device/events.hpp"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include "base/rng.hpp"
+#include "support/two_hosts.hpp"
+
+namespace roci::test {
+namespace {
+
+AsyncEvent qp_event(uint32_t number, ibv_event_type type = IBV_EVENT_QP_FATAL) {
+  return {type, {EventSource::kQueuePair, number, nullptr}};
+}
+
+bool readable(const EventQueue& queue) {
+  pollfd descriptor{queue.fd(), POLLIN, 0};
+  return poll(&descriptor, 1, 0) == 1;
+}
+
+TEST(Events, come_out_in_order_and_the_descriptor_is_readable_as_long_as_one_waits) {
+  const auto queue = must(EventQueue::create());
+  EXPECT_FALSE(readable(*queue));
+  EXPECT_FALSE(queue->take());
+  EXPECT_TRUE(queue->raise(qp_event(1)));
+  EXPECT_TRUE(queue->raise(qp_event(2)));
+  EXPECT_TRUE(readable(*queue));
+  EXPECT_EQ(queue->take()->object.number, 1U);
+  EXPECT_TRUE(readable(*queue));
+  EXPECT_EQ(queue->take()->object.number, 2U);
+  EXPECT_FALSE(readable(*queue));
+  EXPECT_FALSE(queue->take());
+}
+
+TEST(Events, one_that_waits_already_is_not_queued_again_but_others_of_its_object_are) {
+  const auto queue = must(EventQueue::create());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(queue->raise(qp_event(1)));
+  EXPECT_TRUE(queue->raise(qp_event(1, IBV_EVENT_COMM_EST)));
+  EXPECT_TRUE(queue->raise({IBV_EVENT_QP_FATAL, {EventSource::kSharedReceiveQueue, 1, nullptr}}));
+  EXPECT_EQ(queue->take()->type, IBV_EVENT_QP_FATAL);
+  EXPECT_EQ(queue->take()->type, IBV_EVENT_COMM_EST);
+  EXPECT_EQ(queue->take()->object.source, EventSource::kSharedReceiveQueue);
+  EXPECT_FALSE(queue->take());
+  EXPECT_TRUE(queue->raise(qp_event(1)));  // it has been told, so it may happen again
+  EXPECT_TRUE(queue->take());
+}
+
+TEST(Events, full_queue_keeps_the_old_ones_and_says_that_the_new_one_is_lost) {
+  const auto queue = must(EventQueue::create());
+  for (uint32_t i = 0; i < EventQueue::kCapacity; ++i) ASSERT_TRUE(queue->raise(qp_event(i)));
+  EXPECT_FALSE(queue->raise(qp_event(EventQueue::kCapacity)));
+  EXPECT_TRUE(queue->raise(qp_event(7)));  // waits already
+  for (uint32_t i = 0; i < EventQueue::kCapacity; ++i) ASSERT_EQ(queue->take()->object.number, i);
+  EXPECT_FALSE(queue->take());
+}
+
+TEST(Events, those_of_a_gone_object_disappear_wherever_they_stand_in_the_queue) {
+  const auto queue = must(EventQueue::create());
+  Rng rng(1);
+  std::deque<AsyncEvent> model;
+  for (int step = 0; step < 20'000; ++step) {
+    const auto number = static_cast<uint32_t>(rng.next() >> 60);
+    switch (rng.next() >> 62) {
+      case 0:
+      case 1: {
+        const AsyncEvent event =
+            qp_event(number, (rng.next() >> 63) != 0 ? IBV_EVENT_QP_FATAL : IBV_EVENT_COMM_EST);
+        const auto same = [&](const AsyncEvent& e) {
+          return e.type == event.type && e.object.number == number;
+        };
+        if (std::none_of(model.begin(), model.end(), same)) model.push_back(event);
+        ASSERT_TRUE(queue->raise(event));
+        break;
+      }
+      case 2: {
+        const auto got = queue->take();
+        ASSERT_EQ(got.has_value(), !model.empty());
+        if (!got) break;
+        ASSERT_EQ(got->object.number, model.front().object.number);
+        ASSERT_EQ(got->type, model.front().type);
+        model.pop_front();
+        break;
+      }
+      default:
+        std::erase_if(model, [&](const AsyncEvent& e) { return e.object.number == number; });
+        queue->forget(EventSource::kQueuePair, number);
+    }
+    ASSERT_EQ(readable(*queue), !model.empty());
+  }
+}
+
+TEST(Events, a_queue_pair_or_completion_queue_takes_its_events_with_it) {
+  TwoHosts hosts;
+  hosts.connect();
+  while (hosts.a.device->get_async_event()) {
+  }
+  EventQueue& queue = hosts.a.device->host().events();
+  const auto cq = must(hosts.a.device->create_cq(1));
+  queue.raise(qp_event(hosts.a.qp->qp_num()));
+  queue.raise({IBV_EVENT_CQ_ERR, {EventSource::kCompletionQueue, hosts.a.cq->number(), nullptr}});
+  queue.raise({IBV_EVENT_CQ_ERR, {EventSource::kCompletionQueue, cq->number(), nullptr}});
+  hosts.a.qp.reset();
+  hosts.a.cq.reset();
+  const auto left = hosts.a.device->get_async_event();
+  ASSERT_TRUE(left);
+  EXPECT_EQ(left->object.number, cq->number());
+  EXPECT_FALSE(hosts.a.device->get_async_event());
+}
+
+}  // namespace
+}  // namespace roci::test
