@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "device/host.hpp"
+#include "loopback/lossy_port.hpp"
 #include "port/ethdev_port.hpp"
 
 namespace roci::bench {
@@ -29,10 +30,12 @@ Loopback::Loopback(const LoopbackConfig& config) : config_(config) {
   must(start_eal());
   std::unique_ptr<Port> a, b;
   make_ports(a, b);
+  if (config_.one_lost_in > 0) b = std::make_unique<LossyPort>(std::move(b), config_.one_lost_in);
   make_host(a_, std::move(a), "a", "10.0.0.1/24");
   make_host(b_, std::move(b), "b", "10.0.0.2/24");
   connect(a_, b_);
   connect(b_, a_);
+  wait_for_agreement();
   for (uint32_t i = 0; config_.opcode == IBV_WR_SEND && i < config_.depth; ++i) post_receive();
   check_arrival();
 }
@@ -66,6 +69,8 @@ void Loopback::make_host(LoopbackHost& host, std::unique_ptr<Port> port, const s
   config.addresses = {address};
   config.progress = Progress::kExternal;
   config.seed = name == "a" ? 1 : 2;
+  config.packets_per_ack = config_.packets_per_ack;
+  config.extensions = config_.extensions;
   host.device = must(Device::create(std::move(port), config));
   host.pd = must(host.device->allocate_pd());
   host.cq = must(host.device->create_cq(static_cast<int>(2 * config_.depth)));
@@ -102,11 +107,21 @@ void Loopback::connect(LoopbackHost& host, const LoopbackHost& peer) const {
                                  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
   attr = {};
   attr.qp_state = IBV_QPS_RTS;
-  attr.timeout = 20;  // 4.3 s: the machine may stop this process for a while, and nothing gets lost here
+  // 4.3 s where nothing gets lost: the machine may stop this process for a while. Else 16.8 ms.
+  attr.timeout = config_.one_lost_in == 0 ? 20 : 12;
   attr.retry_cnt = attr.rnr_retry = 7;
   attr.max_rd_atomic = 16;
   must(host.qp->modify(attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                                  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+// So that extensions are in use from the first message on.
+void Loopback::wait_for_agreement() {
+  if (config_.extensions.mode == ExtensionMode::kOff) return;
+  for (uint32_t rounds = 0; a_.counter("mads_received") < 2 || b_.counter("mads_received") < 2; ++rounds) {
+    if (rounds == 10'000'000) throw std::runtime_error("the hosts do not agree on extensions");
+    poll_all();
+  }
 }
 
 void Loopback::check_arrival() {

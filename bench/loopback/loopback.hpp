@@ -20,6 +20,9 @@ struct LoopbackConfig {
   ibv_mtu path_mtu = IBV_MTU_1024;
   bool through_switch = false;
   uint32_t depth = 64;  // messages under way
+  uint32_t packets_per_ack = 64;
+  ExtensionConfig extensions{.mode = ExtensionMode::kOff};
+  uint32_t one_lost_in = 0;  // of the frames that b receives; 0 loses none
 };
 
 // A host and one of everything on it.
@@ -53,6 +56,7 @@ class Loopback {
   void make_host(LoopbackHost& host, std::unique_ptr<Port> port, const std::string& name,
                  const std::string& address);
   void connect(LoopbackHost& host, const LoopbackHost& peer) const;
+  void wait_for_agreement();
   void check_arrival();
   bool poll_all();
   void post_receive();
