@@ -184,7 +184,7 @@ class QueuePairCore {
 template <class Fill>
 SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, BthFields bth, uint32_t payload_length,
                         uint16_t types, Fill&& fill) {
-  const uint32_t block_bytes = fixed_block_bytes(types);
+  const uint32_t block_bytes = types == 0 ? 0 : fixed_block_bytes(types);
   bth.extensions = types != 0;
   payload_length += block_bytes;
   rte_mbuf* frame = context.sink.allocate();
@@ -197,16 +197,19 @@ SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, BthFields 
     return SendOutcome::kGivenUp;
   }
   RoceWriter::Open open = qp.writer.begin(start, bth, payload_length);
-  ExtensionView block;
-  if (types != 0) {
-    block = lay_out_block(open.payload, types);
+  bool filled = false;
+  if (types == 0) {
+    filled = fill(open, kNoExtensions);
+  } else {
+    const ExtensionView block = lay_out_block(open.payload, types);
     open.payload += block_bytes;
+    filled = fill(open, block);
+    if (filled && block.has(ExtensionType::kAuth)) qp.session->sign_feedback(open.view, block);
   }
-  if (!fill(open, std::as_const(block))) {
+  if (!filled) {
     rte_pktmbuf_free(frame);
     return SendOutcome::kGivenUp;
   }
-  if (block.has(ExtensionType::kAuth)) qp.session->sign_feedback(open.view, block);
   RoceWriter::finish(open);
   context.sink.send(frame);
   return SendOutcome::kSent;

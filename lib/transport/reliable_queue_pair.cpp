@@ -18,15 +18,25 @@ void ReliableQueuePair::on_packet(TransportContext& context, const FrameView& vi
   }
   if (!is_from_peer(context, view, is_private ? TransportClass::kPrivate : TransportClass::kRc)) return;
   note_communication(context);
-  FrameView plain = view;  // without its extension block
-  ExtensionView block;
-  if (!open_extensions(context, plain, frame, block)) return;
-  if (plain.opcode->is_request()) {
-    responder.on_request(context, plain, frame, block);
-  } else if (plain.opcode->is_response()) {
-    requester.on_response(context, plain, frame, block);
-  } else if (is_private) {
-    on_private(context, plain, block);
+  if (session != nullptr) {
+    FrameView plain = view;  // without its extension block
+    ExtensionView block;
+    if (open_extensions(context, plain, frame, block)) dispatch(context, plain, frame, block);
+  } else if (extensions_undecided && view.bth().has_extensions()) {
+    context.counters.add(Counter::kExtensionsRefused);
+  } else {  // the bit that says there is a block is a reserved one, which a receiver ignores (IBTA 9.2)
+    dispatch(context, view, frame, kNoExtensions);
+  }
+}
+
+void ReliableQueuePair::dispatch(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
+                                 const ExtensionView& block) {
+  if (view.opcode->is_request()) {
+    responder.on_request(context, view, frame, block);
+  } else if (view.opcode->is_response()) {
+    requester.on_response(context, view, frame, block);
+  } else if (view.opcode->is_private()) {
+    on_private(context, view, block);
   } else {
     context.counters.add(Counter::kRxCnp);
   }
@@ -35,12 +45,6 @@ void ReliableQueuePair::on_packet(TransportContext& context, const FrameView& vi
 // False when the packet is not to be looked at any further.
 bool ReliableQueuePair::open_extensions(TransportContext& context, FrameView& view, const rte_mbuf* frame,
                                         ExtensionView& block) {
-  if (session == nullptr) {
-    // To the standard, the bit that says there is a block is a reserved one, which a receiver ignores (IBTA 9.2).
-    if (!extensions_undecided || !view.bth().has_extensions()) return true;
-    context.counters.add(Counter::kExtensionsRefused);
-    return false;
-  }
   if (!session->open_block(view, frame, block)) {
     context.counters.add(Counter::kExtensionsRefused);
     return false;

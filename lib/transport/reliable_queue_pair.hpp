@@ -35,6 +35,8 @@ class ReliableQueuePair final : public QueuePairCore {
   void reset_requester(Psn first) override { requester.reset(first); }
   void reset_responder(Psn expected) override { responder.reset(expected, attributes.max_dest_rd_atomic); }
   void flush(TransportContext& context);
+  void dispatch(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
+                const ExtensionView& block);
   bool open_extensions(TransportContext& context, FrameView& view, const rte_mbuf* frame,
                        ExtensionView& block);
   void on_private(TransportContext& context, const FrameView& view, const ExtensionView& block);

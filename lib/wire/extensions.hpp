@@ -196,6 +196,8 @@ struct ExtensionView {
 // What may stand behind a block.
 enum class Behind : uint8_t { kNothing, kPayload };
 
+inline constexpr ExtensionView kNoExtensions{};
+
 // Bytes of a block of these types, of which INT-ECHO is none; 0 for no types.
 uint32_t fixed_block_bytes(uint16_t types);
 // Lays such a block out at `at`, which has room for it, with all values 0, and says where they lie.
