@@ -23,6 +23,8 @@ struct ExtensionConfig {
       false;  // on every request, for a round trip time with every acknowledgement: 12 and 20 bytes
   bool source_qpn = false;  // on every request, for switches that notify senders: 8 bytes
   bool data_lsn = false;    // the byte sequence on every request, for those who watch: 12 bytes
+  // Bytes that a peer may have in flight to one of our queue pairs, told in every acknowledgement; 0 does not say.
+  uint32_t receive_window = 0;
 };
 
 }  // namespace roci

@@ -48,7 +48,11 @@ Status read_extensions(ConfigNode& node, ExtensionConfig& extensions) {
     ROCI_TRY(section.optional("authenticate", extensions.authenticate));
     ROCI_TRY(section.optional("timestamps", extensions.timestamps));
     ROCI_TRY(section.optional("source_qpn", extensions.source_qpn));
-    return section.optional("data_lsn", extensions.data_lsn);
+    ROCI_TRY(section.optional("data_lsn", extensions.data_lsn));
+    Bytes window{extensions.receive_window};
+    ROCI_TRY(section.optional("receive_window", window, parse_window));
+    extensions.receive_window = static_cast<uint32_t>(window.value());
+    return {};
   });
 }
 

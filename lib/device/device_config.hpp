@@ -24,6 +24,7 @@
 //       timestamps: false                          # on every request, for the round trip time
 //       source_qpn: false                          # on every request, for switches
 //       data_lsn: false                            # the byte sequence on every request
+//       receive_window: 64KiB                      # that a peer may have in flight to one queue pair; without it: any
 //     window: 512KiB                               # un-acknowledged bytes of a queue pair
 #pragma once
 

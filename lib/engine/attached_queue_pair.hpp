@@ -42,6 +42,7 @@ struct AttachedQueuePair : Timer {
   // What the peer is known to understand; null when extensions are off or the service has none.
   std::shared_ptr<const PeerRecord> peer;
   uint32_t peer_version = 0;  // of it that the session was made from
+  uint32_t flow_seen = 0;     // FlowCount's
 
   // Doorbell, any thread: set while the queue pair waits in the worker's stack of rung ones.
   std::atomic<bool> rung{false};

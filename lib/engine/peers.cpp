@@ -15,7 +15,7 @@ uint32_t capabilities_of(const ExtensionConfig& config) {
   using enum ExtensionType;
   uint32_t all = bit_of(kSourceQp) | bit_of(kCeEcho) | bit_of(kLsn) | bit_of(kTimestamp) |
                  bit_of(kTimestampEcho) | bit_of(kRxWindow) | bit_of(kFlows) | bit(Capability::kDataBlocks) |
-                 bit(Capability::kProbes) | bit(Capability::kReadAcks);
+                 bit(Capability::kProbes) | bit(Capability::kReadAcks) | bit(Capability::kWindowMessages);
   if (config.selective_repeat) all |= bit_of(kSack) | bit(Capability::kSelectiveRepeat);
   if (config.authenticate) all |= bit_of(kAuth);
   return all;

@@ -38,7 +38,9 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       events_(surroundings.events),
       tx_pool_(surroundings.tx_pool),
       extensions_(surroundings.extensions),
-      port_mtu_(surroundings.port.capabilities().mtu) {
+      port_mtu_(surroundings.port.capabilities().mtu),
+      hand_over_(surroundings.hand_over),
+      flows_(surroundings.hand_over.flows(index)) {
   HandOver& rings = surroundings.hand_over;
   for (uint32_t queue = index; queue < surroundings.port.queues(); queue += rings.workers()) {
     queues_.push_back(&surroundings.port.queue(static_cast<uint16_t>(queue)));
@@ -135,6 +137,10 @@ bool Worker::take_doorbells() {
 
 bool Worker::poll(Nanos now) {
   TransportContext context{now, *this, memory_, counters_, events_, *this};
+  if (extensions_.mode != ExtensionMode::kOff) {
+    flows_.advance(now);
+    context.flows = hand_over_.all_flows();
+  }
   blocked_ = false;
   now_ = now;
   bool worked = flush();
@@ -220,6 +226,7 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
       deliver_multicast(context, packet.view, packet.frame);
     } else if (packet.qp != nullptr) {
       follow_peer(*packet.qp);
+      count_flow(*packet.qp, packet.view, context.now);
       packet.qp->core.on_packet(context, packet.view, packet.frame);
       make_ready(*packet.qp);
     } else if (peers_ != nullptr && peers_->enabled() && packet.view.destination_qp() == kManagementQp) {
@@ -476,6 +483,7 @@ void Worker::adopt_terms(AttachedQueuePair& qp) {
     }
   }
   session = std::make_unique<ExtensionSession>(terms, keep_budget_);
+  if (extensions_.receive_window != 0) session->set_receiver_window(extensions_.receive_window);
 }
 
 // Whether the queue pair need not wait until it is known what its peer speaks. One that must have extensions and

@@ -135,6 +135,9 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   void deliver_outboxes();
   bool serve_ready(TransportContext& context);
   bool refresh_path(TransportContext& context, AttachedQueuePair& qp);
+  void count_flow(AttachedQueuePair& qp, const FrameView& view, Nanos now) {
+    if (qp.core.session != nullptr && view.opcode->is_request()) flows_.note(qp.flow_seen, now);
+  }
   void follow_peer(AttachedQueuePair& qp) {
     if (qp.peer != nullptr && qp.peer->version() != qp.peer_version) adopt_terms(qp);
   }
@@ -171,6 +174,8 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   std::unique_ptr<Peers> peers_;  // null but in the first worker
   KeepBudget keep_budget_;
   const uint16_t port_mtu_;
+  HandOver& hand_over_;
+  FlowCount& flows_;                         // ours, in there
   std::vector<AttachedQueuePair*> waiting_;  // for a neighbour to be resolved; each knows its place
   uint64_t woken_generation_ = 0;            // of the neighbour table when they were last woken
   TimingWheel timers_;

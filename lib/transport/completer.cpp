@@ -351,6 +351,11 @@ void Requester::retry_gap(TransportContext& context) {
   retry(context, una_, oldest.last_psn() + 1);
 }
 
+void Requester::on_window_message(TransportContext& context, const ExtensionView& block) {
+  const uint32_t impossible = take_feedback(block, context.now, session()->terms.peer_time_unit, flow_);
+  context.counters.add(Counter::kFeedbackImpossible, impossible);
+}
+
 void Requester::on_probe_response(TransportContext& context, const FrameView& view) {
   ExtensionSession::Probes& probes = session()->probes;
   const Probe& probe = view.probe();

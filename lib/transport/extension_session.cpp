@@ -46,7 +46,7 @@ void ExtensionSession::write_data_block(const ExtensionView& block, Qpn from, Ls
 }
 
 void ExtensionSession::write_feedback(const ExtensionView& block, Direction about, const ReceiveFlow& flow,
-                                      Nanos now) {
+                                      uint32_t flows, Nanos now) {
   using enum ExtensionType;
   if (block.has(kCeEcho)) {
     auto& echo = value_to_write<CeEcho>(block, kCeEcho);
@@ -65,7 +65,8 @@ void ExtensionSession::write_feedback(const ExtensionView& block, Direction abou
   }
   if (block.has(kRxWindow)) {
     auto& window = value_to_write<RxWindow>(block, kRxWindow);
-    window.bytes.set(receiver_window.value_or(UINT32_MAX));
+    window.bytes.set(receiver_window_.value_or(UINT32_MAX));
+    window_message_due_ = false;
     window.psn.set(flow.next_psn.value());
   }
   if (block.has(kFlows)) value_to_write<Flows>(block, kFlows).count.set(std::min(flows, uint32_t{0xffffff}));

@@ -74,8 +74,8 @@ class ExtensionSession {
   [[nodiscard]] uint16_t feedback_types(Direction about, bool kept_some) const {
     uint16_t types = terms.may_send ? terms.on_feedback : uint16_t{0};
     if (!echo_[index(about)]) types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kTimestampEcho));
-    if (!receiver_window) types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kRxWindow));
-    if (flows == 0) types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kFlows));
+    if (!receiver_window_ || about != Direction::kRequests)
+      types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kRxWindow));
     if (!kept_some) types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kSack));
     return types;
   }
@@ -89,7 +89,9 @@ class ExtensionSession {
   [[nodiscard]] uint16_t data_types() const { return terms.may_send ? terms.on_data : uint16_t{0}; }
   static void write_data_block(const ExtensionView& block, Qpn from, Lsn lsn, Nanos now);
   // Writes what the receiving end of a direction says about it. The time is echoed once.
-  void write_feedback(const ExtensionView& block, Direction about, const ReceiveFlow& flow, Nanos now);
+  // `flows` share this host's link.
+  void write_feedback(const ExtensionView& block, Direction about, const ReceiveFlow& flow, uint32_t flows,
+                      Nanos now);
 
   ExtensionTerms terms;
   std::optional<ReorderBuffer> kept;  // responder, with selective repeat
@@ -118,9 +120,13 @@ class ExtensionSession {
   // Responder: the peer acknowledges READ responses, so they may be held back by a window.
   bool peer_acknowledges_reads = false;
 
-  // What the receiving ends here want the peer to know; written when the types were agreed on.
-  std::optional<uint32_t> receiver_window;  // bytes
-  uint32_t flows = 0;                       // that share this host's link
+  // Responder: what it allows the peer to have in flight, bytes, from now on. Goes out with the next acknowledgement, or
+  // by itself when none is due.
+  void set_receiver_window(uint32_t bytes) {
+    receiver_window_ = bytes;
+    window_message_due_ = takes(Capability::kWindowMessages);
+  }
+  [[nodiscard]] bool window_message_due() const { return window_message_due_; }
 
  private:
   struct Echo {
@@ -132,6 +138,8 @@ class ExtensionSession {
   bool peer_signs_ = false;
   static constexpr size_t index(Direction d) { return static_cast<size_t>(d); }
   std::array<std::optional<Echo>, 2> echo_;
+  std::optional<uint32_t> receiver_window_;
+  bool window_message_due_ = false;
 };
 
 }  // namespace roci

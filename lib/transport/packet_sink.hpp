@@ -41,6 +41,7 @@ struct TransportContext {
   Counters& counters;
   EventSink& events;
   PathSource& paths;
+  uint32_t flows = 0;  // queue pairs of the host that have received of late
 
   void raise(ibv_event_type type, const EventObject& object) const {
     if (!events.raise({type, object})) counters.add(Counter::kEventsLost);

@@ -72,6 +72,9 @@ void ReliableQueuePair::on_private(TransportContext& context, const FrameView& v
     case Operation::kProbeResponse:
       if (agreed(Capability::kProbes)) return requester.on_probe_response(context, view);
       break;
+    case Operation::kReceiverWindow:
+      if (agreed(Capability::kWindowMessages)) return requester.on_window_message(context, block);
+      break;
     default:
       break;
   }

@@ -347,15 +347,15 @@ bool Requester::send_read_acknowledge(TransportContext& context) {
                       .destination_qp = qp_.attributes.remote_qp,
                       .psn = acks.last,
                       .pkey = qp_.attributes.pkey};
-  const auto outcome =
-      send_packet(context, qp_, bth, 0, session()->feedback_types(Direction::kResponses, false),
-                  [&](const RoceWriter::Open& open, const ExtensionView& block) {
-                    auto& aeth = open.header<Aeth>(Header::kAeth);
-                    aeth.syndrome = kSyndromeAck;
-                    aeth.msn.set(acks.completed & Psn::kMask);
-                    session()->write_feedback(block, Direction::kResponses, responses_, context.now);
-                    return true;
-                  });
+  const auto outcome = send_packet(
+      context, qp_, bth, 0, session()->feedback_types(Direction::kResponses, false),
+      [&](const RoceWriter::Open& open, const ExtensionView& block) {
+        auto& aeth = open.header<Aeth>(Header::kAeth);
+        aeth.syndrome = kSyndromeAck;
+        aeth.msn.set(acks.completed & Psn::kMask);
+        session()->write_feedback(block, Direction::kResponses, responses_, context.flows, context.now);
+        return true;
+      });
   if (outcome != SendOutcome::kSent) return false;
   acks.due = false;
   context.counters.add(Counter::kReadAcksSent);

@@ -34,6 +34,8 @@ class alignas(64) Requester {
   // `block`: the packet's extension block, absent when it has none.
   void on_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
                    const ExtensionView& block);
+  // The receiver's window when it has nothing else to say.
+  void on_window_message(TransportContext& context, const ExtensionView& block);
   // The answer to a probe.
   void on_probe_response(TransportContext& context, const FrameView& view);
 

@@ -521,6 +521,21 @@ void Responder::on_probe(TransportContext& context, const FrameView& view) {
                                                                probe.sent.get(), view.psn(), context.now};
 }
 
+// When nothing is acknowledged at the moment.
+bool Responder::send_window_message(TransportContext& context) {
+  constexpr uint16_t kTypes = bit_of(ExtensionType::kRxWindow) | bit_of(ExtensionType::kAuth);
+  const auto types = static_cast<uint16_t>(session()->feedback_types(Direction::kRequests, false) & kTypes);
+  const BthFields bth{.opcode = Opcode::kCcRxWindow,
+                      .destination_qp = qp_.attributes.remote_qp,
+                      .psn = expected_ - 1,
+                      .pkey = qp_.attributes.pkey};
+  flow_.next_psn = expected_;
+  return send_packet(context, qp_, bth, 0, types, [&](const RoceWriter::Open&, const ExtensionView& block) {
+           session()->write_feedback(block, Direction::kRequests, flow_, context.flows, context.now);
+           return true;
+         }) == SendOutcome::kSent;
+}
+
 bool Responder::send_probe_response(TransportContext& context) {
   const ExtensionSession::ProbeToAnswer asked = *session()->probe_to_answer;
   const BthFields bth{.opcode = Opcode::kCcProbeResponse,
@@ -574,10 +589,11 @@ bool Responder::transmit(TransportContext& context, uint32_t& budget) {
       --active_answers_;
     }
   }
-  if (pending_ == Pending::kNone) return false;
-  if (budget == 0 || !send_pending(context)) return true;
-  --budget;
-  return false;
+  if (pending_ != Pending::kNone) {
+    if (budget == 0 || !send_pending(context)) return true;
+    --budget;
+  }
+  return session() != nullptr && session()->window_message_due() && !send_window_message(context);
 }
 
 // The next packet of an answer. False when there was no buffer.
@@ -669,7 +685,7 @@ bool Responder::send_pending(TransportContext& context) {
         aeth.msn.set(msn_.value());
         if (types == 0) return true;
         flow_.next_psn = expected_;
-        extras->write_feedback(block, Direction::kRequests, flow_, context.now);
+        extras->write_feedback(block, Direction::kRequests, flow_, context.flows, context.now);
         if (block.has(ExtensionType::kSack)) {
           // The newest packet is among the 64 that fit.
           const int32_t reach = newest_kept_ - expected_;

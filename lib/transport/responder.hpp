@@ -104,6 +104,7 @@ class alignas(64) Responder {
   SendOutcome send_atomic_response(TransportContext& context, const Resource& atomic);
   bool send_pending(TransportContext& context);
   bool send_probe_response(TransportContext& context);
+  bool send_window_message(TransportContext& context);
   [[nodiscard]] ExtensionSession* session() const;
   [[nodiscard]] bool has_window_for(const Resource& resource) const;
   [[nodiscard]] uint64_t offset_of(uint32_t packet) const;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/flow_count.hpp"
 #include "support/lone_host.hpp"
 #include "support/two_hosts.hpp"
 #include "wire/extension_auth.hpp"
@@ -327,6 +328,68 @@ TEST(Ldcp, a_probe_measures_the_round_trip_beside_the_data) {
   EXPECT_FALSE(requester.request_probe(net.now()));
   net.run(10ms);
   EXPECT_TRUE(requester.request_probe(net.now()));
+}
+
+TEST(Ldcp, the_receivers_window_holds_the_sender_back) {
+  ExtensionConfig narrow = kAuto;
+  narrow.receive_window = 4096;
+  TwoHosts net({.extensions_a = kAuto, .extensions_b = narrow});
+  net.connect();
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 0, 0, 100, net.b.address(0), net.b.region->rkey()), 0);
+  net.run(100ms);  // the first acknowledgement tells
+  EXPECT_EQ(TwoHosts::core(net.a).requester.flow().receiver_window, 4096U);
+  int64_t in_flight = 0, most = 0;
+  net.watch = [&](const Packet& packet, char direction) {
+    in_flight = direction == '>' ? in_flight + static_cast<int64_t>(packet.payload.size()) : 0;
+    most = std::max(most, in_flight);
+    return SimVerdict{};
+  };
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 100'000, net.b.address(0), net.b.region->rkey()), 0);
+  net.run(100ms);
+  expect_all_successful(net.a.completions(), 2);
+  EXPECT_LE(most, 4096);
+}
+
+TEST(Ldcp, a_window_that_changes_while_nothing_is_acknowledged_has_a_message_of_its_own) {
+  for (const auto& extensions : {kAuto, kSigned}) {
+    TwoHosts net({.extensions_a = extensions, .extensions_b = extensions});
+    net.connect();
+    TwoHosts::wake(net.a, net.now());
+    TwoHosts::wake(net.b, net.now());
+    TwoHosts::core(net.b).session->set_receiver_window(12345);
+    TwoHosts::wake(net.b, net.now());
+    net.run(1ms);
+    EXPECT_EQ(net.wire, (std::vector<std::string>{"< CC_RXW -1"}));
+    EXPECT_EQ(TwoHosts::core(net.a).requester.flow().receiver_window, 12345U);
+    EXPECT_EQ(net.a.counter("feedback_unsigned"), 0U);
+  }
+}
+
+TEST(Ldcp, a_receiver_says_how_many_flows_share_its_link) {
+  TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
+  net.connect();
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 0, 0, 100'000, net.b.address(0), net.b.region->rkey()), 0);
+  net.run(100ms);
+  EXPECT_EQ(TwoHosts::core(net.a).requester.flow().flows_at_receiver, 1U);
+}
+
+TEST(FlowCount, counts_each_queue_pair_once_an_epoch) {
+  FlowCount flows;
+  std::array<uint32_t, 5> seen{};
+  Nanos now{0};
+  for (int round = 0; round < 3; ++round) {
+    for (uint32_t& one : seen) flows.note(one, now);
+  }
+  EXPECT_EQ(flows.count(), 5U);
+  now += FlowCount::kEpoch;
+  flows.note(seen[0], now);
+  EXPECT_EQ(flows.count(), 5U) << "the epoch before still counts";
+  now += FlowCount::kEpoch;
+  flows.note(seen[0], now);
+  EXPECT_EQ(flows.count(), 1U);
+  now += 5 * FlowCount::kEpoch;
+  flows.advance(now);
+  EXPECT_EQ(flows.count(), 0U);
 }
 
 TEST(Ldcp, a_peer_without_extensions_is_not_probed) {
