@@ -16,8 +16,6 @@ bool has_kind(std::span<const Difference> differences, Difference::Kind kind, in
                              [&](const Difference& d) { return d.kind == kind && d.frame == frame; });
 }
 
-bool icrc_is_right(const Packet& packet) { return Packet(packet).finish().icrc == packet.icrc; }
-
 // An area of memory that a request names.
 struct Area {
   MemoryKey rkey;
@@ -173,6 +171,7 @@ ReplayHost::Config describe_host(const Exchange& exchange) {
   host.first_psn = request.bth.psn;
   host.path_mtu = exchange.path_mtu(kUsualMtu);
   host.traffic_class = exchange.first_answer().traffic_class();
+  if (exchange.managed) host.udp_source_port = request.udp_source_port;
   return host;
 }
 
