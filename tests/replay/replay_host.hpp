@@ -2,6 +2,7 @@
 // regions under the recorded keys and addresses. Frames are put in by hand, what it sends is taken out by hand.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
@@ -108,6 +109,10 @@ class ReplayHost {
 
   // What has come into the receive buffers, with the immediate data behind when there is one.
   std::vector<ByteVector> received();
+  void write(MemoryKey rkey, uint64_t va, const ByteVector& bytes) {
+    Region& region = regions_.at(rkey.value());
+    std::ranges::copy(bytes, region.bytes.begin() + static_cast<std::ptrdiff_t>(va - region.va));
+  }
   [[nodiscard]] const Regions& regions() const { return regions_; }
   [[nodiscard]] ibv_qp_state state() const { return qp_->core.state(); }
   [[nodiscard]] Counters& counters() { return worker_->counters(); }

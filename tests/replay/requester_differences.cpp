@@ -88,7 +88,7 @@ const std::vector<RequestHabit> kHabits = {
     {"drop_read_request", Field::kEcn, 0, 2, Where::kSentAgain, 1, kRepeatedIsEct},
     {"drop_read_response", Field::kEcn, 0, 2, Where::kSentAgain, 2, kRepeatedIsEct},
     {"drop_request", Field::kEcn, 0, 2, Where::kSentAgain, 4, kRepeatedIsEct},
-    {"loss_write", Field::kEcn, 0, 2, Where::kSentAgain, 82, kRepeatedIsEct},
+    {"loss_write", Field::kEcn, 0, 2, Where::kSentAgain, 79, kRepeatedIsEct},
     {"retry_exceeded", Field::kEcn, 0, 2, Where::kSentAgain, 6, kRepeatedIsEct},
     {"rnr", Field::kEcn, 0, 2, Where::kSentAgain, 23, kRepeatedIsEct},
     {"rnr_exceeded", Field::kEcn, 0, 2, Where::kSentAgain, 2, kRepeatedIsEct},
