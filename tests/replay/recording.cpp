@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -27,7 +28,8 @@ std::vector<RecordedFrame> load_frames(const std::string& name) {
   int outcome = 0;
   std::optional<Nanos> start;
   for (int number = 1; (outcome = pcap_next_ex(file.get(), &header, &data)) == 1; ++number) {
-    const Nanos stamp = std::chrono::seconds(header->ts.tv_sec) + std::chrono::microseconds(header->ts.tv_usec);
+    const Nanos stamp =
+        std::chrono::seconds(header->ts.tv_sec) + std::chrono::microseconds(header->ts.tv_usec);
     if (!start) start = stamp;
     RecordedFrame frame{number, stamp - *start, ByteVector(data, data + header->caplen), {}};
     auto packet = decode_packet(frame.bytes);
@@ -85,6 +87,17 @@ std::vector<Exchange> load_exchanges(const std::string& name, Unanswered unanswe
     all.push_back(std::move(exchange));
   }
   return all;
+}
+
+std::set<std::string> captures_of_reliable_connections() {
+  std::set<std::string> found;
+  for (const auto& file :
+       std::filesystem::directory_iterator(std::string(ROCI_SOURCE_DIR) + "/tests/pcaps")) {
+    if (file.path().extension() != ".pcap") continue;
+    const std::string name = file.path().stem();
+    if (!load_exchanges(name, Unanswered::kToo).empty()) found.insert(name);
+  }
+  return found;
 }
 
 Qpn find_sender(const Packet& packet) {

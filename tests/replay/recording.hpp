@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ std::vector<RecordedFrame> load_frames(const std::string& name);
 // Throws std::runtime_error when the file cannot be read or the frames do not fit together.
 enum class Unanswered : uint8_t { kLeaveOut, kToo };
 std::vector<Exchange> load_exchanges(const std::string& name, Unanswered unanswered = Unanswered::kLeaveOut);
+
+// The names of all captures that hold a request of a reliable connection.
+std::set<std::string> captures_of_reliable_connections();
 
 // The sender's queue pair number when the capture holds no packet to it: the one that makes the recorded UDP source
 // port, among the first thousand (Linux counts up from 17).

@@ -61,9 +61,9 @@ class ReplayHost {
     MacAddress mac, peer_mac;
     IpAddress address, peer;
     Qpn qpn, peer_qpn;
-    Psn first_psn;                    // of the requests it receives
+    Psn first_psn;                     // of the requests it receives
     std::optional<Psn> first_own_psn;  // of those it sends; without it the queue pair only receives
-    QKey qkey;          // UD
+    QKey qkey;                         // UD
     uint32_t path_mtu = 1024;
     uint8_t traffic_class = 0;
     uint8_t min_rnr_timer = 0;
@@ -100,7 +100,7 @@ class ReplayHost {
 
   // The same step by step, at times of the caller's choice, which never go back. What comes at an instant has all its
   // consequences at that instant.
-  size_t post(const Message& message);      // returns its wr_id, for buffer()
+  size_t post(const Message& message);  // returns its wr_id, for buffer()
   void give(const ByteVector& frame) { port_.put(frame); }
   void run_until(Nanos time);  // works at each deadline up to then, and then
   std::vector<HandPort::Sent> take() { return port_.take(); }

@@ -9,9 +9,9 @@ namespace roci::test {
 namespace {
 
 // Nothing is lost or refused in these.
-constexpr const char* kUndisturbed[] = {"send",        "send_imm",  "write",      "write_imm",
-                                        "write_big",   "read",      "read_big",   "mtu4096",
-                                        "rc_pingpong", "ce_marked", "atomic_cas", "atomic_faa", "rping", "ucmatose"};
+constexpr const char* kUndisturbed[] = {"send",       "send_imm",   "write",   "write_imm",   "write_big",
+                                        "read",       "read_big",   "mtu4096", "rc_pingpong", "ce_marked",
+                                        "atomic_cas", "atomic_faa", "rping",   "ucmatose"};
 // In these something is.
 constexpr const char* kDisturbed[] = {"rnr",        "rnr_exceeded", "corrupt",           "drop_request",
                                       "drop_nak",   "drop_ack",     "drop_last_ack",     "drop_read_request",

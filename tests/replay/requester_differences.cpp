@@ -7,17 +7,20 @@ using Kind = RequestDifference::Kind;
 using Field = RequestHabit::Field;
 using Where = RequestHabit::Where;
 
-constexpr std::string_view kMadeByTheNetwork = "the capture shows duplicates made on purpose, with one IPv4 id";
-constexpr std::string_view kLostInFront = "the packet was lost between the requester and the place of recording";
+constexpr std::string_view kMadeByTheNetwork =
+    "the capture shows duplicates made on purpose, with one IPv4 id";
+constexpr std::string_view kLostInFront =
+    "the packet was lost between the requester and the place of recording";
 constexpr std::string_view kDamaged = "the capture shows a packet damaged on purpose, with a wrong ICRC";
 constexpr std::string_view kWaitsSilently =
     "rxe sends what is under way after an RNR NAK; nothing is sent before the time that it asks for is over";
 constexpr std::string_view kExactTimer = "rxe rounds its timers up to 4 ms, and comes to their work later";
 constexpr std::string_view kGapAtOnce =
-    "the response behind a gap shows the loss (IBTA 9.7.5.2.5); rxe waits for one beyond the whole READ";
+    "the response behind a gap shows the loss (IBTA 9.7.6.1); rxe waits for one beyond the whole READ";
 constexpr std::string_view kWindow = "rxe lets 128 PSNs be under way; the window here is in bytes";
 constexpr std::string_view kAsksAlways =
-    "every packet asks for an acknowledgement, which clocks the sender; rxe asks with the last of a message and "
+    "every packet asks for an acknowledgement, which clocks the sender; rxe asks with the last of a message "
+    "and "
     "each 66th";
 constexpr std::string_view kRepeatedIsEct =
     "what is sent again is marked ECT(0), so that a switch marks it and does not drop it early; rxe leaves "
@@ -50,8 +53,18 @@ const std::vector<RequestDifference> kDifferences = {
      "RC_READ_REQUEST 1000",
      {"time: 68524 us and 67110 us"},
      kExactTimer},
-    {"retry_exceeded", Kind::kFields, 5, "RC_WRITE_FIRST 1000", {"time: 135375 us and 134219 us"}, kExactTimer},
-    {"retry_exceeded", Kind::kFields, 7, "RC_WRITE_FIRST 1000", {"time: 203370 us and 201328 us"}, kExactTimer},
+    {"retry_exceeded",
+     Kind::kFields,
+     5,
+     "RC_WRITE_FIRST 1000",
+     {"time: 135375 us and 134219 us"},
+     kExactTimer},
+    {"retry_exceeded",
+     Kind::kFields,
+     7,
+     "RC_WRITE_FIRST 1000",
+     {"time: 203370 us and 201328 us"},
+     kExactTimer},
     {"rnr", Kind::kFields, 7, "RC_SEND_FIRST 1000", {"time: 11397 us and 2002 us"}, kExactTimer},
     {"rnr", Kind::kFields, 13, "RC_SEND_FIRST 1000", {"time: 21429 us and 13279 us"}, kExactTimer},
     {"rnr", Kind::kFields, 19, "RC_SEND_FIRST 1000", {"time: 29411 us and 23047 us"}, kExactTimer},

@@ -12,16 +12,17 @@ namespace roci::test {
 // One request, or a request that one side does not send.
 struct RequestDifference {
   enum class Kind : uint8_t {
-    kDuplicated,   // the network made `frame` out of the one in front of it, to the byte
+    kDuplicated,  // the network made `frame` out of the one in front of it, to the byte
     kNotRecorded,  // we send `what` behind what was recorded as `frame`; theirs was lost before it was recorded
-    kTheirsOnly,   // the other stack sent `frame` and we send nothing
-    kFields,       // ours differs from the recorded `frame` exactly in `fields`
+    kTheirsOnly,  // the other stack sent `frame` and we send nothing
+    kFields,      // ours differs from the recorded `frame` exactly in `fields`
   };
   std::string_view capture;
   Kind kind;
   int frame;
-  std::string_view what;                 // as request_line() says it
-  std::vector<std::string_view> fields;  // as packet_differences() and the replay say it: recorded value first
+  std::string_view what;  // as request_line() says it
+  std::vector<std::string_view>
+      fields;  // as packet_differences() and the replay say it: recorded value first
   std::string_view why;
 };
 

@@ -26,8 +26,8 @@ struct Request {
   int frame = 0;  // theirs
   Packet packet;
   Nanos at{0};
-  int behind = 0;       // frame of the last response in front of it
-  bool again = false;   // this PSN had been sent before
+  int behind = 0;          // frame of the last response in front of it
+  bool again = false;      // this PSN had been sent before
   bool goes_back = false;  // and the packet in front of it was not its predecessor
   uint32_t in_flight = 0;  // PSNs from the oldest unacknowledged one to its last
 };
@@ -170,7 +170,8 @@ class RequesterReplay {
         complain(0, name + " brings other data than the recorded responses");
     }
     const ibv_qp_state state = end == IBV_WC_SUCCESS ? IBV_QPS_RTS : IBV_QPS_ERR;
-    if (host_->state() != state) complain(0, "the queue pair ends in state " + std::to_string(host_->state()));
+    if (host_->state() != state)
+      complain(0, "the queue pair ends in state " + std::to_string(host_->state()));
   }
 
   void compare_tables() {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <set>
 
@@ -13,13 +12,32 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-// All that hold a request of a reliable connection.
-const std::set<std::string> kCaptures = {
-    "atomic_cas",   "atomic_faa",        "ce_marked",          "corrupt",      "drop_ack",     "drop_last_ack",
-    "drop_nak",     "drop_read_request", "drop_read_response", "drop_request", "dup_requests", "loss_write",
-    "mtu4096",      "rc_pingpong",       "read",               "read_big",     "retry_exceeded", "rnr",
-    "rnr_exceeded", "rping",             "send",               "send_imm",     "ucmatose",     "write",
-    "write_big",    "write_imm"};
+const std::set<std::string> kCaptures = {"atomic_cas",
+                                         "atomic_faa",
+                                         "ce_marked",
+                                         "corrupt",
+                                         "drop_ack",
+                                         "drop_last_ack",
+                                         "drop_nak",
+                                         "drop_read_request",
+                                         "drop_read_response",
+                                         "drop_request",
+                                         "dup_requests",
+                                         "loss_write",
+                                         "mtu4096",
+                                         "rc_pingpong",
+                                         "read",
+                                         "read_big",
+                                         "retry_exceeded",
+                                         "rnr",
+                                         "rnr_exceeded",
+                                         "rping",
+                                         "send",
+                                         "send_imm",
+                                         "ucmatose",
+                                         "write",
+                                         "write_big",
+                                         "write_imm"};
 
 std::string joined(const Lines& lines) {
   std::string all;
@@ -51,13 +69,7 @@ INSTANTIATE_TEST_SUITE_P(captures, RequesterReplay, testing::ValuesIn(kCaptures)
                          [](const auto& tested) { return tested.param; });
 
 TEST(RequesterReplayList, holds_every_capture_with_a_request_of_a_reliable_connection) {
-  std::set<std::string> found;
-  for (const auto& file : std::filesystem::directory_iterator(std::string(ROCI_SOURCE_DIR) + "/tests/pcaps")) {
-    if (file.path().extension() != ".pcap") continue;
-    const std::string name = file.path().stem();
-    if (!exchanges_of(name).empty()) found.insert(name);
-  }
-  EXPECT_EQ(found, kCaptures);
+  EXPECT_EQ(captures_of_reliable_connections(), kCaptures);
 }
 
 TEST(RequesterReplayTables, say_why_and_name_only_captures_that_are_replayed) {
@@ -157,8 +169,9 @@ TEST_F(RequesterReplayCheck, reports_what_a_lost_acknowledgement_makes_us_send) 
 TEST_F(RequesterReplayCheck, reports_that_we_go_back_to_another_packet) {
   load("drop_request");
   change(6, [](Packet& p) { p.bth.psn = Psn{1002}; });
-  EXPECT_TRUE(has(complaints(),
-                  "drop_request frame 7: RC_WRITE_MIDDLE 1001: theirs and ours differ in bth.psn: 1001 and 1002"));
+  EXPECT_TRUE(
+      has(complaints(),
+          "drop_request frame 7: RC_WRITE_MIDDLE 1001: theirs and ours differ in bth.psn: 1001 and 1002"));
 }
 
 TEST_F(RequesterReplayCheck, reports_that_we_go_back_at_another_time) {
@@ -191,8 +204,8 @@ TEST_F(RequesterReplayCheck, reports_a_duplicate_that_is_none) {
 TEST_F(RequesterReplayCheck, reports_entries_that_are_not_needed_or_not_as_often) {
   load("read");
   const RequestDifference unneeded{"read", RequestDifference::Kind::kTheirsOnly, 1, "RC_SEND_ONLY 1", {}, ""};
-  const RequestHabit rare{
-      "read", RequestHabit::Field::kEcn, 0, 2, RequestHabit::Where::kSentAgain, 1, "for this test"};
+  const RequestHabit rare{"read",         RequestHabit::Field::kEcn, 0, 2, RequestHabit::Where::kSentAgain, 1,
+                          "for this test"};
   EXPECT_EQ(replay_to_requester(exchange_, {{&unneeded, 1}, {&rare, 1}}),
             (Lines{"read frame 1: the entry in the list of differences is not needed",
                    "read frame 0: ip.ecn differs in 0 packets, in the table in 1"}));

@@ -21,7 +21,9 @@ class RequesterRules : public testing::Test {
     EXPECT_EQ(host_.post(opcode, ++posted_, length), 0);
     return host_.work();
   }
-  Lines ack(int ahead, uint8_t syndrome = 0x1f) { return host_.receive(host_.response(kAck, ahead, syndrome)); }
+  Lines ack(int ahead, uint8_t syndrome = 0x1f) {
+    return host_.receive(host_.response(kAck, ahead, syndrome));
+  }
   Lines data(Opcode opcode, int ahead, size_t length) {
     return host_.receive(host_.response(opcode, ahead, 0x1f, length));
   }
@@ -55,6 +57,18 @@ TEST_F(RequesterRules, sequence_nak_behind_an_rnr_nak_costs_nothing_and_does_not
   EXPECT_EQ(host.wait(2us), (Lines{"RC_SEND_FIRST 0", "RC_SEND_LAST 1"}));
   host.receive(host.response(kAck, 1));
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
+}
+
+// A READ is answered late, while the SEND behind it waits.
+TEST_F(RequesterRules, progress_does_not_change_the_wait_that_an_rnr_nak_asks_for) {
+  post(IBV_WR_RDMA_READ, 16);
+  post(IBV_WR_SEND, 8);
+  EXPECT_EQ(ack(1, 0x2c), Lines{});  // 640 us
+  EXPECT_EQ(host_.wait(100us), Lines{});
+  data(Opcode::kRcReadResponseOnly, 0, 16);
+  EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
+  EXPECT_EQ(host_.wait(539us), Lines{});
+  EXPECT_EQ(host_.wait(2us), Lines{"RC_SEND_ONLY 1"});
 }
 
 // The RNR NAK was lost and only the NAK behind it comes.

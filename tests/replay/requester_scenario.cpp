@@ -110,7 +110,8 @@ RequesterScenario make_requester_scenario(const Exchange& exchange) {
     }
     const Packet& first = next->second.frame->packet;
     const OpcodeInfo& info = next->second.frame->info();
-    if (!info.starts_message()) throw std::runtime_error(exchange.capture + ": a message without a beginning");
+    if (!info.starts_message())
+      throw std::runtime_error(exchange.capture + ": a message without a beginning");
     RequesterScenario::Posted posted{next->second.at, {}, {}};
     const Packet* last = &first;
     for (bool ended = false; !ended; ++next) {
@@ -128,7 +129,8 @@ RequesterScenario make_requester_scenario(const Exchange& exchange) {
     if (first.reth) {
       message.remote = first.reth->va;
       message.rkey = first.reth->rkey.value();
-      if (message.opcode == IBV_WR_RDMA_READ) message.bytes.assign(first.reth->length, ReplayHost::kUntouched);
+      if (message.opcode == IBV_WR_RDMA_READ)
+        message.bytes.assign(first.reth->length, ReplayHost::kUntouched);
     }
     if (first.atomic_eth) {
       const bool add = message.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;

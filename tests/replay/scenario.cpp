@@ -99,7 +99,8 @@ class Model {
   void request(const RecordedFrame& frame, bool receives_posted) {
     const Packet& p = frame.packet;
     const OpcodeInfo& info = *find_opcode(static_cast<uint8_t>(p.bth.opcode));
-    if (info.operation == Operation::kReadRequest) last_reads_.push_back({p.bth.psn, *area_of(p), frame.number});
+    if (info.operation == Operation::kReadRequest)
+      last_reads_.push_back({p.bth.psn, *area_of(p), frame.number});
     const bool needs_receive = info.operation == Operation::kSend || info.consumes_receive();
     if (p.bth.psn != expected_ || !icrc_is_right(p) || (needs_receive && !receives_posted)) return;
     if (info.operation == Operation::kReadRequest) {
