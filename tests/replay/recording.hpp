@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace roci::test {
 
 struct RecordedFrame {
   int number = 0;  // in the file, from 1
+  Nanos at{0};     // since the first frame of the file
   ByteVector bytes;
   Packet packet;
   [[nodiscard]] const OpcodeInfo& info() const {
@@ -25,6 +27,7 @@ struct RecordedFrame {
 struct Exchange {
   std::string capture;  // "send" of send.pcap
   Qpn responder, requester;
+  bool managed = false;  // made by the communication manager, which chooses the UDP source port
   std::vector<RecordedFrame> frames;
 
   [[nodiscard]] const Packet& first_request() const;
@@ -37,9 +40,19 @@ struct Exchange {
 std::vector<RecordedFrame> load_frames(const std::string& name);
 
 // Reads tests/pcaps/NAME.pcap. One connection is what shares two addresses and a UDP source port: Linux uses one port
-// for both directions (linux-rxe.md §1). Directions without an answer are left out, and so is everything but RC.
+// for both directions. Directions without an answer are left out unless asked for, and so is everything but RC.
 // Throws std::runtime_error when the file cannot be read or the frames do not fit together.
-std::vector<Exchange> load_exchanges(const std::string& name);
+enum class Unanswered : uint8_t { kLeaveOut, kToo };
+std::vector<Exchange> load_exchanges(const std::string& name, Unanswered unanswered = Unanswered::kLeaveOut);
+
+// The names of all captures that hold a request of a reliable connection.
+std::set<std::string> captures_of_reliable_connections();
+
+// The sender's queue pair number when the capture holds no packet to it: the one that makes the recorded UDP source
+// port, among the first thousand (Linux counts up from 17).
+Qpn find_sender(const Packet& packet);
+
+bool icrc_is_right(const Packet& packet);
 
 // "RC_ACK 1001 60": opcode, PSN, and the syndrome in hexadecimal when there is one. How the exceptions name answers.
 std::string answer_line(const Packet& packet);

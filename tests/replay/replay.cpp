@@ -35,7 +35,7 @@ class Replay {
   // One request after the other; the answers to each are complete before the next.
   void feed_singly(ReplayHost& host) {
     for (const Scenario::Request& request : scenario_.requests) {
-      post_receives(host, request.frame);
+      prepare(host, request.frame);
       for (const Packet& answer : host.feed({&request.bytes, 1})) {
         if (!is_lost(request.frame, answer)) ours_.push_back({request.frame, answer});
       }
@@ -54,7 +54,7 @@ class Replay {
         flush();
         continue;
       }
-      post_receives(host, frame.number);
+      prepare(host, frame.number);
       burst.push_back(scenario_.requests.at(next++).bytes);
     }
     flush();
@@ -112,7 +112,11 @@ class Replay {
     complaints_.push_back(exchange_.capture + " frame " + std::to_string(frame) + ": " + what);
   }
 
-  void post_receives(ReplayHost& host, int frame) {
+  // What the responder's program did in front of the frame.
+  void prepare(ReplayHost& host, int frame) {
+    for (const Scenario::LocalWrite& write : scenario_.local_writes) {
+      if (write.frame == frame) host.write(write.rkey, write.va, write.bytes);
+    }
     if (frame != scenario_.receives_before) return;
     for (const uint32_t length : scenario_.receives) host.post_receive(length);
   }

@@ -2,9 +2,11 @@
 // regions under the recorded keys and addresses. Frames are put in by hand, what it sends is taken out by hand.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "device/events.hpp"
@@ -19,7 +21,11 @@ class HandPort final : public Port {
   HandPort(const MacAddress& mac, uint16_t mtu, std::shared_ptr<MbufPool> pool);
   ~HandPort() override;
   void put(const ByteVector& frame);
-  std::vector<ByteVector> take() { return std::exchange(sent_, {}); }
+  struct Sent {
+    Nanos at;
+    ByteVector bytes;
+  };
+  std::vector<Sent> take() { return std::exchange(sent_, {}); }
 
   uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override;
   uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override;
@@ -35,7 +41,7 @@ class HandPort final : public Port {
   PortStats stats_;
   std::shared_ptr<MbufPool> pool_;
   std::deque<rte_mbuf*> arriving_;
-  std::vector<ByteVector> sent_;
+  std::vector<Sent> sent_;
 };
 
 // A region as peers see it.
@@ -55,13 +61,16 @@ class ReplayHost {
     MacAddress mac, peer_mac;
     IpAddress address, peer;
     Qpn qpn, peer_qpn;
-    Psn first_psn;      // of the requests it receives
-    Psn first_own_psn;  // of those it sends; UC and UD
-    QKey qkey;          // UD
+    Psn first_psn;                     // of the requests it receives
+    std::optional<Psn> first_own_psn;  // of those it sends; without it the queue pair only receives
+    QKey qkey;                         // UD
     uint32_t path_mtu = 1024;
     uint8_t traffic_class = 0;
     uint8_t min_rnr_timer = 0;
-    uint32_t flow_label = 0;  // what the UDP source port is made from; 0: from the two QPNs
+    uint8_t timeout = 0;  // code
+    uint8_t retry_count = 0;
+    uint8_t rnr_retry = 0;
+    uint16_t udp_source_port = 0;  // 0: made from the two QPNs
     Regions regions;
     int access = kEverything;         // that the queue pair allows
     int region_access = kEverything;  // that the regions allow
@@ -73,19 +82,37 @@ class ReplayHost {
   std::vector<Packet> feed(std::span<const ByteVector> frames);
   // A receive buffer of this size, filled with kUntouched.
   void post_receive(uint32_t length);
-  // Sends one message from a buffer of its own and lets the host work; the frames, to the byte. UC writes go to `remote`
-  // and `rkey`; UD sends go to the peer with `qkey`.
+  // One send request, with a buffer of its own. UD sends go to the peer with `qkey`, all others that need an address to
+  // `remote` and `rkey`.
   struct Message {
     ibv_wr_opcode opcode = IBV_WR_SEND;
-    ByteVector bytes{};
+    ByteVector bytes{};      // of READs and atomics: what the buffer holds before
     uint32_t immediate = 0;  // in host order
     uint64_t remote = 0;
     uint32_t rkey = 0;
     QKey qkey{};
+    bool solicited = false;
+    uint64_t compare_add = 0;
+    uint64_t swap = 0;
   };
+  // Sends one message and lets the host work; the frames, to the byte.
   std::vector<ByteVector> send(const Message& message);
+
+  // The same step by step, at times of the caller's choice, which never go back. What comes at an instant has all its
+  // consequences at that instant.
+  size_t post(const Message& message);  // returns its wr_id, for buffer()
+  void give(const ByteVector& frame) { port_.put(frame); }
+  void run_until(Nanos time);  // works at each deadline up to then, and then
+  std::vector<HandPort::Sent> take() { return port_.take(); }
+  [[nodiscard]] const ByteVector& buffer(size_t wr_id) const { return buffers_.at(wr_id).second; }
+  std::vector<ibv_wc> completions();
+
   // What has come into the receive buffers, with the immediate data behind when there is one.
   std::vector<ByteVector> received();
+  void write(MemoryKey rkey, uint64_t va, const ByteVector& bytes) {
+    Region& region = regions_.at(rkey.value());
+    std::ranges::copy(bytes, region.bytes.begin() + static_cast<std::ptrdiff_t>(va - region.va));
+  }
   [[nodiscard]] const Regions& regions() const { return regions_; }
   [[nodiscard]] ibv_qp_state state() const { return qp_->core.state(); }
   [[nodiscard]] Counters& counters() { return worker_->counters(); }
@@ -94,6 +121,7 @@ class ReplayHost {
 
  private:
   void work();
+  void work_now();
 
   std::shared_ptr<MbufPool> pool_;
   HandPort port_;

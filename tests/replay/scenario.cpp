@@ -16,8 +16,6 @@ bool has_kind(std::span<const Difference> differences, Difference::Kind kind, in
                              [&](const Difference& d) { return d.kind == kind && d.frame == frame; });
 }
 
-bool icrc_is_right(const Packet& packet) { return Packet(packet).finish().icrc == packet.icrc; }
-
 // An area of memory that a request names.
 struct Area {
   MemoryKey rkey;
@@ -64,6 +62,10 @@ class Memory {
       before_[area.rkey.value()].bytes[at] = after_[area.rkey.value()].bytes[at] = bytes[i];
     }
   }
+  [[nodiscard]] bool holds(const Area& area, std::span<const uint8_t> bytes) const {
+    const Region& region = after_.at(area.rkey.value());
+    return std::ranges::equal(bytes, std::span(region.bytes).subspan(area.va - region.va, bytes.size()));
+  }
   void write(const Area& area, std::span<const uint8_t> bytes) {
     for (size_t i = 0; i < bytes.size(); ++i) {
       const size_t at = area.va + i - after_[area.rkey.value()].va;
@@ -94,9 +96,11 @@ class Model {
   Model(const Exchange& exchange, uint32_t path_mtu)
       : memory(exchange), mtu_(path_mtu), expected_(exchange.first_request().bth.psn) {}
 
-  void request(const Packet& p, bool receives_posted) {
+  void request(const RecordedFrame& frame, bool receives_posted) {
+    const Packet& p = frame.packet;
     const OpcodeInfo& info = *find_opcode(static_cast<uint8_t>(p.bth.opcode));
-    if (info.operation == Operation::kReadRequest) last_reads_.emplace_back(p.bth.psn, *area_of(p));
+    if (info.operation == Operation::kReadRequest)
+      last_reads_.push_back({p.bth.psn, *area_of(p), frame.number});
     const bool needs_receive = info.operation == Operation::kSend || info.consumes_receive();
     if (p.bth.psn != expected_ || !icrc_is_right(p) || (needs_receive && !receives_posted)) return;
     if (info.operation == Operation::kReadRequest) {
@@ -130,15 +134,18 @@ class Model {
     if (info.ends_message() && info.consumes_receive()) received.push_back(message_);
   }
 
-  void answer(const Packet& p) {
+  // Returns what the responder's program must have written into its memory in front of the READ.
+  std::optional<Scenario::LocalWrite> answer(const Packet& p) {
     const auto read = std::find_if(last_reads_.rbegin(), last_reads_.rend(), [&](const auto& candidate) {
-      const auto packets = static_cast<uint32_t>((candidate.second.length + mtu_ - 1) / mtu_);
-      return packets > 0 && is_within(p.bth.psn, candidate.first, candidate.first + (packets - 1));
+      const auto packets = static_cast<uint32_t>((candidate.area.length + mtu_ - 1) / mtu_);
+      return packets > 0 && is_within(p.bth.psn, candidate.psn, candidate.psn + (packets - 1));
     });
-    if (p.payload.empty() || read == last_reads_.rend()) return;
-    Area area = read->second;
-    area.va += uint64_t{mtu_} * ((p.bth.psn.value() - read->first.value()) & Psn::kMask);
+    if (p.payload.empty() || read == last_reads_.rend()) return std::nullopt;
+    Area area = read->area;
+    area.va += uint64_t{mtu_} * ((p.bth.psn.value() - read->psn.value()) & Psn::kMask);
     memory.show(area, p.payload);
+    if (memory.holds(area, p.payload)) return std::nullopt;
+    return Scenario::LocalWrite{read->frame, area.rkey, area.va, p.payload};
   }
 
   Memory memory;
@@ -149,7 +156,12 @@ class Model {
   Psn expected_;
   Area target_;         // of the WRITE under way
   ByteVector message_;  // the SEND under way
-  std::vector<std::pair<Psn, Area>> last_reads_;
+  struct Read {
+    Psn psn;
+    Area area;
+    int frame;
+  };
+  std::vector<Read> last_reads_;
 };
 
 // What the first answer to an atomic says was in memory before.
@@ -173,6 +185,7 @@ ReplayHost::Config describe_host(const Exchange& exchange) {
   host.first_psn = request.bth.psn;
   host.path_mtu = exchange.path_mtu(kUsualMtu);
   host.traffic_class = exchange.first_answer().traffic_class();
+  if (exchange.managed) host.udp_source_port = request.udp_source_port;
   return host;
 }
 
@@ -199,14 +212,18 @@ Scenario make_scenario(const Exchange& exchange, std::span<const Difference> dif
   Model model(exchange, scenario.host.path_mtu);
   for (const RecordedFrame& frame : exchange.frames) {
     if (!frame.is_request()) {
-      model.answer(frame.packet);
+      const auto write = model.answer(frame.packet);
+      if (write && exchange.managed) {
+        model.memory.write({write->rkey, write->va, write->bytes.size()}, write->bytes);
+        scenario.local_writes.push_back(*write);
+      }
       continue;
     }
     if (has_kind(differences, Difference::Kind::kNotDelivered, frame.number)) continue;
     if (const auto original = recorded_original(exchange, frame.packet)) {
       model.memory.show(*area_of(frame.packet), bytes_of_word(*original));
     }
-    model.request(frame.packet, frame.number >= scenario.receives_before);
+    model.request(frame, frame.number >= scenario.receives_before);
     scenario.requests.push_back({frame.number, frame.bytes});
   }
   scenario.host.regions = model.memory.before();

@@ -18,7 +18,16 @@ struct Scenario {
     ByteVector bytes;
   };
 
+  // The responder's program changed its own memory before this request: rping fills its buffer anew for each READ.
+  struct LocalWrite {
+    int frame = 0;
+    MemoryKey rkey;
+    uint64_t va = 0;
+    ByteVector bytes;
+  };
+
   ReplayHost::Config host;
+  std::vector<LocalWrite> local_writes;
   std::vector<Request> requests;   // to be fed, in order
   std::vector<uint32_t> receives;  // sizes of the receive buffers, one a message
   int receives_before = 0;         // frame before which they are posted

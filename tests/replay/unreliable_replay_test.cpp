@@ -70,6 +70,7 @@ ReplayHost::Config receiver_of(const Direction& direction) {
   host.qpn = first.bth.destination_qp;
   host.peer_qpn = first.deth ? first.deth->source_qp : host.qpn;  // UC has it in the UDP port only
   host.first_psn = first.bth.psn;
+  host.first_own_psn = Psn{0};
   host.path_mtu = kMtu;
   if (first.deth) host.qkey = first.deth->qkey;
   for (const Recorded& recorded : messages_of(direction)) {
@@ -125,16 +126,10 @@ TEST_P(UnreliableReplay, our_receiver_takes_what_their_sender_sent) {
   }
 }
 
-// Their sender's queue pair number: UD says it in every packet; of a UC sender it is not in the capture, and here it is
-// the one number that makes the recorded UDP source port, among the first thousand (they count up from 17).
+// Their sender's queue pair number: UD says it in every packet; of a UC sender it is not in the capture.
 Qpn sender_of(const Direction& direction) {
   const Packet& first = direction.first();
-  if (first.deth) return first.deth->source_qp;
-  for (uint32_t number = 17; number < 1000; ++number) {
-    if (flow_udp_source_port(0, Qpn{number}, first.bth.destination_qp) == first.udp_source_port)
-      return Qpn{number};
-  }
-  throw std::runtime_error("no queue pair number makes this UDP source port");
+  return first.deth ? first.deth->source_qp : find_sender(first);
 }
 
 TEST_P(UnreliableReplay, our_sender_sends_the_same_bytes) {

@@ -1,0 +1,235 @@
+// What docs/interop.md says of our requester and single answers, made by hand: those that another stack sends and no
+// capture holds.
+#include <gtest/gtest.h>
+
+#include "support/lone_host.hpp"
+
+namespace roci::test {
+namespace {
+
+using Lines = std::vector<std::string>;
+using Statuses = std::vector<ibv_wc_status>;
+
+constexpr Opcode kAck = Opcode::kRcAcknowledge;
+constexpr size_t kMtu = 256;  // of a LoneHost
+constexpr auto kTimeout = 4200us;
+
+class RequesterRules : public testing::Test {
+ protected:
+  // Posts the request and returns what is sent.
+  Lines post(ibv_wr_opcode opcode, size_t length) {
+    EXPECT_EQ(host_.post(opcode, ++posted_, length), 0);
+    return host_.work();
+  }
+  Lines ack(int ahead, uint8_t syndrome = 0x1f) {
+    return host_.receive(host_.response(kAck, ahead, syndrome));
+  }
+  Lines data(Opcode opcode, int ahead, size_t length) {
+    return host_.receive(host_.response(opcode, ahead, 0x1f, length));
+  }
+  // The bytes that the request's buffer begins with.
+  ByteVector buffer(size_t length) const {
+    const auto start = host_.side.memory.begin() + LoneHost::kGuard;
+    return {start, start + static_cast<std::ptrdiff_t>(length)};
+  }
+  static ByteVector response_bytes(std::initializer_list<size_t> lengths) {
+    ByteVector all;
+    for (const size_t length : lengths) {
+      for (size_t i = 0; i < length; ++i) all.push_back(static_cast<uint8_t>(i + 1));
+    }
+    return all;
+  }
+
+  LoneHost host_;
+  uint64_t posted_ = 0;
+};
+
+// rxe's responder names the PSN that it refused once more in a NAK when the packets behind it arrive.
+TEST_F(RequesterRules, sequence_nak_behind_an_rnr_nak_costs_nothing_and_does_not_end_the_wait) {
+  LoneHostOptions options;
+  options.retry_count = 0;  // a NAK that counts would be the end
+  LoneHost host(options);
+  ASSERT_EQ(host.post(IBV_WR_SEND, 1, 300), 0);
+  EXPECT_EQ(host.work(), (Lines{"RC_SEND_FIRST 0", "RC_SEND_LAST 1"}));
+  EXPECT_EQ(host.receive(host.response(kAck, 0, 0x2c)), Lines{});  // 640 us
+  EXPECT_EQ(host.receive(host.response(kAck, 0, 0x60)), Lines{});
+  EXPECT_EQ(host.wait(639us), Lines{});
+  EXPECT_EQ(host.wait(2us), (Lines{"RC_SEND_FIRST 0", "RC_SEND_LAST 1"}));
+  host.receive(host.response(kAck, 1));
+  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
+}
+
+// A READ is answered late, while the SEND behind it waits.
+TEST_F(RequesterRules, progress_does_not_change_the_wait_that_an_rnr_nak_asks_for) {
+  post(IBV_WR_RDMA_READ, 16);
+  post(IBV_WR_SEND, 8);
+  EXPECT_EQ(ack(1, 0x2c), Lines{});  // 640 us
+  EXPECT_EQ(host_.wait(100us), Lines{});
+  data(Opcode::kRcReadResponseOnly, 0, 16);
+  EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
+  EXPECT_EQ(host_.wait(539us), Lines{});
+  EXPECT_EQ(host_.wait(2us), Lines{"RC_SEND_ONLY 1"});
+}
+
+// The RNR NAK was lost and only the NAK behind it comes.
+TEST_F(RequesterRules, sequence_nak_of_the_oldest_packet_makes_it_be_sent_at_once) {
+  post(IBV_WR_SEND, 300);
+  EXPECT_EQ(ack(0, 0x60), (Lines{"RC_SEND_FIRST 0", "RC_SEND_LAST 1"}));
+}
+
+TEST_F(RequesterRules, rnr_nak_acknowledges_what_is_in_front_of_it) {
+  EXPECT_EQ(post(IBV_WR_RDMA_WRITE, 8), Lines{"RC_WRITE_ONLY 0"});
+  EXPECT_EQ(post(IBV_WR_SEND, 8), Lines{"RC_SEND_ONLY 1"});
+  EXPECT_EQ(ack(1, 0x2c), Lines{});
+  EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
+  EXPECT_EQ(host_.wait(641us), Lines{"RC_SEND_ONLY 1"});
+}
+
+TEST_F(RequesterRules, sequence_nak_acknowledges_what_is_in_front_of_it) {
+  post(IBV_WR_RDMA_WRITE, 300);
+  post(IBV_WR_RDMA_WRITE, 3 * kMtu);
+  EXPECT_EQ(ack(3, 0x60), (Lines{"RC_WRITE_MIDDLE 3", "RC_WRITE_LAST 4"}));  // no new RETH
+  EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
+}
+
+TEST_F(RequesterRules, ack_in_the_middle_of_a_message_counts_up_to_there) {
+  EXPECT_EQ(post(IBV_WR_RDMA_WRITE, 4 * kMtu).size(), 4U);
+  EXPECT_EQ(ack(1), Lines{});
+  EXPECT_EQ(host_.statuses(), Statuses{});
+  EXPECT_EQ(host_.wait(kTimeout), (Lines{"RC_WRITE_MIDDLE 2", "RC_WRITE_LAST 3"}));
+  ack(3);
+  EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
+}
+
+TEST_F(RequesterRules, one_ack_completes_all_messages_in_front_of_it) {
+  for (int i = 0; i < 3; ++i) post(IBV_WR_SEND, 300);
+  EXPECT_EQ(ack(4), Lines{});  // within the third
+  EXPECT_EQ(host_.statuses(), Statuses(2, IBV_WC_SUCCESS));
+}
+
+TEST_F(RequesterRules, repeated_ack_means_nothing) {
+  post(IBV_WR_SEND, 8);
+  post(IBV_WR_SEND, 8);
+  ack(0);
+  EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(ack(0), Lines{});
+  EXPECT_EQ(ack(0, 0x60), Lines{});  // nor does an old NAK
+  EXPECT_EQ(host_.statuses(), Statuses{});
+  EXPECT_EQ(host_.side.counter("responses_duplicate"), 6U);
+  ack(1);
+  EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
+}
+
+// End-to-end credits are an offer that a requester may leave (IBTA 9.7.7.2).
+TEST_F(RequesterRules, credits_in_an_ack_do_not_limit_what_is_sent) {
+  for (uint8_t credits = 0; credits <= 0x1f; ++credits) {
+    const int psn = 2 * credits;
+    post(IBV_WR_SEND, 8);
+    EXPECT_EQ(ack(psn, credits), Lines{}) << int{credits};
+    EXPECT_EQ(post(IBV_WR_SEND, 8), Lines{"RC_SEND_ONLY " + std::to_string(psn + 1)}) << int{credits};
+    EXPECT_EQ(ack(psn + 1, credits), Lines{});
+    EXPECT_EQ(host_.statuses(), Statuses(2, IBV_WC_SUCCESS)) << int{credits};
+  }
+}
+
+TEST_F(RequesterRules, credits_in_a_read_response_do_not_hinder) {
+  post(IBV_WR_RDMA_READ, 300);
+  host_.receive(host_.response(Opcode::kRcReadResponseFirst, 0, 0x00, kMtu));
+  host_.receive(host_.response(Opcode::kRcReadResponseLast, 1, 0x05, 44));
+  EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
+}
+
+TEST_F(RequesterRules, msn_of_an_answer_is_not_looked_at) {
+  int psn = 0;
+  for (const uint32_t msn : {0U, 1U, 77U, 0xffffffU}) {
+    post(IBV_WR_SEND, 8);
+    Packet answer = host_.response(kAck, psn++);
+    answer.aeth->msn = Msn{msn};
+    host_.receive(answer);
+    EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS}) << msn;
+  }
+}
+
+TEST_F(RequesterRules, marks_on_an_ack_are_counted_and_do_not_hinder) {
+  for (int psn = 0; psn < 3; ++psn) {
+    post(IBV_WR_SEND, 8);
+    Packet answer = host_.response(kAck, psn);
+    answer.bth.becn = psn != 1;
+    answer.bth.fecn = psn == 1;
+    answer.with_traffic_class(3);  // CE
+    host_.receive(answer);
+    EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
+  }
+  EXPECT_EQ(host_.core().requester.flow().packets_marked, 2U);
+}
+
+// A repeated READ is answered by rxe with MIDDLE and LAST, by others with FIRST and LAST.
+TEST_F(RequesterRules, answer_to_the_rest_of_a_read_may_begin_as_a_message_or_go_on_with_one) {
+  struct Case {
+    Opcode begin, end;
+  };
+  int psn = 0;
+  for (const Case& c : {Case{Opcode::kRcReadResponseMiddle, Opcode::kRcReadResponseLast},
+                        Case{Opcode::kRcReadResponseFirst, Opcode::kRcReadResponseLast},
+                        Case{Opcode::kRcReadResponseMiddle, Opcode::kRcReadResponseOnly}}) {
+    std::fill(host_.side.memory.begin(), host_.side.memory.end(), uint8_t{0});
+    post(IBV_WR_RDMA_READ, 3 * kMtu + 10);
+    data(Opcode::kRcReadResponseFirst, psn, kMtu);
+    const std::string gap = std::to_string(psn + 1);
+    EXPECT_EQ(data(Opcode::kRcReadResponseMiddle, psn + 2, kMtu), Lines{"RC_READ_REQUEST " + gap});
+    data(c.begin, psn + 1, kMtu);
+    data(Opcode::kRcReadResponseMiddle, psn + 2, kMtu);
+    data(c.end, psn + 3, 10);
+    EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
+    EXPECT_EQ(buffer(3 * kMtu + 10), response_bytes({kMtu, kMtu, kMtu, 10}));
+    psn += 4;
+  }
+}
+
+TEST_F(RequesterRules, rest_of_a_read_is_asked_for_from_where_its_answer_ended) {
+  post(IBV_WR_RDMA_READ, 3 * kMtu + 10);
+  data(Opcode::kRcReadResponseFirst, 0, kMtu);
+  data(Opcode::kRcReadResponseMiddle, 1, kMtu);
+  host_.now += kTimeout;
+  host_.side.device->poller().poll(host_.now);
+  const auto packets = host_.take_packets();
+  ASSERT_EQ(packets.size(), 1U);
+  EXPECT_EQ(packets[0].bth.psn, Psn{5002});
+  EXPECT_EQ(packets[0].reth->va, 0x10000 + 2 * kMtu);
+  EXPECT_EQ(packets[0].reth->length, kMtu + 10);
+}
+
+// rxe completes the READ, without its data.
+TEST_F(RequesterRules, ack_is_no_answer_to_a_read_or_an_atomic) {
+  EXPECT_EQ(post(IBV_WR_RDMA_READ, 300), Lines{"RC_READ_REQUEST 0"});
+  EXPECT_EQ(ack(1), Lines{"RC_READ_REQUEST 0"});  // its responses are lost
+  EXPECT_EQ(host_.statuses(), Statuses{});
+  data(Opcode::kRcReadResponseFirst, 0, kMtu);
+  data(Opcode::kRcReadResponseLast, 1, 44);
+  EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
+
+  ASSERT_EQ(host_.side.atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 9, LoneHost::kGuard, 0x10000, 0x77, 1), 0);
+  EXPECT_EQ(host_.work(), Lines{"RC_FETCH_ADD 2"});
+  EXPECT_EQ(ack(2), Lines{"RC_FETCH_ADD 2"});
+  EXPECT_EQ(host_.statuses(), Statuses{});
+}
+
+TEST_F(RequesterRules, read_response_acknowledges_what_is_in_front_of_the_read) {
+  post(IBV_WR_RDMA_WRITE, 300);
+  post(IBV_WR_RDMA_READ, 16);
+  data(Opcode::kRcReadResponseOnly, 2, 16);
+  EXPECT_EQ(host_.statuses(), Statuses(2, IBV_WC_SUCCESS));
+}
+
+// rxe's responder answers a duplicate with the last PSN that it has done, which may be far ahead of it.
+TEST_F(RequesterRules, ack_of_what_was_sent_before_going_back_counts) {
+  post(IBV_WR_RDMA_WRITE, 3 * kMtu);
+  EXPECT_EQ(host_.wait(kTimeout).size(), 3U);
+  EXPECT_EQ(ack(2), Lines{});
+  EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
+  EXPECT_EQ(ack(2), Lines{});  // for the second copy
+  EXPECT_EQ(host_.wait(kTimeout * 4), Lines{});
+}
+
+}  // namespace
+}  // namespace roci::test
