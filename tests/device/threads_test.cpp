@@ -532,9 +532,9 @@ TEST_P(Threads, no_completion_is_slept_over_on_a_shared_channel) {
 TEST_P(Threads, completion_queue_changes_size_under_traffic) {
   auto [mine, theirs] = make_connection(kSlot);
   std::atomic<bool> stop{false};
-  std::thread resizer([&] {
+  std::thread resizer([&stop, &cq = *mine.cq] {
     for (int size = 64; !stop.load(); size = size % 512 + 64) {
-      EXPECT_TRUE(mine.cq->resize(size));
+      EXPECT_TRUE(cq.resize(size));
       std::this_thread::yield();
     }
   });
