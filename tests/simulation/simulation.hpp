@@ -1,23 +1,24 @@
-// Random traffic over a random network with random faults, all from one seed, with an oracle in memory: every work
+// Random traffic over a random network with random faults, all from one seed, with oracles in memory: every work
 // request completes exactly once, in order, with the right bytes, nothing is written where it must not be, every
 // buffer comes back, and it ends. The same seed does the same thing, packet for packet.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+
+#include "simulation/judge.hpp"
 
 namespace roci::test {
 
 struct SimulationResult {
-  std::string failure;            // empty when the oracle is content; else one sentence
-  std::string scenario;           // what the seed made, for people
-  uint64_t digest = 0;            // of every frame on every link, in order
-  uint64_t completed = 0;         // work requests that succeeded
-  uint64_t retries_exceeded = 0;  // queue pairs that gave up, as they may after retry_cnt losses in a row
-  uint64_t retransmitted = 0;     // packets
-  uint64_t frames_lost = 0;       // by the links
+  std::string failure;   // empty when the oracles are content; else one sentence
+  std::string scenario;  // what the seed made, for people
+  uint64_t digest = 0;   // of every frame on every link, in order
+  Tally tally;
 };
 
-SimulationResult run_simulation(uint64_t seed);
+// `without`: features that are taken away, separated by commas (scenario.hpp).
+SimulationResult run_simulation(uint64_t seed, std::string_view without = {});
 
 }  // namespace roci::test

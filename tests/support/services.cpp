@@ -20,59 +20,6 @@ ibv_gid gid_of(const std::string& address) {
   return out;
 }
 
-ibv_ah_attr address_of(const ibv_gid& gid) {
-  ibv_ah_attr attr{};
-  attr.is_global = 1;
-  attr.port_num = 1;
-  attr.grh.sgid_index = 1;
-  attr.grh.dgid = gid;
-  return attr;
-}
-
-void connect_to(QueuePair& qp, ibv_qp_type type, const ibv_gid& peer, uint32_t remote_qp,
-                const ConnectOptions& options) {
-  const bool reliable = type == IBV_QPT_RC;
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_INIT;
-  attr.port_num = 1;
-  attr.qp_access_flags = static_cast<unsigned>(options.access);
-  must(qp.modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-  attr = {};
-  attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = options.path_mtu;
-  attr.dest_qp_num = remote_qp;
-  attr.rq_psn = options.rq_psn;
-  attr.max_dest_rd_atomic = 4;
-  attr.min_rnr_timer = 12;
-  attr.ah_attr = address_of(peer);
-  must(qp.modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                           (reliable ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)));
-  attr = {};
-  attr.qp_state = IBV_QPS_RTS;
-  attr.timeout = 10;
-  attr.retry_cnt = 7;
-  attr.rnr_retry = 7;
-  attr.sq_psn = options.sq_psn;
-  attr.max_rd_atomic = 4;
-  must(qp.modify(
-      attr,
-      IBV_QP_STATE | IBV_QP_SQ_PSN |
-          (reliable ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0)));
-}
-
-void open_datagrams(QueuePair& qp, uint32_t qkey, uint32_t sq_psn) {
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_INIT;
-  attr.port_num = 1;
-  attr.qkey = qkey;
-  must(qp.modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
-  attr.qp_state = IBV_QPS_RTR;
-  must(qp.modify(attr, IBV_QP_STATE));
-  attr.qp_state = IBV_QPS_RTS;
-  attr.sq_psn = sq_psn;
-  must(qp.modify(attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
-}
-
 int send(Side& side, QueuePair& qp, const SendOptions& options) {
   ibv_sge list = side.sge(options.offset, options.length);
   ibv_send_wr wr{};

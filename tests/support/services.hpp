@@ -12,25 +12,11 @@ namespace roci::test {
 
 inline constexpr ibv_qp_cap kUsualCap{
     .max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 4, .max_recv_sge = 4, .max_inline_data = 64};
-inline constexpr uint32_t kQkey = 0x11111111;
 
 std::unique_ptr<QueuePair> make_service(Side& side, ibv_qp_type type, SharedReceiveQueue* srq = nullptr,
                                         bool signal_all = true, const ibv_qp_cap& cap = kUsualCap);
 
-struct ConnectOptions {
-  uint32_t rq_psn = 100;
-  uint32_t sq_psn = 5000;
-  ibv_mtu path_mtu = IBV_MTU_256;
-  int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
-};
-// RC or UC to RTS, towards that queue pair of the host with this GID.
-void connect_to(QueuePair& qp, ibv_qp_type type, const ibv_gid& peer, uint32_t remote_qp,
-                const ConnectOptions& options = {});
-// UD to RTS.
-void open_datagrams(QueuePair& qp, uint32_t qkey = kQkey, uint32_t sq_psn = 5000);
-
 ibv_gid gid_of(const std::string& address);
-ibv_ah_attr address_of(const ibv_gid& gid);
 
 // One request; the return code is the verbs'.
 struct SendOptions {

@@ -114,33 +114,16 @@ void TwoHosts::make_qp(Side& side) {
 }
 
 void TwoHosts::to_rts(Side& side, const Side& peer, uint32_t rq_psn, uint32_t sq_psn) {
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_INIT;
-  attr.port_num = 1;
-  attr.qp_access_flags = static_cast<unsigned>(options_.access);
-  must(side.qp->modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-  attr = {};
-  attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = options_.path_mtu;
-  attr.dest_qp_num = peer.qp->qp_num();
-  attr.rq_psn = rq_psn & Psn::kMask;
-  attr.max_dest_rd_atomic = options_.reads;
-  attr.min_rnr_timer = options_.min_rnr_timer;
-  attr.ah_attr.is_global = 1;
-  attr.ah_attr.port_num = 1;
-  attr.ah_attr.grh.sgid_index = 1;
-  attr.ah_attr.grh.dgid = must(peer.device->query_gid(1));
-  must(side.qp->modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-  attr = {};
-  attr.qp_state = IBV_QPS_RTS;
-  attr.timeout = options_.timeout;
-  attr.retry_cnt = options_.retry_count;
-  attr.rnr_retry = options_.rnr_retry;
-  attr.sq_psn = sq_psn & Psn::kMask;
-  attr.max_rd_atomic = options_.reads;
-  must(side.qp->modify(attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+  connect_to(*side.qp, IBV_QPT_RC, must(peer.device->query_gid(1)), peer.qp->qp_num(),
+             {.rq_psn = rq_psn,
+              .sq_psn = sq_psn,
+              .path_mtu = options_.path_mtu,
+              .access = options_.access,
+              .reads = options_.reads,
+              .timeout = options_.timeout,
+              .min_rnr_timer = options_.min_rnr_timer,
+              .retry_count = options_.retry_count,
+              .rnr_retry = options_.rnr_retry});
 }
 
 ReliableQueuePair& TwoHosts::core(const Side& side) {

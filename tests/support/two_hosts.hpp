@@ -6,7 +6,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -15,20 +14,12 @@
 #include "port/sim_link.hpp"
 #include "roci/device.hpp"
 #include "support/borrowed_port.hpp"
+#include "support/connect.hpp"
+#include "support/must.hpp"
 #include "transport/reliable_queue_pair.hpp"
 #include "wire/packet.hpp"
 
 namespace roci::test {
-
-// The value, or an exception with the error's sentence, which GoogleTest reports as a failure.
-template <class T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message);
-  return std::move(*result);
-}
-inline void must(const Status& status) {
-  if (!status) throw std::runtime_error(status.error().message);
-}
 
 struct TwoHostsOptions {
   ibv_mtu path_mtu = IBV_MTU_1024;

@@ -1,0 +1,64 @@
+// Memory with a region in the middle and bytes around it that nobody may touch.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "base/rng.hpp"
+#include "roci/device.hpp"
+#include "support/must.hpp"
+
+namespace roci::test {
+
+class Arena {
+ public:
+  void make(ProtectionDomain& pd, size_t size, Rng& rng, int access) {
+    bytes_.assign(size + 2 * kGuard, kGuardByte);
+    for (size_t i = 0; i + 8 <= size; i += 8) {
+      const uint64_t word = rng.next();
+      std::memcpy(data() + i, &word, 8);
+    }
+    region = must(pd.register_memory(data(), size, access));
+  }
+  [[nodiscard]] size_t size() const { return bytes_.size() - 2 * kGuard; }
+  [[nodiscard]] uint8_t* data() { return bytes_.data() + kGuard; }
+  [[nodiscard]] const uint8_t* data() const { return bytes_.data() + kGuard; }
+  [[nodiscard]] uint64_t address(size_t offset) const { return reinterpret_cast<uint64_t>(data() + offset); }
+  [[nodiscard]] std::vector<uint8_t> copy() const { return {data(), data() + size()}; }
+  [[nodiscard]] uint64_t sum() const {
+    uint64_t hash = 0;
+    for (size_t i = 0; i + 8 <= size(); i += 8) {
+      uint64_t word = 0;
+      std::memcpy(&word, data() + i, 8);
+      hash = (hash ^ word) * 1099511628211ULL;
+    }
+    return hash;
+  }
+  [[nodiscard]] bool guards_hold() const {
+    for (size_t i = 0; i < kGuard; ++i) {
+      if (bytes_[i] != kGuardByte || bytes_[bytes_.size() - 1 - i] != kGuardByte) return false;
+    }
+    return true;
+  }
+  // A list of at most `most` random pieces of the range.
+  int pieces(Rng& rng, size_t offset, size_t length, int most, ibv_sge* list) const {
+    int count = 0;
+    for (size_t at = 0; at < length;) {
+      const size_t left = length - at;
+      const size_t take = count + 1 == most ? left : rng.between(1, left);
+      list[count++] = {address(offset + at), static_cast<uint32_t>(take), region->lkey()};
+      at += take;
+    }
+    return count;
+  }
+
+  std::unique_ptr<MemoryRegion> region;
+
+ private:
+  static constexpr size_t kGuard = 4096;
+  static constexpr uint8_t kGuardByte = 0xa5;
+  std::vector<uint8_t> bytes_;
+};
+
+}  // namespace roci::test

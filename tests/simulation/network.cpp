@@ -1,0 +1,255 @@
+#include "simulation/network.hpp"
+
+#include <algorithm>
+
+#include "simulation/weather.hpp"
+#include "support/borrowed_port.hpp"
+#include "support/must.hpp"
+#include "wire/frame.hpp"
+
+namespace roci::test {
+namespace {
+
+MacAddress host_mac(size_t host) { return MacAddress::local(0x100 + host); }
+
+}  // namespace
+
+// Lets a poller through, or not.
+class Network::Gate final : public Poller {
+ public:
+  Gate(Poller& poller, std::vector<Stall> stalls) : poller_(poller), stalls_(std::move(stalls)) {}
+  bool poll(Nanos now) override {
+    while (next_ < stalls_.size() && stalls_[next_].end <= now) ++next_;
+    blocked_ = next_ < stalls_.size() && stalls_[next_].begin <= now;
+    return !blocked_ && poller_.poll(now);
+  }
+  [[nodiscard]] Nanos next_deadline() const override {
+    const Nanos theirs = poller_.next_deadline();
+    if (next_ == stalls_.size()) return theirs;
+    const Stall& stall = stalls_[next_];
+    return theirs < stall.begin ? theirs : blocked_ || theirs < stall.end ? stall.end : theirs;
+  }
+  [[nodiscard]] std::string_view name() const override { return poller_.name(); }
+
+ private:
+  Poller& poller_;
+  std::vector<Stall> stalls_;  // in order, not overlapping
+  size_t next_ = 0;
+  bool blocked_ = false;
+};
+
+class Network::Weather final : public Poller {
+ public:
+  Weather(std::vector<Outage> outages, const std::vector<std::unique_ptr<SimLink>>& links,
+          const SimFaults& usual)
+      : links_(links), usual_(usual) {
+    for (const Outage& outage : outages) {
+      changes_.push_back({outage.begin, outage.link, true});
+      changes_.push_back({outage.end, outage.link, false});
+    }
+    std::stable_sort(changes_.begin(), changes_.end(),
+                     [](const Change& a, const Change& b) { return a.at < b.at; });
+    dead_.resize(links.size());
+  }
+  bool poll(Nanos now) override {
+    bool worked = false;
+    for (; next_ < changes_.size() && changes_[next_].at <= now; ++next_, worked = true) {
+      const Change& change = changes_[next_];
+      dead_[change.link] += change.dead ? 1 : -1;
+      SimFaults faults = usual_;
+      if (dead_[change.link] > 0) faults.loss = 1;
+      for (const auto direction : {SimLink::kAToB, SimLink::kBToA})
+        links_[change.link]->set_faults(direction, faults);
+    }
+    return worked;
+  }
+  [[nodiscard]] Nanos next_deadline() const override {
+    return next_ < changes_.size() ? changes_[next_].at : kNever;
+  }
+  [[nodiscard]] std::string_view name() const override { return "weather"; }
+
+ private:
+  struct Change {
+    Nanos at;
+    size_t link;
+    bool dead;
+  };
+  const std::vector<std::unique_ptr<SimLink>>& links_;
+  SimFaults usual_;
+  std::vector<Change> changes_;
+  std::vector<int> dead_;
+  size_t next_ = 0;
+};
+
+Network::Network(const Scenario& scenario, Rng rng, VirtualRunner& runner, Judge& judge)
+    : scenario_(scenario), judge_(judge) {
+  must(start_eal());
+  pool_ = must(MbufPool::create("simulation", 16384, 4400));
+  std::vector<Port*> switch_ports;
+  SwitchConfig config;
+  for (size_t i = 0; i < scenario.hosts.size(); ++i) {
+    make_host(i, rng, runner);
+    SwitchPortConfig port;
+    port.name = "p" + std::to_string(i);
+    port.rate = scenario.rate;
+    port.queue = scenario.switch_queue;
+    config.ports.push_back(port);
+    switch_ports.push_back(&links_.back()->b());
+  }
+  switch_ = must(Switch::create(config, switch_ports, pool_));
+  weather_ = std::make_unique<Weather>(draw_outages(scenario, rng), links_, scenario.faults);
+  runner.add(*weather_);
+  for (auto& gate : gates_) runner.add(*gate);
+  runner.add(*switch_);
+  for (auto& link : links_) runner.add(*link);
+}
+
+Network::~Network() = default;
+
+std::string Network::address(size_t host) const {
+  return (scenario_.ipv6 ? "fd00::" : "10.0.0.") + std::to_string(host + 1);
+}
+
+ibv_gid Network::gid(size_t host) const { return must(devices_[host]->query_gid(1)); }
+
+void Network::make_host(size_t host, Rng& rng, VirtualRunner& runner) {
+  const HostTraits& traits = scenario_.hosts[host];
+  SimLinkConfig link;
+  link.name = "link" + std::to_string(host);
+  link.seed = rng.next();
+  // What surrounds the payload of a request over this version of IP: BTH, AtomicETH, ImmDt, ICRC and so on, as the
+  // device reckons.
+  const uint32_t smallest = scenario_.path_mtu() + (scenario_.ipv6 ? 40 : 20) + 8 + 12 + 16 + 4 + 4;
+  link.mtu = 4250;
+  link.queues[0] = traits.queues;
+  link.macs = {host_mac(host), MacAddress::local(0x200 + host)};
+  for (SimDirectionConfig* way : {&link.a_to_b, &link.b_to_a}) {
+    way->rate = scenario_.rate;
+    way->delay = scenario_.delay;
+    way->faults = scenario_.faults;
+  }
+  if (scenario_.exact_mtu) link.mtu = static_cast<uint16_t>(smallest);
+  links_.push_back(std::make_unique<SimLink>(link, pool_));
+  for (const auto direction : {SimLink::kAToB, SimLink::kBToA}) {
+    links_.back()->set_script(direction, [this, host, direction](const rte_mbuf& frame, uint64_t) {
+      digest_frame(host * 2 + direction, frame);
+      return SimVerdict{};
+    });
+  }
+  DeviceConfig device;
+  device.name = "h" + std::to_string(host);
+  device.addresses = {address(host) + (scenario_.ipv6 ? "/64" : "/24")};
+  device.progress = Progress::kExternal;
+  device.seed = rng.next() | 1;
+  device.vlan = scenario_.vlan;
+  device.workers = traits.workers;
+  device.tx_buffers = traits.workers * 1024 + 1024;
+  device.window_bytes = traits.window_bytes;
+  device.packets_per_ack = traits.packets_per_ack;
+  device.extensions = traits.extensions;
+  // ARP has no checksum of its own, so a flipped bit in it is believed: such networks get static neighbours.
+  if (scenario_.faults.corruption > 0) {
+    for (size_t k = 0; k < scenario_.hosts.size(); ++k) {
+      if (k != host) device.neighbours[address(k)] = host_mac(k).to_string();
+    }
+  }
+  devices_.push_back(must(Device::create(std::make_unique<BorrowedPort>(links_.back()->a()), device)));
+  if (traits.workers_apart) {
+    for (uint32_t i = 0; i < traits.workers; ++i)
+      gates_.push_back(std::make_unique<Gate>(devices_.back()->poller(i), draw_stalls(scenario_, rng)));
+  } else {
+    gates_.push_back(std::make_unique<Gate>(devices_.back()->poller(), draw_stalls(scenario_, rng)));
+  }
+  static_cast<void>(runner);
+}
+
+// Everything up to the BTH. What is behind it holds addresses of this process, which differ from run to run, and in a
+// frame with flipped bits there is no telling where.
+void Network::digest_frame(uint64_t where, const rte_mbuf& frame) {
+  constexpr uint32_t kBeforeBth = 42;  // Ethernet, IPv4, UDP
+  const auto* bytes = rte_pktmbuf_mtod(&frame, const uint8_t*);
+  const uint32_t length = rte_pktmbuf_data_len(&frame);
+  uint64_t h = digest_ ^ where ^ (static_cast<uint64_t>(length) << 32);
+  const FrameView view = parse_frame(bytes, length, rte_pktmbuf_pkt_len(&frame));
+  const uint32_t end = view.kind == FrameKind::kRoce ? view.bth_offset + static_cast<uint32_t>(sizeof(Bth))
+                                                     : std::min(length, kBeforeBth);
+  for (uint32_t i = 0; i < end; ++i) h = (h ^ bytes[i]) * 1099511628211ULL;
+  digest_ = h;
+}
+
+void Network::collect_events() {
+  for (size_t host = 0; host < devices_.size(); ++host) {
+    while (const auto event = devices_[host]->get_async_event()) {
+      switch (event->type) {
+        case IBV_EVENT_COMM_EST:
+        case IBV_EVENT_SQ_DRAINED:
+        case IBV_EVENT_SRQ_LIMIT_REACHED:
+        case IBV_EVENT_QP_LAST_WQE_REACHED:
+          ++events_[{host, event->type, event->object.number}];
+          break;
+        default:
+          judge_.fail("host " + std::to_string(host) + " raised the event " + std::to_string(event->type));
+      }
+    }
+  }
+}
+
+uint32_t Network::take_events(size_t host, ibv_event_type type, uint32_t number) {
+  collect_events();
+  const auto found = events_.find({host, type, number});
+  if (found == events_.end()) return 0;
+  const uint32_t count = found->second;
+  events_.erase(found);
+  return count;
+}
+
+void Network::add_up() {
+  Tally& tally = judge_.tally;
+  const std::pair<std::string_view, uint64_t Tally::*> sums[] = {
+      {"packets_retransmitted", &Tally::retransmitted},
+      {"rx_handed_over", &Tally::handed_over},
+      {"rx_hand_over_full", &Tally::hand_over_full},
+      {"packets_kept", &Tally::frames_kept}};
+  for (const auto& device : devices_) {
+    for (const auto& [counter, value] : device->counters()) {
+      for (const auto& [name, sum] : sums) {
+        if (counter == name) tally.*sum += value;
+      }
+    }
+  }
+  for (const auto& link : links_)
+    tally.frames_lost += link->stats(SimLink::kAToB).lost + link->stats(SimLink::kBToA).lost;
+}
+
+void Network::check_counters() {
+  // A packet may be older than what has been heard since, or than the connection.
+  const SimFaults& faults = scenario_.faults;
+  const bool old_feedback = faults.duplication > 0 || faults.reordering > 0 || scenario_.kill ||
+                            scenario_.restart || scenario_.stale_keys ||
+                            judge_.tally.gave_up + judge_.tally.gave_up_with_cause > 0;
+  for (size_t host = 0; host < devices_.size(); ++host) {
+    const auto never = [&](std::string_view name) {
+      for (const auto& [counter, value] : devices_[host]->counters()) {
+        if (counter != name || value == 0) continue;
+        judge_.fail("counter " + counter + " of host " + std::to_string(host) + " is " +
+                    std::to_string(value));
+      }
+    };
+    never("feedback_impossible");
+    never("events_lost");
+    never("cq_overflows");
+    never("rx_wrong_source");
+    never("rx_wrong_pkey");
+    if (!old_feedback) never("feedback_unsigned");
+  }
+}
+
+void Network::take_down() {
+  switch_.reset();
+  links_.clear();
+  uint32_t in_use = pool_->in_use();
+  for (const auto& device : devices_) in_use += device->host().tx_buffers_in_use();
+  if (in_use != 0) judge_.fail(std::to_string(in_use) + " packet buffers were not given back");
+}
+
+}  // namespace roci::test

@@ -1,0 +1,57 @@
+// The hosts of a scenario on a star around one switch, its weather, and a digest of every frame.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "base/virtual_runner.hpp"
+#include "device/host.hpp"
+#include "port/sim_link.hpp"
+#include "simulation/judge.hpp"
+#include "simulation/scenario.hpp"
+#include "switch/switch.hpp"
+
+namespace roci::test {
+
+class Network {
+ public:
+  Network(const Scenario& scenario, Rng rng, VirtualRunner& runner, Judge& judge);
+  ~Network();
+
+  [[nodiscard]] Device& device(size_t host) { return *devices_[host]; }
+  [[nodiscard]] size_t hosts() const { return devices_.size(); }
+  [[nodiscard]] ibv_gid gid(size_t host) const;
+  [[nodiscard]] uint64_t digest() const { return digest_; }
+  // Events of one kind about one object since they were last taken. An event nobody could expect is a failure.
+  uint32_t take_events(size_t host, ibv_event_type type, uint32_t number);
+  void collect_events();
+
+  // When nothing happens any more.
+  void check_counters();
+  void add_up();
+  // When everything on the devices is gone: takes the network down, and looks whether every buffer came back.
+  void take_down();
+
+ private:
+  class Gate;
+  class Weather;
+  void make_host(size_t host, Rng& rng, VirtualRunner& runner);
+  void digest_frame(uint64_t where, const rte_mbuf& frame);
+  [[nodiscard]] std::string address(size_t host) const;
+
+  const Scenario& scenario_;
+  Judge& judge_;
+  std::shared_ptr<MbufPool> pool_;
+  std::vector<std::unique_ptr<Device>> devices_;
+  std::vector<std::unique_ptr<SimLink>> links_;
+  std::unique_ptr<Switch> switch_;
+  std::vector<std::unique_ptr<Gate>> gates_;
+  std::unique_ptr<Weather> weather_;
+  std::map<std::tuple<size_t, ibv_event_type, uint32_t>, uint32_t> events_;
+  uint64_t digest_ = 0;
+};
+
+}  // namespace roci::test

@@ -1,0 +1,180 @@
+// An RC connection with random traffic in both directions, what its application does to it meanwhile, and the oracle:
+// every request completes exactly once, in order, with the right bytes; what did not complete has done a part of what
+// it was to do and nothing else. A connection lives several times: its queue pairs fail, are put into error, reset or
+// destroyed, and are connected again with other PSNs.
+//
+//   kTraffic --all done--> finished          kTraffic --an error, on purpose or not--> kEnding
+//   kEnding --nothing is left--> kPause --> kTraffic, or kDone
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "simulation/network.hpp"
+#include "simulation/receives.hpp"
+#include "support/connect.hpp"
+
+namespace roci::test {
+
+inline constexpr size_t kSlotBytes = 64 * 1024;  // the largest message
+inline constexpr size_t kSlots = 8;
+
+class ReliableConnection final : public Actor {
+ public:
+  // The shared receives of each host, or null.
+  ReliableConnection(Network& network, const Scenario& scenario, Rng rng, Judge& judge,
+                     std::array<size_t, 2> hosts, std::array<Receives*, 2> shared);
+
+  void act(Nanos now) override;
+  void reap() override;
+  [[nodiscard]] bool finished() const override;
+  void check() override;
+
+ private:
+  static constexpr size_t kWords = 4;         // that atomics work on
+  static constexpr size_t kResultWords = 64;  // more than requests may be outstanding
+
+  // A memory window of an end, which gives the peer a part of an arena.
+  struct Window {
+    enum class State : uint8_t { kFree, kBinding, kOpen, kClosing };
+    std::unique_ptr<MemoryWindow> object;
+    State state = State::kFree;
+    uint32_t key = 0;
+    uint32_t stale_key = 0;  // that gives access to nothing any more; 0: none yet
+    size_t begin = 0, length = 0;
+    bool zero_based = false;
+    uint32_t users = 0;  // the peer's requests through it that are not over
+    [[nodiscard]] bool type2() const { return object->type() == IBV_MW_TYPE_2; }
+  };
+  // What was posted to a send queue and has not completed.
+  struct Posted {
+    uint64_t wr_id = 0;
+    ibv_wr_opcode opcode = IBV_WR_SEND;
+    size_t source = 0;  // offset of the data: in our source arena, or for a READ in the peer's
+    size_t target = 0;  // offset of where it goes
+    uint32_t length = 0;
+    bool signaled = false;
+    bool forbidden = false;     // through a stale key
+    uint64_t operands[2] = {};  // of an atomic: to add, or to compare with and to swap in
+    Window* through = nullptr;  // the peer's, whose key it has
+    Window* subject = nullptr;  // that it binds or invalidates
+    [[nodiscard]] bool is_atomic() const {
+      return opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+    }
+    [[nodiscard]] bool is_read() const { return opcode == IBV_WR_RDMA_READ; }
+    [[nodiscard]] bool is_write() const {
+      return opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    }
+  };
+  // A message that the peer must see a receive completion for.
+  struct Announced {
+    uint64_t wr_id = 0;
+    bool is_send = true;
+    size_t source = 0;
+    uint32_t length = 0;
+    bool has_imm = false;
+    uint32_t imm = 0;
+    Window* invalidates = nullptr;  // a window of the receiver
+    bool acknowledged = false;
+  };
+  enum class Life : uint8_t {
+    kRunning,
+    kFailing /* in ERR, being flushed */,
+    kGone /* reset or destroyed */
+  };
+
+  struct End {
+    size_t host = 0;
+    int side = 0;
+    std::unique_ptr<ProtectionDomain> pd;
+    std::unique_ptr<CompletionChannel> channel;
+    std::unique_ptr<CompletionQueue> cq;
+    std::unique_ptr<QueuePair> qp;
+    Arena source;     // what we send, write, and let the peer read: never changes
+    Arena landing;    // what the peer writes into
+    Arena inbox;      // what our READs bring
+    Arena words;      // what the peer's atomics change
+    Arena originals;  // what our atomics bring, one word each
+    Receives own;
+    Receives* receives = nullptr;
+    uint64_t source_sum = 0;
+    std::array<uint64_t, kWords> words_image{};
+    std::vector<uint8_t> landing_image, inbox_image;  // as the oracle says
+    std::vector<bool> landing_busy = std::vector<bool>(kSlots), inbox_busy = std::vector<bool>(kSlots);
+    std::array<Window, 2> windows;  // onto `landing` to write, and onto `source` to read
+    std::deque<Posted> posted;
+    std::vector<Posted> unfinished;   // that ended without success
+    std::deque<Announced> announced;  // by us, to the peer
+    size_t next_original = 0;
+    uint64_t next_id = 1;
+    bool signal_all = false;
+    Life life = Life::kRunning;
+    bool seen_error = false;  // a completion said so
+    uint32_t to_post = 0;
+    uint32_t first_psn = 0;
+    enum class Drain : uint8_t { kNo, kDraining, kDrained } drain = Drain::kNo;
+    bool drain_notifies = false;
+    bool last_receive_seen = false;  // QP_LAST_WQE_REACHED has come
+    [[nodiscard]] bool shares() const { return receives != &own; }
+  };
+  enum class Phase : uint8_t { kTraffic, kEnding, kPause, kDone };
+  enum class Ending : uint8_t { kComplete, kKill, kReset, kDestroy, kForbidden };
+
+  // reliable_life.cpp
+  void make_end(int side, size_t host, Receives* shared);
+  void make_qp(End& end);
+  void make_windows(End& end);
+  void connect();
+  void choose_ending();
+  void act_in_traffic(End& local, End& peer);
+  void end_on_purpose();
+  void act_in_ending(End& local, End& peer, Nanos now);
+  void drain(End& end);
+  void vanish(End& end);
+  void fail_queue_pair(End& end);
+  [[nodiscard]] bool over(End& end);
+
+  // reliable_traffic.cpp
+  void post_random(End& local, End& peer);
+  void post_atomic(End& local, End& peer, Posted& op);
+  bool post_window_change(End& local, End& peer);
+  void bind(End& local, Window& window, bool open);
+  bool post_forbidden(End& local, End& peer);
+  bool post(End& local, Posted& op, ibv_send_wr& wr);
+  [[nodiscard]] uint32_t random_length();
+
+  // reliable_oracle.cpp
+  void reap(End& local, End& peer, bool forced);
+  void on_send_done(End& local, End& peer, const ibv_wc& wc);
+  void on_receive_done(End& local, End& peer, const ibv_wc& wc);
+  void judge_error(End& local, const Posted& op, const ibv_wc& wc);
+  void retire(End& local, End& peer, const Posted& op, bool success);
+  void retire_success(End& local, End& peer, const Posted& op);
+  void retire_atomic(End& local, End& peer, const Posted& op);
+  void settle();
+  void settle_requests(End& local, End& peer);
+  void settle_range(Arena& memory, std::vector<uint8_t>& image, size_t target, const uint8_t* data,
+                    size_t length, const char* what);
+  void settle_atomics(End& local, End& peer);
+  void check_end(End& end);
+  void check_sequences(End& local, End& peer);
+
+  Network& network_;
+  const Scenario& scenario_;
+  Rng rng_;
+  Judge& judge_;
+  std::array<End, 2> ends_;
+  ConnectOptions terms_;
+  Phase phase_ = Phase::kTraffic;
+  Ending ending_ = Ending::kComplete;
+  int ending_side_ = 0;
+  uint32_t ending_at_ = 0;  // when so many are left to post
+  uint32_t lives_left_ = 0;
+  bool has_cause_ = false;  // for queue pairs to give up
+  Nanos resume_at_{0};
+  Nanos patience_{0};
+};
+
+}  // namespace roci::test

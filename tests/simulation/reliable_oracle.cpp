@@ -1,0 +1,290 @@
+// The oracle of an RC connection.
+#include <algorithm>
+
+#include "simulation/reliable.hpp"
+#include "transport/reliable_queue_pair.hpp"
+
+namespace roci::test {
+namespace {
+
+std::string name_of(uint64_t wr_id) { return "request " + std::to_string(wr_id); }
+
+ReliableQueuePair& inside(Device& device, const QueuePair& qp) {
+  const Qpn number{qp.qp_num()};
+  return dynamic_cast<ReliableQueuePair&>(device.host().worker_of(number).find(number)->core);
+}
+
+}  // namespace
+
+void ReliableConnection::reap() {
+  reap(ends_[0], ends_[1], false);
+  reap(ends_[1], ends_[0], false);
+}
+
+void ReliableConnection::reap(End& local, End& peer, bool forced) {
+  if (local.channel != nullptr && !forced) {
+    if (!local.channel->get_event()) return;
+    local.cq->ack_events(1);
+    local.cq->request_notify(false);
+  }
+  ibv_wc wc[8];
+  for (;;) {
+    const int count = local.cq->poll(8, wc);
+    if (count < 0) judge_.fail("a completion queue overflowed");
+    if (count <= 0) return;
+    for (int i = 0; i < count && judge_.content(); ++i) {
+      if (local.qp == nullptr || local.life == Life::kGone || wc[i].qp_num != local.qp->qp_num()) {
+        judge_.fail("a completion names a queue pair that is not there");
+      } else if (wc[i].wr_id >= kFirstReceiveId) {
+        on_receive_done(local, peer, wc[i]);
+      } else {
+        on_send_done(local, peer, wc[i]);
+      }
+    }
+  }
+}
+
+void ReliableConnection::on_send_done(End& local, End& peer, const ibv_wc& wc) {
+  // Everything unsignalled in front of it has completed with it.
+  for (; !local.posted.empty() && local.posted.front().wr_id != wc.wr_id; local.posted.pop_front()) {
+    const Posted& before = local.posted.front();
+    if (before.signaled || local.seen_error) {
+      judge_.fail(name_of(before.wr_id) + " got no completion before " + std::to_string(wc.wr_id));
+      return;
+    }
+    retire(local, peer, before, true);
+  }
+  if (local.posted.empty()) {
+    judge_.fail(name_of(wc.wr_id) + " completed twice, or was never posted");
+    return;
+  }
+  const Posted op = local.posted.front();
+  local.posted.pop_front();
+  const bool success = wc.status == IBV_WC_SUCCESS;
+  if (success) {
+    if (local.seen_error) judge_.fail("a success after the error");
+    if (!op.signaled) judge_.fail("an unsignalled request has a completion");
+    ++judge_.tally.completed;
+  } else {
+    judge_error(local, op, wc);
+    local.seen_error = true;
+  }
+  retire(local, peer, op, success);
+}
+
+void ReliableConnection::judge_error(End& local, const Posted& op, const ibv_wc& wc) {
+  switch (wc.status) {
+    case IBV_WC_RETRY_EXC_ERR:
+      if (local.seen_error) break;
+      ++(has_cause_ ? judge_.tally.gave_up_with_cause : judge_.tally.gave_up);
+      return;
+    case IBV_WC_REM_ACCESS_ERR:
+      if (!op.forbidden) break;
+      ++judge_.tally.accesses_refused;
+      return;
+    case IBV_WC_WR_FLUSH_ERR:
+      // Behind an error of its own, because its application put it into error, or because the peer's request did; READs
+      // in front of a refused one are flushed too.
+      if (local.seen_error || local.life == Life::kFailing || has_cause_) return;
+      break;
+    default:
+      break;
+  }
+  judge_.fail(name_of(op.wr_id) + " (opcode " + std::to_string(op.opcode) + ") ended with status " +
+              std::to_string(wc.status));
+}
+
+void ReliableConnection::retire(End& local, End& peer, const Posted& op, bool success) {
+  if (op.through != nullptr) --op.through->users;
+  if (!success) {
+    local.unfinished.push_back(op);
+    return;
+  }
+  if (op.forbidden) judge_.fail("an access through the key of a window that is gone was granted");
+  retire_success(local, peer, op);
+}
+
+void ReliableConnection::retire_success(End& local, End& peer, const Posted& op) {
+  for (Announced& message : local.announced) {
+    if (message.wr_id == op.wr_id) message.acknowledged = true;
+  }
+  if (op.is_atomic()) {
+    retire_atomic(local, peer, op);
+  } else if (op.is_read()) {
+    local.inbox_busy[op.target / kSlotBytes] = false;
+    std::memcpy(local.inbox_image.data() + op.target, peer.source.data() + op.source, op.length);
+    if (std::memcmp(local.inbox.data() + op.target, peer.source.data() + op.source, op.length) != 0)
+      judge_.fail("READ " + name_of(op.wr_id) + " brought wrong bytes");
+  } else if (op.is_write()) {
+    peer.landing_busy[op.target / kSlotBytes] = false;
+    std::memcpy(peer.landing_image.data() + op.target, local.source.data() + op.source, op.length);
+    // An unsignalled WRITE is known to be done only now, and its slot was not given out again before.
+    if (std::memcmp(peer.landing.data() + op.target, local.source.data() + op.source, op.length) != 0)
+      judge_.fail("WRITE " + name_of(op.wr_id) + " left wrong bytes");
+  } else if (op.subject != nullptr) {
+    Window& window = *op.subject;
+    const bool opened = window.state == Window::State::kBinding;
+    if (!opened && window.type2()) window.stale_key = window.key;
+    window.state = opened ? Window::State::kOpen : Window::State::kFree;
+  }
+}
+
+// Atomics of one queue pair are executed in the order in which they were posted, each once: so the model's word is what
+// each must have found.
+void ReliableConnection::retire_atomic(End& local, End& peer, const Posted& op) {
+  uint64_t original = 0;
+  std::memcpy(&original, local.originals.data() + op.target * sizeof original, sizeof original);
+  uint64_t& word = peer.words_image[op.source];
+  if (original != word) judge_.fail("atomic " + name_of(op.wr_id) + " found a word that was not there");
+  if (op.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+    word += op.operands[0];
+  } else if (word == op.operands[0]) {
+    word = op.operands[1];
+  }
+}
+
+void ReliableConnection::on_receive_done(End& local, End& peer, const ibv_wc& wc) {
+  const auto slot = local.receives->complete(wc.wr_id, judge_);
+  if (!slot) return;
+  local.receives->give_back(*slot);
+  const std::string receive = "receive " + std::to_string(wc.wr_id - kFirstReceiveId);
+  if (wc.status == IBV_WC_WR_FLUSH_ERR && (local.seen_error || has_cause_ || local.life == Life::kFailing))
+    return;
+  if (wc.status != IBV_WC_SUCCESS) {
+    judge_.fail(receive + " ended with status " + std::to_string(wc.status));
+    return;
+  }
+  if (peer.announced.empty()) {
+    judge_.fail(receive + " completed, and nobody had sent for it");
+    return;
+  }
+  const Announced message = peer.announced.front();
+  peer.announced.pop_front();
+  const bool has_imm = (wc.wc_flags & IBV_WC_WITH_IMM) != 0;
+  const bool has_inv = (wc.wc_flags & IBV_WC_WITH_INV) != 0;
+  if ((wc.opcode == IBV_WC_RECV) != message.is_send || wc.byte_len != message.length ||
+      has_imm != message.has_imm || (has_imm && wc.imm_data != message.imm) ||
+      has_inv != (message.invalidates != nullptr) ||
+      (has_inv && wc.invalidated_rkey != message.invalidates->key)) {
+    judge_.fail(receive + " tells of another message than the one that was due");
+  }
+  if (message.is_send &&
+      std::memcmp(local.receives->at(*slot), peer.source.data() + message.source, message.length) != 0) {
+    judge_.fail("SEND brought wrong bytes to " + receive);
+  }
+  if (has_inv) {
+    message.invalidates->stale_key = message.invalidates->key;
+    message.invalidates->state = Window::State::kFree;
+  }
+}
+
+// Both queue pairs are at their end: neither writes anything any more. What did not complete has done a part of what it
+// was to do, and nothing else.
+void ReliableConnection::settle() {
+  for (int side = 0; side < 2; ++side) reap(ends_[side], ends_[1 - side], true);
+  for (End& end : ends_) {
+    if (end.life == Life::kFailing) move_to(*end.qp, IBV_QPS_RESET);
+    if (end.qp != nullptr && rng_.chance(0.3)) end.qp.reset();
+    end.life = Life::kGone;
+    end.last_receive_seen = false;
+    if (!end.shares()) end.receives->forget_posted();
+  }
+  for (int side = 0; side < 2; ++side) settle_requests(ends_[side], ends_[1 - side]);
+}
+
+void ReliableConnection::settle_requests(End& local, End& peer) {
+  for (const Posted& op : local.posted) local.unfinished.push_back(op);
+  local.posted.clear();
+  for (const Announced& message : local.announced) {
+    if (message.acknowledged) judge_.fail(name_of(message.wr_id) + " was acknowledged and never received");
+  }
+  local.announced.clear();
+  for (const Posted& op : local.unfinished) {
+    const size_t length = op.forbidden ? 0 : op.length;
+    if (op.is_write()) {
+      settle_range(peer.landing, peer.landing_image, op.target, local.source.data() + op.source, length,
+                   "WRITE");
+      peer.landing_busy[op.target / kSlotBytes] = false;
+    } else if (op.is_read()) {
+      settle_range(local.inbox, local.inbox_image, op.target, peer.source.data() + op.source, length, "READ");
+      local.inbox_busy[op.target / kSlotBytes] = false;
+    }
+  }
+  settle_atomics(local, peer);
+  local.unfinished.clear();
+}
+
+// Each byte of the range is the old one or the new one.
+void ReliableConnection::settle_range(Arena& memory, std::vector<uint8_t>& image, size_t target,
+                                      const uint8_t* data, size_t length, const char* what) {
+  for (size_t i = 0; i < length; ++i) {
+    uint8_t& old = image[target + i];
+    const uint8_t now = memory.data()[target + i];
+    if (now != old && now != data[i]) {
+      judge_.fail(std::string("an unfinished ") + what + " left bytes that are neither old nor new");
+      return;
+    }
+    old = now;
+  }
+}
+
+// Of those whose end is not known, the first so many have been executed.
+void ReliableConnection::settle_atomics(End& local, End& peer) {
+  std::array<uint64_t, kWords> now{};
+  std::memcpy(now.data(), peer.words.data(), sizeof now);
+  auto& model = peer.words_image;
+  bool reached = model == now;
+  for (const Posted& op : local.unfinished) {
+    if (reached) break;
+    if (!op.is_atomic()) continue;
+    uint64_t& word = model[op.source];
+    if (op.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+      word += op.operands[0];
+    } else if (word == op.operands[0]) {
+      word = op.operands[1];
+    }
+    reached = model == now;
+  }
+  if (!reached) judge_.fail("no number of the unfinished atomics explains what the words are");
+  model = now;
+}
+
+void ReliableConnection::check() {
+  for (int side = 0; side < 2; ++side) {
+    End& local = ends_[side];
+    reap(local, ends_[1 - side], true);
+  }
+  for (int side = 0; side < 2; ++side) {
+    check_end(ends_[side]);
+    if (phase_ == Phase::kTraffic) check_sequences(ends_[side], ends_[1 - side]);
+  }
+}
+
+void ReliableConnection::check_end(End& end) {
+  for (const Arena* arena :
+       {&end.source, &end.landing, &end.inbox, &end.words, &end.originals, &end.receives->memory}) {
+    if (!arena->guards_hold()) judge_.fail("bytes outside a region were written");
+  }
+  if (end.source.sum() != end.source_sum) judge_.fail("memory that nobody may write was written");
+  if (end.landing.copy() != end.landing_image) judge_.fail("memory for WRITEs differs from the oracle's");
+  if (end.inbox.copy() != end.inbox_image) judge_.fail("memory for READs differs from the oracle's");
+  if (std::memcmp(end.words.data(), end.words_image.data(), sizeof end.words_image) != 0)
+    judge_.fail("memory for atomics differs from the oracle's");
+  if (!end.announced.empty())
+    judge_.fail(name_of(end.announced.front().wr_id) + " was acknowledged and never received");
+}
+
+// Both ends have counted the same bytes in each direction, and nothing is kept for a gap that is closed.
+void ReliableConnection::check_sequences(End& local, End& peer) {
+  ReliableQueuePair& mine = inside(network_.device(local.host), *local.qp);
+  ReliableQueuePair& theirs = inside(network_.device(peer.host), *peer.qp);
+  const SendFlow& sent = mine.requester.flow();
+  if (!(sent.next == sent.acknowledged) || !(sent.next == theirs.responder.flow().received))
+    judge_.fail("the two ends count different bytes of requests");
+  if (!(mine.requester.response_flow().received == theirs.responder.response_flow().next))
+    judge_.fail("the two ends count different bytes of READ responses");
+  if (mine.session != nullptr && mine.session->kept && !mine.session->kept->empty())
+    judge_.fail("frames are kept though no gap is open");
+}
+
+}  // namespace roci::test

@@ -1,0 +1,153 @@
+#include "simulation/scenario.hpp"
+
+#include <sstream>
+#include <stdexcept>
+
+#include "base/rng.hpp"
+
+namespace roci::test {
+namespace {
+
+ExtensionConfig draw_extensions(Rng& rng, bool on) {
+  ExtensionConfig config;
+  config.mode = on ? ExtensionMode::kOn : rng.chance(0.5) ? ExtensionMode::kAuto : ExtensionMode::kOff;
+  config.selective_repeat = rng.chance(0.7);
+  config.authenticate = rng.chance(0.3);
+  config.timestamps = rng.chance(0.5);
+  config.source_qpn = rng.chance(0.3);
+  config.data_lsn = rng.chance(0.3);
+  return config;
+}
+
+// Each packet crosses two links: together up to 10 % of each.
+SimFaults draw_faults(Rng& rng) {
+  SimFaults faults;
+  if (!rng.chance(0.9)) return faults;
+  faults.loss = rng.chance(0.7) ? rng.unit() * 0.05 : 0;
+  faults.duplication = rng.chance(0.5) ? rng.unit() * 0.05 : 0;
+  faults.reordering = rng.chance(0.5) ? rng.unit() * 0.05 : 0;
+  faults.corruption = rng.chance(0.5) ? rng.unit() * 0.05 : 0;
+  faults.marking = rng.chance(0.3) ? 0.1 : 0;
+  return faults;
+}
+
+void draw_features(Rng& rng, Scenario& s) {
+  s.ipv6 = rng.chance(0.3);
+  s.exact_mtu = rng.chance(0.2);
+  s.extensions_on = rng.chance(0.1);
+  s.late_receives = rng.chance(0.5);
+  s.shared_receives = rng.chance(0.3);
+  s.channels = rng.chance(0.3);
+  s.resize = rng.chance(0.3);
+  s.drain = rng.chance(0.3);
+  s.windows = rng.chance(0.4);
+  s.stale_keys = rng.chance(0.5) && s.windows;
+  s.kill = rng.chance(0.2);
+  s.restart = rng.chance(0.2);
+  s.datagrams = rng.chance(0.3);
+  s.multicast = rng.chance(0.5) && s.datagrams;
+  s.bursts = rng.chance(0.3);
+  s.outages = rng.chance(0.2);
+  s.long_outages = rng.chance(0.05);
+  s.stalls = rng.chance(0.2);
+  s.tiny_queues = rng.chance(0.1);
+}
+
+void take_away(Scenario& s, std::string_view names) {
+  while (!names.empty()) {
+    const std::string_view name = names.substr(0, names.find(','));
+    names.remove_prefix(std::min(names.size(), name.size() + 1));
+    bool known = false;
+    for (const Feature& feature : kFeatures) {
+      if (feature.name != name) continue;
+      s.*feature.flag = false;
+      known = true;
+    }
+    if (!known) throw std::invalid_argument("no feature of the simulation is called " + std::string(name));
+  }
+}
+
+}  // namespace
+
+const std::vector<Feature> kFeatures = {{"ipv6", &Scenario::ipv6},
+                                        {"exact_mtu", &Scenario::exact_mtu},
+                                        {"extensions_on", &Scenario::extensions_on},
+                                        {"late_receives", &Scenario::late_receives},
+                                        {"shared_receives", &Scenario::shared_receives},
+                                        {"channels", &Scenario::channels},
+                                        {"resize", &Scenario::resize},
+                                        {"drain", &Scenario::drain},
+                                        {"windows", &Scenario::windows},
+                                        {"stale_keys", &Scenario::stale_keys},
+                                        {"kill", &Scenario::kill},
+                                        {"restart", &Scenario::restart},
+                                        {"datagrams", &Scenario::datagrams},
+                                        {"multicast", &Scenario::multicast},
+                                        {"bursts", &Scenario::bursts},
+                                        {"outages", &Scenario::outages},
+                                        {"long_outages", &Scenario::long_outages},
+                                        {"stalls", &Scenario::stalls},
+                                        {"tiny_queues", &Scenario::tiny_queues}};
+
+Scenario draw_scenario(uint64_t seed, std::string_view without) {
+  Rng rng(seed);
+  Rng features = rng.fork();  // what is taken away shifts nothing else
+  Scenario s;
+  s.seed = seed;
+  draw_features(features, s);
+  take_away(s, without);
+  s.mtu = static_cast<ibv_mtu>(rng.between(IBV_MTU_256, IBV_MTU_4096));
+  s.faults = draw_faults(rng);
+  s.rate = BitsPerSec{rng.between(1, 100) * 1'000'000'000};
+  s.delay = Nanos{static_cast<int64_t>(rng.between(100, 20'000))};
+  s.switch_queue = Bytes{rng.between(32, 1024) * 1024};
+  const uint64_t frames = rng.between(3, 6);
+  if (s.tiny_queues) s.switch_queue = Bytes{frames * (s.path_mtu() + 150)};
+  s.vlan = rng.chance(0.2) ? static_cast<uint16_t>(rng.between(2, 4094)) : uint16_t{0};
+  s.reliable = static_cast<uint32_t>(rng.between(1, 4));
+  s.unreliable = rng.chance(0.3) ? static_cast<uint32_t>(rng.between(1, 2)) : 0;
+  for (uint64_t hosts = rng.between(2, 4); hosts > 0; --hosts) {
+    HostTraits host;
+    host.workers = static_cast<uint32_t>(rng.between(1, 3));
+    host.queues = static_cast<uint16_t>(rng.between(1, 3));
+    host.workers_apart = rng.chance(0.3);
+    host.window_bytes = static_cast<uint32_t>(rng.between(1, 64) * 8192);
+    host.packets_per_ack = rng.chance(0.5) ? 64 : static_cast<uint32_t>(rng.between(1, 16));
+    host.extensions = draw_extensions(rng, s.extensions_on);
+    s.hosts.push_back(host);
+  }
+  // Who insists must have the same to offer.
+  if (s.extensions_on) {
+    for (HostTraits& host : s.hosts) {
+      host.extensions.selective_repeat = s.hosts[0].extensions.selective_repeat;
+      host.extensions.authenticate = s.hosts[0].extensions.authenticate;
+    }
+  }
+  return s;
+}
+
+std::string Scenario::describe() const {
+  std::ostringstream text;
+  text << "seed " << seed << ": MTU " << path_mtu() << ", " << rate.value() / 1'000'000'000 << " Gb/s, "
+       << delay.count() << " ns, queue " << switch_queue.value() << ", VLAN " << vlan << ", loss "
+       << faults.loss << ", duplication " << faults.duplication << ", reordering " << faults.reordering
+       << ", corruption " << faults.corruption << ", marking " << faults.marking << ", RC " << reliable
+       << ", UC " << unreliable;
+  for (const HostTraits& host : hosts) {
+    const ExtensionConfig& e = host.extensions;
+    text << "; host: workers " << host.workers << (host.workers_apart ? " apart" : "") << ", queues "
+         << host.queues << ", window " << host.window_bytes << ", m " << host.packets_per_ack
+         << (e.mode == ExtensionMode::kOff ? ", standard" : ", extended");
+    if (e.mode == ExtensionMode::kOff) continue;
+    text << (e.selective_repeat ? " selective" : "") << (e.authenticate ? " signed" : "")
+         << (e.timestamps ? " timed" : "") << (e.source_qpn ? " source_qpn" : "")
+         << (e.data_lsn ? " data_lsn" : "");
+  }
+  text << "; features:";
+  for (const Feature& feature : kFeatures) {
+    if (this->*feature.flag) text << ' ' << feature.name;
+  }
+  return text.str();
+}
+
+}  // namespace roci::test

@@ -1,0 +1,73 @@
+// What a seed makes: hosts and their extensions, the network and its faults, what is done on it. Drawn once and then
+// fixed, so that one line says it all, and a feature can be taken away to see whether a failure needs it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/types.hpp"
+#include "port/sim_link.hpp"
+#include "roci/device.hpp"
+
+namespace roci::test {
+
+struct HostTraits {
+  uint32_t workers = 1;
+  uint16_t queues = 1;         // of its port
+  bool workers_apart = false;  // each is a poller of its own, and may be blocked alone
+  uint32_t window_bytes = 512 * 1024;
+  uint32_t packets_per_ack = 64;
+  ExtensionConfig extensions;
+};
+
+struct Scenario {
+  uint64_t seed = 0;
+  std::vector<HostTraits> hosts;
+  ibv_mtu mtu = IBV_MTU_1024;
+  BitsPerSec rate{0};
+  Nanos delay{0};
+  Bytes switch_queue{0};
+  uint16_t vlan = 0;  // 0: untagged
+  SimFaults faults;
+  uint32_t reliable = 1;    // RC connections
+  uint32_t unreliable = 0;  // UC connections
+
+  // Features, each in the table below.
+  bool ipv6 = false;
+  bool exact_mtu = false;        // the port's MTU has room for the path MTU's packets and not a byte more
+  bool extensions_on = false;    // every host insists on the extensions
+  bool late_receives = false;    // so that RNR NAKs come
+  bool shared_receives = false;  // the RC queue pairs of a host share a receive queue
+  bool channels = false;         // completions are looked for when an event says so, and only then
+  bool resize = false;           // completion queues change their size under traffic
+  bool drain = false;            // queue pairs go through SQD under traffic
+  bool windows = false;
+  bool stale_keys = false;  // some connection ends with an access through a window that is no more
+  bool kill = false;        // queue pairs are put into ERR under traffic, and connected again
+  bool restart = false;     // queue pairs are reset or destroyed under traffic, and connected again
+  bool datagrams = false;
+  bool multicast = false;
+  bool bursts = false;        // all of a link's frames are lost for microseconds
+  bool outages = false;       // for milliseconds
+  bool long_outages = false;  // for longer than retries last
+  bool stalls = false;        // hosts, or workers, are not polled for a while
+  bool tiny_queues = false;   // in the switch
+
+  [[nodiscard]] uint32_t path_mtu() const { return 128U << mtu; }
+  // Whether a queue pair may use up its retries for more than the bad luck of one packet.
+  [[nodiscard]] bool may_give_up() const { return long_outages || tiny_queues; }
+  [[nodiscard]] std::string describe() const;
+};
+
+struct Feature {
+  std::string_view name;
+  bool Scenario::*flag;
+};
+extern const std::vector<Feature> kFeatures;
+
+// `without`: names of features, separated by commas, that are taken away. Throws when there is none of that name.
+Scenario draw_scenario(uint64_t seed, std::string_view without = {});
+
+}  // namespace roci::test
