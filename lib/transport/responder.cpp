@@ -59,8 +59,12 @@ void Responder::on_request(TransportContext& context, const FrameView& view, con
   } else if (ahead < 0) {
     pending_ce_ |= ce;
     on_duplicate(context, view);
-  } else if (take(context, view, frame) == Verdict::kExecuted && session() != nullptr && session()->kept) {
-    take_kept(context);
+  } else if (session() == nullptr || !session()->kept) {
+    take(context, view, frame);
+  } else {
+    // It may have been kept when there was no receive request for it; then it comes a second time.
+    if (rte_mbuf* const kept = session()->kept->take(expected_); kept != nullptr) rte_pktmbuf_free(kept);
+    if (take(context, view, frame) == Verdict::kExecuted) take_kept(context);
   }
 }
 

@@ -70,7 +70,8 @@ class Actor {
   virtual void act(Nanos now) = 0;  // its turn has come
   virtual void reap() = 0;          // takes completions; after every round of polls
   [[nodiscard]] virtual bool finished() const = 0;
-  virtual void check() = 0;  // when nothing happens any more
+  [[nodiscard]] virtual std::string state() const = 0;  // for people, when it hangs
+  virtual void check() = 0;                             // when nothing happens any more
 };
 
 }  // namespace roci::test

@@ -182,6 +182,7 @@ void Network::collect_events() {
     while (const auto event = devices_[host]->get_async_event()) {
       switch (event->type) {
         case IBV_EVENT_COMM_EST:
+        case IBV_EVENT_QP_ACCESS_ERR:
         case IBV_EVENT_SQ_DRAINED:
         case IBV_EVENT_SRQ_LIMIT_REACHED:
         case IBV_EVENT_QP_LAST_WQE_REACHED:

@@ -30,6 +30,7 @@ class ReliableConnection final : public Actor {
   void act(Nanos now) override;
   void reap() override;
   [[nodiscard]] bool finished() const override;
+  [[nodiscard]] std::string state() const override;
   void check() override;
 
  private:
@@ -116,6 +117,7 @@ class ReliableConnection final : public Actor {
     uint32_t first_psn = 0;
     enum class Drain : uint8_t { kNo, kDraining, kDrained } drain = Drain::kNo;
     bool drain_notifies = false;
+    bool forbade = false;            // it tried what the peer must refuse
     bool last_receive_seen = false;  // QP_LAST_WQE_REACHED has come
     [[nodiscard]] bool shares() const { return receives != &own; }
   };
@@ -149,6 +151,7 @@ class ReliableConnection final : public Actor {
   void reap(End& local, End& peer, bool forced);
   void on_send_done(End& local, End& peer, const ibv_wc& wc);
   void on_receive_done(End& local, End& peer, const ibv_wc& wc);
+  [[nodiscard]] bool flushed(End& end);
   void judge_error(End& local, const Posted& op, const ibv_wc& wc);
   void retire(End& local, End& peer, const Posted& op, bool success);
   void retire_success(End& local, End& peer, const Posted& op);

@@ -74,7 +74,7 @@ void ReliableConnection::connect() {
     end.first_psn = (rng_.chance(0.3) ? 0xffffff - rng_.below(200) : psn) & 0xffffff;
     if (((end.first_psn - psn + kFar) & 0xffffff) < kFar) end.first_psn = psn & 0xffffff;
     end.life = Life::kRunning;
-    end.seen_error = false;
+    end.seen_error = end.forbade = false;
     end.drain = End::Drain::kNo;
     end.to_post = static_cast<uint32_t>(rng_.between(5, 40));
     static_cast<void>(network_.take_events(end.host, IBV_EVENT_QP_LAST_WQE_REACHED, end.qp->qp_num()));
@@ -182,7 +182,8 @@ void ReliableConnection::end_on_purpose() {
   if (ending_ == Ending::kComplete || end.to_post > ending_at_ || end.seen_error) return;
   const Ending ending = std::exchange(ending_, Ending::kComplete);
   if (ending == Ending::kForbidden) {
-    if (end.qp->state() == IBV_QPS_RTS && post_forbidden(end, ends_[1 - ending_side_])) has_cause_ = true;
+    if (end.qp->state() == IBV_QPS_RTS && post_forbidden(end, ends_[1 - ending_side_]))
+      has_cause_ = end.forbade = true;
     return;
   }
   has_cause_ = true;
@@ -220,7 +221,7 @@ void ReliableConnection::act_in_ending(End& local, End& peer, Nanos now) {
 
 bool ReliableConnection::over(End& end) {
   if (end.life == Life::kGone) return true;
-  if (end.life == Life::kRunning || !end.posted.empty()) return false;
+  if (end.life == Life::kRunning || !flushed(end)) return false;
   if (!end.shares()) return end.receives->none_posted();
   const uint32_t events = network_.take_events(end.host, IBV_EVENT_QP_LAST_WQE_REACHED, end.qp->qp_num());
   if (events > 1) judge_.fail("the last receive of a queue pair came twice");
@@ -232,8 +233,21 @@ bool ReliableConnection::finished() const {
   if (phase_ == Phase::kDone) return true;
   return phase_ == Phase::kTraffic && ending_ == Ending::kComplete &&
          std::all_of(ends_.begin(), ends_.end(), [](const End& end) {
-           return end.to_post == 0 && end.posted.empty() && end.drain == End::Drain::kNo;
+           return end.to_post == 0 && end.posted.empty() && end.drain == End::Drain::kNo && !end.seen_error;
          });
+}
+
+std::string ReliableConnection::state() const {
+  std::string text = "RC, phase " + std::to_string(static_cast<int>(phase_));
+  for (const End& end : ends_) {
+    text += "; host " + std::to_string(end.host) + " life " + std::to_string(static_cast<int>(end.life)) +
+            ", left to post " + std::to_string(end.to_post) + ", posted " + std::to_string(end.posted.size());
+    if (end.qp != nullptr) text += ", state " + std::to_string(end.qp->state());
+    if (end.posted.empty()) continue;
+    text += ", request " + std::to_string(end.posted.front().wr_id) + " of opcode " +
+            std::to_string(end.posted.front().opcode) + (end.posted.front().signaled ? " signalled" : "");
+  }
+  return text;
 }
 
 }  // namespace roci::test

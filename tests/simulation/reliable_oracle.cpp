@@ -72,6 +72,21 @@ void ReliableConnection::on_send_done(End& local, End& peer, const ibv_wc& wc) {
   retire(local, peer, op, success);
 }
 
+// Whether the send queue, in error, has nothing left. What was unsignalled and acknowledged just before the error, with
+// nothing behind it to be flushed, has no completion to tell of it.
+bool ReliableConnection::flushed(End& end) {
+  if (end.posted.empty()) return true;
+  if (!inside(network_.device(end.host), *end.qp).send_queue.empty()) return false;
+  End& peer = ends_[1 - end.side];
+  reap(end, peer, true);
+  for (; !end.posted.empty(); end.posted.pop_front()) {
+    if (end.posted.front().signaled || end.seen_error)
+      judge_.fail(name_of(end.posted.front().wr_id) + " got no completion");
+    retire(end, peer, end.posted.front(), true);
+  }
+  return true;
+}
+
 void ReliableConnection::judge_error(End& local, const Posted& op, const ibv_wc& wc) {
   switch (wc.status) {
     case IBV_WC_RETRY_EXC_ERR:
@@ -183,6 +198,11 @@ void ReliableConnection::on_receive_done(End& local, End& peer, const ibv_wc& wc
 void ReliableConnection::settle() {
   for (int side = 0; side < 2; ++side) reap(ends_[side], ends_[1 - side], true);
   for (End& end : ends_) {
+    const bool provoked = ends_[1 - end.side].forbade;
+    const uint32_t violations =
+        end.qp == nullptr ? 0 : network_.take_events(end.host, IBV_EVENT_QP_ACCESS_ERR, end.qp->qp_num());
+    if (violations > (provoked ? 1U : 0U))
+      judge_.fail("an access violation was raised that nobody committed");
     if (end.life == Life::kFailing) move_to(*end.qp, IBV_QPS_RESET);
     if (end.qp != nullptr && rng_.chance(0.3)) end.qp.reset();
     end.life = Life::kGone;

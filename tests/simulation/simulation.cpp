@@ -78,8 +78,13 @@ void Simulation::play() {
       },
       kLimit);
   if (!ended) judge_.fail(ended.error().message);
-  if (judge_.content() && !finished())
-    judge_.fail("it hangs: requests are left after " + std::to_string(kLimit / 1s) + " s");
+  if (judge_.content() && !finished()) {
+    std::string states;
+    for (const auto& actor : actors_) {
+      if (!actor->finished()) states += (states.empty() ? "" : " | ") + actor->state();
+    }
+    judge_.fail("it hangs (" + states + ")");
+  }
   if (!judge_.content()) return;
   next_action_ = kNever;
   if (const auto idle = runner_.run_until_idle(runner_.now() + 3s); !idle) judge_.fail(idle.error().message);
