@@ -3,9 +3,11 @@
 #include <memory>
 #include <vector>
 
+#include "simulation/datagrams.hpp"
 #include "simulation/network.hpp"
 #include "simulation/reliable.hpp"
 #include "simulation/shared_pool.hpp"
+#include "simulation/unreliable.hpp"
 
 namespace roci::test {
 namespace {
@@ -50,6 +52,14 @@ void Simulation::build() {
     actors_.push_back(std::make_unique<ReliableConnection>(
         *network_, scenario_, rng_.fork(), judge_, std::array{from, to}, std::array{pool(from), pool(to)}));
   }
+  for (uint32_t i = 0; i < scenario_.unreliable; ++i) {
+    const size_t from = rng_.below(hosts);
+    const size_t to = (from + 1 + rng_.below(hosts - 1)) % hosts;
+    actors_.push_back(std::make_unique<UnreliableConnection>(*network_, scenario_, rng_.fork(), judge_,
+                                                             std::array{from, to}));
+  }
+  if (scenario_.datagrams)
+    actors_.push_back(std::make_unique<Datagrams>(*network_, scenario_, rng_.fork(), judge_));
 }
 
 bool Simulation::finished() const {

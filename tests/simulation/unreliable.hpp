@@ -1,0 +1,81 @@
+// A UC connection with random traffic in both directions. Its oracle: every request completes with success, in order;
+// what arrives is a whole message that was sent, and unless the network duplicates or reorders, each at most once and in
+// order (IBTA 9.8.2.2: a first packet begins a message whatever its PSN). A WRITE leaves each byte old or new.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <vector>
+
+#include "simulation/network.hpp"
+#include "simulation/receives.hpp"
+#include "support/connect.hpp"
+
+namespace roci::test {
+
+class UnreliableConnection final : public Actor {
+ public:
+  UnreliableConnection(Network& network, const Scenario& scenario, Rng rng, Judge& judge,
+                       std::array<size_t, 2> hosts);
+
+  void act(Nanos now) override;
+  void reap() override;
+  [[nodiscard]] bool finished() const override;
+  [[nodiscard]] std::string state() const override;
+  void check() override;
+
+ private:
+  static constexpr size_t kSlotBytes = 16 * 1024;  // the largest message
+  static constexpr size_t kWriteSlots =
+      32;  // each is written to once, as there is no telling when it is over
+
+  struct Message {
+    uint64_t wr_id = 0;
+    ibv_wr_opcode opcode = IBV_WR_SEND;
+    size_t source = 0;
+    size_t target = 0;  // of a WRITE
+    uint32_t length = 0;
+    uint32_t imm = 0;
+    bool signaled = false;
+    bool completed = false;
+    uint32_t arrived = 0;
+    [[nodiscard]] bool has_imm() const {
+      return opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    }
+    [[nodiscard]] bool is_write() const {
+      return opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    }
+    [[nodiscard]] bool tells() const { return opcode != IBV_WR_RDMA_WRITE; }
+  };
+  struct End {
+    size_t host = 0;
+    std::unique_ptr<ProtectionDomain> pd;
+    std::unique_ptr<CompletionQueue> cq;
+    std::unique_ptr<QueuePair> qp;
+    Arena source, landing;
+    std::vector<uint8_t> landing_image;
+    Receives receives;
+    std::vector<Message> messages;  // in the order of sending
+    size_t next_done = 0;           // the first whose sending has not completed
+    size_t next_due = 0;            // the first that may still arrive, if they come in order
+    size_t next_slot = 0;
+    uint32_t to_post = 0;
+  };
+
+  void post_random(End& local, End& peer);
+  void reap(End& local, End& peer);
+  void on_send_done(End& local, const ibv_wc& wc);
+  void on_receive_done(End& local, End& peer, const ibv_wc& wc);
+  [[nodiscard]] bool is(const Message& message, const End& sender, const ibv_wc& wc,
+                        const uint8_t* bytes) const;
+  void check_writes(End& local, End& peer);
+
+  Network& network_;
+  const Scenario& scenario_;
+  Rng rng_;
+  Judge& judge_;
+  bool in_order_;
+  std::array<End, 2> ends_;
+};
+
+}  // namespace roci::test
