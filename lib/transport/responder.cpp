@@ -611,7 +611,14 @@ bool Responder::send_answer(TransportContext& context, Resource& resource) {
     case SendOutcome::kSent:
       ++resource.next;
       return true;
-    case SendOutcome::kGivenUp:  // the region went away while it was being read
+    case SendOutcome::kGivenUp:  // the memory went away
+      if (resource.replay) {
+        // Who has the answer already may have invalidated its key or asked its owner to, and the network may deliver a
+        // request again at any time after that.
+        context.counters.add(Counter::kReplaysRefused);
+        resource.next = resource.end;
+        return true;
+      }
       qp_.raise(context, IBV_EVENT_QP_ACCESS_ERR);
       pending_ = Pending::kFatal;
       pending_syndrome_ = nak_syndrome(NakCode::kRemoteAccessError);

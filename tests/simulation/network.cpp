@@ -222,6 +222,18 @@ void Network::add_up() {
     tally.frames_lost += link->stats(SimLink::kAToB).lost + link->stats(SimLink::kBToA).lost;
 }
 
+std::string Network::counters() const {
+  std::string text;
+  for (const auto& device : devices_) {
+    text += device->name() + ":";
+    for (const auto& [counter, value] : device->counters()) {
+      if (value != 0) text += " " + counter + " " + std::to_string(value);
+    }
+    text += "\n";
+  }
+  return text;
+}
+
 void Network::check_counters() {
   // A packet may be older than what has been heard since, or than the connection.
   const SimFaults& faults = scenario_.faults;

@@ -32,6 +32,7 @@ class Network {
   // When nothing happens any more.
   void check_counters();
   void add_up();
+  [[nodiscard]] std::string counters() const;  // of all hosts, those that are not 0
   // When everything on the devices is gone: takes the network down, and looks whether every buffer came back.
   void take_down();
 

@@ -77,7 +77,9 @@ void ReliableConnection::connect() {
     end.seen_error = end.forbade = false;
     end.drain = End::Drain::kNo;
     end.to_post = static_cast<uint32_t>(rng_.between(5, 40));
-    static_cast<void>(network_.take_events(end.host, IBV_EVENT_QP_LAST_WQE_REACHED, end.qp->qp_num()));
+    // What its life before has left behind.
+    for (const auto type : {IBV_EVENT_QP_LAST_WQE_REACHED, IBV_EVENT_SQ_DRAINED, IBV_EVENT_QP_ACCESS_ERR})
+      static_cast<void>(network_.take_events(end.host, type, end.qp->qp_num()));
   }
   for (int side = 0; side < 2; ++side) {
     End& local = ends_[side];

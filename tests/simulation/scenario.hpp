@@ -57,7 +57,11 @@ struct Scenario {
 
   [[nodiscard]] uint32_t path_mtu() const { return 128U << mtu; }
   // Whether a queue pair may use up its retries for more than the bad luck of one packet.
-  [[nodiscard]] bool may_give_up() const { return long_outages || tiny_queues; }
+  [[nodiscard]] bool may_give_up() const {
+    // Who insists on extensions fails, too, when a peer's answer to the question for them never comes through.
+    const bool loses = faults.loss > 0 || faults.corruption > 0 || bursts || outages;
+    return long_outages || tiny_queues || (extensions_on && loses);
+  }
   [[nodiscard]] std::string describe() const;
 };
 

@@ -108,10 +108,11 @@ SimulationResult Simulation::run() {
   build();
   play();
   network_->add_up();
+  const std::string counters = judge_.content() ? std::string() : network_->counters();
   actors_.clear();
   pools_.clear();
   network_->take_down();
-  return {judge_.failure(), scenario_.describe(), network_->digest(), judge_.tally};
+  return {judge_.failure(), scenario_.describe(), counters, network_->digest(), judge_.tally};
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace roci::test {
 struct SimulationResult {
   std::string failure;   // empty when the oracles are content; else one sentence
   std::string scenario;  // what the seed made, for people
+  std::string counters;  // of the hosts, after a failure
   uint64_t digest = 0;   // of every frame on every link, in order
   Tally tally;
 };

@@ -87,6 +87,27 @@ TEST_F(Windows, peer_writes_through_the_window_until_it_is_invalidated) {
   EXPECT_EQ(host.receive(write(1, key)), Lines{"RC_ACK 1 62"});
 }
 
+TEST_F(Windows, read_that_the_network_repeats_after_the_invalidation_is_no_violation) {
+  ibv_send_wr wr{};
+  wr.opcode = IBV_WR_BIND_MW;
+  wr.bind_mw = {
+      window->verbs(), key, {host.side.region->verbs(), host.side.address(kAt), 256, IBV_ACCESS_REMOTE_READ}};
+  ASSERT_EQ(host.side.qp->post_send(&wr, nullptr), 0);
+  host.work();
+  Packet read = host.read(0, 0, 200);
+  read.with_reth(host.side.address(kAt), MemoryKey{key}, 200);
+  EXPECT_EQ(host.receive(read), Lines{"RC_READ_RESP_ONLY 0"});
+  invalidate(2, key);
+  host.work();
+  EXPECT_EQ(host.receive(read), Lines{});
+  EXPECT_EQ(host.side.counter("replays_refused"), 1U);
+  EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
+  // One that was never answered is.
+  read = host.read(1, 0, 200);
+  read.with_reth(host.side.address(kAt), MemoryKey{key}, 200);
+  EXPECT_EQ(host.receive(read), Lines{"RC_ACK 1 62"});
+}
+
 TEST_F(Windows, local_operations_take_no_psn_and_complete_after_what_was_posted_before_them) {
   host.post(IBV_WR_SEND, 1, 8);
   bind(2, key);
