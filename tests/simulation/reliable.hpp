@@ -43,7 +43,8 @@ class ReliableConnection final : public Actor {
     std::unique_ptr<MemoryWindow> object;
     State state = State::kFree;
     uint32_t key = 0;
-    uint32_t stale_key = 0;  // that gives access to nothing any more; 0: none yet
+    uint32_t closing_key = 0;  // that a request under way makes stale
+    uint32_t stale_key = 0;    // that gives access to nothing any more; 0: none yet
     size_t begin = 0, length = 0;
     bool zero_based = false;
     uint32_t users = 0;  // the peer's requests through it that are not over

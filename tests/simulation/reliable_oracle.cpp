@@ -139,7 +139,7 @@ void ReliableConnection::retire_success(End& local, End& peer, const Posted& op)
   } else if (op.subject != nullptr) {
     Window& window = *op.subject;
     const bool opened = window.state == Window::State::kBinding;
-    if (!opened && window.type2()) window.stale_key = window.key;
+    if (!opened) window.stale_key = window.closing_key;
     window.state = opened ? Window::State::kOpen : Window::State::kFree;
   }
 }

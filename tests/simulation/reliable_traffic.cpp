@@ -171,8 +171,8 @@ void ReliableConnection::bind(End& local, Window& window, bool open) {
   const ibv_mw_bind_info info{arena.region->verbs(), arena.address(window.begin), open ? window.length : 0,
                               access};
   const unsigned signaled = local.signal_all ? 0U : static_cast<unsigned>(IBV_SEND_SIGNALED);
+  window.closing_key = window.key;
   if (!window.type2()) {
-    if (!open) window.stale_key = window.key;
     op.wr_id = local.next_id++;
     const ibv_mw_bind request{op.wr_id, signaled, info};
     if (const int code = local.qp->bind_window(*window.object, request); code != 0) {
