@@ -188,6 +188,7 @@ Nanos Worker::next_deadline() const {
   Nanos next = std::min(timers_.next_deadline(), neighbours_->next_deadline());
   if (peers_ != nullptr) next = std::min(next, peers_->next_deadline());
   for (const PortQueue* queue : queues_) next = std::min(next, queue->next_arrival());
+  if (!link_up_ && index_ == 0) next = std::min(next, link_watched_ + kLinkWatch);
   return next;
 }
 

@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstring>
+
 #include "support/services.hpp"
 
 namespace roci::test {
@@ -63,30 +65,47 @@ class LargeMessage : public testing::Test {
 };
 
 TEST_F(LargeMessage, two_gib_arrive_whole_and_nothing_behind_them_is_touched) {
-  const Mirrored from(kLongest);
-  const Mirrored to(kLongest);
-  auto source = register_all(hosts_.a, from);
-  auto target = register_all(hosts_.b, to);
-  for (uint64_t i = 0; i < kRepeat; ++i) from.bytes()[i] = static_cast<uint8_t>(i * 31 + (i >> 12));
-  ibv_sge piece{from.address(), static_cast<uint32_t>(kLongest), source->lkey()};
-  ibv_send_wr wr{};
-  wr.wr_id = 1;
-  wr.sg_list = &piece;
-  wr.num_sge = 1;
-  wr.opcode = IBV_WR_RDMA_WRITE;
-  wr.wr.rdma = {to.address(), target->rkey()};
-  ASSERT_EQ(hosts_.a.qp->post_send(&wr, nullptr), 0);
-  ASSERT_EQ(hosts_.a.post(IBV_WR_RDMA_WRITE, 2, 0, 8, hosts_.b.address(0), hosts_.b.region->rkey()), 0);
+  const Mirrored ours(kLongest);
+  const Mirrored theirs(kLongest);
+  auto local = register_all(hosts_.a, ours);
+  auto remote = register_all(hosts_.b, theirs);
   fill(hosts_.a, 0, 8, 5);
-  hosts_.run(2s);
-  const auto all = hosts_.a.completions();
-  ASSERT_EQ(all.size(), 2U);
-  EXPECT_EQ(all[0].status, IBV_WC_SUCCESS);
-  EXPECT_EQ(all[0].byte_len, kLongest);
-  EXPECT_EQ(all[1].status, IBV_WC_SUCCESS);
-  EXPECT_EQ(std::memcmp(from.bytes(), to.bytes(), kRepeat), 0);
-  EXPECT_TRUE(holds(hosts_.b, 0, 8, 5));
-  EXPECT_EQ(hosts_.b.counter("requests_received"), (kLongest >> 12) + 1);
+  for (const ibv_wr_opcode opcode : {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_SEND}) {
+    SCOPED_TRACE(opcode);
+    const Mirrored& from = opcode == IBV_WR_RDMA_READ ? theirs : ours;
+    for (uint64_t i = 0; i < kRepeat; ++i)
+      from.bytes()[i] = static_cast<uint8_t>(i * 31 + (i >> 12) + opcode);
+    // In one piece, or as a SEND from many into many.
+    std::vector<ibv_sge> pieces{{ours.address(), static_cast<uint32_t>(kLongest), local->lkey()}};
+    if (opcode == IBV_WR_SEND) {
+      pieces.assign(32, {ours.address(), 1U << 26, local->lkey()});
+      std::vector<ibv_sge> into(32, {theirs.address(), 1U << 26, remote->lkey()});
+      ibv_recv_wr wr{};
+      wr.sg_list = into.data();
+      wr.num_sge = 32;
+      ASSERT_EQ(hosts_.b.qp->post_recv(&wr, nullptr), 0);
+    }
+    ibv_send_wr wr{};
+    wr.wr_id = 1;
+    wr.sg_list = pieces.data();
+    wr.num_sge = static_cast<int>(pieces.size());
+    wr.opcode = opcode;
+    wr.wr.rdma = {theirs.address(), remote->rkey()};
+    ASSERT_EQ(hosts_.a.qp->post_send(&wr, nullptr), 0);
+    ASSERT_EQ(
+        hosts_.a.post(IBV_WR_RDMA_WRITE, 2, 0, 8, hosts_.b.address(opcode * 8), hosts_.b.region->rkey()), 0);
+    hosts_.run(2s);
+    const auto all = hosts_.a.completions();
+    ASSERT_EQ(all.size(), 2U);
+    EXPECT_EQ(all[0].status, IBV_WC_SUCCESS);
+    EXPECT_EQ(all[0].byte_len, kLongest);
+    EXPECT_EQ(all[1].status, IBV_WC_SUCCESS);
+    EXPECT_EQ(std::memcmp(ours.bytes(), theirs.bytes(), kRepeat), 0);
+    EXPECT_TRUE(holds(hosts_.b, opcode * size_t{8}, 8, 5));
+  }
+  const auto received = hosts_.b.completions();
+  ASSERT_EQ(received.size(), 1U);
+  EXPECT_EQ(received[0].byte_len, kLongest);
   EXPECT_EQ(hosts_.a.counter("packets_retransmitted"), 0U);
 }
 
