@@ -58,6 +58,10 @@ struct DeviceConfig {
   // One acknowledgement stands for at most so many request packets that arrived together, 1 to 1024 (LDCP's m); 1
   // acknowledges each.
   uint32_t packets_per_ack = 64;
+  // Queue pairs, and memory regions and windows together, that may exist at a time: what more there would be is refused
+  // with ENOMEM. At most 2^23 each.
+  uint32_t max_qp = 1U << 23;
+  uint32_t max_mr = 1U << 23;
   ExtensionConfig extensions;
   uint64_t seed = 0;  // 0: QPNs, keys and PSNs from the operating system's generator; else replayable ones
 };
@@ -76,8 +80,10 @@ class Device {
 
   [[nodiscard]] const std::string& name() const;
   [[nodiscard]] ibv_device_attr query_device() const;
-  [[nodiscard]] ibv_port_attr query_port() const;  // active_mtu: the largest the port's MTU can carry
+  // active_mtu: the largest the port's MTU can carry. State ACTIVE or DOWN, as the port knows it; a change is an event.
+  [[nodiscard]] ibv_port_attr query_port() const;
   [[nodiscard]] Result<ibv_gid> query_gid(int index) const;
+  [[nodiscard]] Result<uint16_t> query_pkey(int index) const;  // there is one: 0xffff, in host order
   [[nodiscard]] int gid_count() const;
 
   Result<std::unique_ptr<ProtectionDomain>> allocate_pd();

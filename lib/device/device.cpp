@@ -13,6 +13,25 @@ namespace {
 
 ibv_mtu mtu_code(uint32_t bytes) { return static_cast<ibv_mtu>(std::bit_width(bytes) - 8); }  // 256 is 1
 
+// How InfiniBand would name the rate of an Ethernet port: lanes, as IBTA 14.2.5.6 codes their number, and the rate of
+// each. The fastest that the link reaches, as the Linux kernel has it; an unknown rate is the slowest.
+struct LinkSpeed {
+  uint64_t gbps;
+  uint8_t width;  // 1: one lane, 2: four
+  uint8_t speed;  // 1: 2.5, 2: 5, 8: 10, 32: 25, 64: 50, 128: 100 Gb/s a lane
+};
+constexpr LinkSpeed kLinkSpeeds[] = {{400, 2, 128}, {200, 2, 64}, {100, 2, 32}, {40, 2, 8},
+                                     {25, 1, 32},   {20, 2, 2},   {10, 1, 8},   {0, 1, 1}};
+
+LinkSpeed link_speed(BitsPerSec rate) {
+  for (const LinkSpeed& speed : kLinkSpeeds) {
+    if (rate.value() >= speed.gbps * 1'000'000'000) return speed;
+  }
+  return kLinkSpeeds[std::size(kLinkSpeeds) - 1];
+}
+
+constexpr uint8_t kPhysDisabled = 3, kPhysLinkUp = 5;  // IBTA 14.2.5.6, PortPhysicalState
+
 }  // namespace
 
 Device::Device(std::shared_ptr<Host> host) : host_(std::move(host)) {}
@@ -35,17 +54,18 @@ ibv_device_attr Device::query_device() const {
   attr.sys_image_guid = attr.node_guid;
   attr.max_mr_size = UINT64_MAX;
   attr.page_size_cap = 0xfffff000;
-  attr.max_qp = 1 << 23;
+  attr.max_qp = static_cast<int>(host_->config().max_qp);
   attr.max_qp_wr = kMaxWorkRequests;
   attr.max_sge = kMaxSge;
   attr.max_sge_rd = kMaxSge;
   attr.max_cq = 1 << 23;
   attr.max_cqe = kMaxCqEntries;
-  attr.max_mr = 1 << 23;
-  attr.max_mw = 1 << 23;
+  attr.max_mr = static_cast<int>(host_->config().max_mr);
+  attr.max_mw = static_cast<int>(host_->config().max_mr);
   attr.device_cap_flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
                           IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_RC_RNR_NAK_GEN |
-                          IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID;
+                          IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE |
+                          IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR;
   attr.max_pd = 1 << 23;
   attr.max_qp_rd_atom = kMaxReads;
   attr.max_qp_init_rd_atom = kMaxReads;
@@ -65,7 +85,9 @@ ibv_device_attr Device::query_device() const {
 
 ibv_port_attr Device::query_port() const {
   ibv_port_attr attr{};
-  attr.state = IBV_PORT_ACTIVE;
+  const bool up = host_->port().link_up();
+  attr.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+  attr.phys_state = up ? kPhysLinkUp : kPhysDisabled;
   attr.max_mtu = IBV_MTU_4096;
   bool has_v4 = false;
   for (const Gid& gid : host_->gids()) has_v4 = has_v4 || gid.is_v4();
@@ -73,8 +95,15 @@ ibv_port_attr Device::query_port() const {
   attr.gid_tbl_len = static_cast<int>(host_->gids().size());
   attr.max_msg_sz = 1U << 31;
   attr.pkey_tbl_len = 1;
-  attr.phys_state = 5;  // link up
   attr.link_layer = IBV_LINK_LAYER_ETHERNET;
+  attr.port_cap_flags = IBV_PORT_IP_BASED_GIDS;
+  attr.flags = IBV_QPF_GRH_REQUIRED;
+  attr.max_vl_num = 1;
+  const LinkSpeed speed = link_speed(host_->port().capabilities().link_rate);
+  attr.active_width = speed.width;
+  attr.active_speed = speed.speed;
+  attr.bad_pkey_cntr = static_cast<uint32_t>(host_->counter(Counter::kRxWrongPkey));
+  attr.qkey_viol_cntr = static_cast<uint32_t>(host_->counter(Counter::kRxWrongQkey));
   return attr;
 }
 
@@ -84,6 +113,11 @@ Result<ibv_gid> Device::query_gid(int index) const {
                 std::to_string(gid_count() - 1) + " exist");
   }
   return to_ibv(host_->gids()[static_cast<size_t>(index)]);
+}
+
+Result<uint16_t> Device::query_pkey(int index) const {
+  if (index == 0) return kDefaultPKey.value();
+  return fail("device " + name() + ": no P_Key " + std::to_string(index) + "; only 0 exists");
 }
 
 int Device::gid_count() const { return static_cast<int>(host_->gids().size()); }

@@ -65,6 +65,18 @@ Result<NeighbourConfig> read_addresses(const Port& port, const DeviceConfig& con
   return neighbours;
 }
 
+Status check_tables(const DeviceConfig& config) {
+  if (config.max_qp < 1 || config.max_qp > kMaxQueuePairs) {
+    return fail("device " + config.name + ": max_qp " + std::to_string(config.max_qp) +
+                " is out of range; 1 to " + std::to_string(kMaxQueuePairs) + " is allowed");
+  }
+  if (config.max_mr < 1 || config.max_mr > MemoryTable::kMost) {
+    return fail("device " + config.name + ": max_mr " + std::to_string(config.max_mr) +
+                " is out of range; 1 to " + std::to_string(MemoryTable::kMost) + " is allowed");
+  }
+  return {};
+}
+
 Status check_workers(const DeviceConfig& config) {
   if (config.workers < 1 || config.workers > kMaxWorkers) {
     return fail("device " + config.name + ": " + std::to_string(config.workers) + " workers; 1 to " +
@@ -124,7 +136,7 @@ Host::Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gid
       port_(std::move(port)),
       gids_(std::move(gids)),
       ids_(config_.seed),
-      memory_(ids_),
+      memory_(ids_, config_.max_mr),
       tx_pool_(std::move(tx_pool)),
       hand_over_(config_.workers, std::max<uint32_t>(port_->queues(), 1)) {}
 
@@ -135,6 +147,7 @@ Host::~Host() {
 
 Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const DeviceConfig& config) {
   ROCI_TRY(check_workers(config));
+  ROCI_TRY(check_tables(config));
   auto neighbours = read_addresses(*port, config);
   if (!neighbours) return fail(neighbours.error());
   std::vector<Gid> gids;
@@ -275,6 +288,7 @@ uint32_t Host::least_loaded() const {
 
 void Host::detach(AttachedQueuePair& qp) {
   qp.worker->detach(qp);
+  queue_pairs_.fetch_sub(1, std::memory_order_relaxed);
   loads_[roci::worker_of(qp.core.number(), workers())].fetch_sub(1, std::memory_order_relaxed);
 }
 

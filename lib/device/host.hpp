@@ -47,9 +47,9 @@ class Host final : public Poller {
   [[nodiscard]] Worker& worker(uint32_t index) const { return *workers_[index]; }
   [[nodiscard]] Worker& worker_of(Qpn number) const { return worker(roci::worker_of(number, workers())); }
   // Gives the new queue pair a worker and a number that is free there, and attaches it. make(Qpn) makes it, with the
-  // worker's token in hand.
+  // worker's token in hand. ENOMEM when there are as many as may be.
   template <class Make>
-  std::unique_ptr<AttachedQueuePair> attach(Make&& make);
+  Result<std::unique_ptr<AttachedQueuePair>> attach(Make&& make);
   void detach(AttachedQueuePair& qp);  // with its worker's token in hand
 
   // A lock over all workers' tokens, for what they share: the memory table.
@@ -130,6 +130,7 @@ class Host final : public Poller {
   RetiredAddresses retired_addresses_;  // they hold neighbours of the workers
   std::vector<std::unique_ptr<WorkerPoller>> pollers_;
   AllWorkers all_workers_{*this};
+  std::atomic<uint32_t> queue_pairs_{0};
   // Queue pairs of each worker, to choose the next one's by.
   std::array<std::atomic<uint32_t>, kMaxWorkers> loads_{};
   std::atomic<int64_t> last_poll_{0};
@@ -142,7 +143,13 @@ class Host final : public Poller {
 };
 
 template <class Make>
-std::unique_ptr<AttachedQueuePair> Host::attach(Make&& make) {
+Result<std::unique_ptr<AttachedQueuePair>> Host::attach(Make&& make) {
+  if (queue_pairs_.fetch_add(1, std::memory_order_relaxed) >= config_.max_qp) {
+    queue_pairs_.fetch_sub(1, std::memory_order_relaxed);
+    return fail("device " + config_.name + ": " + std::to_string(config_.max_qp) +
+                    " queue pairs exist, which is its max_qp; destroy one first",
+                ENOMEM);
+  }
   const uint32_t index = least_loaded();
   loads_[index].fetch_add(1, std::memory_order_relaxed);
   const std::scoped_lock guard(worker(index).token());

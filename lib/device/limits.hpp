@@ -9,6 +9,8 @@ inline constexpr uint32_t kMaxWorkRequests = 32768;  // per queue
 inline constexpr uint32_t kMaxSge = 32;
 inline constexpr uint32_t kMaxInline = 1024;  // bytes
 inline constexpr uint32_t kMaxCqEntries = 1U << 22;
+// Half of all numbers: a random one is free at the second attempt on average.
+inline constexpr uint32_t kMaxQueuePairs = 1U << 23;
 inline constexpr uint32_t kMaxWorkers = 16;
 inline constexpr uint32_t kMaxReads = 128;  // READs under way per queue pair and direction
 

@@ -34,8 +34,9 @@ Result<std::unique_ptr<MemoryWindow>> ProtectionDomain::allocate_window(ibv_mw_t
                 " does not exist; 1 and 2 are allowed");
   }
   const std::scoped_lock guard(host_->all_workers());
-  const MemoryKey key = host_->memory().add_window(PdNumber{number_}, type == IBV_MW_TYPE_1 ? 1 : 2);
-  return std::unique_ptr<MemoryWindow>(new MemoryWindow(host_, type, key.value()));
+  auto key = host_->memory().add_window(PdNumber{number_}, type == IBV_MW_TYPE_1 ? 1 : 2);
+  if (!key) return fail(key.error());
+  return std::unique_ptr<MemoryWindow>(new MemoryWindow(host_, type, key->value()));
 }
 
 MemoryRegion::MemoryRegion(std::shared_ptr<Host> host, uint32_t pd, void* address, size_t length,

@@ -77,7 +77,8 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
     config.number = number;
     return make_queue_pair(config, *send_cq.ring_, *recv_cq.ring_);
   });
-  std::unique_ptr<QueuePair> qp(new QueuePair(host_, std::move(attached), send_cq.ring_, recv_cq.ring_,
+  if (!attached) return fail(attached.error());
+  std::unique_ptr<QueuePair> qp(new QueuePair(host_, std::move(*attached), send_cq.ring_, recv_cq.ring_,
                                               srq != nullptr ? srq->ring_ : nullptr));
   init->cap = {.max_send_wr = config.max_send_wr,
                .max_recv_wr = config.max_recv_wr,

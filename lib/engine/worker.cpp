@@ -32,6 +32,7 @@ uint16_t extra_bytes(uint16_t port_mtu) {
 Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surroundings)
     : name_(std::move(name)),
       index_(index),
+      port_(surroundings.port),
       mac_(surroundings.port.mac()),
       memory_(surroundings.memory),
       groups_(surroundings.groups),
@@ -39,6 +40,7 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       tx_pool_(surroundings.tx_pool),
       extensions_(surroundings.extensions),
       port_mtu_(surroundings.port.capabilities().mtu),
+      link_up_(surroundings.port.link_up()),
       hand_over_(surroundings.hand_over),
       flows_(surroundings.hand_over.flows(index)) {
   HandOver& rings = surroundings.hand_over;
@@ -135,6 +137,16 @@ bool Worker::take_doorbells() {
   return true;
 }
 
+// A change of the link is an event (IBTA 11.6.3.3). Queue pairs notice nothing but the loss.
+bool Worker::watch_link(TransportContext& context) {
+  link_watched_ = context.now;
+  const bool up = port_.link_up();
+  if (up == link_up_) return false;
+  link_up_ = up;
+  context.raise(up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, {EventSource::kPort, 1, nullptr});
+  return true;
+}
+
 bool Worker::poll(Nanos now) {
   TransportContext context{now, *this, memory_, counters_, events_, *this};
   if (extensions_.mode != ExtensionMode::kOff) {
@@ -144,6 +156,7 @@ bool Worker::poll(Nanos now) {
   blocked_ = false;
   now_ = now;
   bool worked = flush();
+  if (index_ == 0 && now - link_watched_ >= kLinkWatch) worked |= watch_link(context);
   worked |= take_doorbells();
   worked |= timers_.advance(now, [&](Timer& timer) {
     auto& qp = static_cast<AttachedQueuePair&>(timer);
@@ -175,6 +188,7 @@ Nanos Worker::next_deadline() const {
   Nanos next = std::min(timers_.next_deadline(), neighbours_->next_deadline());
   if (peers_ != nullptr) next = std::min(next, peers_->next_deadline());
   for (const PortQueue* queue : queues_) next = std::min(next, queue->next_arrival());
+  if (!link_up_ && index_ == 0) next = std::min(next, link_watched_ + kLinkWatch);
   return next;
 }
 

@@ -84,6 +84,7 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
  private:
   Worker(std::string name, uint32_t index, const WorkerSurroundings& surroundings);
 
+  static constexpr Nanos kLinkWatch{100'000'000};  // between two looks at the port's link
   static constexpr uint16_t kRxBurst = 32;
   static constexpr size_t kTxStage = 64;
   static constexpr uint32_t kQuantum = 16;        // packets a queue pair may send before the next one's turn
@@ -119,6 +120,7 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   Answer find(AddressPath& to, Nanos now) override;
   void loop_back(const rte_mbuf& frame, const IpAddress& group) override;
 
+  bool watch_link(TransportContext& context);
   bool take_doorbells();
   void unlink_ready(AttachedQueuePair& qp);
   bool receive(TransportContext& context);
@@ -152,6 +154,7 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
 
   std::string name_;
   const uint32_t index_;
+  const Port& port_;
   const MacAddress mac_;  // the port's
   MemoryTable& memory_;
   const MulticastTable& groups_;
@@ -174,6 +177,8 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   std::unique_ptr<Peers> peers_;  // null but in the first worker
   KeepBudget keep_budget_;
   const uint16_t port_mtu_;
+  bool link_up_;  // when it was last looked at, by the first worker
+  Nanos link_watched_{0};
   HandOver& hand_over_;
   FlowCount& flows_;                         // ours, in there
   std::vector<AttachedQueuePair*> waiting_;  // for a neighbour to be resolved; each knows its place

@@ -59,6 +59,7 @@ Result<MemoryKey> MemoryTable::add(PdNumber pd, void* address, uint64_t length, 
 
 Result<MemoryKey> MemoryTable::add(PdNumber pd, void* address, uint64_t length, uint64_t iova, int access) {
   ROCI_TRY(check_region(address, iova, length, access));
+  ROCI_TRY(check_room());
   MemoryKey key{0};
   do {
     key = random_key();
@@ -68,6 +69,7 @@ Result<MemoryKey> MemoryTable::add(PdNumber pd, void* address, uint64_t length, 
 
 Status MemoryTable::add_at(MemoryKey key, PdNumber pd, uint64_t va, void* host, uint64_t length, int access) {
   ROCI_TRY(check_region(host, va, length, access));
+  ROCI_TRY(check_room());
   if (!insert(EntryKind::kRegion, area_of(key, pd, host, length, va, access))) {
     return fail("memory region: key " + std::to_string(key.value()) +
                 " is 0 or its index belongs to another region or window; any other value is allowed");
@@ -93,6 +95,13 @@ Status MemoryTable::check_removable(MemoryKey key) const {
                 EBUSY);
   }
   return {};
+}
+
+Status MemoryTable::check_room() const {
+  if (table_.size() < most_) return {};
+  return fail("memory: " + std::to_string(most_) +
+                  " regions and windows exist, which is as many as a device has; free one first",
+              ENOMEM);
 }
 
 // False when the key cannot be had.

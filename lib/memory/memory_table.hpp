@@ -69,13 +69,16 @@ enum class BindOutcome : uint8_t {
 // queue pair, hence one worker, and so never change under an access.
 class MemoryTable {
  public:
-  explicit MemoryTable(IdSource& ids) : ids_(ids) {}
+  // Regions and windows together. Half of all key indices: a random one is free at the second attempt on average.
+  static constexpr size_t kMost = 1 << 23;
+  explicit MemoryTable(IdSource& ids, size_t most = kMost) : ids_(ids), most_(most) {}
   ~MemoryTable();
   MemoryTable(const MemoryTable&) = delete;
   MemoryTable& operator=(const MemoryTable&) = delete;
 
   // Registers memory that work requests name by its own address, or from 0 on with IBV_ACCESS_ZERO_BASED. Fails when
-  // access asks for remote write or atomics without local write, holds unknown flags, or the range wraps.
+  // access asks for remote write or atomics without local write, holds unknown flags, or the range wraps; ENOMEM when
+  // the table is full.
   Result<MemoryKey> add(PdNumber pd, void* address, uint64_t length, int access);
   // The same, named by another address.
   Result<MemoryKey> add(PdNumber pd, void* address, uint64_t length, uint64_t iova, int access);
@@ -89,8 +92,8 @@ class MemoryTable {
   // Takes a region or window away, whatever it is bound to; windows on a region are unbound.
   bool remove(MemoryKey key);
 
-  // A window without memory; type is 1 or 2.
-  MemoryKey add_window(PdNumber pd, int type);
+  // A window without memory; type is 1 or 2. ENOMEM when the table is full.
+  Result<MemoryKey> add_window(PdNumber pd, int type);
   // The queue pair goes away, and what its windows give access to with it. Needs the token of its worker alone.
   void unbind_windows_of(Qpn qp);
 
@@ -112,6 +115,7 @@ class MemoryTable {
   [[nodiscard]] size_t count_in(PdNumber pd) const;
 
  private:
+  [[nodiscard]] Status check_room() const;
   bool insert(EntryKind kind, const MemoryArea& area);
   MemoryKey random_key() { return MemoryKey{ids_.next32()}; }
   BindOutcome check_bind(const Accessor& who, const WindowBind& request, const MemoryEntry& window,
@@ -121,6 +125,7 @@ class MemoryTable {
                                   uint64_t length, Access needed, uint8_t** where);
 
   IdSource& ids_;
+  const size_t most_;
   IdTable<MemoryEntry> table_;
   Spinlock windows_;                      // held by those who change windows
   std::atomic<uint32_t> bound_type2_{0};  // windows of type 2 that are bound; changed under the lock

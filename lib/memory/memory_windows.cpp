@@ -13,7 +13,8 @@ constexpr int kWindowAccess = kNeedsLocalWrite | IBV_ACCESS_REMOTE_READ | IBV_AC
 
 }  // namespace
 
-MemoryKey MemoryTable::add_window(PdNumber pd, int type) {
+Result<MemoryKey> MemoryTable::add_window(PdNumber pd, int type) {
+  ROCI_TRY(check_room());
   MemoryKey key{0};
   do {
     key = random_key();

@@ -34,6 +34,7 @@ class CapturePort final : public Port {
   [[nodiscard]] MacAddress mac() const override { return port_->mac(); }
   [[nodiscard]] std::string_view name() const override { return port_->name(); }
   [[nodiscard]] PortStats stats() const override { return port_->stats(); }
+  [[nodiscard]] bool link_up() const override { return port_->link_up(); }
 
   // Writes what was captured so far. Control path of the port's own thread.
   Status save();

@@ -56,8 +56,8 @@ class EthdevPort final : public Port {
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] PortStats stats() const override;
 
-  // Control path. A memif port is up while its other side is connected; tx_burst() takes nothing before.
-  [[nodiscard]] bool link_up() const;
+  // A memif port is up while its other side is connected; tx_burst() takes nothing before.
+  [[nodiscard]] bool link_up() const override;
   // Sleeps until the link is up; an error after `timeout`.
   [[nodiscard]] Status wait_for_link(Nanos timeout) const;
   // Stops and starts the device, by the port's own thread: a memif client whose server went away connects

@@ -83,6 +83,8 @@ class Port : public PortQueue {
   [[nodiscard]] virtual MacAddress mac() const = 0;
   [[nodiscard]] virtual std::string_view name() const = 0;
   [[nodiscard]] virtual PortStats stats() const = 0;  // of all queues
+  // Whether the other end is there. Any thread; may be a system call, so not for every round.
+  [[nodiscard]] virtual bool link_up() const { return true; }
 };
 
 // Whether a frame carries more than `mtu` bytes of IP packet. The Ethernet header and up to two VLAN tags (as

@@ -9,8 +9,9 @@ namespace roci {
 // A port: it sends on one way and receives from the other.
 class SimLink::End : public Port {
  public:
-  End(std::string name, MacAddress mac, uint16_t mtu, uint16_t queues, Way& out, Way& in)
-      : name_(std::move(name)), mac_(mac), out_(out), in_(in) {
+  End(std::string name, MacAddress mac, uint16_t mtu, uint16_t queues, const std::atomic<bool>& up, Way& out,
+      Way& in)
+      : name_(std::move(name)), mac_(mac), up_(up), out_(out), in_(in) {
     for (uint16_t i = 1; i < queues; ++i) others_.push_back(std::make_unique<Queue>(*this, i));
     capabilities_.mtu = mtu;
     capabilities_.tx_multi_segment = true;
@@ -52,7 +53,7 @@ class SimLink::End : public Port {
         rte_pktmbuf_free(frame);
         continue;
       }
-      if (!out_.send(frame, now)) break;
+      if (!out_.send(frame, now, up_)) break;
       bump(stats_.tx_packets);
       bump(stats_.tx_bytes, bytes);
     }
@@ -64,6 +65,7 @@ class SimLink::End : public Port {
   [[nodiscard]] MacAddress mac() const override { return mac_; }
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] PortStats stats() const override { return stats_; }
+  [[nodiscard]] bool link_up() const override { return up_; }
 
  private:
   // Queue 1 and following; they send on the same line.
@@ -81,6 +83,7 @@ class SimLink::End : public Port {
 
   std::string name_;
   MacAddress mac_;
+  const std::atomic<bool>& up_;  // the link's
   Way& out_;
   Way& in_;
   PortCapabilities capabilities_;
@@ -97,7 +100,7 @@ SimLink::SimLink(const SimLinkConfig& config, std::shared_ptr<MbufPool> copies)
   for (size_t i = 0; i < 2; ++i) {
     const uint64_t address = rng.next();
     const MacAddress mac = config.macs[i].is_zero() ? MacAddress::local(address) : config.macs[i];
-    ends_[i] = std::make_unique<End>(name_ + (i == 0 ? ":a" : ":b"), mac, config.mtu, config.queues[i],
+    ends_[i] = std::make_unique<End>(name_ + (i == 0 ? ":a" : ":b"), mac, config.mtu, config.queues[i], up_,
                                      *ways_[i], *ways_[1 - i]);
   }
 }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -103,6 +104,9 @@ class SimLink : public Poller {
   void set_faults(Direction direction, const SimFaults& faults);
   void set_script(Direction direction, SimScript script);
   void set_rate(Direction direction, BitsPerSec rate);
+  // The cable is pulled or plugged in: both ports say so, and while it is out what they send is lost. What is on its way
+  // arrives.
+  void set_up(bool up) { up_ = up; }
 
   bool poll(Nanos now) override;
   [[nodiscard]] Nanos next_deadline() const override;
@@ -114,6 +118,7 @@ class SimLink : public Poller {
 
   std::string name_;
   std::shared_ptr<MbufPool> copies_;
+  std::atomic<bool> up_{true};
   std::array<std::unique_ptr<Way>, 2> ways_;
   std::array<std::unique_ptr<End>, 2> ends_;
 };

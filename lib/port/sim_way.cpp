@@ -45,7 +45,7 @@ SimLink::Way::~Way() {
   }
 }
 
-bool SimLink::Way::send(rte_mbuf* frame, Nanos now) {
+bool SimLink::Way::send(rte_mbuf* frame, Nanos now, bool up) {
   retire(now);
   const uint32_t bytes = frame->pkt_len;
   if (!sending_.empty() && sending_bytes_ + bytes > queue_limit_) {
@@ -62,7 +62,7 @@ bool SimLink::Way::send(rte_mbuf* frame, Nanos now) {
   const uint64_t index = stats.accepted;
   bump(stats.accepted);
   const SimVerdict verdict = script ? script(*frame, index) : SimVerdict{};
-  if (verdict.drop || rng_.chance(faults.loss)) {
+  if (!up || verdict.drop || rng_.chance(faults.loss)) {
     bump(stats.lost);
     rte_pktmbuf_free(frame);
     return true;

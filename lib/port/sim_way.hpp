@@ -16,8 +16,8 @@ class SimLink::Way {
   Way(const Way&) = delete;
   Way& operator=(const Way&) = delete;
 
-  // Takes the frame when the queue has room for it.
-  bool send(rte_mbuf* frame, Nanos now);
+  // Takes the frame when the queue has room for it; loses it when the cable is not `up`.
+  bool send(rte_mbuf* frame, Nanos now, bool up);
   // The next frame that has arrived by `now` for this queue of the far end, or null.
   rte_mbuf* receive(uint16_t queue, Nanos now);
   [[nodiscard]] Nanos next_arrival(uint16_t queue) const {

@@ -48,6 +48,7 @@ std::string_view counter_name(Counter counter) {
       "responses_ghost",
       "responses_out_of_order",
       "naks_sequence_received",
+      "naks_early",
       "naks_fatal_received",
       "rnr_naks_received",
       "timeouts",

@@ -53,6 +53,7 @@ enum class Counter : uint8_t {
   kResponsesGhost,       // acknowledge what was never sent
   kResponsesOutOfOrder,  // READ responses with a gap in front of them
   kNaksSequenceReceived,
+  kNaksEarly,  // of them, those about packets sent again less than a round trip ago
   kNaksFatalReceived,
   kRnrNaksReceived,
   kTimeouts,

@@ -128,6 +128,10 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
     // One of the two ends may not know yet that the other repeats selectively. A receiver that does names the gap
     // again for each batch behind it.
     if (session() != nullptr && gap_retried_ && gap_psn_ == una_) return;
+    if (board == nullptr && went_back_lately(context.now, expected)) {
+      context.counters.add(Counter::kNaksEarly);
+      return;
+    }
     gap_retried_ = true;
     gap_psn_ = una_;
     // Nothing was sent since the last retry: the same NAK again tells nothing new.
@@ -338,13 +342,20 @@ void Requester::retry(TransportContext& context, Psn from, Psn end) {
     start_repair(from, end);
   } else {
     rewind();
+    recovery_end_ = sent_end_;
+    went_back_at_ = context.now;
   }
   if (timeout() != kNever) deadline_ = context.now + timeout();
+}
+
+bool Requester::went_back_lately(Nanos now, Psn from) const {
+  return flow_.least_rtt != kNever && is_before(from, recovery_end_) && now - went_back_at_ < flow_.least_rtt;
 }
 
 void Requester::retry_gap(TransportContext& context) {
   if (gap_retried_ && gap_psn_ == una_) return;
   if (waits_for_rnr_ || psn_at(cursor_) == una_) return;
+  if (sack_board() == nullptr && went_back_lately(context.now, una_)) return;
   gap_retried_ = true;
   gap_psn_ = una_;
   const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());

@@ -18,6 +18,7 @@ struct SendFlow {
   uint64_t packets_acked = 0;   // said to have arrived
   uint64_t packets_marked = 0;  // of those, said to have arrived with CE
   Nanos rtt = kNever;           // the latest sample; kNever before the first
+  Nanos least_rtt = kNever;     // of all samples
   Nanos rtt_hold{0};            // of that sample, time in the peer's host, which is not in `rtt`
   uint64_t rtt_samples = 0;
   uint32_t receiver_window = UINT32_MAX;  // bytes in flight that the receiver allows; it has not said so: all
@@ -27,6 +28,7 @@ struct SendFlow {
 
   void note_rtt(Nanos sample, Nanos hold = Nanos{0}) {
     rtt = sample;
+    if (sample < least_rtt) least_rtt = sample;
     rtt_hold = hold;
     ++rtt_samples;
   }

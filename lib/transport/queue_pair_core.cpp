@@ -31,6 +31,9 @@ ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
   }
 }
 
+// Without IBV_SEND_IP_CSUM, which is for devices that say so in their capabilities.
+constexpr unsigned kSendFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
+
 bool is_atomic(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
@@ -94,6 +97,7 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
       return EOPNOTSUPP;
   }
   if (!service_has(config.type, wr.opcode)) return EINVAL;
+  if ((wr.send_flags & ~kSendFlags) != 0) return EINVAL;
   if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > config.max_send_sge) return EINVAL;
   *length = 0;
   for (int i = 0; i < wr.num_sge; ++i) *length += wr.sg_list[i].length;

@@ -114,7 +114,7 @@ TEST_F(Memory, replaced_region_keeps_its_key_and_nothing_else) {
 
 TEST_F(Memory, window_of_type_1_opens_a_part_of_its_region_under_its_next_key) {
   const MemoryKey r = region(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
-  const MemoryKey w0 = table.add_window(kPd, 1);
+  const MemoryKey w0 = *table.add_window(kPd, 1);
   EXPECT_EQ(remote(w0, at(0)), -1);
   const MemoryKey w1 = next(w0);
   ASSERT_EQ(bind(w0, w1, r, at(100), 50, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE),
@@ -138,7 +138,7 @@ TEST_F(Memory, window_of_type_1_opens_a_part_of_its_region_under_its_next_key) {
 
 TEST_F(Memory, window_of_type_2_belongs_to_the_queue_pair_that_bound_it) {
   const MemoryKey r = region();
-  const MemoryKey w = table.add_window(kPd, 2);
+  const MemoryKey w = *table.add_window(kPd, 2);
   ASSERT_EQ(bind(w, next(w), r, at(100), 50), BindOutcome::kBound);
   const MemoryKey key = next(w);
   EXPECT_EQ(remote(key, at(100)), 100);
@@ -159,13 +159,13 @@ TEST_F(Memory, window_of_type_2_belongs_to_the_queue_pair_that_bound_it) {
 
 TEST_F(Memory, zero_based_window_of_type_2_is_named_by_offset) {
   const MemoryKey r = region();
-  const MemoryKey w = table.add_window(kPd, 2);
+  const MemoryKey w = *table.add_window(kPd, 2);
   ASSERT_EQ(bind(w, w, r, at(100), 50, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED), BindOutcome::kBound);
   EXPECT_EQ(remote(w, 0, 50), 100);
   EXPECT_EQ(remote(w, 0, 51), -1);
   EXPECT_EQ(remote(w, at(100)), -1);
   const MemoryKey zero = region(kAll | IBV_ACCESS_ZERO_BASED);
-  const MemoryKey w2 = table.add_window(kPd, 2);
+  const MemoryKey w2 = *table.add_window(kPd, 2);
   ASSERT_EQ(bind(w2, w2, zero, 100, 50), BindOutcome::kBound);
   EXPECT_EQ(remote(w2, 149), 149);
   EXPECT_EQ(remote(w2, 0), -1);
@@ -176,10 +176,10 @@ TEST_F(Memory, each_rule_of_binding_refuses_what_breaks_it_and_changes_nothing) 
   const MemoryKey read_only = region(IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND);
   const MemoryKey unbindable = region(kAll & ~IBV_ACCESS_MW_BIND);
   const MemoryKey foreign = region(kAll, kOtherPd);
-  const MemoryKey foreign_window = table.add_window(kOtherPd, 2);
+  const MemoryKey foreign_window = *table.add_window(kOtherPd, 2);
   for (const int type : {1, 2}) {
     SCOPED_TRACE(type);
-    const MemoryKey w = table.add_window(kPd, type);
+    const MemoryKey w = *table.add_window(kPd, type);
     const MemoryKey n = next(w);
     EXPECT_EQ(bind(MemoryKey{w.value() ^ 0x100}, MemoryKey{n.value() ^ 0x100}, r, at(0), 8),
               BindOutcome::kUnknownWindow);
@@ -201,7 +201,7 @@ TEST_F(Memory, each_rule_of_binding_refuses_what_breaks_it_and_changes_nothing) 
     EXPECT_EQ(remote(w, at(0)), -1);
     EXPECT_EQ(bind(w, n, read_only, at(0), 8), BindOutcome::kBound);
   }
-  const MemoryKey w1 = table.add_window(kPd, 1), w2 = table.add_window(kPd, 2);
+  const MemoryKey w1 = *table.add_window(kPd, 1), w2 = *table.add_window(kPd, 2);
   EXPECT_EQ(bind(w1, w1, r, at(0), 8, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED),
             BindOutcome::kNotPermitted);
   EXPECT_EQ(bind(w2, w2, r, at(0), 0), BindOutcome::kEmpty);
@@ -211,7 +211,7 @@ TEST_F(Memory, each_rule_of_binding_refuses_what_breaks_it_and_changes_nothing) 
 
 TEST_F(Memory, region_with_windows_stays_until_they_are_gone_unless_it_is_forced) {
   const MemoryKey r = region();
-  const MemoryKey w1 = table.add_window(kPd, 1), w2 = table.add_window(kPd, 2);
+  const MemoryKey w1 = *table.add_window(kPd, 1), w2 = *table.add_window(kPd, 2);
   ASSERT_EQ(bind(w1, w1, r, at(0), 8), BindOutcome::kBound);
   ASSERT_EQ(bind(w2, w2, r, at(0), 8), BindOutcome::kBound);
   EXPECT_EQ(table.check_removable(r).error().code, EBUSY);
@@ -228,8 +228,8 @@ TEST_F(Memory, region_with_windows_stays_until_they_are_gone_unless_it_is_forced
 
 TEST_F(Memory, queue_pair_that_goes_takes_the_bindings_of_its_windows_with_it_and_no_others) {
   const MemoryKey r = region();
-  const MemoryKey mine = table.add_window(kPd, 2), its = table.add_window(kPd, 2),
-                  shared = table.add_window(kPd, 1);
+  const MemoryKey mine = *table.add_window(kPd, 2), its = *table.add_window(kPd, 2),
+                  shared = *table.add_window(kPd, 1);
   bind(mine, mine, r, at(0), 8);
   bind(its, its, r, at(0), 8, IBV_ACCESS_REMOTE_READ, kOther);
   bind(shared, shared, r, at(0), 8);
@@ -250,7 +250,7 @@ TEST_F(Memory, random_binds_and_invalidations_agree_with_a_map_of_keys) {
   const auto draw = [&](uint64_t n) { return rng.next() % n; };
   std::vector<MemoryKey> regions, windows;
   for (int i = 0; i < 4; ++i) regions.push_back(region());
-  for (int i = 0; i < 8; ++i) windows.push_back(table.add_window(kPd, i % 2 + 1));
+  for (int i = 0; i < 8; ++i) windows.push_back(*table.add_window(kPd, i % 2 + 1));
   std::map<uint32_t, Open> model;  // by window index; the key that is open
   std::map<uint32_t, uint32_t> key_of;
   for (int step = 0; step < 50'000; ++step) {
@@ -294,7 +294,7 @@ TEST_F(Memory, random_binds_and_invalidations_agree_with_a_map_of_keys) {
 TEST_F(Memory, a_look_up_beside_a_bind_sees_the_old_window_or_the_new_one_and_no_mixture) {
   const MemoryKey low = *table.add(kPd, bytes.data(), 1024, 0x10000, kAll);
   const MemoryKey high = *table.add(kPd, bytes.data() + 2048, 1024, 0x90000, kAll);
-  const MemoryKey w = table.add_window(kPd, 1);
+  const MemoryKey w = *table.add_window(kPd, 1);
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> seen{0}, wrong{0};
   const auto look = [&] {

@@ -17,6 +17,7 @@ class BorrowedPort final : public Port {
   [[nodiscard]] MacAddress mac() const override { return port_.mac(); }
   [[nodiscard]] std::string_view name() const override { return port_.name(); }
   [[nodiscard]] PortStats stats() const override { return port_.stats(); }
+  [[nodiscard]] bool link_up() const override { return port_.link_up(); }
 
  private:
   Port& port_;

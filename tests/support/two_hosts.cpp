@@ -91,7 +91,9 @@ void TwoHosts::make_side(Side& side, Port& port, const std::string& address, uin
   config.name = seed == 1 ? "a" : "b";
   config.addresses = {address};
   config.progress = Progress::kExternal;
-  config.seed = seed;
+  config.seed = options_.seeded ? seed : 0;
+  config.max_qp = options_.max_qp;
+  config.max_mr = options_.max_mr;
   config.tx_buffers = 2048;
   config.window_bytes = options_.window_bytes;
   config.workers = options_.workers[seed - 1];

@@ -46,6 +46,9 @@ struct TwoHostsOptions {
   std::array<uint32_t, 2> workers{1, 1};  // of a and b
   std::array<uint16_t, 2> queues{1, 1};   // of their ports
   bool poll_workers_apart = false;        // each is a poller of its own
+  bool seeded = true;                     // else queue pair numbers and keys come from the operating system
+  uint32_t max_qp = 1U << 23;
+  uint32_t max_mr = 1U << 23;
 };
 
 // One host: its device and one of everything on it.

@@ -1,0 +1,316 @@
+// What a device and its port say of themselves, and that it is true; the events of the port.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "device/limits.hpp"
+#include "support/lone_host.hpp"
+#include "support/services.hpp"
+
+namespace roci::test {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+TEST(Attributes, device_has_what_it_says) {
+  TwoHosts hosts;
+  const ibv_device_attr attr = hosts.a.device->query_device();
+  EXPECT_STREQ(attr.fw_ver, "roci");
+  EXPECT_NE(attr.node_guid, 0U);
+  EXPECT_EQ(attr.sys_image_guid, attr.node_guid);
+  EXPECT_NE(attr.node_guid, hosts.b.device->query_device().node_guid);
+  EXPECT_EQ(attr.max_mr_size, UINT64_MAX);
+  EXPECT_NE(attr.page_size_cap & 4096, 0U);
+  EXPECT_EQ(attr.max_qp, 1 << 23);
+  EXPECT_EQ(attr.max_mr, 1 << 23);
+  EXPECT_EQ(attr.max_mw, 1 << 23);
+  EXPECT_EQ(attr.atomic_cap, IBV_ATOMIC_GLOB);
+  EXPECT_EQ(attr.max_pkeys, 1);
+  EXPECT_EQ(attr.phys_port_cnt, 1);
+  EXPECT_EQ(attr.max_qp_rd_atom, static_cast<int>(kMaxReads));
+  EXPECT_EQ(attr.max_qp_init_rd_atom, static_cast<int>(kMaxReads));
+  EXPECT_GE(attr.max_res_rd_atom, attr.max_qp_rd_atom);
+  // What is not there is said not to be.
+  EXPECT_EQ(attr.max_ee, 0);
+  EXPECT_EQ(attr.max_rdd, 0);
+  EXPECT_EQ(attr.max_raw_ipv6_qp, 0);
+  EXPECT_EQ(attr.max_raw_ethy_qp, 0);
+  EXPECT_EQ(attr.max_fmr, 0);
+  EXPECT_EQ(attr.max_ee_rd_atom, 0);
+  EXPECT_EQ(attr.max_ee_init_rd_atom, 0);
+  constexpr unsigned kHas = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+                            IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_RC_RNR_NAK_GEN |
+                            IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE |
+                            IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_BAD_PKEY_CNTR |
+                            IBV_DEVICE_BAD_QKEY_CNTR;
+  EXPECT_EQ(attr.device_cap_flags, kHas);
+}
+
+TEST(Attributes, limits_of_a_queue_can_be_had_and_not_one_more) {
+  TwoHosts hosts;
+  const ibv_device_attr attr = hosts.a.device->query_device();
+  const auto create = [&](ibv_qp_cap cap) {
+    ibv_qp_init_attr init{};
+    init.qp_type = IBV_QPT_RC;
+    init.cap = cap;
+    const auto qp = hosts.a.pd->create_qp(&init, *hosts.a.cq, *hosts.a.cq);
+    return qp ? std::string() : qp.error().message;
+  };
+  const auto wr = static_cast<uint32_t>(attr.max_qp_wr);
+  const auto sge = static_cast<uint32_t>(attr.max_sge);
+  EXPECT_EQ(create({wr, wr, sge, sge, kMaxInline}), "");
+  EXPECT_EQ(create({wr + 1, 1, 1, 1, 0}),
+            "queue pair: max_send_wr 32769 is too large; at most 32768 is allowed");
+  EXPECT_EQ(create({1, wr + 1, 1, 1, 0}),
+            "queue pair: max_recv_wr 32769 is too large; at most 32768 is allowed");
+  EXPECT_EQ(create({1, 1, sge + 1, 1, 0}), "queue pair: max_send_sge 33 is too large; at most 32 is allowed");
+  EXPECT_EQ(create({1, 1, 1, sge + 1, 0}), "queue pair: max_recv_sge 33 is too large; at most 32 is allowed");
+  EXPECT_EQ(create({1, 1, 1, 1, kMaxInline + 1}),
+            "queue pair: max_inline_data 1025 is too large; at most 1024 is allowed");
+  EXPECT_TRUE(hosts.a.device->create_cq(1));
+  const auto too_large = hosts.a.device->create_cq(attr.max_cqe + 1);
+  ASSERT_FALSE(too_large);
+  EXPECT_EQ(too_large.error().message, "completion queue: 4194305 entries; 1 to 4194304 are allowed");
+}
+
+TEST(Attributes, types_of_queue_pairs_that_no_roce_device_has_are_refused) {
+  TwoHosts hosts;
+  for (const ibv_qp_type type : {IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV, IBV_QPT_DRIVER}) {
+    ibv_qp_init_attr init{};
+    init.qp_type = type;
+    const auto qp = hosts.a.pd->create_qp(&init, *hosts.a.cq, *hosts.a.cq);
+    ASSERT_FALSE(qp);
+    EXPECT_EQ(qp.error().code, EOPNOTSUPP);
+    EXPECT_EQ(qp.error().message,
+              "queue pair: type " + std::to_string(type) + " is not supported; RC, UC and UD are");
+  }
+}
+
+TEST(Attributes, access_that_the_device_does_not_have_is_refused_and_hints_are_taken) {
+  TwoHosts hosts;
+  std::vector<uint8_t> bytes(64);
+  for (const int access : {int{IBV_ACCESS_ON_DEMAND}, int{IBV_ACCESS_HUGETLB}, 1 << 8}) {
+    const auto region = hosts.a.pd->register_memory(bytes.data(), bytes.size(), access);
+    ASSERT_FALSE(region);
+    EXPECT_EQ(region.error().code, EINVAL);
+    EXPECT_EQ(region.error().message, "memory region: access flags " + std::to_string(access) +
+                                          " hold unsupported ones; local write, remote write, remote read, "
+                                          "remote atomic, window bind, zero "
+                                          "based and optional ones are allowed");
+  }
+  EXPECT_TRUE(hosts.a.pd->register_memory(bytes.data(), bytes.size(),
+                                          IBV_ACCESS_LOCAL_WRITE | int{IBV_ACCESS_RELAXED_ORDERING}));
+}
+
+TEST(Attributes, port_says_what_its_link_is) {
+  TwoHosts hosts;
+  const ibv_port_attr attr = hosts.a.device->query_port();
+  EXPECT_EQ(attr.state, IBV_PORT_ACTIVE);
+  EXPECT_EQ(attr.phys_state, 5);
+  EXPECT_EQ(attr.max_mtu, IBV_MTU_4096);
+  EXPECT_EQ(attr.active_mtu, IBV_MTU_4096);
+  EXPECT_EQ(attr.max_msg_sz, 1U << 31);
+  EXPECT_EQ(attr.gid_tbl_len, 2);
+  EXPECT_EQ(attr.pkey_tbl_len, 1);
+  EXPECT_EQ(attr.link_layer, IBV_LINK_LAYER_ETHERNET);
+  EXPECT_EQ(attr.port_cap_flags, unsigned{IBV_PORT_IP_BASED_GIDS});
+  EXPECT_EQ(attr.flags, IBV_QPF_GRH_REQUIRED);
+  EXPECT_EQ(attr.max_vl_num, 1);
+  EXPECT_EQ(attr.active_width, 2);   // 4 lanes
+  EXPECT_EQ(attr.active_speed, 32);  // of 25 Gb/s
+  EXPECT_EQ(attr.lid, 0);            // Ethernet has none
+  EXPECT_EQ(attr.sm_lid, 0);
+  EXPECT_EQ(attr.lmc, 0);
+  EXPECT_EQ(attr.bad_pkey_cntr, 0U);
+  EXPECT_EQ(attr.qkey_viol_cntr, 0U);
+}
+
+TEST(Attributes, speed_of_a_link_of_unknown_rate_is_the_slowest) {
+  LoneHost host;  // a port that does not know
+  const ibv_port_attr attr = host.side.device->query_port();
+  EXPECT_EQ(attr.active_width, 1);
+  EXPECT_EQ(attr.active_speed, 1);
+}
+
+TEST(Attributes, port_counts_packets_of_other_partitions_and_keys) {
+  LoneHost host;
+  Packet packet = host.write(Opcode::kRcWriteOnly, 0, 0, 16, 16);
+  packet.bth.pkey = PKey{0x8001};
+  host.receive(packet);
+  EXPECT_EQ(host.side.device->query_port().bad_pkey_cntr, 1U);
+
+  TwoHosts hosts;
+  hosts.connect();
+  auto from = make_service(hosts.a, IBV_QPT_UD);
+  auto to = make_service(hosts.b, IBV_QPT_UD);
+  open_datagrams(*from);
+  open_datagrams(*to);
+  auto address = must(hosts.a.pd->create_address_handle(address_of(must(hosts.b.device->query_gid(1)))));
+  ASSERT_EQ(send(hosts.a, *from, {.length = 8, .to = address.get(), .remote_qp = to->qp_num(), .qkey = 1}),
+            0);
+  hosts.run(1ms);
+  EXPECT_EQ(hosts.b.device->query_port().qkey_viol_cntr, 1U);
+}
+
+TEST(Attributes, partition_and_gid_tables_end_where_the_port_says) {
+  TwoHosts hosts;
+  Device& device = *hosts.a.device;
+  EXPECT_EQ(must(device.query_pkey(0)), 0xffff);
+  const auto pkey = device.query_pkey(1);
+  ASSERT_FALSE(pkey);
+  EXPECT_EQ(pkey.error().message, "device a: no P_Key 1; only 0 exists");
+  EXPECT_FALSE(device.query_pkey(-1));
+  EXPECT_TRUE(device.query_gid(1));
+  const auto gid = device.query_gid(2);
+  ASSERT_FALSE(gid);
+  EXPECT_EQ(gid.error().message, "device a: no GID 2; 0 to 1 exist");
+}
+
+// --- the port's link
+
+Lines port_events(const Side& side) {
+  Lines lines;
+  while (const auto event = side.device->get_async_event()) {
+    if (event->object.source != EventSource::kPort) continue;
+    EXPECT_EQ(event->object.number, 1U);
+    lines.push_back(event->type == IBV_EVENT_PORT_ACTIVE ? "active" : "error");
+  }
+  return lines;
+}
+
+TEST(PortEvents, pulled_cable_is_an_error_and_a_plugged_one_active_again) {
+  TwoHosts hosts({.timeout = 14});  // 67 ms
+  hosts.connect();
+  EXPECT_EQ(port_events(hosts.a), Lines{});  // it was up from the start
+  hosts.link().set_up(false);
+  fill(hosts.a, 0, 5000, 1);
+  ASSERT_EQ(hosts.a.post(IBV_WR_RDMA_WRITE, 1, 0, 5000, hosts.b.address(0), hosts.b.region->rkey()), 0);
+  hosts.run(150ms);
+  EXPECT_EQ(port_events(hosts.a), Lines{"error"});
+  EXPECT_EQ(hosts.a.device->query_port().state, IBV_PORT_DOWN);
+  EXPECT_EQ(hosts.a.device->query_port().phys_state, 3);
+  EXPECT_EQ(hosts.b.device->query_port().state, IBV_PORT_DOWN);
+  EXPECT_EQ(completion_lines(hosts.a), Lines{});
+  // The queue pair has noticed nothing but losses.
+  hosts.link().set_up(true);
+  hosts.run(300ms);
+  EXPECT_EQ(port_events(hosts.a), Lines{"active"});
+  EXPECT_EQ(hosts.a.device->query_port().state, IBV_PORT_ACTIVE);
+  EXPECT_EQ(completion_lines(hosts.a), Lines{"1 SUCCESS 5000"});
+  EXPECT_TRUE(holds(hosts.b, 0, 5000, 1));
+}
+
+TEST(PortEvents, link_that_stays_down_ends_what_was_posted) {
+  TwoHosts hosts({.timeout = 10, .retry_count = 2});
+  hosts.connect();
+  hosts.link().set_up(false);
+  ASSERT_EQ(hosts.a.post(IBV_WR_RDMA_WRITE, 1, 0, 64, hosts.b.address(0), hosts.b.region->rkey()), 0);
+  hosts.run(1s);
+  const auto all = hosts.a.completions();
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].status, IBV_WC_RETRY_EXC_ERR);
+}
+
+// --- tables that are full
+
+TEST(Bounds, queue_pairs_beyond_max_qp_are_refused_until_one_goes) {
+  TwoHosts hosts({.max_qp = 3});  // one is there
+  EXPECT_EQ(hosts.a.device->query_device().max_qp, 3);
+  auto first = make_service(hosts.a, IBV_QPT_UD);
+  auto second = make_service(hosts.a, IBV_QPT_RC);
+  ibv_qp_init_attr init{};
+  init.qp_type = IBV_QPT_RC;
+  const auto refused = hosts.a.pd->create_qp(&init, *hosts.a.cq, *hosts.a.cq);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ENOMEM);
+  EXPECT_EQ(refused.error().message, "device a: 3 queue pairs exist, which is its max_qp; destroy one first");
+  first.reset();
+  EXPECT_TRUE(hosts.a.pd->create_qp(&init, *hosts.a.cq, *hosts.a.cq));
+}
+
+TEST(Bounds, regions_and_windows_beyond_max_mr_are_refused_until_one_goes) {
+  TwoHosts hosts({.max_mr = 3});  // one region is there
+  EXPECT_EQ(hosts.a.device->query_device().max_mr, 3);
+  EXPECT_EQ(hosts.a.device->query_device().max_mw, 3);
+  std::vector<uint8_t> bytes(64);
+  auto region = must(hosts.a.pd->register_memory(bytes.data(), bytes.size(), 0));
+  auto window = must(hosts.a.pd->allocate_window(IBV_MW_TYPE_2));
+  const std::string sentence =
+      "memory: 3 regions and windows exist, which is as many as a device has; free one first";
+  const auto one_more = hosts.a.pd->register_memory(bytes.data(), bytes.size(), 0);
+  ASSERT_FALSE(one_more);
+  EXPECT_EQ(one_more.error().code, ENOMEM);
+  EXPECT_EQ(one_more.error().message, sentence);
+  const auto one_window = hosts.a.pd->allocate_window(IBV_MW_TYPE_1);
+  ASSERT_FALSE(one_window);
+  EXPECT_EQ(one_window.error().message, sentence);
+  window.reset();
+  EXPECT_TRUE(hosts.a.pd->register_memory(bytes.data(), bytes.size(), 0));
+}
+
+// --- numbers that nobody can guess (seed 0)
+
+// Counts of a fair coin in each bit: with n throws, 6 standard deviations are 3 sqrt(n).
+void expect_fair(const std::vector<uint32_t>& numbers, unsigned low_bit, unsigned bits) {
+  const double n = static_cast<double>(numbers.size());
+  for (unsigned bit = low_bit; bit < low_bit + bits; ++bit) {
+    double ones = 0;
+    for (const uint32_t number : numbers) ones += number >> bit & 1;
+    EXPECT_NEAR(ones, n / 2, 3 * std::sqrt(n)) << "bit " << bit;
+  }
+  // And no bit of the next number follows from this one's.
+  for (unsigned bit = low_bit; bit < low_bit + bits; ++bit) {
+    double same = 0;
+    for (size_t i = 1; i < numbers.size(); ++i)
+      same += (numbers[i] >> bit & 1) == (numbers[i - 1] >> bit & 1);
+    EXPECT_NEAR(same, n / 2, 3 * std::sqrt(n)) << "bit " << bit;
+  }
+}
+
+TEST(Unguessable, numbers_of_queue_pairs_have_24_fair_bits_and_do_not_repeat) {
+  std::vector<uint32_t> numbers;
+  for (int run = 0; run < 4; ++run) {  // the same configuration again gives other numbers
+    TwoHosts hosts({.seeded = false});
+    std::vector<std::unique_ptr<QueuePair>> alive;
+    for (int i = 0; i < 256; ++i) {
+      alive.push_back(make_service(hosts.a, IBV_QPT_RC));
+      numbers.push_back(alive.back()->qp_num());
+      EXPECT_GT(numbers.back(), 1U);
+      EXPECT_LT(numbers.back(), 0xffffffU);
+    }
+  }
+  expect_fair(numbers, 0, 24);
+  std::sort(numbers.begin(), numbers.end());
+  // Of 1024 among 2^24 some pair is equal with probability 0.03; three pairs are with 10^-5.
+  EXPECT_LE(numbers.end() - std::unique(numbers.begin(), numbers.end()), 2);
+}
+
+TEST(Unguessable, keys_have_32_fair_bits_and_do_not_repeat) {
+  TwoHosts hosts({.seeded = false});
+  uint8_t byte = 0;
+  std::vector<std::unique_ptr<MemoryRegion>> alive;
+  std::vector<std::unique_ptr<MemoryWindow>> windows;
+  std::vector<uint32_t> keys;
+  for (int i = 0; i < 512; ++i) {
+    alive.push_back(must(hosts.a.pd->register_memory(&byte, 1, 0)));
+    keys.push_back(alive.back()->rkey());
+    windows.push_back(must(hosts.a.pd->allocate_window(IBV_MW_TYPE_2)));
+    keys.push_back(windows.back()->rkey());
+  }
+  expect_fair(keys, 0, 32);
+  std::sort(keys.begin(), keys.end());
+  EXPECT_EQ(std::unique(keys.begin(), keys.end()), keys.end());
+}
+
+TEST(Unguessable, freed_key_does_not_come_back_at_once) {
+  TwoHosts hosts({.seeded = false});
+  uint8_t byte = 0;
+  std::vector<uint32_t> keys;
+  for (int i = 0; i < 1024; ++i) keys.push_back(must(hosts.a.pd->register_memory(&byte, 1, 0))->rkey());
+  std::sort(keys.begin(), keys.end());
+  EXPECT_EQ(std::unique(keys.begin(), keys.end()), keys.end());
+}
+
+}  // namespace
+}  // namespace roci::test
