@@ -22,6 +22,7 @@ struct ConnectOptions {
   uint32_t sq_psn = 5000;
   ibv_mtu path_mtu = IBV_MTU_256;
   int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  uint8_t sgid_index = 1;
 };
 // RC or UC to RTS, towards that queue pair of the host with this GID.
 void connect_to(QueuePair& qp, ibv_qp_type type, const ibv_gid& peer, uint32_t remote_qp,
