@@ -163,6 +163,8 @@ void LiveHost::control(const Step& step) {
       return;
     case Control::kNotify:
       side_.cq->request_notify((step.extra & 1) != 0);
+      if (auto* reliable = dynamic_cast<ReliableQueuePair*>(&core(slot)))
+        reliable->requester.request_probe(now_);
       return;
     case Control::kChange:
       return change(slot, step);

@@ -220,7 +220,7 @@ void LiveHost::put_packet(const Step& step) {
 void LiveHost::put(ByteVector frame, const Step& step) {
   held_back_ = (step.flags & Step::kHold) != 0;
   if (frame.size() < 15) frame.resize(15);
-  const size_t segment = (step.flags & Step::kChained) != 0 ? 61 + step.extra : SIZE_MAX;
+  const size_t segment = (step.flags & Step::kChained) != 0 ? 61 + step.extra : 4300;
   port_->put(frame, std::max(segment, frame.size() / 64 + 1));
   last_ = std::move(frame);
 }
