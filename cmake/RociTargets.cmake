@@ -3,7 +3,8 @@
 # roci_test(NAME [LABELS …] [USES …] [RUNNER command…])
 #                                      a GoogleTest program from tests/NAME/*.cpp, run (by RUNNER, which may exit 77 to
 #                                      say why it cannot) as one CTest test
-# roci_fuzzer(NAME [USES target…])     a libFuzzer program NAME_fuzz from NAME_fuzz.cpp; needs the preset `fuzz`
+# roci_fuzzer(NAME [USES target…])     NAME_fuzz from NAME_fuzz.cpp: a libFuzzer program in the preset `fuzz`; in others a
+#                                      CTest test `fuzz-NAME` that runs the inputs in corpus/NAME
 
 function(roci_layer NAME)
   cmake_parse_arguments(ARG "" "" "USES" ${ARGN})
@@ -36,5 +37,12 @@ function(roci_fuzzer NAME)
   cmake_parse_arguments(ARG "" "" "USES" ${ARGN})
   add_executable(${NAME}_fuzz ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}_fuzz.cpp)
   target_link_libraries(${NAME}_fuzz PRIVATE ${ARG_USES} roci_options)
-  target_link_options(${NAME}_fuzz PRIVATE -fsanitize=fuzzer)
+  target_include_directories(${NAME}_fuzz PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  if(ROCI_FUZZ)
+    target_link_options(${NAME}_fuzz PRIVATE -fsanitize=fuzzer)
+    return()
+  endif()
+  target_sources(${NAME}_fuzz PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
+  add_test(NAME fuzz-${NAME} COMMAND ${NAME}_fuzz ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${NAME})
+  set_tests_properties(fuzz-${NAME} PROPERTIES LABELS unit)
 endfunction()

@@ -66,8 +66,8 @@ void ReliableQueuePair::on_private(TransportContext& context, const FrameView& v
     case Operation::kReadAcknowledge:
       if (agreed(Capability::kReadAcks)) return responder.on_read_acknowledge(context, view, block);
       break;
-    case Operation::kProbeRequest:
-      if (agreed(Capability::kProbes)) return responder.on_probe(context, view);
+    case Operation::kProbeRequest:  // the answer is one that a peer without extensions does not know
+      if (session->takes(Capability::kProbes)) return responder.on_probe(context, view);
       break;
     case Operation::kProbeResponse:
       if (agreed(Capability::kProbes)) return requester.on_probe_response(context, view);

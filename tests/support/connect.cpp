@@ -35,6 +35,7 @@ void connect_to(QueuePair& qp, ibv_qp_type type, const ibv_gid& peer, uint32_t r
   attr.max_dest_rd_atomic = options.reads;
   attr.min_rnr_timer = options.min_rnr_timer;
   attr.ah_attr = address_of(peer, options.traffic_class);
+  attr.ah_attr.grh.sgid_index = options.sgid_index;
   must(qp.modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                            (reliable ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)));
   attr = {};

@@ -18,6 +18,7 @@ struct ConnectOptions {
   ibv_mtu path_mtu = IBV_MTU_256;
   int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
   uint8_t traffic_class = 0;
+  uint8_t sgid_index = 1;  // our address
   // RC alone:
   uint8_t reads = 4;           // in both directions
   uint8_t timeout = 10;        // 4.2 ms

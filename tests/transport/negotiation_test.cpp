@@ -275,6 +275,22 @@ TEST_F(Peered, private_opcodes_are_unknown_without_an_agreement) {
   EXPECT_EQ(counter("rx_unknown_opcode"), 10U);
 }
 
+TEST_F(Peered, a_probe_is_answered_only_when_the_peer_has_confirmed) {
+  CapabilityMessage asking = request();
+  asking.offer.capabilities |= static_cast<uint32_t>(Capability::kProbes);
+  tell(mad(asking));  // may be spoofed
+  EXPECT_TRUE(host.receive(host.request(Opcode::kCcProbe, 0)).empty());
+  host.now += 200ms;
+  const auto asked = datagrams();
+  ASSERT_EQ(asked.size(), 1U);
+  CapabilityMessage response = asking;
+  response.response = true;
+  response.transaction = asked[0].transaction;
+  response.peer_incarnation = asked[0].offer.incarnation;
+  tell(mad(response));
+  EXPECT_EQ(host.receive(host.request(Opcode::kCcProbe, 0)), std::vector<std::string>{"CC_PROBE_RESP 0"});
+}
+
 TEST_F(Peered, a_peer_that_starts_anew_is_asked_again_before_it_gets_extensions) {
   answer_its_request();
   ASSERT_TRUE(is_confirmed(host.side));

@@ -1,0 +1,131 @@
+// One host with queue pairs of every service, memory and windows, in the hands of an application and of peers that may do
+// anything; and the checks of what must hold whatever they do.
+//
+//   slot 0  RC, the first peer       slot 4  RC on the shared receive queue, the second peer
+//        1  RC, the second peer           5  UD on the shared receive queue, in the group
+//        2  UC, the first peer            6  RC of another protection domain, which only reads are allowed on
+//        3  UD, in the group              7  RC over IPv6
+//
+// The first peer is 10.0.0.2, the second 10.0.0.3, the third fd00::2.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <optional>
+#include <set>
+
+#include "fuzz/host_program.hpp"
+#include "support/lone_host.hpp"
+#include "support/services.hpp"
+#include "wire/capability_mad.hpp"
+
+namespace roci::test {
+
+// Ends the process with a sentence when something does not hold that must.
+void require(bool holds, const char* what);
+
+class LiveHost {
+ public:
+  static constexpr size_t kSlots = 8;
+  static constexpr size_t kPeers = 3;
+
+  explicit LiveHost(const Setup& setup);
+  ~LiveHost();
+  LiveHost(const LiveHost&) = delete;
+  LiveHost& operator=(const LiveHost&) = delete;
+
+  void step(const Step& step);
+  // After the last step: everything that was posted completes, and everything borrowed comes back.
+  void finish();
+
+ private:
+  // The memory: parts with guards between them.
+  static constexpr size_t kGuard = 1024;
+  static constexpr size_t kMain = 16384, kReadOnly = 1024, kForeign = 1024;
+  static constexpr size_t kMainAt = kGuard, kReadOnlyAt = kMainAt + kMain + kGuard,
+                          kForeignAt = kReadOnlyAt + kReadOnly + kGuard,
+                          kMemory = kForeignAt + kForeign + kGuard;
+
+  struct Slot {
+    ibv_qp_type type = IBV_QPT_RC;
+    size_t peer = 0;
+    bool shared = false;  // receives from the shared queue
+    uint32_t remote_qp = 0;
+    std::unique_ptr<QueuePair> qp;
+    std::deque<uint64_t> sends, receives;  // posted and not completed
+    uint64_t signed_packets = 0;
+    ibv_qp_state state = IBV_QPS_RESET;  // after the last step
+    bool in_group = false;
+  };
+  struct Peer {
+    MacAddress mac;
+    IpAddress address;
+    std::optional<CapabilityMessage> asked;  // by the host, last
+    bool has_answered = false;               // as one that has extensions
+  };
+  // What a key of a step opens, and from where on.
+  struct Opened {
+    uint32_t key;
+    uint64_t address;
+  };
+
+  void make_device();
+  void make_slot(size_t index);
+  void connect(Slot& slot);
+  void register_main();
+  void bind_windows();
+  [[nodiscard]] QueuePairCore& core(const Slot& slot) const;
+  [[nodiscard]] bool has_main() const { return side_.region != nullptr; }
+
+  // live_packets.cpp
+  [[nodiscard]] Packet make(const Step& step, const Slot& slot);
+  [[nodiscard]] ExtensionBlock block_of(const Step& step, const Slot& slot, Psn near) const;
+  [[nodiscard]] Opened opened_by(const Step& step) const;
+  void put_packet(const Step& step);
+  void put_mad(const Step& step);
+  void put_raw(const Step& step);
+  void put_neighbour(const Step& step);
+  void put(ByteVector frame, const Step& step);
+  [[nodiscard]] CapabilityOffer offer(uint8_t choice) const;
+  [[nodiscard]] Packet mad(size_t peer, const CapabilityMessage& message) const;
+  void answer(size_t peer, uint8_t choice);
+  void refuse(size_t peer);
+
+  void post(const Step& step);
+  void receive(const Step& step);
+  void control(const Step& step);
+  void change(Slot& slot, const Step& step);
+  void set_state(Slot& slot, ibv_qp_state state);
+  void forget_work(Slot& slot);
+
+  void work();
+  void wait(Nanos span);
+  void poll();
+  void take_completion(const ibv_wc& wc);
+  void check_states();
+  void check_memory() const;
+  void check_sent();
+
+  Setup setup_;
+  std::shared_ptr<MbufPool> pool_;
+  ScriptPort* port_ = nullptr;  // the device's
+  Nanos now_{1'000'000};
+  Side side_;  // its queue pair is not used
+  std::vector<uint8_t>
+      golden_;  // what the memory outside the main part is like; all of it while that is not registered
+  std::unique_ptr<ProtectionDomain> foreign_pd_;
+  std::unique_ptr<MemoryRegion> read_only_, foreign_;
+  std::unique_ptr<MemoryWindow> window_one_, window_two_;
+  uint32_t stale_key_ = 0, window_two_key_ = 0;
+  std::unique_ptr<SharedReceiveQueue> srq_;
+  std::set<uint64_t> shared_receives_;
+  std::array<std::unique_ptr<AddressHandle>, 4> handles_;  // the peers, and the group
+  std::array<Peer, kPeers> peers_;
+  std::array<Slot, kSlots> slots_;
+  uint64_t next_id_ = 1;
+  bool overflowed_ = false;
+  bool held_back_ = false;
+  ByteVector last_;  // frame that was put in
+};
+
+}  // namespace roci::test
