@@ -347,6 +347,23 @@ TEST_F(Peered, a_storm_of_requests_is_answered_at_a_bounded_rate) {
   EXPECT_GT(counter("mads_refused"), 1900U);
 }
 
+TEST_F(Peered, strangers_are_remembered_up_to_a_bound_and_never_instead_of_one_in_use) {
+  answer_its_request();
+  const Peers& peers = host.side.device->host().worker(0).peers();
+  ASSERT_EQ(peers.size(), 1U);
+  size_t most = 0;
+  for (uint32_t i = 0; i < Peers::kMost + 1000; ++i) {
+    host.now += 150us;  // below the rate of answers
+    Packet packet = mad(request());
+    packet.source = IpAddress::from_v4(0x0b000000 + i);
+    tell(packet);
+    most = std::max(most, peers.size());
+  }
+  EXPECT_EQ(most, Peers::kMost);
+  EXPECT_LE(peers.size(), 1002U);  // the others made room, all at once
+  EXPECT_TRUE(is_confirmed(host.side));
+}
+
 TEST_F(Peered, a_refusal_means_standard_at_once) {
   host.port().sent.clear();
   host.now += 200ms;
