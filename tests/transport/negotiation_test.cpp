@@ -275,6 +275,24 @@ TEST_F(Peered, private_opcodes_are_unknown_without_an_agreement) {
   EXPECT_EQ(counter("rx_unknown_opcode"), 10U);
 }
 
+TEST_F(Peered, feedback_to_nothing_is_counted_and_dropped) {
+  CapabilityMessage message = request();
+  message.offer.capabilities |=
+      static_cast<uint32_t>(Capability::kProbes) | static_cast<uint32_t>(Capability::kReadAcks);
+  tell(mad(message));
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(host.receive(host.request(Opcode::kCcProbeResponse, 0)).empty());
+    EXPECT_TRUE(host.receive(host.request(Opcode::kCcReadAcknowledge, 0)).empty());
+    EXPECT_TRUE(host.receive(host.request(Opcode::kCcIntResponse, 0)).empty());
+  }
+  EXPECT_EQ(counter("responses_ghost"), 200U);
+  EXPECT_EQ(counter("rx_unknown_opcode"), 100U);
+  // A flood of probes is answered one at a time, the latest in each round.
+  host.port().sent.clear();
+  for (int i = 0; i < 32; ++i) host.port().put(encode_packet(host.request(Opcode::kCcProbe, 0).finish()));
+  EXPECT_EQ(host.work().size(), 1U);
+}
+
 TEST_F(Peered, a_peer_that_starts_anew_is_asked_again_before_it_gets_extensions) {
   answer_its_request();
   ASSERT_TRUE(is_confirmed(host.side));

@@ -108,6 +108,18 @@ TEST(StormOfCnps, costs_a_counter_each) {
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
 }
 
+// The notification of QCN (802.1Q 33.4.1), which nobody here has asked for: no congestion control takes it.
+TEST(StormOfCnms, costs_a_counter_each) {
+  LoneHost host;
+  const Packet honest = host.write(Opcode::kRcWriteOnly, 0, 0, 4, 4);
+  ByteVector bytes = encode_packet(Packet(honest).finish());
+  bytes[12] = 0x22;  // EtherType 0x22e7
+  bytes[13] = 0xe7;
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(host.receive_bytes(bytes), Lines{});
+  EXPECT_EQ(host.side.counter("rx_other_protocol"), 1000U);
+  EXPECT_EQ(host.receive(honest), Lines{"RC_ACK 0 1f"});
+}
+
 TEST(StormOfRequests, behind_a_gap_gets_one_nak) {
   LoneHost host;
   Lines all;
