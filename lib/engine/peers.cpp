@@ -43,7 +43,7 @@ Peers::~Peers() {
 
 std::shared_ptr<const PeerRecord> Peers::want(const RocePath& path, Nanos now) {
   if (!enabled()) return nullptr;
-  Peer* peer = find_or_make(path.destination_ip);
+  Peer* peer = find_or_make(path.destination_ip, now);
   if (peer == nullptr) return nullptr;
   peer->path = path;
   peer->path.traffic_class = 0;
@@ -52,10 +52,13 @@ std::shared_ptr<const PeerRecord> Peers::want(const RocePath& path, Nanos now) {
   return peer->record;
 }
 
-Peers::Peer* Peers::find_or_make(const IpAddress& address) {
+Peers::Peer* Peers::find_or_make(const IpAddress& address, Nanos now) {
   const auto known = peers_.find(address);
   if (known != peers_.end()) return &known->second;
   if (peers_.size() >= kMost) {
+    // When all were in use, strangers must not make us look through them again and again.
+    if (now - swept_at_ < kFresh) return nullptr;
+    swept_at_ = now;
     std::erase_if(peers_, [](const auto& entry) {
       return entry.second.record.use_count() == 1 && !entry.second.is_asking();
     });
@@ -171,7 +174,7 @@ void Peers::handle(const FrameView& view, const rte_mbuf* frame, Nanos now) {
 
 void Peers::on_request(const FrameView& view, const CapabilityMessage& message, Nanos now) {
   const IpAddress address = view.source_ip();
-  Peer* peer = answers_.allow(now) ? find_or_make(address) : nullptr;
+  Peer* peer = answers_.allow(now) ? find_or_make(address, now) : nullptr;
   if (peer == nullptr) {
     counters_.add(Counter::kMadsRefused);
     return;

@@ -100,7 +100,7 @@ class Peers {
     [[nodiscard]] bool is_asking() const { return is_scheduled(); }
   };
   // Null when there are as many as may be, all in use.
-  Peer* find_or_make(const IpAddress& address);
+  Peer* find_or_make(const IpAddress& address, Nanos now);
   [[nodiscard]] CapabilityOffer offer_to(const IpAddress& peer) const;
   void ask(Peer& peer, Nanos now);
   void step(Peer& peer, Nanos now);
@@ -122,6 +122,7 @@ class Peers {
   std::unordered_map<IpAddress, Peer> peers_;
   TimingWheel timers_;  // of requests that wait for an answer; goes before the peers whose timers it holds
   RateLimit answers_{10'000};
+  Nanos swept_at_{-kFresh};  // when room was last made
 };
 
 }  // namespace roci

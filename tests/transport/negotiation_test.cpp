@@ -291,6 +291,32 @@ TEST_F(Peered, a_probe_is_answered_only_when_the_peer_has_confirmed) {
   EXPECT_EQ(host.receive(host.request(Opcode::kCcProbe, 0)), std::vector<std::string>{"CC_PROBE_RESP 0"});
 }
 
+TEST_F(Peered, feedback_to_nothing_is_counted_and_dropped) {
+  CapabilityMessage message = request();
+  message.offer.capabilities |=
+      static_cast<uint32_t>(Capability::kProbes) | static_cast<uint32_t>(Capability::kReadAcks);
+  tell(mad(message));
+  host.now += 200ms;
+  const auto asked = datagrams();
+  ASSERT_EQ(asked.size(), 1U);
+  CapabilityMessage response = message;
+  response.response = true;
+  response.transaction = asked[0].transaction;
+  response.peer_incarnation = asked[0].offer.incarnation;
+  tell(mad(response));
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(host.receive(host.request(Opcode::kCcProbeResponse, 0)).empty());
+    EXPECT_TRUE(host.receive(host.request(Opcode::kCcReadAcknowledge, 0)).empty());
+    EXPECT_TRUE(host.receive(host.request(Opcode::kCcIntResponse, 0)).empty());
+  }
+  EXPECT_EQ(counter("responses_ghost"), 200U);
+  EXPECT_EQ(counter("rx_unknown_opcode"), 100U);
+  // A flood of probes is answered one at a time, the latest in each round.
+  host.port().sent.clear();
+  for (int i = 0; i < 32; ++i) host.port().put(encode_packet(host.request(Opcode::kCcProbe, 0).finish()));
+  EXPECT_EQ(host.work().size(), 1U);
+}
+
 TEST_F(Peered, a_peer_that_starts_anew_is_asked_again_before_it_gets_extensions) {
   answer_its_request();
   ASSERT_TRUE(is_confirmed(host.side));
@@ -361,6 +387,23 @@ TEST_F(Peered, a_storm_of_requests_is_answered_at_a_bounded_rate) {
   EXPECT_GE(answered, 900U);
   EXPECT_LE(answered, 1010U) << "a tenth of a second's 10,000 at one instant";
   EXPECT_GT(counter("mads_refused"), 1900U);
+}
+
+TEST_F(Peered, strangers_are_remembered_up_to_a_bound_and_never_instead_of_one_in_use) {
+  answer_its_request();
+  const Peers& peers = host.side.device->host().worker(0).peers();
+  ASSERT_EQ(peers.size(), 1U);
+  size_t most = 0;
+  for (uint32_t i = 0; i < Peers::kMost + 1000; ++i) {
+    host.now += 150us;  // below the rate of answers
+    Packet packet = mad(request());
+    packet.source = IpAddress::from_v4(0x0b000000 + i);
+    tell(packet);
+    most = std::max(most, peers.size());
+  }
+  EXPECT_EQ(most, Peers::kMost);
+  EXPECT_LE(peers.size(), 1002U);  // the others made room, all at once
+  EXPECT_TRUE(is_confirmed(host.side));
 }
 
 TEST_F(Peered, a_refusal_means_standard_at_once) {

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""The check of docs/verbs.md must be able to fail: each test makes pages that are true and one of them lie."""
+
+import pathlib
+import tempfile
+import unittest
+
+import check_verbs
+
+HEADER = "".join(f"enum {name} {{\n\tIBV_{name.upper()},\n}};\n" for name in check_verbs.ENUMS)
+HEADER += "".join(f"struct {name} {{\n\tint\t\t{name}_one;\n\tchar\t{name}_two[64];\n}};\n" for name in check_verbs.STRUCTS)
+NAMES = [f"IBV_{name.upper()}" for name in check_verbs.ENUMS]
+NAMES += [f"{name}_{field}" for name in check_verbs.STRUCTS for field in ("one", "two")]
+TRUE_SOURCES = {
+    "docs/verbs.md": "`wire:Bytes.arrive` RC_ACK " + " ".join(NAMES) + "\n| What | Test |\n|---|---|\n| a | `wire:Bytes.go` |\n",
+    "docs/robustness.md": "`wire:Bytes.go`\n",
+    "lib/wire/opcodes.cpp": 'entry(Opcode::kRcAcknowledge, "RC_ACK", kOnly),\n',
+    "tests/wire/bytes_test.cpp": "TEST(Bytes, arrive) {}\nTEST_F(Bytes,\n       go) {}\n",
+}
+
+
+class CheckVerbs(unittest.TestCase):
+    def complaints(self, changes, header=HEADER):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in {**TRUE_SOURCES, **changes}.items():
+                path = pathlib.Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            return list(check_verbs.check(folder, header))
+
+    def changed(self, page, old, new):
+        return {page: TRUE_SOURCES[page].replace(old, new)}
+
+    def test_true_pages_have_no_complaint(self):
+        self.assertEqual(self.complaints({}), [])
+
+    def test_a_test_that_is_gone_is_found(self):
+        for page in check_verbs.PAGES:
+            self.assertEqual(self.complaints(self.changed(page, "Bytes.go", "Bytes.went")),
+                             [f"{page}: there is no test wire:Bytes.went"])
+
+    def test_a_test_of_another_program_is_found(self):
+        self.assertEqual(len(self.complaints(self.changed("docs/robustness.md", "wire:", "port:"))), 1)
+
+    def test_a_name_that_is_not_there_is_found(self):
+        for name in NAMES + ["RC_ACK"]:
+            self.assertEqual(len(self.complaints(self.changed("docs/verbs.md", f" {name} ", " ") if name != NAMES[-1] else
+                                                 self.changed("docs/verbs.md", name, "x"))), 1, name)
+
+    def test_a_row_without_a_test_is_found(self):
+        self.assertEqual(self.complaints(self.changed("docs/verbs.md", "| a | `wire:Bytes.go` |", "| a | partial |")),
+                         ["docs/verbs.md: no test in the row | a | partial |"])
+
+    def test_a_header_without_the_names_is_found(self):
+        self.assertEqual(len(self.complaints({}, header="")), len(check_verbs.ENUMS) + len(check_verbs.STRUCTS))
+
+
+if __name__ == "__main__":
+    unittest.main()

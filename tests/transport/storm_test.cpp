@@ -1,0 +1,253 @@
+// Floods, forgeries and restarts: what a peer, or somebody who says he is one, can make a host do. It is bounded by what
+// came, by the round trip, or by a retry count, and never more.
+#include <gtest/gtest.h>
+
+#include "base/rng.hpp"
+#include "support/lone_host.hpp"
+#include "support/services.hpp"
+#include "transport/reorder_buffer.hpp"
+
+namespace roci::test {
+namespace {
+
+using Lines = std::vector<std::string>;
+using Statuses = std::vector<ibv_wc_status>;
+
+constexpr uint32_t kWindow = 64;  // packets
+constexpr Nanos kRoundTrip = 100us;
+
+// A long WRITE whose first packet has been acknowledged after a round trip; the others of a window are under way.
+struct Storm : testing::Test {
+  static LoneHostOptions options() {
+    LoneHostOptions o;
+    o.region = 1 << 20;
+    o.window_bytes = kWindow * 256;
+    return o;
+  }
+  void SetUp() override {
+    ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 1 << 20), 0);
+    ASSERT_EQ(host.work().size(), kWindow);
+    host.now += kRoundTrip;
+    ASSERT_EQ(host.receive(host.response(Opcode::kRcAcknowledge, 0)).size(), 1U);
+  }
+  size_t nak(int psn) { return host.receive(host.response(Opcode::kRcAcknowledge, psn, 0x60)).size(); }
+  LoneHost host{options()};
+};
+
+TEST_F(Storm, a_nak_for_every_packet_makes_the_sender_send_each_twice_and_not_a_window_each) {
+  size_t sent = 0;
+  constexpr int kNaks = 1000;
+  for (int i = 1; i <= kNaks; ++i) {
+    host.now += 1us;
+    sent += nak(i);
+  }
+  // Each NAK acknowledges one packet and so lets one new one out; and a window is sent again once it has been
+  // acknowledged, or in the next round trip.
+  EXPECT_LE(sent, 2 * kNaks + 2 * kWindow);
+  EXPECT_GE(host.side.counter("naks_early"), 980U);
+  EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
+}
+
+TEST_F(Storm, the_same_nak_costs_nothing_within_a_round_trip_and_a_retry_in_each) {
+  size_t sent = 0;
+  for (int i = 0; i < 90; ++i) {
+    host.now += 1us;
+    sent += nak(1);
+  }
+  EXPECT_EQ(sent, kWindow);
+  EXPECT_EQ(host.side.counter("packets_retransmitted"), kWindow);
+  for (int round = 0; round < 3; ++round) {  // three retries
+    host.now += kRoundTrip;
+    nak(1);
+  }
+  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_RETRY_EXC_ERR});
+}
+
+// The going back that an early NAK asks for is under way: nothing is lost by not doing it twice.
+TEST_F(Storm, what_is_lost_after_an_early_nak_is_repaired_by_the_next_one) {
+  ASSERT_EQ(nak(1), kWindow);
+  host.now += 10us;
+  EXPECT_EQ(nak(5), 4U);  // four more have arrived: room for four new ones
+  host.now += kRoundTrip;
+  EXPECT_EQ(nak(9), kWindow);
+  EXPECT_EQ(host.side.counter("naks_early"), 1U);
+}
+
+TEST(StormOfResponses, early_gaps_in_read_responses_are_repaired_once_a_round_trip) {
+  LoneHostOptions options;
+  options.region = 1 << 20;
+  LoneHost host(options);
+  ASSERT_EQ(host.post(IBV_WR_RDMA_READ, 1, 512 * 256), 0);
+  ASSERT_EQ(host.work(), Lines{"RC_READ_REQUEST 0"});
+  host.now += kRoundTrip;
+  EXPECT_EQ(host.receive(host.response(Opcode::kRcReadResponseFirst, 0, 0x1f, 256)), Lines{});
+  size_t sent = 0;
+  for (int i = 1; i < 500; ++i) {  // one too far, then the one that was due
+    host.now += 1us;
+    sent += host.receive(host.response(Opcode::kRcReadResponseMiddle, i + 1, 0, 256)).size();
+    sent += host.receive(host.response(Opcode::kRcReadResponseMiddle, i, 0, 256)).size();
+  }
+  EXPECT_LE(sent, 6U);  // 500 us
+  EXPECT_GE(sent, 1U);
+  EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
+}
+
+TEST(StormOfCnps, costs_a_counter_each) {
+  LoneHost host;
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 256), 0);
+  host.work();
+  Packet cnp = make_packet(Opcode::kCnp);
+  cnp.between(MacAddress::local(2), IpAddress::from_v4(0x0a000002), MacAddress::local(1),
+              IpAddress::from_v4(0x0a000001));
+  cnp.to(Qpn{host.side.qp->qp_num()}, Psn{0});
+  const ByteVector bytes = encode_packet(cnp.finish());
+  for (int i = 0; i < 10'000; ++i) EXPECT_EQ(host.receive_bytes(bytes), Lines{});
+  EXPECT_EQ(host.side.counter("rx_cnp"), 10'000U);
+  EXPECT_EQ(host.pool().in_use(), 0U);
+  EXPECT_EQ(host.receive(host.response(Opcode::kRcAcknowledge, 0)), Lines{});
+  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
+}
+
+// The notification of QCN (802.1Q 33.4.1), which nobody here has asked for: no congestion control takes it.
+TEST(StormOfCnms, costs_a_counter_each) {
+  LoneHost host;
+  const Packet honest = host.write(Opcode::kRcWriteOnly, 0, 0, 4, 4);
+  ByteVector bytes = encode_packet(Packet(honest).finish());
+  bytes[12] = 0x22;  // EtherType 0x22e7
+  bytes[13] = 0xe7;
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(host.receive_bytes(bytes), Lines{});
+  EXPECT_EQ(host.side.counter("rx_other_protocol"), 1000U);
+  EXPECT_EQ(host.receive(honest), Lines{"RC_ACK 0 1f"});
+}
+
+TEST(StormOfRequests, behind_a_gap_gets_one_nak) {
+  LoneHost host;
+  Lines all;
+  for (int i = 1; i <= 10'000; ++i) {
+    const Lines lines = host.receive(host.write(Opcode::kRcWriteOnly, i, 0, 4, 4));
+    all.insert(all.end(), lines.begin(), lines.end());
+  }
+  EXPECT_EQ(all, Lines{"RC_ACK 0 60"});
+  EXPECT_EQ(host.side.counter("requests_out_of_order"), 10'000U);
+}
+
+TEST(StormOfRequests, duplicates_get_an_acknowledgement_a_burst) {
+  LoneHost host;
+  const ByteVector bytes = encode_packet(host.write(Opcode::kRcWriteOnly, 0, 0, 4, 4).finish());
+  for (int i = 0; i < 320; ++i) host.port().put(bytes);
+  EXPECT_EQ(host.work().size(), 10U);  // of 32 each
+  EXPECT_EQ(host.side.counter("requests_received"), 1U);
+  EXPECT_EQ(host.side.counter("requests_duplicate"), 319U);
+}
+
+TEST(StormOfRequests, without_a_receive_gets_an_answer_a_burst) {
+  LoneHost host;
+  const ByteVector bytes = encode_packet(host.request(Opcode::kRcSendOnly, 0, 4).finish());
+  for (int i = 0; i < 320; ++i) host.port().put(bytes);
+  EXPECT_EQ(host.work().size(), 10U);
+  EXPECT_EQ(host.side.counter("rnr_naks_sent"), 10U);
+  EXPECT_EQ(host.pool().in_use(), 0U);
+}
+
+// A duplicate READ is answered again: the peer could ask for the same bytes by new READs. But as many copies in a burst
+// give one answer.
+TEST(StormOfRequests, duplicate_reads_of_a_burst_get_one_answer) {
+  LoneHost host;
+  EXPECT_EQ(host.receive(host.read(0, 0, 8192)).size(), 32U);
+  const ByteVector bytes = encode_packet(host.read(0, 0, 8192).finish());
+  for (int i = 0; i < 32; ++i) host.port().put(bytes);
+  EXPECT_LE(host.work().size(), 2 * 32U);
+  EXPECT_EQ(host.side.counter("read_replays"), 32U);
+}
+
+// Somebody off the path who knows addresses and queue pair numbers, and guesses the rest: 24 bits of PSN, 32 of key.
+TEST(Spoofed, guessed_psns_and_keys_reach_nothing) {
+  LoneHost host;
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 512), 0);
+  host.work();
+  ASSERT_EQ(host.side.receive(2, LoneHost::kGuard, 256), 0);
+  const std::vector<uint8_t> before = host.side.memory;
+  Rng rng{7};
+  constexpr Opcode kOpcodes[] = {Opcode::kRcWriteOnly,        Opcode::kRcSendOnly,
+                                 Opcode::kRcReadRequest,      Opcode::kRcAcknowledge,
+                                 Opcode::kRcReadResponseOnly, Opcode::kRcAtomicAcknowledge,
+                                 Opcode::kRcWriteMiddle,      Opcode::kRcFetchAdd};
+  size_t answers = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const Opcode opcode = kOpcodes[rng.below(std::size(kOpcodes))];
+    Packet packet = host.request(opcode, 0, opcode == Opcode::kRcWriteOnly ? 16 : 0);
+    packet.bth.psn = Psn{static_cast<uint32_t>(rng.below(1 << 24))};
+    if (packet.reth)
+      packet.with_reth(host.side.address(LoneHost::kGuard), MemoryKey{static_cast<uint32_t>(rng.next())}, 16);
+    if (packet.aeth) packet.with_aeth(static_cast<uint8_t>(rng.below(256)), Msn{1});
+    answers += host.receive(packet).size();
+  }
+  EXPECT_EQ(host.side.memory, before);
+  EXPECT_LE(answers, 1U);  // the gap that the first one from the future seemed to show
+  EXPECT_EQ(host.statuses(), Statuses{});
+  EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
+  host.receive(host.response(Opcode::kRcAcknowledge, 1));
+  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
+  EXPECT_EQ(host.receive(host.request(Opcode::kRcSendOnly, 0, 16)), Lines{"RC_ACK 0 1f"});
+}
+
+TEST(Restarts, peer_that_comes_back_under_traffic_ends_the_connection_and_a_new_one_works) {
+  TwoHosts hosts({.timeout = 8, .retry_count = 3});
+  hosts.connect();
+  fill(hosts.a, 0, 100'000, 1);
+  ASSERT_EQ(hosts.a.post(IBV_WR_RDMA_WRITE, 1, 0, 100'000, hosts.b.address(0), hosts.b.region->rkey()), 0);
+  ASSERT_EQ(hosts.a.post(IBV_WR_RDMA_READ, 2, 0, 1000, hosts.b.address(0), hosts.b.region->rkey()), 0);
+  hosts.run(5us);
+  const uint32_t old_number = hosts.b.qp->qp_num();
+  const uint32_t old_key = hosts.b.region->rkey();
+  hosts.b.qp.reset();  // and all it knew
+  hosts.b.region.reset();
+  hosts.b.region = must(hosts.b.pd->register_memory(hosts.b.memory.data(), hosts.b.memory.size(),
+                                                    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+  hosts.make_qp(hosts.b);
+  EXPECT_NE(hosts.b.qp->qp_num(), old_number);
+  EXPECT_NE(hosts.b.region->rkey(), old_key);
+  hosts.run(1s);
+  const auto all = hosts.a.completions();
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].status, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_EQ(all[1].status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_GT(hosts.b.counter("rx_unknown_qp"), 0U);
+
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RESET;
+  must(hosts.a.qp->modify(attr, IBV_QP_STATE));
+  hosts.to_rts(hosts.a, hosts.b, 77, 88);
+  hosts.to_rts(hosts.b, hosts.a, 88, 77);
+  fill(hosts.a, 0, 5000, 9);
+  ASSERT_EQ(hosts.a.post(IBV_WR_RDMA_WRITE, 3, 0, 5000, hosts.b.address(0), hosts.b.region->rkey()), 0);
+  hosts.run(1s);
+  EXPECT_EQ(completion_lines(hosts.a), Lines{"3 SUCCESS 5000"});
+  EXPECT_TRUE(holds(hosts.b, 0, 5000, 9));
+}
+
+TEST(KeepBudget, what_is_beyond_it_is_not_kept_and_all_comes_back) {
+  KeepBudget budget{.most = 2};
+  {
+    ReorderBuffer first(8, budget);
+    ReorderBuffer second(8, budget);
+    auto pool = must(MbufPool::create("keep_budget", 63, 100));
+    std::array<rte_mbuf*, 3> frames{};
+    ASSERT_EQ(rte_pktmbuf_alloc_bulk(pool->get(), frames.data(), 3), 0);
+    EXPECT_TRUE(first.keep(Psn{1}, frames[0]));
+    EXPECT_TRUE(second.keep(Psn{1}, frames[1]));
+    EXPECT_FALSE(first.keep(Psn{2}, frames[2]));
+    EXPECT_FALSE(second.keep(Psn{2}, frames[2]));
+    rte_mbuf* const taken = second.take(Psn{1});
+    EXPECT_EQ(taken, frames[1]);
+    rte_pktmbuf_free(taken);
+    EXPECT_TRUE(first.keep(Psn{2}, frames[2]));
+    first.clear();
+    rte_pktmbuf_free_bulk(frames.data(), 3);
+    EXPECT_EQ(pool->in_use(), 0U);
+  }
+  EXPECT_EQ(budget.kept, 0U);
+}
+
+}  // namespace
+}  // namespace roci::test
