@@ -43,7 +43,8 @@ void LiveHost::post(const Step& step) {
     case IBV_WR_BIND_MW: {
       if (!has_main()) return;
       const uint64_t at = side_.address(kMainAt) + Step::number(step.offset);
-      const unsigned access = IBV_ACCESS_REMOTE_WRITE | ((step.extra & 2) != 0 ? IBV_ACCESS_REMOTE_READ : 0U);
+      unsigned access = IBV_ACCESS_REMOTE_WRITE;
+      if ((step.extra & 2) != 0) access |= IBV_ACCESS_REMOTE_READ;
       const ibv_mw_bind_info info{side_.region->verbs(), at, list[0].length, access};
       if (choice == kBindTypeOne) {
         ibv_mw_bind bind{};
@@ -182,9 +183,8 @@ void LiveHost::change(Slot& slot, const Step& step) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTS;
   if ((step.extra & 1) != 0 && &slot != &slots_[6]) {
-    attr.qp_access_flags = (step.extra & 2) != 0
-                               ? IBV_ACCESS_REMOTE_READ
-                               : IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+    attr.qp_access_flags = IBV_ACCESS_REMOTE_READ;
+    if ((step.extra & 2) == 0) attr.qp_access_flags |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
     must(slot.qp->modify(attr, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS));
   } else {
     attr.min_rnr_timer = step.value % 32U;
