@@ -33,6 +33,9 @@ void LiveHost::post(const Step& step) {
   wr.num_sge = list[0].length == 0 ? 0 : 1 + (step.extra & 1);
   wr.opcode = kOpcodes[choice];
   wr.send_flags = step.flags & kSendFlags;
+  // These bytes are read at once, without a key: the application itself must have them.
+  if ((wr.send_flags & IBV_SEND_INLINE) != 0)
+    list[0].addr = list[1].addr = side_.address(kMainAt) + Step::number(step.offset) % (kMain - 128);
   switch (wr.opcode) {
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
