@@ -1,9 +1,13 @@
 // Any bytes as an extension block, alone and in a packet: nothing outside them is read, and what is accepted can be
-// read in full and is written to the same bytes again.
+// read in full and is written to the same bytes again. And as what two ends tell each other over time: nothing that was
+// not signed or comes again is believed, what is believed makes sense, and what a receiver keeps is what its sender
+// learns of.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
+#include "transport/extension_session.hpp"
 #include "wire/extension_auth.hpp"
 #include "wire/icrc.hpp"
 #include "wire/packet_fields.hpp"
@@ -53,6 +57,181 @@ void check_packet(std::span<const uint8_t> bytes, const OpcodeInfo& info, bool i
   require(fields.back().offset + fields.back().length == length);
 }
 
+class Input {
+ public:
+  explicit Input(std::span<const uint8_t> bytes) : rest_(bytes) {}
+  [[nodiscard]] bool empty() const { return rest_.empty(); }
+  uint8_t byte() {
+    if (rest_.empty()) return 0;
+    const uint8_t value = rest_.front();
+    rest_ = rest_.subspan(1);
+    return value;
+  }
+  template <class T>
+  T number() {
+    T value = 0;
+    for (size_t i = 0; i < sizeof(T); ++i) value = static_cast<T>(value << 8 | byte());
+    return value;
+  }
+
+ private:
+  std::span<const uint8_t> rest_;
+};
+
+// What one end of a queue pair makes of the feedback that the other sends.
+class Conversation {
+ public:
+  explicit Conversation(Input input) : input_(input) {
+    const uint8_t choice = input_.byte();
+    authenticates_ = (choice & 1) != 0;
+    terms_.capabilities = known_extensions() | kAllCapabilities;
+    if ((choice & 2) != 0) terms_.capabilities &= ~uint32_t{bit_of(ExtensionType::kCeEcho)};
+    terms_.may_send = true;
+    terms_.on_feedback = static_cast<uint16_t>(terms_.capabilities);
+    terms_.keeps = terms_.peer_keeps = kWindow;
+    terms_.authenticate = authenticates_;
+    terms_.send_key.fill(1);
+    terms_.receive_key.fill(2);
+    ExtensionTerms of_peer = terms_;
+    std::swap(of_peer.send_key, of_peer.receive_key);
+    ours_.emplace(terms_, budget_);
+    peer_.emplace(of_peer, budget_);
+    flow_.next = Lsn{1000};
+  }
+
+  void run() {
+    for (int steps = 0; !input_.empty() && steps < 100; ++steps) {
+      switch (input_.byte() & 3) {
+        case 0:
+          now_ += Nanos{input_.number<uint16_t>()};
+          break;
+        case 1:
+          tell_kept();
+          break;
+        default:
+          feedback();
+      }
+    }
+  }
+
+ private:
+  static constexpr uint32_t kWindow = 64;
+
+  ExtensionBlock any_block() {
+    const auto types = input_.number<uint16_t>();
+    const auto has = [types](ExtensionType type) { return (types & bit_of(type)) != 0; };
+    ExtensionBlock block;
+    using enum ExtensionType;
+    if (has(kSourceQp)) block.source_qp = Qpn{input_.number<uint32_t>() & 0xffffff};
+    if (has(kCeEcho)) block.ce_echo = CeEchoValues{input_.number<uint32_t>(), input_.number<uint16_t>()};
+    if (has(kLsn)) block.lsn = Lsn{input_.number<uint64_t>()};
+    if (has(kTimestamp)) block.timestamp = input_.number<uint64_t>();
+    if (has(kTimestampEcho)) {
+      block.timestamp_echo =
+          TimestampEchoValues{input_.number<uint32_t>(), input_.number<uint16_t>(), input_.byte()};
+    }
+    if (has(kRxWindow)) block.rx_window = RxWindowValues{input_.number<uint32_t>(), Psn{input_.byte()}};
+    if (has(kFlows)) block.flows = FlowsValues{false, input_.byte()};
+    if (has(kRate)) block.rate = RateValues{(types & 1) != 0, input_.byte()};
+    if (has(kIntEcho)) {
+      block.int_echo.emplace();
+      block.int_echo->hop_count = input_.byte() & 0xf;
+    }
+    if (has(kSack)) block.sack = SackValues{Psn{input_.number<uint32_t>()}, input_.number<uint64_t>()};
+    if (has(kAuth)) block.auth = AuthValues{};
+    return block;
+  }
+
+  // An acknowledgement with any block, signed rightly, wrongly, twice or not at all.
+  void feedback() {
+    Packet packet = make_packet(Opcode::kRcAcknowledge);
+    packet.to(Qpn{7}, Psn{input_.byte()}).with_aeth(input_.byte(), Msn{1});
+    const ExtensionBlock block = any_block();
+    if (block.types() != 0) packet.with_extensions(block);
+    ByteVector frame = encode_packet(packet.finish());
+    const uint8_t how = input_.byte();
+    const bool signs = block.auth && (how & 1) == 0;
+    if (signs) {
+      const FrameView view = parse(frame);
+      peer_->sign_feedback(view, split_payload(view, view.frame_length, known_extensions()).block);
+    }
+    const bool again = signs && !last_signed_.empty() && (how & 6) == 6;
+    if (again) frame = last_signed_;
+    bool changed = false;
+    if ((how & 0x18) == 0x18) {  // of what is signed: behind the BTH
+      const FrameView view = parse(frame);
+      const size_t begin = view.bth_offset + sizeof(Bth);
+      uint8_t& byte = frame[begin + input_.byte() % (view.icrc_offset - begin)];
+      const uint8_t before = std::exchange(byte, input_.byte());
+      changed = byte != before;
+    }
+    take(frame, signs && !again && !changed, again && !changed, changed);
+    if (signs && !changed) last_signed_ = frame;
+  }
+
+  void take(const ByteVector& frame, bool is_right, bool again, bool changed) {
+    FrameView view = parse(frame);
+    if (view.kind != FrameKind::kRoce) return;
+    const ExtendedPayload split = split_payload(view, view.frame_length, terms_.types());
+    if (split.block.outcome != ExtensionOutcome::kAbsent && !split.block.accepted()) return;
+    const bool believed = ours_->believe(view, split.block);
+    if (authenticates_) {
+      require(!again || !believed);
+      require(!is_right || believed);
+      if (signed_ && !is_right) require(!believed);
+      signed_ |= is_right;
+    } else {
+      require(believed);
+    }
+    if (!believed || changed) return;
+    const SendFlow before = flow_;
+    const uint32_t impossible = take_feedback(split.block, now_, 1000, flow_);
+    require(impossible <= 3);
+    require(flow_.echoed_marked <= flow_.echoed_packets && flow_.echoed_packets >= before.echoed_packets);
+    require(flow_.packets_marked <= flow_.packets_acked && flow_.packets_acked >= before.packets_acked);
+    require(flow_.next == before.next && flow_.acknowledged == before.acknowledged);
+    require(flow_.rtt == kNever || (flow_.rtt.count() >= 0 && flow_.rtt <= now_));
+  }
+
+  // A receiver tells in a block which packets it keeps; its sender marks them, and forgets those that are acknowledged.
+  void tell_kept() {
+    const Psn una{input_.number<uint32_t>()};
+    std::set<uint32_t> kept;
+    for (unsigned n = input_.byte() % 16U; n > 0; --n) kept.insert(input_.byte() % kWindow);
+    ExtensionBlock block;
+    block.sack = SackValues{una, 0};
+    for (const uint32_t distance : kept) block.sack->kept |= uint64_t{1} << distance;
+    ByteVector bytes(block.bytes());
+    require(write_extensions(block, bytes) == bytes.size());
+    const ExtensionView view = parse_extensions(bytes, Behind::kNothing, known_extensions());
+    require(view.accepted() && Psn{view.sack().psn.get()} == una);
+    SackBoard board(kWindow);
+    for (uint64_t left = view.sack().kept.get(); left != 0; left &= left - 1) {
+      const auto distance = static_cast<uint32_t>(std::countr_zero(left));
+      require(board.set(una + distance) && kept.contains(distance) && !board.set(una + distance));
+    }
+    const uint32_t acknowledged = input_.byte() % (kWindow + 1);
+    board.forget(una, una + acknowledged);
+    for (uint32_t i = 0; i < kWindow; ++i)
+      require(board.has(una + i) == (i >= acknowledged && kept.contains(i)));
+  }
+
+  static FrameView parse(const ByteVector& frame) {
+    const auto length = static_cast<uint32_t>(frame.size());
+    return parse_frame(frame.data(), length, length, OpcodeRange::kWithPrivate);
+  }
+
+  Input input_;
+  Nanos now_{1'000'000};
+  KeepBudget budget_;
+  ExtensionTerms terms_;
+  std::optional<ExtensionSession> ours_, peer_;
+  SendFlow flow_;
+  ByteVector last_signed_;
+  bool authenticates_ = false;
+  bool signed_ = false;  // the peer has been believed with a MAC
+};
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -62,5 +241,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check_block(bytes, Behind::kPayload, static_cast<uint16_t>(0x8000 | data[0]));
   const auto table = opcode_table();
   check_packet(bytes, table[data[0] % table.size()], data[0] >= 0x80);
+  Conversation(Input(bytes)).run();
   return 0;
 }

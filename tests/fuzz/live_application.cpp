@@ -33,6 +33,9 @@ void LiveHost::post(const Step& step) {
   wr.num_sge = list[0].length == 0 ? 0 : 1 + (step.extra & 1);
   wr.opcode = kOpcodes[choice];
   wr.send_flags = step.flags & kSendFlags;
+  // These bytes are read at once, without a key: the application itself must have them.
+  if ((wr.send_flags & IBV_SEND_INLINE) != 0)
+    list[0].addr = list[1].addr = side_.address(kMainAt) + Step::number(step.offset) % (kMain - 128);
   switch (wr.opcode) {
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
@@ -43,7 +46,8 @@ void LiveHost::post(const Step& step) {
     case IBV_WR_BIND_MW: {
       if (!has_main()) return;
       const uint64_t at = side_.address(kMainAt) + Step::number(step.offset);
-      const unsigned access = IBV_ACCESS_REMOTE_WRITE | ((step.extra & 2) != 0 ? IBV_ACCESS_REMOTE_READ : 0U);
+      unsigned access = IBV_ACCESS_REMOTE_WRITE;
+      if ((step.extra & 2) != 0) access |= IBV_ACCESS_REMOTE_READ;
       const ibv_mw_bind_info info{side_.region->verbs(), at, list[0].length, access};
       if (choice == kBindTypeOne) {
         ibv_mw_bind bind{};
@@ -182,9 +186,8 @@ void LiveHost::change(Slot& slot, const Step& step) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTS;
   if ((step.extra & 1) != 0 && &slot != &slots_[6]) {
-    attr.qp_access_flags = (step.extra & 2) != 0
-                               ? IBV_ACCESS_REMOTE_READ
-                               : IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+    attr.qp_access_flags = IBV_ACCESS_REMOTE_READ;
+    if ((step.extra & 2) == 0) attr.qp_access_flags |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
     must(slot.qp->modify(attr, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS));
   } else {
     attr.min_rnr_timer = step.value % 32U;
