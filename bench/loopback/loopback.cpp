@@ -7,10 +7,13 @@
 #include "device/host.hpp"
 #include "loopback/lossy_port.hpp"
 #include "port/ethdev_port.hpp"
+#include "support/connect.hpp"
 
 namespace roci::bench {
 namespace {
 
+// 4.3 s: the machine may stop this process for a while, and nothing gets lost here.
+constexpr uint8_t kTimeout = 20;
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 constexpr uint16_t kMtu = 4200;  // a path MTU of 4096 and all headers
 constexpr uint32_t kRing = 1024;
@@ -88,31 +91,14 @@ void Loopback::make_host(LoopbackHost& host, std::unique_ptr<Port> port, const s
 }
 
 void Loopback::connect(LoopbackHost& host, const LoopbackHost& peer) const {
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_INIT;
-  attr.port_num = 1;
-  attr.qp_access_flags = kAccess;
-  must(host.qp->modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-  attr = {};
-  attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = config_.path_mtu;
-  attr.dest_qp_num = peer.qp->qp_num();
-  attr.max_dest_rd_atomic = 16;
-  attr.min_rnr_timer = 1;
-  attr.ah_attr.is_global = 1;
-  attr.ah_attr.port_num = 1;
-  attr.ah_attr.grh.sgid_index = 1;
-  attr.ah_attr.grh.dgid = must(peer.device->query_gid(1));
-  must(host.qp->modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-  attr = {};
-  attr.qp_state = IBV_QPS_RTS;
-  // 4.3 s where nothing gets lost: the machine may stop this process for a while. Else 16.8 ms.
-  attr.timeout = config_.one_lost_in == 0 ? 20 : 12;
-  attr.retry_cnt = attr.rnr_retry = 7;
-  attr.max_rd_atomic = 16;
-  must(host.qp->modify(attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                 IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+  test::connect_to(*host.qp, IBV_QPT_RC, must(peer.device->query_gid(1)), peer.qp->qp_num(),
+                   {.rq_psn = 0,
+                    .sq_psn = 0,
+                    .path_mtu = config_.path_mtu,
+                    .access = kAccess,
+                    .reads = 16,
+                    .timeout = kTimeout,
+                    .min_rnr_timer = 1});
 }
 
 // So that extensions are in use from the first message on.

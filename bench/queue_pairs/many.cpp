@@ -8,10 +8,13 @@
 #include "base/rng.hpp"
 #include "device/host.hpp"
 #include "port/ethdev_port.hpp"
+#include "support/connect.hpp"
 
 namespace roci::bench {
 namespace {
 
+// 4.3 s: the machine may stop this process for a while, and nothing gets lost here.
+constexpr uint8_t kTimeout = 20;
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 constexpr uint16_t kMtu = 1500;
 constexpr uint32_t kRing = 1024;
@@ -85,29 +88,14 @@ void Many::connect() {
 }
 
 void Many::connect(Host& host, size_t index, const Host& peer, const ibv_gid& gid) {
-  QueuePair& qp = *host.qps[index];
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_INIT;
-  attr.port_num = 1;
-  attr.qp_access_flags = kAccess;
-  must(qp.modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-  attr = {};
-  attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = IBV_MTU_1024;
-  attr.dest_qp_num = peer.qps[index]->qp_num();
-  attr.min_rnr_timer = 1;
-  attr.ah_attr.is_global = 1;
-  attr.ah_attr.port_num = 1;
-  attr.ah_attr.grh.sgid_index = 1;
-  attr.ah_attr.grh.dgid = gid;
-  must(qp.modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                           IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
-  attr = {};
-  attr.qp_state = IBV_QPS_RTS;
-  attr.timeout = 20;  // 4.3 s: the machine may stop this process for a while, and nothing gets lost here
-  attr.retry_cnt = attr.rnr_retry = 7;
-  must(qp.modify(attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                           IBV_QP_MAX_QP_RD_ATOMIC));
+  test::connect_to(*host.qps[index], IBV_QPT_RC, gid, peer.qps[index]->qp_num(),
+                   {.rq_psn = 0,
+                    .sq_psn = 0,
+                    .path_mtu = IBV_MTU_1024,
+                    .access = kAccess,
+                    .reads = 0,
+                    .timeout = kTimeout,
+                    .min_rnr_timer = 1});
 }
 
 void Many::destroy() {
