@@ -41,7 +41,7 @@ std::map<uint32_t, Seen> packets_by_place(const Exchange& exchange, bool request
     const bool acknowledges = frame.info().operation == Operation::kAcknowledge;
     if (frame.is_request() != requests || acknowledges) continue;
     const uint32_t place = (frame.packet.bth.psn.value() - start.value()) & Psn::kMask;
-    const auto [known, is_new] = seen.try_emplace(place, &frame, frame.at);
+    const auto [known, is_new] = seen.try_emplace(place, Seen{&frame, frame.at});
     if (!is_new && whole && !icrc_is_right(known->second.frame->packet)) known->second.frame = &frame;
   }
   return seen;
