@@ -342,14 +342,14 @@ void Requester::retry(TransportContext& context, Psn from, Psn end) {
     start_repair(from, end);
   } else {
     rewind();
-    recovery_end_ = sent_end_;
+    went_back_to_ = una_;
     went_back_at_ = context.now;
   }
   if (timeout() != kNever) deadline_ = context.now + timeout();
 }
 
 bool Requester::went_back_lately(Nanos now, Psn from) const {
-  return flow_.least_rtt != kNever && is_before(from, recovery_end_) && now - went_back_at_ < flow_.least_rtt;
+  return flow_.least_rtt != kNever && from == went_back_to_ && now - went_back_at_ < flow_.least_rtt;
 }
 
 void Requester::retry_gap(TransportContext& context) {

@@ -102,7 +102,8 @@ class alignas(64) Requester {
   // is missing from `from` up to `end`.
   void retry(TransportContext& context, Psn from, Psn end);
   // Everything from `from` on has been sent again, so lately that nobody can have missed it: what says so is late, or
-  // a flood. A peer thus makes this end go back once in a round trip.
+  // a flood. A peer thus makes this end go back to a packet once in a round trip. When the peer names a later one, what
+  // was sent again has arrived, and lost a packet too: that counts, though no round trip was ever so short.
   [[nodiscard]] bool went_back_lately(Nanos now, Psn from) const;
   // The same for a gap seen in the responses: once per gap, since every response behind it shows it again.
   void retry_gap(TransportContext& context);
@@ -158,11 +159,12 @@ class alignas(64) Requester {
   Psn gap_psn_;
   Psn repair_end_;
   Psn acknowledged_end_;  // what is behind a READ whose data are missing has been executed up to here
-  Psn recovery_end_;      // a NAK below it belongs to the repair, or the going back, under way
+  Psn recovery_end_;      // a NAK below it belongs to the repair under way
   Psn timed_psn_;
   Cursor repair_;
   Nanos deadline_ = kNever;  // of the oldest unacknowledged packet, or of the RNR wait
   Nanos timed_at_{0};
+  Psn went_back_to_;
   Nanos went_back_at_{0};
   Nanos repaired_at_{0};  // when the last packet of a repair was sent again
   Psn repair_from_;

@@ -88,7 +88,7 @@ Network::Network(const Scenario& scenario, Rng rng, VirtualRunner& runner, Judge
   std::vector<Port*> switch_ports;
   SwitchConfig config;
   for (size_t i = 0; i < scenario.hosts.size(); ++i) {
-    make_host(i, rng, runner);
+    make_host(i, rng);
     SwitchPortConfig port;
     port.name = "p" + std::to_string(i);
     port.rate = scenario.rate;
@@ -112,7 +112,7 @@ std::string Network::address(size_t host) const {
 
 ibv_gid Network::gid(size_t host) const { return must(devices_[host]->query_gid(1)); }
 
-void Network::make_host(size_t host, Rng& rng, VirtualRunner& runner) {
+void Network::make_host(size_t host, Rng& rng) {
   const HostTraits& traits = scenario_.hosts[host];
   SimLinkConfig link;
   link.name = "link" + std::to_string(host);
@@ -160,7 +160,6 @@ void Network::make_host(size_t host, Rng& rng, VirtualRunner& runner) {
   } else {
     gates_.push_back(std::make_unique<Gate>(devices_.back()->poller(), draw_stalls(scenario_, rng)));
   }
-  static_cast<void>(runner);
 }
 
 // Everything up to the BTH. What is behind it holds addresses of this process, which differ from run to run, and in a

@@ -39,7 +39,7 @@ class Network {
  private:
   class Gate;
   class Weather;
-  void make_host(size_t host, Rng& rng, VirtualRunner& runner);
+  void make_host(size_t host, Rng& rng);
   void digest_frame(uint64_t where, const rte_mbuf& frame);
   [[nodiscard]] std::string address(size_t host) const;
 

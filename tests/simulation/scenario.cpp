@@ -1,5 +1,6 @@
 #include "simulation/scenario.hpp"
 
+#include <algorithm>
 #include <sstream>
 #include <stdexcept>
 
