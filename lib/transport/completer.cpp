@@ -342,14 +342,19 @@ void Requester::retry(TransportContext& context, Psn from, Psn end) {
     start_repair(from, end);
   } else {
     rewind();
+    if (flow_.least_rtt == kNever || context.now - went_back_at_ >= flow_.least_rtt) {
+      went_back_at_ = context.now;
+      times_back_ = 0;
+    }
     went_back_to_ = una_;
-    went_back_at_ = context.now;
+    ++times_back_;
   }
   if (timeout() != kNever) deadline_ = context.now + timeout();
 }
 
 bool Requester::went_back_lately(Nanos now, Psn from) const {
-  return flow_.least_rtt != kNever && from == went_back_to_ && now - went_back_at_ < flow_.least_rtt;
+  if (flow_.least_rtt == kNever || now - went_back_at_ >= flow_.least_rtt) return false;
+  return from == went_back_to_ || times_back_ >= kMostTimesBack;
 }
 
 void Requester::retry_gap(TransportContext& context) {

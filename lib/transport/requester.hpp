@@ -65,6 +65,7 @@ class alignas(64) Requester {
  private:
   // At most 2^23 PSNs may be open (IBTA 9.7.2), else old and new cannot be told apart.
   static constexpr uint32_t kMaxOpenPsns = Psn::kHalf;
+  static constexpr uint8_t kMostTimesBack = 4;
   static constexpr Nanos kProbeTimeout{10'000'000};
 
   // What ended an attempt to send a packet.
@@ -102,8 +103,8 @@ class alignas(64) Requester {
   // is missing from `from` up to `end`.
   void retry(TransportContext& context, Psn from, Psn end);
   // Everything from `from` on has been sent again, so lately that nobody can have missed it: what says so is late, or
-  // a flood. A peer thus makes this end go back to a packet once in a round trip. When the peer names a later one, what
-  // was sent again has arrived, and lost a packet too: that counts, though no round trip was ever so short.
+  // a flood. A peer thus makes this end go back to a packet once in a round trip. When it names a later one, what was
+  // sent again has arrived and lost a packet too: that counts, but not more than kMostTimesBack times in a round trip.
   [[nodiscard]] bool went_back_lately(Nanos now, Psn from) const;
   // The same for a gap seen in the responses: once per gap, since every response behind it shows it again.
   void retry_gap(TransportContext& context);
@@ -165,6 +166,7 @@ class alignas(64) Requester {
   Nanos deadline_ = kNever;  // of the oldest unacknowledged packet, or of the RNR wait
   Nanos timed_at_{0};
   Psn went_back_to_;
+  uint8_t times_back_ = 0;  // since went_back_at_, which is the first time in a round trip
   Nanos went_back_at_{0};
   Nanos repaired_at_{0};  // when the last packet of a repair was sent again
   Psn repair_from_;
