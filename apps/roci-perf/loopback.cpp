@@ -61,6 +61,7 @@ Result<std::unique_ptr<Device>> make_host(std::unique_ptr<Port> port, const char
   DeviceConfig config;
   config.name = name;
   config.addresses = {kNetwork + std::to_string(number) + "/24"};
+  config.extensions.mode = options.extensions.value_or(ExtensionMode::kOff);
   if (options.given.contains("seed")) config.seed = options.test.seed * 2 + number;
   return Device::create(std::move(port), config);
 }

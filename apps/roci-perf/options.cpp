@@ -7,6 +7,8 @@
 #include <limits>
 #include <sstream>
 
+#include "base/config.hpp"
+
 namespace roci::perf {
 namespace {
 
@@ -267,6 +269,18 @@ class Command {
         ->excludes(loopback);
     number("-p,--port", o_.tcp_port, 1, 65535,
            "TCP port of the server, to exchange queue pair numbers [18515]", kPlace);
+    text(
+        "--extensions",
+        "Say more than RoCEv2 to a peer that understands it: auto, on or off [off in a loopback, else as the "
+        "configuration file says]",
+        "MODE", kPlace, [this](const std::string& value) -> Status {
+          auto mode = one_of<ExtensionMode>({{"auto", ExtensionMode::kAuto},
+                                             {"on", ExtensionMode::kOn},
+                                             {"off", ExtensionMode::kOff}})(value);
+          if (!mode) return fail(mode.error());
+          o_.extensions = *mode;
+          return {};
+        });
     text("--bind", "Where the server listens [127.0.0.1]; 0.0.0.0 lets other machines in", "ADDRESS", kPlace,
          [this](const std::string& value) -> Status {
            if (auto ip = IpAddress::parse(value); !ip) return fail(ip.error());

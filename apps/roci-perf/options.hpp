@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "roci-perf/parameters.hpp"
 #include "roci-perf/peer.hpp"
+#include "roci/extension_config.hpp"
 
 namespace roci::perf {
 
@@ -37,6 +39,8 @@ struct Options {
   uint8_t traffic_class = 0;
   uint32_t outstanding_reads = 0;  // 0: what the device can
   uint32_t post_list = 1;
+  // Beyond the standard; without it off in a loopback, and as the configuration file says between processes.
+  std::optional<ExtensionMode> extensions;
   uint32_t cq_mod = 0;  // one completion per so many messages; 0: a quarter of tx_depth
   double margin = -1;   // seconds at both ends of a timed run that are not measured; -1: a tenth, at most 2
 

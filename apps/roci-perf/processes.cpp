@@ -35,6 +35,7 @@ Result<std::unique_ptr<Device>> open_device(const Options& options, const HostCo
   auto tapped = with_capture(std::move(*port), options);
   if (!tapped) return fail(tapped.error());
   DeviceConfig device = config.host.device;
+  if (options.extensions) device.extensions.mode = *options.extensions;
   if (options.given.contains("seed")) device.seed = options.test.seed;
   return Device::create(std::move(*tapped), device);
 }

@@ -248,7 +248,7 @@ def extended_frames():
     with open(DOCUMENT) as file:
         blocks = re.findall(r"^```\n(.*?)^```", file.read(), re.MULTILINE | re.DOTALL)
     texts = ["".join(part.split()) for block in blocks for part in block.split("\n\n")]
-    everything = next(text for text in texts if text.startswith("101c"))
+    everything = next(text for text in texts if text.startswith("101f"))
     packets = [text for text in texts if re.match("11|04|e[0-4]", text)]
     packets.append("1100ffff00000011401234561f000005" + everything)
     frames = []
@@ -289,7 +289,7 @@ class Show(Case):
             self.assertRegex(line, regex)
         last = self.show_json(path)[-1]
         self.assertEqual(last["int_echo_hop1"]["time"], 1999000)
-        self.assertEqual(last["ccx"]["types"], "0x81ff")
+        self.assertEqual(last["ccx"]["types"], "0x83ff")
         self.assertEqual(last["payload_length"], 0)
         self.assertRegex(self.check(0, path), r"8 RoCEv2 +ICRC +8 good +0 bad +0 other  ok")
 
