@@ -148,7 +148,8 @@ TEST(Options, RefusalsNameTheOptionTheValueAndTheLimits) {
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-D", "nan"}), "--duration is \"nan\""));
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-u", "32"}), "from 1 to 31"));
   EXPECT_TRUE(has(refusal({"write", "bw", "-d", "x", "--bind", "nowhere"}), "not an IP address"));
-  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--extensions", "maybe"}), "not one of auto, on, off"));
+  EXPECT_TRUE(
+      has(refusal({"write", "bw", "--loopback", "--extensions", "maybe"}), "not one of auto, on, off"));
 }
 
 TEST(Options, WhatDoesNotGoTogetherIsRefused) {

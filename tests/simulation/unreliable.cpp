@@ -6,8 +6,7 @@ namespace roci::test {
 
 UnreliableConnection::UnreliableConnection(Network& network, const Scenario& scenario, Rng rng, Judge& judge,
                                            std::array<size_t, 2> hosts)
-    : network_(network),
-      scenario_(scenario),
+    : scenario_(scenario),
       rng_(rng),
       judge_(judge),
       in_order_(scenario.faults.duplication == 0 && scenario.faults.reordering == 0) {

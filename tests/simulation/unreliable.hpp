@@ -70,7 +70,6 @@ class UnreliableConnection final : public Actor {
                         const uint8_t* bytes) const;
   void check_writes(End& local, End& peer);
 
-  Network& network_;
   const Scenario& scenario_;
   Rng rng_;
   Judge& judge_;
