@@ -35,11 +35,14 @@ class Psn {
   uint32_t value_ = 0;
 };
 
+// From one PSN forward to another: 0 to 2^24 - 1, where a signed distance ends at 2^23. All of the 2^23 PSNs that may be
+// open can be acknowledged at once, which is one more than that can say.
+constexpr uint32_t psns_between(Psn from, Psn to) { return (to.value() - from.value()) & Psn::kMask; }
 constexpr bool is_before(Psn a, Psn b) { return a - b < 0; }
 constexpr bool is_after(Psn a, Psn b) { return a - b > 0; }
 // Whether first <= p <= last, going round the circle from first.
 constexpr bool is_within(Psn p, Psn first, Psn last) {
-  return ((p.value() - first.value()) & Psn::kMask) <= ((last.value() - first.value()) & Psn::kMask);
+  return psns_between(first, p) <= psns_between(first, last);
 }
 
 // A message sequence number (IBTA 9.7.5.1.5): 24 bits, counts completed messages.

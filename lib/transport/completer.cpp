@@ -10,14 +10,6 @@
 
 namespace roci {
 
-namespace {
-
-// From one PSN forward to another. All of the 2^23 open PSNs may be acknowledged at once, which is one more than a
-// signed distance can say.
-uint32_t psns_between(Psn from, Psn to) { return (to.value() - from.value()) & Psn::kMask; }
-
-}  // namespace
-
 void Requester::on_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
                             const ExtensionView& block) {
   if (qp_.state() != IBV_QPS_RTS && qp_.state() != IBV_QPS_SQD) {
@@ -252,8 +244,8 @@ void Requester::on_atomic_response(TransportContext& context, const FrameView& v
     return;
   }
   const uint64_t original = view.atomic_ack().original.get();
-  if (!for_each_sge(context.memory, qp_.config.pd, {atomic->sges(), atomic->sge_count}, 0, sizeof original,
-                    Access::kLocalWrite, [&](uint8_t* host, uint32_t at, uint32_t n) {
+  if (!for_each_sge(context.memory, qp_.config.pd, atomic->pieces(), 0, sizeof original, Access::kLocalWrite,
+                    [&](uint8_t* host, uint32_t at, uint32_t n) {
                       std::memcpy(host, reinterpret_cast<const uint8_t*>(&original) + at, n);
                     })) {
     fail_oldest(context, IBV_WC_LOC_PROT_ERR);
@@ -287,8 +279,7 @@ void Requester::on_read_response(TransportContext& context, const FrameView& vie
     fail_oldest(context, IBV_WC_BAD_RESP_ERR);
     return;
   }
-  if (!scatter(context.memory, qp_.config.pd, {read.sges(), read.sge_count}, offset, frame,
-               view.payload_offset, due)) {
+  if (!scatter(context.memory, qp_.config.pd, read.pieces(), offset, frame, view.payload_offset, due)) {
     fail_oldest(context, IBV_WC_LOC_PROT_ERR);
     return;
   }

@@ -20,7 +20,7 @@ bool scatter_network_header(const TransportContext& context, PdNumber pd, const 
                             const FrameView& view) {
   const auto bytes = network_header(view);
   return for_each_sge(
-      context.memory, pd, {wqe.sges(), wqe.sge_count}, 0, kGrhBytes, Access::kLocalWrite,
+      context.memory, pd, wqe.pieces(), 0, kGrhBytes, Access::kLocalWrite,
       [&](uint8_t* host, uint32_t at, uint32_t n) { std::memcpy(host, bytes.data() + at, n); });
 }
 
@@ -75,7 +75,7 @@ SendOutcome DatagramQueuePair::send_one(TransportContext& context, RoceWriter& h
           std::memcpy(to, wqe.inline_data(), wqe.length);
           return true;
         }
-        return gather(context.memory, config.pd, {wqe.sges(), wqe.sge_count}, 0, wqe.length, to);
+        return gather(context.memory, config.pd, wqe.pieces(), 0, wqe.length, to);
       },
       [&](const rte_mbuf& frame) {
         if (path.destination_ip.is_multicast()) context.paths.loop_back(frame, path.destination_ip);
@@ -114,8 +114,8 @@ void DatagramQueuePair::on_packet(TransportContext& context, const FrameView& vi
     return;
   }
   if (!scatter_network_header(context, config.recv_pd(), wqe, view) ||
-      !scatter(context.memory, config.recv_pd(), {wqe.sges(), wqe.sge_count}, kGrhBytes, frame,
-               view.payload_offset, view.payload_length)) {
+      !scatter(context.memory, config.recv_pd(), wqe.pieces(), kGrhBytes, frame, view.payload_offset,
+               view.payload_length)) {
     wc.status = IBV_WC_LOC_PROT_ERR;
     complete_recv(context, wc, true);
     to_error();

@@ -17,6 +17,10 @@ inline ibv_wc receive_completion(const FrameView& last, uint32_t length) {
     wc.wc_flags |= IBV_WC_WITH_IMM;
     wc.imm_data = __builtin_bswap32(last.imm().data.get());
   }
+  if (last.opcode->has(Header::kIeth)) {
+    wc.wc_flags |= IBV_WC_WITH_INV;
+    wc.invalidated_rkey = last.ieth().rkey.get();
+  }
   return wc;
 }
 

@@ -101,7 +101,7 @@ class SackBoard {
   }
   // The packets from `from` up to `to` are acknowledged: their places are for later ones now.
   void forget(Psn from, Psn to) {
-    const uint32_t distance = (to.value() - from.value()) & Psn::kMask;
+    const uint32_t distance = psns_between(from, to);
     for (uint32_t i = 0; count_ > 0 && i < distance && i < window(); ++i) {
       if (!bits_[index(from + i)]) continue;
       bits_[index(from + i)] = false;

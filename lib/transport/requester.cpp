@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "transport/local_operations.hpp"
+#include "transport/message_packet.hpp"
 #include "transport/queue_pair_core.hpp"
-#include "transport/scatter.hpp"
 #include "wire/aeth.hpp"
 
 namespace roci {
@@ -15,22 +15,6 @@ namespace {
 // space of SENDs and WRITEs and leaves their size open). The data comes in the other direction.
 uint64_t lsn_bytes(const SendWqe& wqe) {
   return wqe.is_read() ? sizeof(Reth) : wqe.is_atomic() ? sizeof(AtomicEth) : wqe.length;
-}
-
-// From one PSN forward to another; counts up to 2^24 - 1, where a signed distance would end at 2^23.
-uint32_t psns_between(Psn from, Psn to) { return (to.value() - from.value()) & Psn::kMask; }
-
-Opcode message_opcode(const SendWqe& wqe, bool first, bool last) {
-  const bool imm = wqe.opcode == IBV_WR_SEND_WITH_IMM || wqe.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-  const bool write = wqe.opcode == IBV_WR_RDMA_WRITE || wqe.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-  if (write) {
-    if (first) return !last ? Opcode::kRcWriteFirst : imm ? Opcode::kRcWriteOnlyImm : Opcode::kRcWriteOnly;
-    return !last ? Opcode::kRcWriteMiddle : imm ? Opcode::kRcWriteLastImm : Opcode::kRcWriteLast;
-  }
-  if (last && wqe.opcode == IBV_WR_SEND_WITH_INV)
-    return first ? Opcode::kRcSendOnlyInv : Opcode::kRcSendLastInv;
-  if (first) return !last ? Opcode::kRcSendFirst : imm ? Opcode::kRcSendOnlyImm : Opcode::kRcSendOnly;
-  return !last ? Opcode::kRcSendMiddle : imm ? Opcode::kRcSendLastImm : Opcode::kRcSendLast;
 }
 
 }  // namespace
@@ -192,10 +176,7 @@ Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
       return Step::kWait;
   }
   if (psns_between(una_, next_psn_) + packets > kMaxOpenPsns) return Step::kWait;
-  if (!wqe.is_inline() &&
-      !for_each_sge(context.memory, qp_.config.pd, {wqe.sges(), wqe.sge_count}, 0, wqe.length,
-                    wqe.needs_response() ? Access::kLocalWrite : Access::kLocalRead,
-                    [](uint8_t*, uint32_t, uint32_t) {})) {
+  if (!has_memory(context.memory, qp_.config.pd, wqe)) {
     wqe.local_error = IBV_WC_LOC_PROT_ERR;
     return Step::kFailed;
   }
@@ -231,43 +212,24 @@ bool Requester::fits_window(Cursor cursor, const SendWqe& wqe) {
 }
 
 Requester::Step Requester::send_message_packet(TransportContext& context, SendWqe& wqe, uint32_t packet) {
-  const uint32_t mtu = qp_.attributes.path_mtu;
-  const uint64_t offset = static_cast<uint64_t>(packet) * mtu;
-  const auto length = static_cast<uint32_t>(std::min<uint64_t>(mtu, wqe.length - offset));
-  const bool first = packet == 0;
-  const bool last = packet + 1 == wqe.packets;
+  const MessagePacket cut = cut_message(wqe, TransportClass::kRc, packet, qp_.attributes.path_mtu);
   const Psn psn = wqe.first_psn + packet;
   const BthFields bth{
-      .opcode = message_opcode(wqe, first, last),
+      .opcode = cut.opcode,
       .destination_qp = qp_.attributes.remote_qp,
       .psn = psn,
       .pkey = qp_.attributes.pkey,
-      // Only where the peer's receive queue gets a completion (IBTA 9.2.3).
-      .solicited = last && (wqe.send_flags & IBV_SEND_SOLICITED) != 0 && wqe.opcode != IBV_WR_RDMA_WRITE,
+      .solicited = cut.solicited,
       // Every packet asks, so that the peer's acknowledgements clock this sender; ours answers once
       // per batch.
       .ack_request = true,
       .ect = sent_before(psn)};
-  const auto outcome = send_packet(
-      context, qp_, bth, length, data_types(), [&](const RoceWriter::Open& open, const ExtensionView& block) {
-        const OpcodeInfo& info = *open.view.opcode;
-        if (info.has(Header::kReth)) {
-          auto& reth = open.header<Reth>(Header::kReth);
-          reth.va.set(wqe.remote_address);
-          reth.rkey.set(wqe.rkey);
-          reth.length.set(wqe.length);
-        }
-        if (info.has(Header::kImmDt))
-          open.header<ImmDt>(Header::kImmDt).data.set(__builtin_bswap32(wqe.immediate));
-        if (info.has(Header::kIeth)) open.header<Ieth>(Header::kIeth).rkey.set(wqe.immediate);
-        session_block(block, wqe.first_lsn + offset, context.now);
-        if (wqe.is_inline()) {
-          std::memcpy(open.payload, wqe.inline_data() + offset, length);
-          return true;
-        }
-        return gather(context.memory, qp_.config.pd, {wqe.sges(), wqe.sge_count}, offset, length,
-                      open.payload);
-      });
+  const auto outcome =
+      send_packet(context, qp_, bth, cut.length, data_types(),
+                  [&](const RoceWriter::Open& open, const ExtensionView& block) {
+                    session_block(block, wqe.first_lsn + cut.offset, context.now);
+                    return fill_message_packet(context.memory, qp_.config.pd, wqe, cut, open);
+                  });
   if (outcome == SendOutcome::kNoRoom) return Step::kNoRoom;
   if (outcome == SendOutcome::kGivenUp) {  // the region went away under the request
     wqe.local_error = IBV_WC_LOC_PROT_ERR;

@@ -3,15 +3,10 @@
 #include <algorithm>
 
 #include "transport/queue_pair_core.hpp"
+#include "transport/receive_completion.hpp"
 #include "transport/scatter.hpp"
 
 namespace roci {
-namespace {
-
-constexpr uint32_t kMaxMessageBytes = 1U << 31;  // IBTA 9.3.3.1.2, 9.7.4.1.6
-
-}  // namespace
-
 void Responder::reset(Psn expected, uint32_t reads) {
   expected_ = expected;
   msn_ = Msn{0};
@@ -197,8 +192,8 @@ Responder::Verdict Responder::execute_send(TransportContext& context, const Fram
     qp_.complete_recv(context, wc, true);
     return Verdict::kNotInvalidated;
   }
-  if (!scatter(context.memory, qp_.config.recv_pd(), {wqe.sges(), wqe.sge_count}, received_, frame,
-               view.payload_offset, view.payload_length)) {
+  if (!scatter(context.memory, qp_.config.recv_pd(), wqe.pieces(), received_, frame, view.payload_offset,
+               view.payload_length)) {
     wc.status = IBV_WC_LOC_PROT_ERR;
     qp_.complete_recv(context, wc, true);
     return Verdict::kOperationError;
@@ -213,7 +208,7 @@ Responder::Verdict Responder::execute_write(TransportContext& context, const Fra
   const OpcodeInfo& info = *view.opcode;
   if (info.starts_message()) {
     if ((qp_.attributes.access & IBV_ACCESS_REMOTE_WRITE) == 0) return Verdict::kInvalidRequest;
-    if (view.reth().length.get() > kMaxMessageBytes) return Verdict::kInvalidRequest;
+    if (view.reth().length.get() > kLongestMessage) return Verdict::kInvalidRequest;
     received_ = 0;
     announced_ = view.reth().length.get();
     va_ = view.reth().va.get();
@@ -230,18 +225,8 @@ Responder::Verdict Responder::execute_write(TransportContext& context, const Fra
     return Verdict::kAccessError;
   }
   if (info.consumes_receive() && !qp_.take_receive(context)) return Verdict::kNotReady;
-  if (view.payload_length > 0) {
-    uint32_t done = 0;
-    for_each_piece(frame, view.payload_offset, view.payload_length, [&](const uint8_t* from, uint32_t piece) {
-      const bool ending = info.ends_message() && done + piece == view.payload_length;
-      if (ending) {
-        copy_ending(where + done, from, piece);
-      } else {
-        std::memcpy(where + done, from, piece);
-      }
-      done += piece;
-    });
-  }
+  if (view.payload_length > 0)
+    write_payload(where, frame, view.payload_offset, view.payload_length, info.ends_message());
   va_ += view.payload_length;
   received_ += view.payload_length;
   if (info.ends_message() && info.consumes_receive()) complete_message(context, view);
@@ -269,7 +254,7 @@ Responder::Verdict Responder::execute_read(TransportContext& context, const Fram
   if (!resource_free()) return Verdict::kInvalidRequest;
   const Reth& reth = view.reth();
   const uint32_t length = reth.length.get();
-  if (length > kMaxMessageBytes) return Verdict::kInvalidRequest;
+  if (length > kLongestMessage) return Verdict::kInvalidRequest;
   uint8_t* where = nullptr;
   if (context.memory.check_remote(MemoryKey{reth.rkey.get()}, qp_.accessor(), reth.va.get(), length,
                                   Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
@@ -329,18 +314,7 @@ void Responder::start_answer(Resource& resource) {
 
 // The receive completion of a SEND or of a WRITE with immediate.
 void Responder::complete_message(TransportContext& context, const FrameView& view) {
-  ibv_wc wc{};
-  wc.status = IBV_WC_SUCCESS;
-  wc.opcode = view.opcode->operation == Operation::kSend ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM;
-  wc.byte_len = received_;
-  if (view.opcode->has(Header::kImmDt)) {
-    wc.wc_flags |= IBV_WC_WITH_IMM;
-    wc.imm_data = __builtin_bswap32(view.imm().data.get());
-  }
-  if (view.opcode->has(Header::kIeth)) {
-    wc.wc_flags |= IBV_WC_WITH_INV;
-    wc.invalidated_rkey = view.ieth().rkey.get();
-  }
+  ibv_wc wc = receive_completion(view, received_);
   qp_.complete_recv(context, wc, view.bth().solicited());
 }
 
@@ -434,7 +408,7 @@ void Responder::replay_read(TransportContext& context, const FrameView& view) {
     if (read.operation != Operation::kReadRequest || read.packets == 0 ||
         !is_within(view.psn(), read.first, read.first + (read.packets - 1)))
       continue;
-    const uint32_t skip = (view.psn().value() - read.first.value()) & Psn::kMask;
+    const uint32_t skip = psns_between(read.first, view.psn());
     const uint64_t offset = static_cast<uint64_t>(skip) * mtu;
     const uint64_t length = reth.length.get();
     const uint64_t left = read.length - offset;
@@ -504,7 +478,7 @@ void Responder::on_read_acknowledge(TransportContext& context, const FrameView& 
     if (resource.packets == 0 ||
         !is_within(view.psn(), resource.first, resource.first + (resource.packets - 1)))
       continue;
-    const uint32_t packet = (view.psn().value() - resource.first.value()) & Psn::kMask;
+    const uint32_t packet = psns_between(resource.first, view.psn());
     if (packet >= resource.end) break;  // not sent yet
     session()->peer_acknowledges_reads = true;
     const Lsn end = resource.lsn + (offset_of(packet) + packet_bytes(resource, packet));

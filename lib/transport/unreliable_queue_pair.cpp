@@ -4,25 +4,11 @@
 #include <cstring>
 
 #include "transport/local_operations.hpp"
+#include "transport/message_packet.hpp"
 #include "transport/receive_completion.hpp"
 #include "transport/scatter.hpp"
 
 namespace roci {
-namespace {
-
-Opcode message_opcode(const SendWqe& wqe, bool first, bool last) {
-  const bool imm = wqe.opcode == IBV_WR_SEND_WITH_IMM || wqe.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-  const bool write = wqe.opcode == IBV_WR_RDMA_WRITE || wqe.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-  if (write) {
-    if (first) return !last ? Opcode::kUcWriteFirst : imm ? Opcode::kUcWriteOnlyImm : Opcode::kUcWriteOnly;
-    return !last ? Opcode::kUcWriteMiddle : imm ? Opcode::kUcWriteLastImm : Opcode::kUcWriteLast;
-  }
-  if (first) return !last ? Opcode::kUcSendFirst : imm ? Opcode::kUcSendOnlyImm : Opcode::kUcSendOnly;
-  return !last ? Opcode::kUcSendMiddle : imm ? Opcode::kUcSendLastImm : Opcode::kUcSendLast;
-}
-
-}  // namespace
-
 void UnreliableQueuePair::reset_requester(Psn first) {
   next_psn_ = first;
   packet_ = 0;
@@ -84,44 +70,21 @@ bool UnreliableQueuePair::do_locally(TransportContext& context) {
 
 SendOutcome UnreliableQueuePair::send_one(TransportContext& context) {
   const SendWqe& wqe = send_queue.at(send_queue.head());
-  const std::span<const ibv_sge> pieces{wqe.sges(), wqe.sge_count};
-  const bool first = packet_ == 0;
-  // All of the request's memory is checked before anything of it leaves.
-  if (first && !wqe.is_inline() &&
-      !for_each_sge(context.memory, config.pd, pieces, 0, wqe.length, Access::kLocalRead,
-                    [](uint8_t*, uint32_t, uint32_t) {})) {
-    return SendOutcome::kGivenUp;
-  }
-  const uint32_t mtu = attributes.path_mtu;
-  const uint64_t offset = static_cast<uint64_t>(packet_) * mtu;
-  const auto length = static_cast<uint32_t>(std::min<uint64_t>(mtu, wqe.length - offset));
-  const bool last = offset + length == wqe.length;
-  const BthFields bth{
-      .opcode = message_opcode(wqe, first, last),
-      .destination_qp = attributes.remote_qp,
-      .psn = next_psn_,
-      .pkey = attributes.pkey,
-      .solicited = last && (wqe.send_flags & IBV_SEND_SOLICITED) != 0 && wqe.opcode != IBV_WR_RDMA_WRITE};
-  const auto outcome = send_packet(context, *this, bth, length, 0, [&](const RoceWriter::Open& open, auto&) {
-    const OpcodeInfo& info = *open.view.opcode;
-    if (info.has(Header::kReth)) {
-      auto& reth = open.header<Reth>(Header::kReth);
-      reth.va.set(wqe.remote_address);
-      reth.rkey.set(wqe.rkey);
-      reth.length.set(wqe.length);
-    }
-    if (info.has(Header::kImmDt))
-      open.header<ImmDt>(Header::kImmDt).data.set(__builtin_bswap32(wqe.immediate));
-    if (wqe.is_inline()) {
-      std::memcpy(open.payload, wqe.inline_data() + offset, length);
-      return true;
-    }
-    return gather(context.memory, config.pd, pieces, offset, length, open.payload);
-  });
+  if (packet_ == 0 && !has_memory(context.memory, config.pd, wqe)) return SendOutcome::kGivenUp;
+  const MessagePacket cut = cut_message(wqe, TransportClass::kUc, packet_, attributes.path_mtu);
+  const BthFields bth{.opcode = cut.opcode,
+                      .destination_qp = attributes.remote_qp,
+                      .psn = next_psn_,
+                      .pkey = attributes.pkey,
+                      .solicited = cut.solicited};
+  const auto outcome =
+      send_packet(context, *this, bth, cut.length, 0, [&](const RoceWriter::Open& open, auto&) {
+        return fill_message_packet(context.memory, config.pd, wqe, cut, open);
+      });
   if (outcome != SendOutcome::kSent) return outcome;
   ++next_psn_;
   ++packet_;
-  if (last) {
+  if (cut.last) {
     packet_ = 0;
     complete_send(context, wqe, IBV_WC_SUCCESS);
     retire_send();
@@ -209,8 +172,8 @@ bool UnreliableQueuePair::execute_send(TransportContext& context, const FrameVie
     return false;
   }
   // The application's own fault is told to it, on every service (IBTA 9.9.3, class A).
-  if (!scatter(context.memory, config.recv_pd(), {wqe.sges(), wqe.sge_count}, received_, frame,
-               view.payload_offset, view.payload_length)) {
+  if (!scatter(context.memory, config.recv_pd(), wqe.pieces(), received_, frame, view.payload_offset,
+               view.payload_length)) {
     ibv_wc wc{};
     wc.status = IBV_WC_LOC_PROT_ERR;
     complete_recv(context, wc, true);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 
 #include "base/sequence.hpp"
 #include "base/spinlock.hpp"
@@ -59,6 +60,7 @@ struct SendWqe {
   [[nodiscard]] bool is_inline() const { return (send_flags & IBV_SEND_INLINE) != 0; }
   [[nodiscard]] Psn last_psn() const { return first_psn + (packets - 1); }
   [[nodiscard]] const ibv_sge* sges() const { return reinterpret_cast<const ibv_sge*>(this + 1); }
+  [[nodiscard]] std::span<const ibv_sge> pieces() const { return {sges(), sge_count}; }
   [[nodiscard]] const uint8_t* inline_data() const { return reinterpret_cast<const uint8_t*>(this + 1); }
 };
 
@@ -67,6 +69,7 @@ struct RecvWqe {
   uint32_t capacity = 0;  // bytes its scatter list holds
   uint32_t sge_count = 0;
   [[nodiscard]] const ibv_sge* sges() const { return reinterpret_cast<const ibv_sge*>(this + 1); }
+  [[nodiscard]] std::span<const ibv_sge> pieces() const { return {sges(), sge_count}; }
   // Takes over a request as it was posted. The slot has room for `max_sge` pieces behind it; false when it asks for
   // more.
   bool fill(const ibv_recv_wr& wr, uint32_t max_sge);
