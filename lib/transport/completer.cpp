@@ -33,10 +33,7 @@ void Requester::on_response(TransportContext& context, const FrameView& view, co
       break;
     case Operation::kReadResponse:
       responses_.count(view.ecn() == Ecn::kCe);
-      if (session() != nullptr) {
-        session()->read_acks.due = session()->takes(Capability::kReadAcks);
-        session()->note_data_block(block, Direction::kResponses, context.now);
-      }
+      if (session() != nullptr) session()->note_data_block(block, Direction::kResponses, context.now);
       on_read_response(context, view, frame);
       break;
     case Operation::kAtomicAcknowledge:
@@ -253,6 +250,7 @@ void Requester::on_atomic_response(TransportContext& context, const FrameView& v
   }
   context.counters.add(Counter::kResponsesReceived);
   responses_.received += sizeof original;
+  acknowledge_response(view.psn());
   advance_una(view.psn() + 1, atomic->first_lsn + sizeof(AtomicEth));
   complete_oldest(context);
   note_progress(context.now);
@@ -287,10 +285,17 @@ void Requester::on_read_response(TransportContext& context, const FrameView& vie
   ++read.responses;
   responses_.received += due;
   advance_una(view.psn() + 1, read.first_lsn + sizeof(Reth));
-  if (session() != nullptr) session()->read_acks.last = view.psn();
+  acknowledge_response(view.psn());
   if (last) complete_oldest(context);
   note_progress(context.now);
   if (last) acknowledge_before(context, acknowledged_end_);
+}
+
+// Tells the responder, with the next turn to send, that everything up to this response has come.
+void Requester::acknowledge_response(Psn psn) {
+  if (session() == nullptr) return;
+  session()->read_acks.last = psn;
+  session()->read_acks.due = session()->takes(Capability::kReadAcks);
 }
 
 void Requester::complete_oldest(TransportContext& context) {

@@ -88,6 +88,7 @@ class alignas(64) Requester {
   SendWqe* due_request(TransportContext& context, const FrameView& view);
   void on_read_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   void on_atomic_response(TransportContext& context, const FrameView& view);
+  void acknowledge_response(Psn psn);
   // Takes everything before `end` as acknowledged, completing what is whole. Returns false when a READ whose
   // responses have not all come stands in the way: its response was lost.
   bool acknowledge_before(TransportContext& context, Psn end);

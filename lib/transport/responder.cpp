@@ -243,6 +243,8 @@ Responder::Resource& Responder::take_resource() {
   const auto count = static_cast<uint32_t>(resources_.size());
   Resource& resource = resources_[next_resource_];
   if (resource.active()) --active_answers_;
+  // No requester has more requests open than are remembered: it has this one's answer.
+  note_acknowledged(resource, resource.packets);
   if (front_resource_ == next_resource_) front_resource_ = (front_resource_ + 1) % count;
   next_resource_ = (next_resource_ + 1) % count;
   resource = Resource{};
@@ -306,8 +308,7 @@ void Responder::start_answer(Resource& resource) {
   resource.first = expected_;
   resource.msn = msn_;
   resource.lsn = responses_.next;
-  responses_.next +=
-      resource.operation == Operation::kReadRequest ? resource.length : sizeof resource.original;
+  responses_.next += resource.bytes();
   activate(resource, 0, resource.packets);
   expected_ += resource.packets;
 }
@@ -415,7 +416,7 @@ void Responder::replay_read(TransportContext& context, const FrameView& view) {
     const bool to_a_packets_end = length == left || (length < left && length > 0 && length % mtu == 0);
     if (reth.rkey.get() != read.rkey || reth.va.get() != read.va + offset || !to_a_packets_end) break;
     context.counters.add(Counter::kReadReplays);
-    activate(read, skip, length == left ? read.packets : skip + static_cast<uint32_t>(length / mtu));
+    replay(read, skip, length == left ? read.packets : skip + static_cast<uint32_t>(length / mtu));
     return;
   }
   context.counters.add(Counter::kReplaysRefused);
@@ -427,7 +428,7 @@ void Responder::replay_atomic(TransportContext& context, const FrameView& view) 
     if (atomic.operation != view.opcode->operation || atomic.packets == 0 || !(atomic.first == view.psn()))
       continue;
     context.counters.add(Counter::kAtomicReplays);
-    activate(atomic, 0, 1);
+    replay(atomic, 0, 1);
     return;
   }
   context.counters.add(Counter::kReplaysRefused);
@@ -448,8 +449,19 @@ void Responder::activate(Resource& resource, uint32_t from, uint32_t end) {
     resource.end = end;
   }
   resource.begin = resource.next = from;
-  // Who asks for an answer from here on has everything before it.
-  responses_.acknowledged = std::max(responses_.acknowledged, resource.lsn + offset_of(from));
+}
+
+// Makes an answer due a second time. Who asks for one from a packet on has everything before it, unless that was asked for
+// again too.
+void Responder::replay(Resource& resource, uint32_t from, uint32_t end) {
+  activate(resource, from, end);
+  if (&front_resource() == &resource) note_acknowledged(resource, from);
+}
+
+// The requester has the first `packets` of an answer, and all answers before it.
+void Responder::note_acknowledged(const Resource& resource, uint32_t packets) {
+  const uint64_t bytes = packets == resource.packets ? resource.bytes() : offset_of(packets);
+  responses_.acknowledged = std::max(responses_.acknowledged, resource.lsn + bytes);
 }
 
 uint64_t Responder::offset_of(uint32_t packet) const {
@@ -458,9 +470,8 @@ uint64_t Responder::offset_of(uint32_t packet) const {
 
 // Bytes that a packet of the answer carries.
 uint32_t Responder::packet_bytes(const Resource& resource, uint32_t packet) const {
-  if (resource.operation != Operation::kReadRequest) return sizeof resource.original;
   return static_cast<uint32_t>(
-      std::min<uint64_t>(qp_.attributes.path_mtu, resource.length - offset_of(packet)));
+      std::min<uint64_t>(qp_.attributes.path_mtu, resource.bytes() - offset_of(packet)));
 }
 
 // A requester that acknowledges READ responses gets no more than a window of them at a time.
@@ -481,8 +492,7 @@ void Responder::on_read_acknowledge(TransportContext& context, const FrameView& 
     const uint32_t packet = psns_between(resource.first, view.psn());
     if (packet >= resource.end) break;  // not sent yet
     session()->peer_acknowledges_reads = true;
-    const Lsn end = resource.lsn + (offset_of(packet) + packet_bytes(resource, packet));
-    responses_.acknowledged = std::max(responses_.acknowledged, end);
+    note_acknowledged(resource, packet + 1);
     const uint32_t impossible =
         take_feedback(block, context.now, session()->terms.peer_time_unit, responses_);
     context.counters.add(Counter::kFeedbackImpossible, impossible);

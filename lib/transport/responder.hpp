@@ -78,6 +78,9 @@ class alignas(64) Responder {
     uint32_t next = 0;    // packet to be sent next; `end` when all have been
     uint32_t end = 0;     // one past the packet at which it ends
     [[nodiscard]] bool active() const { return next < end; }
+    [[nodiscard]] uint32_t bytes() const {  // of the answer
+      return operation == Operation::kReadRequest ? length : static_cast<uint32_t>(sizeof original);
+    }
   };
 
   // In PSN order, from the wire or kept before.
@@ -113,6 +116,8 @@ class alignas(64) Responder {
   Resource& take_resource();
   void start_answer(Resource& resource);
   void activate(Resource& resource, uint32_t from, uint32_t end);
+  void replay(Resource& resource, uint32_t from, uint32_t end);
+  void note_acknowledged(const Resource& resource, uint32_t packets);
   // The one with an answer under way that was accepted first; there is one.
   Resource& front_resource();
   void drop_answers();

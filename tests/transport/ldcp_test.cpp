@@ -214,29 +214,108 @@ TEST(Ldcp, counts_survive_lost_acknowledgements) {
   EXPECT_EQ(flow.packets_acked, requests) << "arrived, some of them twice";
 }
 
+// The bytes of READ responses that leave b and are not acknowledged by a yet; the most there ever were, since told.
+struct ResponsesInFlight {
+  uint64_t now = 0, most = 0;
+  void watch(TwoHosts& net) {
+    net.watch = [this](const Packet& packet, char direction) {
+      if (opcode_info(packet.bth.opcode).operation == Operation::kReadResponse) now += packet.payload.size();
+      if (direction == '>' && packet.bth.opcode == Opcode::kCcReadAcknowledge) now = 0;
+      most = std::max(most, now);
+      return SimVerdict{};
+    };
+  }
+};
+
 TEST(Ldcp, read_responses_are_acknowledged_and_held_to_the_window) {
   TwoHosts net(
       {.path_mtu = IBV_MTU_1024, .window_bytes = 8192, .extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
-  uint64_t in_flight = 0, most = 0;
-  net.watch = [&](const Packet& packet, char direction) {
-    if (opcode_info(packet.bth.opcode).operation == Operation::kReadResponse)
-      in_flight += packet.payload.size();
-    if (direction == '>' && packet.bth.opcode == Opcode::kCcReadAcknowledge) in_flight = 0;
-    most = std::max(most, in_flight);
-    return SimVerdict{};
-  };
+  ResponsesInFlight in_flight;
+  in_flight.watch(net);
   ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 0, 0, 2000, net.b.address(0), net.b.region->rkey()), 0);
   net.run(1s);  // from the first acknowledgement on it is known that there are any
-  most = in_flight = 0;
+  in_flight = {};
   ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 1, 0, 300'000, net.b.address(0), net.b.region->rkey()), 0);
   net.run(1s);
   expect_all_successful(net.a.completions(), 2);
-  EXPECT_LE(most, 2 * 8192U) << "what is on its way and what was acknowledged behind it";
-  EXPECT_GT(most, 4096U);
+  EXPECT_LE(in_flight.most, 2 * 8192U) << "what is on its way and what was acknowledged behind it";
+  EXPECT_GT(in_flight.most, 4096U);
   expect_same_bytes_at_both_ends(net);
   const SendFlow& flow = TwoHosts::core(net.b).responder.response_flow();
   EXPECT_EQ(flow.acknowledged, flow.next);
+}
+
+TEST(Ldcp, reads_asked_for_together_share_the_responders_window) {
+  TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
+  net.connect();
+  TwoHosts::core(net.b).config.window_bytes = 4096;  // a asks for more than b sends at a time
+  ResponsesInFlight in_flight;
+  in_flight.watch(net);
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 0, 0, 2000, net.b.address(0), net.b.region->rkey()), 0);
+  net.run(1s);
+  in_flight = {};
+  for (uint64_t i = 1; i <= 12; ++i)
+    ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, i, 0, 10'000, net.b.address(0), net.b.region->rkey()), 0);
+  net.run(1s);
+  expect_all_successful(net.a.completions(), 13);
+  EXPECT_LE(in_flight.most, 2 * 4096U);
+  EXPECT_EQ(net.a.counter("timeouts"), 0U) << "nobody waited for a window that never opened";
+  expect_same_bytes_at_both_ends(net);
+}
+
+TEST(Ldcp, atomics_are_acknowledged_as_reads_are) {
+  TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
+  net.connect();
+  TwoHosts::core(net.b).config.window_bytes = 16;  // two answers
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 0, 0, 8, net.b.address(0), net.b.region->rkey()), 0);
+  net.run(1s);
+  for (uint64_t i = 1; i <= 20; ++i)
+    ASSERT_EQ(net.a.atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, i, 64, net.b.address(64), net.b.region->rkey(), 1),
+              0);
+  net.run(1s);
+  expect_all_successful(net.a.completions(), 21);
+  EXPECT_EQ(net.a.counter("timeouts"), 0U);
+  const SendFlow& flow = TwoHosts::core(net.b).responder.response_flow();
+  EXPECT_EQ(flow.acknowledged, flow.next);
+}
+
+// A response that does not come in order says nothing that could be acknowledged.
+TEST(Ldcp, nothing_is_acknowledged_before_the_first_response_in_order) {
+  TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
+  net.connect();
+  bool lost = false;
+  net.lose = [&](const std::string& line) {
+    return !lost && line == "< RC_READ_RESP_FIRST 0" && (lost = true);
+  };
+  std::vector<uint32_t> acknowledged;
+  net.watch = [&](const Packet& packet, char) {
+    if (packet.bth.opcode == Opcode::kCcReadAcknowledge) acknowledged.push_back(packet.bth.psn - Psn{0x1000});
+    return SimVerdict{};
+  };
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 1, 0, 4000, net.b.address(0), net.b.region->rkey()), 0);
+  net.run(1s);
+  expect_all_successful(net.a.completions(), 1);
+  ASSERT_FALSE(acknowledged.empty());
+  for (const uint32_t psn : acknowledged) EXPECT_LE(psn, 3U);
+  EXPECT_EQ(net.b.counter("responses_ghost"), 0U);
+}
+
+TEST(Ldcp, lost_acknowledgements_of_reads_asked_for_together_cost_time_and_nothing_else) {
+  TwoHosts net({.timeout = 8, .extensions_a = kAuto, .extensions_b = kAuto});
+  net.connect();
+  TwoHosts::core(net.b).config.window_bytes = 4096;
+  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 0, 0, 2000, net.b.address(0), net.b.region->rkey()), 0);
+  net.run(100ms);
+  net.watch = [](const Packet& packet, char) {
+    SimVerdict verdict;
+    verdict.drop = packet.bth.opcode == Opcode::kCcReadAcknowledge;
+    return verdict;
+  };
+  for (uint64_t i = 1; i <= 6; ++i)
+    ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, i, 0, 10'000, net.b.address(0), net.b.region->rkey()), 0);
+  net.run(5s);
+  expect_all_successful(net.a.completions(), 7);
 }
 
 TEST(Ldcp, lost_read_acknowledgements_cost_time_and_nothing_else) {
