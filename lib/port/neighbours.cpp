@@ -63,9 +63,10 @@ Result<std::unique_ptr<Neighbours>> Neighbours::create(NeighbourConfig config, F
     return fail("a neighbour table cannot have " + std::to_string(config.capacity) +
                 " entries; 1 to 1048576 it can");
   }
-  if (config.attempts == 0 || config.retry_interval <= 0ns || config.failed_hold < 0ns ||
-      config.reachable_time < 0ns) {
-    return fail("neighbours need at least one attempt and a retry interval above 0");
+  if (config.attempts == 0 || config.first_wait <= 0ns || config.longest_wait < config.first_wait ||
+      config.failed_hold < 0ns || config.reachable_time < 0ns) {
+    return fail(
+        "neighbours need at least one attempt and waits above 0, the first no longer than the longest");
   }
   auto neighbours = std::unique_ptr<Neighbours>(new Neighbours(std::move(config), sink));
   ROCI_TRY(neighbours->add_own_and_static());
@@ -208,7 +209,7 @@ void Neighbours::step(Neighbour& entry, Nanos now) {
   if (entry.attempts < config_.attempts) {
     const bool sent = solicit(entry, now);
     if (sent) ++entry.attempts;
-    set_deadline(entry, now + (sent ? config_.retry_interval : kSendRetry));
+    set_deadline(entry, now + (sent ? wait_after(entry.attempts) : kSendRetry));
     return;
   }
   ++generation_;
@@ -219,6 +220,12 @@ void Neighbours::step(Neighbour& entry, Nanos now) {
   entry.state = NeighbourState::kFailed;
   entry.deadline = now + config_.failed_hold;
   ++stats_.failures;
+}
+
+Nanos Neighbours::wait_after(uint8_t attempts) const {
+  Nanos wait = config_.first_wait;
+  for (uint8_t i = 1; i < attempts && wait < config_.longest_wait; ++i) wait *= 2;
+  return std::min(wait, config_.longest_wait);
 }
 
 void Neighbours::set_deadline(Neighbour& entry, Nanos when) {

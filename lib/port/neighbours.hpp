@@ -48,8 +48,11 @@ struct NeighbourConfig {
   // ourselves need makes the table grow.
   uint32_t capacity = 1024;
 
-  Nanos retry_interval = 1s;   // between solicitations
-  uint8_t attempts = 3;        // unanswered ones before a neighbour has failed, or a probe is given up
+  // Between solicitations: twice as long each time. The first comes soon, because a connection to a neighbour whose answer
+  // was lost has used up its retries within a second.
+  Nanos first_wait = 30ms;
+  Nanos longest_wait = 1s;
+  uint8_t attempts = 7;        // unanswered ones before a neighbour has failed, or a probe is given up: 3 s
   Nanos failed_hold = 5s;      // how long a failed one stays failed
   Nanos reachable_time = 30s;  // after which the next use probes it by unicast
   uint32_t solicitations_per_second = 1000;
@@ -135,6 +138,7 @@ class Neighbours {
 
   void start(Neighbour& entry, NeighbourState state, Nanos now);
   void step(Neighbour& entry, Nanos now);
+  [[nodiscard]] Nanos wait_after(uint8_t attempts) const;
   bool solicit(Neighbour& entry, Nanos now);
   void set_deadline(Neighbour& entry, Nanos when);
   void set_mac(Neighbour& entry, const MacAddress& mac);
