@@ -53,7 +53,7 @@ TEST(Simulation, random_traffic_over_faulty_networks_loses_nothing) {
   for (const Sum& sum : kSums) std::printf(", %s %lu", sum.name, total.*sum.value);
   std::printf("\n");
   // Seven losses in a row do happen in a thousand networks that lose a tenth, but not often.
-  EXPECT_LE(total.gave_up * 200, seeds + 200);
+  EXPECT_LE(total.gave_up * 500, seeds + 500);
 }
 
 TEST(Simulation, seeds_that_have_found_something_stay_quiet) {
