@@ -47,10 +47,7 @@ void Requester::on_response(TransportContext& context, const FrameView& view, co
 
 void Requester::on_acknowledge(TransportContext& context, const FrameView& view, const ExtensionView& block) {
   const Psn psn = view.psn();
-  if (block.types != 0) {
-    const uint32_t impossible = take_feedback(block, context.now, session()->terms.peer_time_unit, flow_);
-    context.counters.add(Counter::kFeedbackImpossible, impossible);
-  }
+  if (block.types != 0) session()->take_feedback(context, block, flow_);
   const uint8_t syndrome = view.aeth().syndrome;
   switch (aeth_kind(syndrome)) {
     case AethKind::kAck:
@@ -364,8 +361,7 @@ void Requester::retry_gap(TransportContext& context) {
 }
 
 void Requester::on_window_message(TransportContext& context, const ExtensionView& block) {
-  const uint32_t impossible = take_feedback(block, context.now, session()->terms.peer_time_unit, flow_);
-  context.counters.add(Counter::kFeedbackImpossible, impossible);
+  session()->take_feedback(context, block, flow_);
 }
 
 void Requester::on_probe_response(TransportContext& context, const FrameView& view) {

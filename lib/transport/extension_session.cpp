@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "transport/packet_sink.hpp"
+
 namespace roci {
 
 uint32_t take_feedback(const ExtensionView& block, Nanos now, uint32_t time_unit, SendFlow& flow) {
@@ -35,6 +37,12 @@ uint32_t take_feedback(const ExtensionView& block, Nanos now, uint32_t time_unit
   if (block.has(kRxWindow)) flow.receiver_window = block.rx_window().bytes.get();
   if (block.has(kFlows)) flow.flows_at_receiver = block.flows().count.get();
   return impossible;
+}
+
+void ExtensionSession::take_feedback(TransportContext& context, const ExtensionView& block,
+                                     SendFlow& flow) const {
+  context.counters.add(Counter::kFeedbackImpossible,
+                       roci::take_feedback(block, context.now, terms.peer_time_unit, flow));
 }
 
 void ExtensionSession::write_data_block(const ExtensionView& block, Qpn from, Lsn lsn, Nanos now) {

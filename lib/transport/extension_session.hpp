@@ -14,6 +14,8 @@
 
 namespace roci {
 
+struct TransportContext;
+
 // The agreement of two hosts, as it applies to one queue pair. The engine makes it.
 struct ExtensionTerms {
   uint32_t capabilities = 0;  // of both hosts; the low 16 bits are the types that may be in a received block
@@ -88,6 +90,8 @@ class ExtensionSession {
   // Types in the block of a request or a READ response, and writing it.
   [[nodiscard]] uint16_t data_types() const { return terms.may_send ? terms.on_data : uint16_t{0}; }
   static void write_data_block(const ExtensionView& block, Qpn from, Lsn lsn, Nanos now);
+  // The same for a peer's block, counted.
+  void take_feedback(TransportContext& context, const ExtensionView& block, SendFlow& flow) const;
   // Writes what the receiving end of a direction says about it. The time is echoed once.
   // `flows` share this host's link.
   void write_feedback(const ExtensionView& block, Direction about, const ReceiveFlow& flow, uint32_t flows,

@@ -83,6 +83,9 @@ class alignas(64) Responder {
     }
   };
 
+  [[nodiscard]] ExtensionSession* session() const;
+
+  // responder.cpp
   // In PSN order, from the wire or kept before.
   Verdict take(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   void take_kept(TransportContext& context);
@@ -98,29 +101,34 @@ class alignas(64) Responder {
   Verdict execute_read(TransportContext& context, const FrameView& view);
   Verdict execute_atomic(TransportContext& context, const FrameView& view);
   void complete_message(TransportContext& context, const FrameView& view);
+  // Notes what is owed for the packet.
+  void answer(TransportContext& context, const FrameView& view, Verdict verdict);
+  void owe_retry(uint8_t syndrome);
+  // The NAK that ends the queue pair.
+  void end_with(NakCode code, Psn psn);
+
+  // responder_answers.cpp
+  [[nodiscard]] bool resource_free() const;
+  Resource& take_resource();
+  void start_answer(Resource& resource);
+  void activate(Resource& resource, uint32_t from, uint32_t end);
+  // The one with an answer under way that was accepted first; there is one.
+  Resource& front_resource();
+  void drop_answers();
+  [[nodiscard]] uint64_t offset_of(uint32_t packet) const;
+  [[nodiscard]] uint32_t packet_bytes(const Resource& resource, uint32_t packet) const;
   void on_duplicate(TransportContext& context, const FrameView& view);
   void replay_read(TransportContext& context, const FrameView& view);
-  void answer(TransportContext& context, const FrameView& view, Verdict verdict);
   void replay_atomic(TransportContext& context, const FrameView& view);
+  void replay(Resource& resource, uint32_t from, uint32_t end);
+  void note_acknowledged(const Resource& resource, uint32_t packets);
+  [[nodiscard]] bool has_window_for(const Resource& resource) const;
   bool send_answer(TransportContext& context, Resource& resource);
   SendOutcome send_read_response(TransportContext& context, const Resource& read);
   SendOutcome send_atomic_response(TransportContext& context, const Resource& atomic);
   bool send_pending(TransportContext& context);
   bool send_probe_response(TransportContext& context);
   bool send_window_message(TransportContext& context);
-  [[nodiscard]] ExtensionSession* session() const;
-  [[nodiscard]] bool has_window_for(const Resource& resource) const;
-  [[nodiscard]] uint64_t offset_of(uint32_t packet) const;
-  [[nodiscard]] uint32_t packet_bytes(const Resource& resource, uint32_t packet) const;
-  [[nodiscard]] bool resource_free() const;
-  Resource& take_resource();
-  void start_answer(Resource& resource);
-  void activate(Resource& resource, uint32_t from, uint32_t end);
-  void replay(Resource& resource, uint32_t from, uint32_t end);
-  void note_acknowledged(const Resource& resource, uint32_t packets);
-  // The one with an answer under way that was accepted first; there is one.
-  Resource& front_resource();
-  void drop_answers();
 
   QueuePairCore& qp_;
 

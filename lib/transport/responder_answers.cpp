@@ -1,0 +1,379 @@
+// The half of the responder that answers: READ data and atomic results, first and again, acknowledgements and NAKs, and
+// what extensions say beside them (IBTA 9.7.5).
+#include <algorithm>
+
+#include "transport/queue_pair_core.hpp"
+#include "transport/responder.hpp"
+
+namespace roci {
+
+bool Responder::remember(uint32_t reads) {
+  if (active_answers_ > 0) return false;
+  const auto had = static_cast<uint32_t>(resources_.size());
+  const uint32_t kept = std::min(had, reads);
+  std::vector<Resource> resources(reads);
+  // The oldest first; in front of them what was never used, which is older still.
+  for (uint32_t i = 0; i < kept; ++i)
+    resources[reads - kept + i] = resources_[(next_resource_ + had - kept + i) % had];
+  resources_ = std::move(resources);
+  next_resource_ = front_resource_ = 0;
+  return true;
+}
+
+// Whether another READ or atomic may be under way (IBTA 9.7.4.1.4). A replay in the way is none of them: the requester
+// asked for it before a late response made it unnecessary, else it could not send a new request.
+bool Responder::resource_free() const {
+  return !resources_.empty() && (!resources_[next_resource_].active() || resources_[next_resource_].replay);
+}
+
+Responder::Resource& Responder::take_resource() {
+  const auto count = static_cast<uint32_t>(resources_.size());
+  Resource& resource = resources_[next_resource_];
+  if (resource.active()) --active_answers_;
+  // No requester has more requests open than are remembered: it has this one's answer.
+  note_acknowledged(resource, resource.packets);
+  if (front_resource_ == next_resource_) front_resource_ = (front_resource_ + 1) % count;
+  next_resource_ = (next_resource_ + 1) % count;
+  resource = Resource{};
+  return resource;
+}
+
+// The answer takes the PSNs from the request's on. The message counts at once: its first response carries the new MSN.
+void Responder::start_answer(Resource& resource) {
+  ++msn_;
+  resource.first = expected_;
+  resource.msn = msn_;
+  resource.lsn = responses_.next;
+  responses_.next += resource.bytes();
+  activate(resource, 0, resource.packets);
+  expected_ += resource.packets;
+}
+
+// IBTA 9.7.5.1.2, 9.7.5.1.3: a SEND or WRITE seen before is acknowledged again, a READ is executed again.
+void Responder::on_duplicate(TransportContext& context, const FrameView& view) {
+  if (!executed_any_) {  // a packet of an earlier life of this number: there is nothing to acknowledge
+    context.counters.add(Counter::kRxBadState);
+    return;
+  }
+  context.counters.add(Counter::kRequestsDuplicate);
+  switch (view.opcode->operation) {
+    case Operation::kSend:
+    case Operation::kWrite:
+      if (pending_ == Pending::kNone) pending_ = Pending::kAck;
+      return;
+    case Operation::kReadRequest:
+      replay_read(context, view);
+      return;
+    case Operation::kCompareSwap:
+    case Operation::kFetchAdd:
+      replay_atomic(context, view);
+      return;
+    default:
+      return;
+  }
+}
+
+// The request may be for a part of the original one, as long as every response packet has the bytes and the PSN it had
+// the first time (IBTA 9.7.5.1.3): it begins where a packet began and ends where one ended.
+void Responder::replay_read(TransportContext& context, const FrameView& view) {
+  const Reth& reth = view.reth();
+  const uint32_t mtu = qp_.attributes.path_mtu;
+  for (Resource& read : resources_) {
+    if (read.operation != Operation::kReadRequest || read.packets == 0 ||
+        !is_within(view.psn(), read.first, read.first + (read.packets - 1)))
+      continue;
+    const uint32_t skip = psns_between(read.first, view.psn());
+    const uint64_t offset = static_cast<uint64_t>(skip) * mtu;
+    const uint64_t length = reth.length.get();
+    const uint64_t left = read.length - offset;
+    const bool to_a_packets_end = length == left || (length < left && length > 0 && length % mtu == 0);
+    if (reth.rkey.get() != read.rkey || reth.va.get() != read.va + offset || !to_a_packets_end) break;
+    context.counters.add(Counter::kReadReplays);
+    replay(read, skip, length == left ? read.packets : skip + static_cast<uint32_t>(length / mtu));
+    return;
+  }
+  context.counters.add(Counter::kReplaysRefused);
+}
+
+// The stored result is sent again; the operation is not executed again (IBTA 9.7.5.1.3).
+void Responder::replay_atomic(TransportContext& context, const FrameView& view) {
+  for (Resource& atomic : resources_) {
+    if (atomic.operation != view.opcode->operation || atomic.packets == 0 || !(atomic.first == view.psn()))
+      continue;
+    context.counters.add(Counter::kAtomicReplays);
+    replay(atomic, 0, 1);
+    return;
+  }
+  context.counters.add(Counter::kReplaysRefused);
+}
+
+// Makes an answer, from packet `from` up to `end`, due. Those to earlier requests go before it, in PSN order, even when
+// they are asked for again later: the requester takes them in no other. One under way does not end earlier than it was
+// going to.
+void Responder::activate(Resource& resource, uint32_t from, uint32_t end) {
+  const auto count = static_cast<uint32_t>(resources_.size());
+  const auto slot = static_cast<uint32_t>(&resource - resources_.data());
+  const auto age = [&](uint32_t s) { return (s + count - next_resource_) % count; };
+  if (active_answers_ == 0 || age(slot) < age(front_resource_)) front_resource_ = slot;
+  if (resource.active()) {
+    resource.end = std::max(resource.end, end);
+  } else {
+    ++active_answers_;
+    resource.end = end;
+  }
+  resource.begin = resource.next = from;
+}
+
+// Makes an answer due a second time. Who asks for one from a packet on has everything before it, unless that was asked for
+// again too.
+void Responder::replay(Resource& resource, uint32_t from, uint32_t end) {
+  activate(resource, from, end);
+  if (&front_resource() == &resource) note_acknowledged(resource, from);
+}
+
+// The requester has the first `packets` of an answer, and all answers before it.
+void Responder::note_acknowledged(const Resource& resource, uint32_t packets) {
+  const uint64_t bytes = packets == resource.packets ? resource.bytes() : offset_of(packets);
+  responses_.acknowledged = std::max(responses_.acknowledged, resource.lsn + bytes);
+}
+
+uint64_t Responder::offset_of(uint32_t packet) const {
+  return static_cast<uint64_t>(packet) * qp_.attributes.path_mtu;
+}
+
+// Bytes that a packet of the answer carries.
+uint32_t Responder::packet_bytes(const Resource& resource, uint32_t packet) const {
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(qp_.attributes.path_mtu, resource.bytes() - offset_of(packet)));
+}
+
+// A requester that acknowledges READ responses gets no more than a window of them at a time.
+bool Responder::has_window_for(const Resource& resource) const {
+  if (session() == nullptr || !session()->peer_acknowledges_reads) return true;
+  const Lsn at = resource.lsn + offset_of(resource.next);
+  if (at <= responses_.acknowledged) return true;
+  return at - responses_.acknowledged + packet_bytes(resource, resource.next) <=
+         std::min(qp_.config.window_bytes, responses_.receiver_window);
+}
+
+void Responder::on_read_acknowledge(TransportContext& context, const FrameView& view,
+                                    const ExtensionView& block) {
+  for (const Resource& resource : resources_) {
+    if (resource.packets == 0 ||
+        !is_within(view.psn(), resource.first, resource.first + (resource.packets - 1)))
+      continue;
+    const uint32_t packet = psns_between(resource.first, view.psn());
+    if (packet >= resource.end) break;  // not sent yet
+    session()->peer_acknowledges_reads = true;
+    note_acknowledged(resource, packet + 1);
+    session()->take_feedback(context, block, responses_);
+    context.counters.add(Counter::kReadAcksReceived);
+    return;
+  }
+  context.counters.add(Counter::kResponsesGhost);
+}
+
+// One at a time: a new probe takes the place of one that is not answered yet.
+void Responder::on_probe(TransportContext& context, const FrameView& view) {
+  const Probe& probe = view.probe();
+  session()->probe_to_answer = ExtensionSession::ProbeToAnswer{probe.id.get(), probe.flags.get(),
+                                                               probe.sent.get(), view.psn(), context.now};
+}
+
+// When nothing is acknowledged at the moment.
+bool Responder::send_window_message(TransportContext& context) {
+  constexpr uint16_t kTypes = bit_of(ExtensionType::kRxWindow) | bit_of(ExtensionType::kAuth);
+  const auto types = static_cast<uint16_t>(session()->feedback_types(Direction::kRequests, false) & kTypes);
+  const BthFields bth{.opcode = Opcode::kCcRxWindow,
+                      .destination_qp = qp_.attributes.remote_qp,
+                      .psn = expected_ - 1,
+                      .pkey = qp_.attributes.pkey};
+  flow_.next_psn = expected_;
+  return send_packet(context, qp_, bth, 0, types, [&](const RoceWriter::Open&, const ExtensionView& block) {
+           session()->write_feedback(block, Direction::kRequests, flow_, context.flows, context.now);
+           return true;
+         }) == SendOutcome::kSent;
+}
+
+bool Responder::send_probe_response(TransportContext& context) {
+  const ExtensionSession::ProbeToAnswer asked = *session()->probe_to_answer;
+  const BthFields bth{.opcode = Opcode::kCcProbeResponse,
+                      .destination_qp = qp_.attributes.remote_qp,
+                      .psn = asked.psn,
+                      .pkey = qp_.attributes.pkey};
+  const auto types = static_cast<uint16_t>(session()->feedback_types(Direction::kRequests, false) &
+                                           bit_of(ExtensionType::kAuth));
+  const auto outcome =
+      send_packet(context, qp_, bth, 0, types, [&](const RoceWriter::Open& open, const ExtensionView&) {
+        auto& probe = open.header<Probe>(Header::kProbe);
+        probe = Probe{};
+        probe.id.set(asked.id);
+        probe.flags.set(asked.flags);
+        probe.sent.set(asked.sent);
+        probe.lsn.set(flow_.received.value());
+        auto& times = open.header<ProbeTimes>(Header::kProbeTimes);
+        times = ProbeTimes{};
+        times.received.set(static_cast<uint64_t>(asked.arrived.count()));
+        times.answered.set(static_cast<uint64_t>(context.now.count()));
+        return true;
+      });
+  if (outcome != SendOutcome::kSent) return false;
+  session()->probe_to_answer.reset();
+  context.counters.add(Counter::kProbesAnswered);
+  return true;
+}
+
+Responder::Resource& Responder::front_resource() {
+  while (!resources_[front_resource_].active()) {
+    front_resource_ = (front_resource_ + 1) % static_cast<uint32_t>(resources_.size());
+  }
+  return resources_[front_resource_];
+}
+
+void Responder::drop_answers() {
+  for (Resource& resource : resources_) resource.next = resource.end;
+  active_answers_ = 0;
+}
+
+bool Responder::transmit(TransportContext& context, uint32_t& budget) {
+  if (session() != nullptr && session()->probe_to_answer && !send_probe_response(context)) return true;
+  while (active_answers_ > 0) {
+    if (budget == 0) return true;
+    Resource& resource = front_resource();
+    if (!has_window_for(resource)) return false;
+    if (!send_answer(context, resource)) return true;
+    --budget;
+    if (active_answers_ > 0 && !resource.active()) {
+      resource.replay = true;
+      --active_answers_;
+    }
+  }
+  if (pending_ != Pending::kNone) {
+    if (budget == 0 || !send_pending(context)) return true;
+    --budget;
+  }
+  return session() != nullptr && session()->window_message_due() && !send_window_message(context);
+}
+
+// The next packet of an answer. False when there was no buffer.
+bool Responder::send_answer(TransportContext& context, Resource& resource) {
+  const SendOutcome outcome = resource.operation == Operation::kReadRequest
+                                  ? send_read_response(context, resource)
+                                  : send_atomic_response(context, resource);
+  switch (outcome) {
+    case SendOutcome::kNoRoom:
+      return false;
+    case SendOutcome::kSent:
+      ++resource.next;
+      return true;
+    case SendOutcome::kGivenUp:  // the memory went away
+      if (resource.replay) {
+        // Who has the answer already may have invalidated its key or asked its owner to, and the network may deliver a
+        // request again at any time after that.
+        context.counters.add(Counter::kReplaysRefused);
+        resource.next = resource.end;
+        return true;
+      }
+      qp_.raise(context, IBV_EVENT_QP_ACCESS_ERR);
+      end_with(NakCode::kRemoteAccessError, resource.first + resource.next);
+      drop_answers();  // nothing behind it is answered
+      return true;
+  }
+  return true;
+}
+
+SendOutcome Responder::send_read_response(TransportContext& context, const Resource& read) {
+  const uint64_t offset = offset_of(read.next);
+  const uint32_t length = packet_bytes(read, read.next);
+  const bool first = read.next == read.begin;
+  const bool last = read.next + 1 == read.end;
+  const BthFields bth{.opcode = first ? (last ? Opcode::kRcReadResponseOnly : Opcode::kRcReadResponseFirst)
+                                      : (last ? Opcode::kRcReadResponseLast : Opcode::kRcReadResponseMiddle),
+                      .destination_qp = qp_.attributes.remote_qp,
+                      .psn = read.first + read.next,
+                      .pkey = qp_.attributes.pkey,
+                      .ect = read.replay};
+  ++responses_.packets_sent;
+  const uint16_t types = session() == nullptr ? uint16_t{0} : session()->data_types();
+  return send_packet(
+      context, qp_, bth, length, types, [&](const RoceWriter::Open& open, const ExtensionView& block) {
+        if (types != 0)
+          ExtensionSession::write_data_block(block, qp_.number(), read.lsn + offset, context.now);
+        if (open.view.opcode->has(Header::kAeth)) {
+          auto& aeth = open.header<Aeth>(Header::kAeth);
+          aeth.syndrome = kSyndromeAck;
+          aeth.msn.set(read.msn.value());
+        }
+        uint8_t* where = nullptr;
+        if (context.memory.check_remote(MemoryKey{read.rkey}, qp_.accessor(), read.va + offset, length,
+                                        Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
+          return false;
+        }
+        if (length > 0) std::memcpy(open.payload, where, length);
+        return true;
+      });
+}
+
+SendOutcome Responder::send_atomic_response(TransportContext& context, const Resource& atomic) {
+  const BthFields bth{.opcode = Opcode::kRcAtomicAcknowledge,
+                      .destination_qp = qp_.attributes.remote_qp,
+                      .psn = atomic.first,
+                      .pkey = qp_.attributes.pkey,
+                      .ect = atomic.replay};
+  return send_packet(context, qp_, bth, 0, 0, [&](const RoceWriter::Open& open, const ExtensionView&) {
+    auto& aeth = open.header<Aeth>(Header::kAeth);
+    aeth.syndrome = kSyndromeAck;
+    aeth.msn.set(atomic.msn.value());
+    open.header<AtomicAckEth>(Header::kAtomicAckEth).original.set(atomic.original);
+    return true;
+  });
+}
+
+bool Responder::send_pending(TransportContext& context) {
+  const bool ack = pending_ == Pending::kAck;
+  const uint8_t syndrome = ack ? kSyndromeAck : pending_syndrome_;
+  const BthFields bth{.opcode = Opcode::kRcAcknowledge,
+                      .destination_qp = qp_.attributes.remote_qp,
+                      .psn = ack ? expected_ - 1 : pending_psn_,
+                      .pkey = qp_.attributes.pkey,
+                      .becn = pending_ce_};
+  ExtensionSession* extras = session();
+  const bool kept_some = extras != nullptr && extras->kept && !extras->kept->empty();
+  const uint16_t types =
+      extras == nullptr ? uint16_t{0} : extras->feedback_types(Direction::kRequests, kept_some);
+  const auto outcome =
+      send_packet(context, qp_, bth, 0, types, [&](const RoceWriter::Open& open, const ExtensionView& block) {
+        auto& aeth = open.header<Aeth>(Header::kAeth);
+        aeth.syndrome = syndrome;
+        aeth.msn.set(msn_.value());
+        if (types == 0) return true;
+        flow_.next_psn = expected_;
+        extras->write_feedback(block, Direction::kRequests, flow_, context.flows, context.now);
+        if (block.has(ExtensionType::kSack)) {
+          // The newest packet is among the 64 that fit.
+          const int32_t reach = newest_kept_ - expected_;
+          const Psn from =
+              reach < static_cast<int32_t>(Sack::kBits) ? expected_ : newest_kept_ - (Sack::kBits - 1);
+          auto& sack = value_to_write<Sack>(block, ExtensionType::kSack);
+          sack.psn.set(from.value());
+          sack.kept.set(extras->kept->bitmap(from));
+        }
+        return true;
+      });
+  if (outcome != SendOutcome::kSent) return false;
+  pending_ = Pending::kNone;
+  pending_ce_ = false;
+  pending_packets_ = 0;
+  if (ack) {
+    context.counters.add(Counter::kAcksSent);
+  } else if (aeth_kind(syndrome) == AethKind::kRnrNak) {
+    context.counters.add(Counter::kRnrNaksSent);
+  } else {
+    constexpr Counter kByCode[] = {Counter::kNaksSequenceSent, Counter::kNaksInvalidSent,
+                                   Counter::kNaksAccessSent, Counter::kNaksOperationalSent};
+    context.counters.add(kByCode[aeth_value(syndrome)]);
+  }
+  return true;
+}
+
+}  // namespace roci
