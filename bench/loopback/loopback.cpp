@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <stdexcept>
 
 #include "device/host.hpp"
@@ -14,7 +15,8 @@ namespace {
 
 // 4.3 s: the machine may stop this process for a while, and nothing gets lost here.
 constexpr uint8_t kTimeout = 20;
-constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+constexpr int kAccess =
+    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 constexpr uint16_t kMtu = 4200;  // a path MTU of 4096 and all headers
 constexpr uint32_t kRing = 1024;
 
@@ -111,17 +113,16 @@ void Loopback::wait_for_agreement() {
 }
 
 void Loopback::check_arrival() {
+  const bool atomic = config_.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
   const bool read = config_.opcode == IBV_WR_RDMA_READ;
   const LoopbackHost& from = read ? b_ : a_;
   const LoopbackHost& to = read ? a_ : b_;
   auto* source = static_cast<uint8_t*>(from.region->address());
-  for (size_t i = 0; i < from.memory.size(); ++i) source[i] = pattern(i);
-  uint32_t ended = 0;
-  for (uint32_t rounds = 0; ended < config_.depth; ++rounds) {
-    if (rounds == 1'000'000) throw std::runtime_error("no message ends");
-    ended += round();
-  }
-  if (from.memory != to.memory)
+  for (size_t i = 0; i < from.memory.size() && !atomic; ++i) source[i] = pattern(i);
+  move(config_.depth);
+  uint64_t counted = 0;
+  if (atomic) std::memcpy(&counted, b_.memory.data(), sizeof counted);
+  if (atomic ? counted != config_.depth : from.memory != to.memory)
     throw std::runtime_error("the bytes that arrived are not those that were sent");
 }
 
@@ -140,15 +141,31 @@ void Loopback::post_message() {
   wr.sg_list = &list;
   wr.num_sge = 1;
   wr.opcode = config_.opcode;
-  wr.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(b_.memory.data());
-  wr.wr.rdma.rkey = b_.region->rkey();
+  const auto remote = reinterpret_cast<uint64_t>(b_.memory.data());
+  if (wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+    wr.wr.atomic = {.remote_addr = remote, .compare_add = 1, .swap = 0, .rkey = b_.region->rkey()};
+  } else {
+    wr.wr.rdma = {.remote_addr = remote, .rkey = b_.region->rkey()};
+  }
   ibv_send_wr* bad = nullptr;
   if (a_.qp->post_send(&wr, &bad) != 0) throw std::runtime_error("a send request was not taken");
   ++under_way_;
 }
 
-uint32_t Loopback::round() {
-  while (under_way_ < config_.depth) post_message();
+void Loopback::move(uint64_t messages) {
+  uint32_t idle = 0;
+  const auto step = [&](uint64_t most) {
+    const uint32_t ended = round(static_cast<uint32_t>(std::min<uint64_t>(most, config_.depth)));
+    idle = ended > 0 ? 0 : idle + 1;
+    if (idle == 1'000'000) throw std::runtime_error("no message ends");
+    return ended;
+  };
+  while (under_way_ > 0) step(0);
+  for (uint64_t left = messages; left > 0;) left -= step(left);
+}
+
+uint32_t Loopback::round(uint32_t most_under_way) {
+  while (under_way_ < most_under_way) post_message();
   poll_all();
   std::array<ibv_wc, 32> completions;
   const auto take = [&](CompletionQueue& cq) {
@@ -166,7 +183,8 @@ uint32_t Loopback::round() {
 }
 
 bool Loopback::poll_all() {
-  const Nanos now = monotonic_now();
+  now_ = config_.virtual_time ? now_ + 1us : monotonic_now();
+  const Nanos now = now_;
   bool worked = a_.device->poller().poll(now);
   if (switch_) worked |= switch_->poll(now);
   worked |= b_.device->poller().poll(now);

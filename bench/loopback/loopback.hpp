@@ -22,7 +22,8 @@ struct LoopbackConfig {
   uint32_t depth = 64;  // messages under way
   uint32_t packets_per_ack = 64;
   ExtensionConfig extensions{.mode = ExtensionMode::kOff};
-  uint32_t one_lost_in = 0;  // of the frames that b receives; 0 loses none
+  uint32_t one_lost_in = 0;   // of the frames that b receives; 0 loses none
+  bool virtual_time = false;  // each round is a microsecond, so that runs are alike to the instruction
 };
 
 // A host and one of everything on it.
@@ -44,14 +45,17 @@ class Loopback {
   explicit Loopback(const LoopbackConfig& config);
   ~Loopback();
 
+  // Moves so many messages, from none under way to none under way.
+  void move(uint64_t messages);
   // Posts what `depth` allows, polls everything once and takes the completions. Returns how many messages ended.
-  uint32_t round();
+  uint32_t round() { return round(config_.depth); }
 
   [[nodiscard]] uint64_t packets_per_message() const;
   [[nodiscard]] uint64_t frames_sent() const;  // by both hosts, acknowledgements included
   [[nodiscard]] uint64_t retransmissions() const;
 
  private:
+  uint32_t round(uint32_t most_under_way);
   void make_ports(std::unique_ptr<Port>& a, std::unique_ptr<Port>& b);
   void make_host(LoopbackHost& host, std::unique_ptr<Port> port, const std::string& name,
                  const std::string& address);
@@ -68,6 +72,7 @@ class Loopback {
   std::unique_ptr<Switch> switch_;
   LoopbackHost a_, b_;  // a posts
   uint32_t under_way_ = 0;
+  Nanos now_{0};
 };
 
 // The value, or an exception with the error's sentence.

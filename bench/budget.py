@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Instructions that the data path takes, counted by callgrind, against the budgets in bench/budget.yaml.
+
+Wall time on a shared machine says little about a change of a few percent; the number of instructions is the same in
+every run. So this is what CI holds the data path to: a workload that takes over 3 % more than its budget fails, and the
+budget is changed by hand or with --update, together with the reason.
+"""
+
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import yaml
+
+HERE = pathlib.Path(__file__).parent
+BUDGETS = HERE / "budget.yaml"
+TOLERANCE = 0.03
+
+
+def fail(sentence):
+    sys.exit(f"budget: {sentence}")
+
+
+def counted(program, names, keep=None):
+    """The instructions of each workload: {name: (per message, per packet)}."""
+    with tempfile.TemporaryDirectory() as folder:
+        dumps = pathlib.Path(keep or folder)
+        dumps.mkdir(parents=True, exist_ok=True)
+        for old in dumps.glob("callgrind.out*"):
+            old.unlink()
+        messages = {}
+        for name in names or [None]:
+            out = dumps / f"callgrind.out.{name or 'all'}"
+            command = ["valgrind", "--tool=callgrind", "--instr-atstart=no", "-q", f"--callgrind-out-file={out}",
+                       str(program)] + ([name] if name else [])
+            run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+            if run.returncode != 0:
+                fail(f"'{' '.join(command)}' ended with {run.returncode}: {run.stderr.strip()[-500:]}")
+            for line in run.stdout.splitlines():
+                workload, count, packets = line.split()
+                messages[workload] = int(count), int(packets)
+        figures = {}
+        for dump in dumps.glob("callgrind.out*"):
+            text = dump.read_text(errors="replace")
+            trigger = re.search(r"^desc: Trigger: Client Request: (\w+)$", text, re.MULTILINE)
+            total = re.search(r"^totals: (\d+)$", text, re.MULTILINE)
+            if trigger and total:
+                count, packets = messages[trigger.group(1)]
+                figures[trigger.group(1)] = int(total.group(1)) / count, int(total.group(1)) / packets
+        for name in messages:
+            if name not in figures:
+                fail(f"callgrind left no counts of {name}")
+        return {name: figures[name] for name in messages}
+
+
+def read_budgets():
+    budgets = yaml.safe_load(BUDGETS.read_text()) or {}
+    for name, entry in budgets.items():
+        unknown = set(entry) - {"instructions", "reason"}
+        if unknown or not isinstance(entry.get("instructions"), int) or not entry.get("reason"):
+            fail(f"{BUDGETS.name}: {name} must have 'instructions', a whole number, and 'reason', and nothing else")
+    return budgets
+
+
+def write_budgets(budgets):
+    """Keeps what stands above the first entry."""
+    lines = BUDGETS.read_text().splitlines()
+    first = next((i for i, line in enumerate(lines) if line and not line.startswith("#")), len(lines))
+    text = "\n".join(lines[:first]) + "\n"
+    for name, entry in budgets.items():
+        text += f"{name}:\n  instructions: {entry['instructions']}\n  reason: {entry['reason']}\n"
+    BUDGETS.write_text(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workload", nargs="*", help="only these")
+    parser.add_argument("--program", default="build/release/bin/roci-budget")
+    parser.add_argument("--keep", metavar="FOLDER", help="leave callgrind's files there, for callgrind_annotate")
+    parser.add_argument("--update", metavar="REASON", help="write what was counted into budget.yaml, for this reason")
+    options = parser.parse_args()
+    budgets = read_budgets()
+    unknown = set(options.workload) - set(budgets)
+    if unknown and not options.update:
+        fail(f"no workload '{', '.join(sorted(unknown))}'; there are: {', '.join(budgets)}")
+    figures = counted(options.program, options.workload, options.keep)
+
+    over = []
+    print(f"{'workload':<28}{'per message':>12}{'per packet':>12}{'budget':>9}{'change':>9}")
+    for name, (per_message, per_packet) in figures.items():
+        budget = budgets.get(name, {}).get("instructions")
+        change = per_message / budget - 1 if budget else None
+        shown = f"{change:+.1%}" if budget else "new"
+        print(f"{name:<28}{per_message:>12.0f}{per_packet:>12.0f}{budget or '-':>9}{shown:>9}")
+        if change is None or change > TOLERANCE:
+            over.append(name)
+        if options.update and (change is None or abs(change) > 0.001):
+            budgets[name] = {"instructions": round(per_message), "reason": options.update}
+    if options.update:
+        write_budgets(budgets)
+        return
+    if not options.workload:
+        for name in sorted(set(budgets) - set(figures)):
+            fail(f"{BUDGETS.name} has {name}, which is no workload")
+    if over:
+        fail(f"over budget by more than {TOLERANCE:.0%}: {', '.join(over)}. Make it cheaper, or say why it must cost more "
+             "with bench/budget.py --update REASON")
+
+
+if __name__ == "__main__":
+    main()
