@@ -301,10 +301,7 @@ uint64_t Host::counter(Counter counter) const {
 uint32_t Host::largest_path_mtu(bool ipv6) const {
   const uint32_t overhead =
       ipv6 ? kMaxIpOverhead : kMaxIpOverhead - static_cast<uint32_t>(sizeof(Ipv6Header)) + 20;
-  for (uint32_t mtu = 4096; mtu >= 256; mtu /= 2) {
-    if (mtu + overhead <= port_->capabilities().mtu) return mtu;
-  }
-  return 0;
+  return roci::largest_path_mtu(port_mtu(), overhead);
 }
 
 // Whether all workers know the peer's MAC; an error when it does not answer.

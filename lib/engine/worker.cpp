@@ -21,10 +21,8 @@ constexpr Nanos kPeerWait{5'000'000};
 
 // What is left beside the longest packets of the largest path MTU.
 uint16_t extra_bytes(uint16_t port_mtu) {
-  for (uint32_t mtu = 4096; mtu >= 256; mtu /= 2) {
-    if (mtu + kMaxIpOverhead <= port_mtu) return static_cast<uint16_t>(port_mtu - mtu - kMaxIpOverhead);
-  }
-  return 0;
+  const uint32_t mtu = largest_path_mtu(port_mtu, kMaxIpOverhead);
+  return mtu == 0 ? 0 : static_cast<uint16_t>(port_mtu - mtu - kMaxIpOverhead);
 }
 
 }  // namespace

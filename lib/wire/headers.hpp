@@ -175,6 +175,14 @@ inline constexpr uint32_t kMaxHeaderBytes = 14 + 8 + 40 + 8 + 12 + 28;
 // What a path MTU adds up to as an IP packet, at worst (RETH and ImmDt, IPv6): the port's MTU must be this much more.
 inline constexpr uint32_t kMaxIpOverhead = 40 + 8 + 12 + 16 + 4 + kIcrcBytes;
 
+// The largest path MTU whose packets, with `overhead` bytes each, fit a port's MTU; 0 when none does.
+constexpr uint32_t largest_path_mtu(uint32_t port_mtu, uint32_t overhead) {
+  for (uint32_t mtu = 4096; mtu >= 256; mtu /= 2) {
+    if (mtu + overhead <= port_mtu) return mtu;
+  }
+  return 0;
+}
+
 // ECN codepoints (RFC 3168).
 enum class Ecn : uint8_t { kNotEct = 0, kEct1 = 1, kEct0 = 2, kCe = 3 };
 
