@@ -138,7 +138,8 @@ Host::Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gid
       ids_(config_.seed),
       memory_(ids_, config_.max_mr),
       tx_pool_(std::move(tx_pool)),
-      hand_over_(config_.workers, std::max<uint32_t>(port_->queues(), 1)) {}
+      hand_over_(config_.workers, std::max<uint32_t>(port_->queues(), 1)),
+      flows_(config_.workers) {}
 
 Host::~Host() {
   helper_.reset();
@@ -183,7 +184,7 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
   // Each has a table of its own and asks for itself; together they ask no more often than one would.
   each.solicitations_per_second = std::max(1U, neighbours.solicitations_per_second / config_.workers);
   const WorkerSurroundings surroundings{
-      *port_, memory_, groups_, *events_, hand_over_, tx_pool_, config_.extensions, ids_};
+      *port_, memory_, groups_, *events_, hand_over_, flows_, tx_pool_, config_.extensions, ids_};
   for (uint32_t i = 0; i < config_.workers; ++i) {
     const std::string name = config_.workers == 1 ? config_.name : config_.name + "." + std::to_string(i);
     auto worker = Worker::create(name, i, surroundings, each);

@@ -13,6 +13,7 @@
 #include "base/poller.hpp"
 #include "device/events.hpp"
 #include "device/limits.hpp"
+#include "engine/flow_count.hpp"
 #include "engine/hand_over.hpp"
 #include "engine/worker.hpp"
 #include "memory/memory_table.hpp"
@@ -125,6 +126,7 @@ class Host final : public Poller {
   std::unique_ptr<EventQueue> events_;
   std::shared_ptr<MbufPool> tx_pool_;
   HandOver hand_over_;
+  FlowCounts flows_;
   MulticastTable groups_;
   std::vector<std::unique_ptr<Worker>> workers_;
   RetiredAddresses retired_addresses_;  // they hold neighbours of the workers

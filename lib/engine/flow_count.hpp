@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
 #include "base/types.hpp"
 
@@ -41,6 +42,21 @@ class FlowCount {
   uint32_t epoch_ = 1;
   uint32_t current_ = 0, previous_ = 0;
   std::atomic<uint32_t> published_{0};
+};
+
+// Those of all workers of a host.
+class FlowCounts {
+ public:
+  explicit FlowCounts(uint32_t workers) : of_worker_(workers) {}
+  [[nodiscard]] FlowCount& of(uint32_t worker) { return of_worker_[worker]; }
+  [[nodiscard]] uint32_t sum() const {
+    uint32_t sum = 0;
+    for (const FlowCount& one : of_worker_) sum += one.count();
+    return sum;
+  }
+
+ private:
+  std::vector<FlowCount> of_worker_;
 };
 
 }  // namespace roci

@@ -3,11 +3,7 @@
 namespace roci {
 
 HandOver::HandOver(uint32_t workers, uint32_t queues)
-    : workers_(workers),
-      queues_(queues),
-      inboxes_(size_t{workers} * workers),
-      outgoing_(workers),
-      flows_(workers) {
+    : workers_(workers), queues_(queues), inboxes_(size_t{workers} * workers), outgoing_(workers) {
   for (uint32_t from = 0; from < workers; ++from) {
     for (uint32_t to = 0; to < workers; ++to) {
       if (from != to) inboxes_[from * workers + to] = std::make_unique<FrameRing>(kRing);

@@ -16,7 +16,6 @@
 
 #include "base/spsc_ring.hpp"
 #include "base/types.hpp"
-#include "engine/flow_count.hpp"
 
 namespace roci {
 
@@ -46,20 +45,12 @@ class HandOver {
   [[nodiscard]] bool needs_relay(uint32_t worker) const { return worker >= queues_; }
   // Of one that needs a relay.
   [[nodiscard]] FrameRing& outgoing(uint32_t from) { return *outgoing_[from]; }
-  // What each worker counts of the flows that come in, and their sum.
-  [[nodiscard]] FlowCount& flows(uint32_t worker) { return flows_[worker]; }
-  [[nodiscard]] uint32_t all_flows() const {
-    uint32_t sum = 0;
-    for (const FlowCount& of_worker : flows_) sum += of_worker.count();
-    return sum;
-  }
   [[nodiscard]] uint32_t relay_of(uint32_t worker) const { return worker % queues_; }
 
  private:
   uint32_t workers_, queues_;
   std::vector<std::unique_ptr<FrameRing>> inboxes_;  // null from a worker to itself
   std::vector<std::unique_ptr<FrameRing>> outgoing_;
-  std::vector<FlowCount> flows_;
 };
 
 }  // namespace roci

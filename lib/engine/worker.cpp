@@ -39,8 +39,8 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       extensions_(surroundings.extensions),
       port_mtu_(surroundings.port.capabilities().mtu),
       link_up_(surroundings.port.link_up()),
-      hand_over_(surroundings.hand_over),
-      flows_(surroundings.hand_over.flows(index)) {
+      all_flows_(surroundings.flows),
+      flows_(surroundings.flows.of(index)) {
   HandOver& rings = surroundings.hand_over;
   for (uint32_t queue = index; queue < surroundings.port.queues(); queue += rings.workers()) {
     queues_.push_back(&surroundings.port.queue(static_cast<uint16_t>(queue)));
@@ -149,7 +149,7 @@ bool Worker::poll(Nanos now) {
   TransportContext context{now, *this, memory_, counters_, events_, *this};
   if (extensions_.mode != ExtensionMode::kOff) {
     flows_.advance(now);
-    context.flows = hand_over_.all_flows();
+    context.flows = all_flows_.sum();
   }
   blocked_ = false;
   now_ = now;

@@ -24,6 +24,7 @@
 #include "base/timing_wheel.hpp"
 #include "engine/attached_address.hpp"
 #include "engine/attached_queue_pair.hpp"
+#include "engine/flow_count.hpp"
 #include "engine/hand_over.hpp"
 #include "engine/multicast_table.hpp"
 #include "engine/worker_token.hpp"
@@ -43,6 +44,7 @@ struct WorkerSurroundings {
   const MulticastTable& groups;  // likewise
   EventSink& events;
   HandOver& hand_over;
+  FlowCounts& flows;
   std::shared_ptr<MbufPool> tx_pool;  // of whole frames in one segment each
   const ExtensionConfig& extensions;
   IdSource& ids;
@@ -179,7 +181,7 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   const uint16_t port_mtu_;
   bool link_up_;  // when it was last looked at, by the first worker
   Nanos link_watched_{0};
-  HandOver& hand_over_;
+  FlowCounts& all_flows_;
   FlowCount& flows_;                         // ours, in there
   std::vector<AttachedQueuePair*> waiting_;  // for a neighbour to be resolved; each knows its place
   uint64_t woken_generation_ = 0;            // of the neighbour table when they were last woken

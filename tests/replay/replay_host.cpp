@@ -51,7 +51,8 @@ ReplayHost::ReplayHost(const Config& config)
   neighbours.addresses = {{config.address, 24}};
   neighbours.static_entries = {{config.peer, config.peer_mac}};
   worker_ = must(Worker::create(
-      "replay", 0, {port_, memory_, groups_, *events_, hand_over_, pool_, extensions_, ids_}, neighbours));
+      "replay", 0, {port_, memory_, groups_, *events_, hand_over_, flows_, pool_, extensions_, ids_},
+      neighbours));
   for (auto& [key, region] : regions_)
     must(memory_.add_at(MemoryKey{key}, kPd, region.va, region.bytes.data(), region.bytes.size(),
                         config.region_access));

@@ -133,6 +133,7 @@ class ReplayHost {
   Regions regions_;
   std::deque<std::pair<MemoryKey, ByteVector>> buffers_;
   HandOver hand_over_{1, 1};
+  FlowCounts flows_{1};
   ExtensionConfig extensions_{.mode = ExtensionMode::kOff};
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<AttachedQueuePair> qp_;
