@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/log.hpp"
+
 namespace roci {
 
 ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& config, const QueuePairConfig& qp,
@@ -36,6 +38,52 @@ ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& conf
     terms.receive_key = derive_auth_key(peer.ours, qp.number, attributes.remote_qp);
   }
   return terms;
+}
+
+uint16_t PeerExtensions::extra_bytes() const {
+  const uint32_t mtu = largest_path_mtu(port_mtu_, kMaxIpOverhead);
+  return mtu == 0 ? 0 : static_cast<uint16_t>(port_mtu_ - mtu - kMaxIpOverhead);
+}
+
+void PeerExtensions::set_peer(AttachedQueuePair& qp, std::shared_ptr<const PeerRecord> peer) {
+  qp.peer = std::move(peer);
+  qp.core.session.reset();
+  qp.core.extensions_undecided = false;
+  if (qp.peer != nullptr) adopt(qp);
+}
+
+void PeerExtensions::adopt(AttachedQueuePair& qp) {
+  qp.peer_version = qp.peer->version();
+  const PeerKnowledge known = qp.peer->read();
+  std::unique_ptr<ExtensionSession>& session = qp.core.session;
+  qp.core.extensions_undecided = known.status == PeerStatus::kUnknown;
+  if (known.status != PeerStatus::kAgreed) {
+    session.reset();
+    return;
+  }
+  const ExtensionTerms terms = make_terms(known, config_, qp.core.config, qp.core.attributes, port_mtu_);
+  if (session != nullptr) {
+    ExtensionTerms but_for_sending = terms;
+    but_for_sending.may_send = session->terms.may_send;
+    if (but_for_sending == session->terms) {
+      session->terms = terms;
+      return;
+    }
+  }
+  session = std::make_unique<ExtensionSession>(terms, keep_budget_);
+  if (config_.receive_window != 0) session->set_receiver_window(config_.receive_window);
+}
+
+bool PeerExtensions::may_talk(AttachedQueuePair& qp) {
+  if (config_.mode != ExtensionMode::kOn || qp.peer == nullptr) return true;
+  const ibv_qp_state state = qp.core.state();
+  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) return true;
+  if (qp.core.extensions_undecided) return false;
+  if (qp.core.session != nullptr) return qp.core.session->terms.may_send;
+  log().warn("device {}: queue pair {:#x}: its peer {} has no extensions, which are set to 'on'", device_,
+             qp.core.number().value(), qp.core.attributes.path.destination_ip.to_string());
+  qp.core.to_error();
+  return true;
 }
 
 }  // namespace roci

@@ -1,6 +1,11 @@
-// From what is known of a peer to what one queue pair may say to it.
+// From what is known of a peer to what one queue pair may say to it, and keeping that true while more becomes known.
 #pragma once
 
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "engine/attached_queue_pair.hpp"
 #include "engine/peers.hpp"
 #include "transport/extension_session.hpp"
 #include "transport/queue_pair_core.hpp"
@@ -13,5 +18,36 @@ inline constexpr uint32_t kReorderWindow = 256;
 // `peer` has agreed. `port_mtu`: of our port, which has to take a full packet with its block.
 ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& config, const QueuePairConfig& qp,
                           const QueuePairAttributes& attributes, uint16_t port_mtu);
+
+// What the queue pairs of one worker speak beyond the standard; owned by the worker.
+class PeerExtensions {
+ public:
+  // `device` names the worker in the log.
+  PeerExtensions(std::string device, const ExtensionConfig& config, uint16_t port_mtu)
+      : device_(std::move(device)), config_(config), port_mtu_(port_mtu) {}
+
+  [[nodiscard]] bool enabled() const { return config_.mode != ExtensionMode::kOff; }
+  [[nodiscard]] const ExtensionConfig& config() const { return config_; }
+  // What the port takes beside the longest packets of the largest path MTU.
+  [[nodiscard]] uint16_t extra_bytes() const;
+
+  // The queue pair talks to this peer from now on; null for one that is spoken to as the standard says.
+  void set_peer(AttachedQueuePair& qp, std::shared_ptr<const PeerRecord> peer);
+  // The queue pair takes over what has become known of its peer, if anything.
+  void follow(AttachedQueuePair& qp) {
+    if (qp.peer != nullptr && qp.peer->version() != qp.peer_version) adopt(qp);
+  }
+  // Whether the queue pair need not wait until it is known what its peer speaks. One that must have extensions and
+  // cannot goes to the error state.
+  bool may_talk(AttachedQueuePair& qp);
+
+ private:
+  void adopt(AttachedQueuePair& qp);
+
+  std::string device_;
+  const ExtensionConfig config_;
+  const uint16_t port_mtu_;
+  KeepBudget keep_budget_;  // of all these queue pairs
+};
 
 }  // namespace roci

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.hpp"
-#include "engine/extension_terms.hpp"
 #include "transport/datagram.hpp"
 #include "wire/icrc.hpp"
 
@@ -19,12 +17,6 @@ bool is_multicast(const FrameView& view) {
 // How long a queue pair that needs extensions waits before it looks again whether its peer has them.
 constexpr Nanos kPeerWait{5'000'000};
 
-// What is left beside the longest packets of the largest path MTU.
-uint16_t extra_bytes(uint16_t port_mtu) {
-  const uint32_t mtu = largest_path_mtu(port_mtu, kMaxIpOverhead);
-  return mtu == 0 ? 0 : static_cast<uint16_t>(port_mtu - mtu - kMaxIpOverhead);
-}
-
 }  // namespace
 
 Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surroundings)
@@ -36,8 +28,7 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       groups_(surroundings.groups),
       events_(surroundings.events),
       tx_pool_(surroundings.tx_pool),
-      extensions_(surroundings.extensions),
-      port_mtu_(surroundings.port.capabilities().mtu),
+      extensions_(name_, surroundings.extensions, surroundings.port.capabilities().mtu),
       link_up_(surroundings.port.link_up()),
       all_flows_(surroundings.flows),
       flows_(surroundings.flows.of(index)) {
@@ -67,9 +58,9 @@ Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
   worker->neighbours_ = std::move(*made);
   worker->addresses_ = std::make_unique<AddressResolver>(*worker->neighbours_, index);
   if (index == 0) {
-    const uint16_t mtu = surroundings.port.capabilities().mtu;
+    const PeerExtensions& extensions = worker->extensions_;
     FrameSink& sink = *worker;
-    worker->peers_ = std::make_unique<Peers>(surroundings.extensions, kReorderWindow, extra_bytes(mtu),
+    worker->peers_ = std::make_unique<Peers>(extensions.config(), kReorderWindow, extensions.extra_bytes(),
                                              surroundings.ids, sink, *worker->neighbours_, worker->counters_);
   }
   return worker;
@@ -147,7 +138,7 @@ bool Worker::watch_link(TransportContext& context) {
 
 bool Worker::poll(Nanos now) {
   TransportContext context{now, *this, memory_, counters_, events_, *this};
-  if (extensions_.mode != ExtensionMode::kOff) {
+  if (extensions_.enabled()) {
     flows_.advance(now);
     context.flows = all_flows_.sum();
   }
@@ -237,7 +228,7 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
     if (is_multicast(packet.view)) {
       deliver_multicast(context, packet.view, packet.frame);
     } else if (packet.qp != nullptr) {
-      follow_peer(*packet.qp);
+      extensions_.follow(*packet.qp);
       count_flow(*packet.qp, packet.view, context.now);
       packet.qp->core.on_packet(context, packet.view, packet.frame);
       make_ready(*packet.qp);
@@ -257,7 +248,7 @@ Worker::Fate Worker::classify(Received& received, Nanos now, Origin origin) {
     received.view = FrameView();
     parse_frame(received.view, rte_pktmbuf_mtod(frame, const uint8_t*), rte_pktmbuf_data_len(frame),
                 rte_pktmbuf_pkt_len(frame),
-                extensions_.mode == ExtensionMode::kOff ? OpcodeRange::kStandard : OpcodeRange::kWithPrivate);
+                extensions_.enabled() ? OpcodeRange::kWithPrivate : OpcodeRange::kStandard);
   };
   parse();
   FrameView& view = received.view;
@@ -447,8 +438,8 @@ bool Worker::serve_ready(TransportContext& context) {
     unlink_ready(qp);
     const uint64_t sent_before = counters_.get(Counter::kTxFrames);
     bool more = false;
-    follow_peer(qp);
-    const bool waits_for_peer = !may_talk(qp);
+    extensions_.follow(qp);
+    const bool waits_for_peer = !extensions_.may_talk(qp);
     const bool reachable = !waits_for_peer && refresh_path(context, qp);
     const ibv_qp_state state = qp.core.state();
     if (reachable || state == IBV_QPS_ERR || state == IBV_QPS_SQD)  // some of their duties need no peer
@@ -466,50 +457,6 @@ bool Worker::serve_ready(TransportContext& context) {
     }
   }
   return worked;
-}
-
-void Worker::set_peer(AttachedQueuePair& qp, std::shared_ptr<const PeerRecord> peer) {
-  qp.peer = std::move(peer);
-  qp.core.session.reset();
-  qp.core.extensions_undecided = false;
-  if (qp.peer != nullptr) adopt_terms(qp);
-}
-
-// The queue pair takes over what is known of its peer by now.
-void Worker::adopt_terms(AttachedQueuePair& qp) {
-  qp.peer_version = qp.peer->version();
-  const PeerKnowledge known = qp.peer->read();
-  std::unique_ptr<ExtensionSession>& session = qp.core.session;
-  qp.core.extensions_undecided = known.status == PeerStatus::kUnknown;
-  if (known.status != PeerStatus::kAgreed) {
-    session.reset();
-    return;
-  }
-  const ExtensionTerms terms = make_terms(known, extensions_, qp.core.config, qp.core.attributes, port_mtu_);
-  if (session != nullptr) {
-    ExtensionTerms but_for_sending = terms;
-    but_for_sending.may_send = session->terms.may_send;
-    if (but_for_sending == session->terms) {
-      session->terms = terms;
-      return;
-    }
-  }
-  session = std::make_unique<ExtensionSession>(terms, keep_budget_);
-  if (extensions_.receive_window != 0) session->set_receiver_window(extensions_.receive_window);
-}
-
-// Whether the queue pair need not wait until it is known what its peer speaks. One that must have extensions and
-// cannot goes to the error state.
-bool Worker::may_talk(AttachedQueuePair& qp) {
-  if (extensions_.mode != ExtensionMode::kOn || qp.peer == nullptr) return true;
-  const ibv_qp_state state = qp.core.state();
-  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) return true;
-  if (qp.core.extensions_undecided) return false;
-  if (qp.core.session != nullptr) return qp.core.session->terms.may_send;
-  log().warn("device {}: queue pair {:#x}: its peer {} has no extensions, which are set to 'on'", name_,
-             qp.core.number().value(), qp.core.attributes.path.destination_ip.to_string());
-  qp.core.to_error();
-  return true;
 }
 
 // Whether the peer can be sent to. If not, the queue pair waits until the neighbour table changes.

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/growing_ring.hpp"
@@ -24,6 +25,7 @@
 #include "base/timing_wheel.hpp"
 #include "engine/attached_address.hpp"
 #include "engine/attached_queue_pair.hpp"
+#include "engine/extension_terms.hpp"
 #include "engine/flow_count.hpp"
 #include "engine/hand_over.hpp"
 #include "engine/multicast_table.hpp"
@@ -76,7 +78,9 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   [[nodiscard]] AttachedQueuePair* find(Qpn number) const { return queue_pairs_.find(number.value()); }
   [[nodiscard]] size_t queue_pairs() const { return queue_pairs_.size(); }
   // The queue pair talks to this peer from now on; null for one that is spoken to as the standard says.
-  void set_peer(AttachedQueuePair& qp, std::shared_ptr<const PeerRecord> peer);
+  void set_peer(AttachedQueuePair& qp, std::shared_ptr<const PeerRecord> peer) {
+    extensions_.set_peer(qp, std::move(peer));
+  }
   // The queue pair may have something to do: after a change of its state.
   void make_ready(AttachedQueuePair& qp);
 
@@ -142,11 +146,6 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   void count_flow(AttachedQueuePair& qp, const FrameView& view, Nanos now) {
     if (qp.core.session != nullptr && view.opcode->is_request()) flows_.note(qp.flow_seen, now);
   }
-  void follow_peer(AttachedQueuePair& qp) {
-    if (qp.peer != nullptr && qp.peer->version() != qp.peer_version) adopt_terms(qp);
-  }
-  void adopt_terms(AttachedQueuePair& qp);
-  bool may_talk(AttachedQueuePair& qp);
   void set_timer(AttachedQueuePair& qp);
   void wait_for_neighbour(AttachedQueuePair& qp);
   void stop_waiting(AttachedQueuePair& qp);
@@ -175,11 +174,9 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   uint16_t vlan_ = 0;
   std::unique_ptr<Neighbours> neighbours_;
   std::unique_ptr<AddressResolver> addresses_;
-  const ExtensionConfig extensions_;
+  PeerExtensions extensions_;
   std::unique_ptr<Peers> peers_;  // null but in the first worker
-  KeepBudget keep_budget_;
-  const uint16_t port_mtu_;
-  bool link_up_;  // when it was last looked at, by the first worker
+  bool link_up_;                  // when it was last looked at, by the first worker
   Nanos link_watched_{0};
   FlowCounts& all_flows_;
   FlowCount& flows_;                         // ours, in there
