@@ -2,7 +2,11 @@
 
 #include <rte_mbuf.h>
 
+#include <array>
 #include <cstring>
+#include <span>
+
+#include "transport/datagram.hpp"
 
 namespace roci {
 namespace {
@@ -23,7 +27,7 @@ uint32_t capabilities_of(const ExtensionConfig& config) {
 
 }  // namespace
 
-Peers::Peers(const ExtensionConfig& config, uint32_t window, uint16_t extra, IdSource& ids, FrameSink& sink,
+Peers::Peers(const ExtensionConfig& config, uint32_t window, uint16_t extra, IdSource& ids, PacketSink& sink,
              Neighbours& neighbours, Counters& counters)
     : config_(config),
       window_(window),
@@ -127,25 +131,12 @@ bool Peers::poll(Nanos now) {
 }
 
 bool Peers::send(const RocePath& path, const CapabilityMessage& message) {
-  rte_mbuf* frame = sink_.allocate();
-  if (frame == nullptr) return false;
   RoceWriter writer(path);
-  const BthFields bth{.opcode = Opcode::kUdSendOnly, .destination_qp = kManagementQp, .psn = Psn{}};
-  const uint32_t bytes = writer.frame_bytes(opcode_info(bth.opcode), kMadBytes);
-  auto* start = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes)));
-  if (start == nullptr) {
-    rte_pktmbuf_free(frame);
-    return false;
-  }
-  const RoceWriter::Open open = writer.begin(start, bth, kMadBytes);
-  auto& deth = open.header<Deth>(Header::kDeth);
-  deth = Deth{};
-  deth.qkey.set(kManagementQKey.value());
-  deth.source_qp.set(kManagementQp.value());
+  const DatagramFields fields{
+      .destination_qp = kManagementQp, .source_qp = kManagementQp, .qkey = kManagementQKey, .psn = Psn{}};
   const CapabilityMad mad = build_capability_mad(message);
-  std::memcpy(open.payload, &mad, sizeof mad);
-  RoceWriter::finish(open);
-  sink_.send(frame);
+  const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(&mad), sizeof mad);
+  if (send_datagram(sink_, writer, fields, bytes) != SendOutcome::kSent) return false;
   counters_.add(Counter::kMadsSent);
   return true;
 }
@@ -162,7 +153,8 @@ void Peers::handle(const FrameView& view, const rte_mbuf* frame, Nanos now) {
     counters_.add(Counter::kMadsRefused);
     return;
   }
-  const ParsedMad parsed = parse_capability_mad({view.frame + view.payload_offset, view.payload_length});
+  std::array<uint8_t, kMadBytes> mad;
+  const ParsedMad parsed = parse_capability_mad(std::span(mad).first(copy_datagram(view, frame, mad)));
   if (parsed.outcome == MadOutcome::kAccepted && !parsed.message.response) {
     on_request(view, parsed.message, now);
   } else if (parsed.outcome == MadOutcome::kAccepted || parsed.outcome == MadOutcome::kRefused) {

@@ -22,6 +22,7 @@
 #include "port/neighbours.hpp"
 #include "roci/extension_config.hpp"
 #include "telemetry/counters.hpp"
+#include "transport/packet_sink.hpp"
 #include "wire/capability_mad.hpp"
 #include "wire/roce_writer.hpp"
 
@@ -71,7 +72,7 @@ class Peers {
 
   // `window` packets are kept behind a gap, 0 without selective repeat; `extra`: bytes that the port
   // takes beyond the largest path MTU.
-  Peers(const ExtensionConfig& config, uint32_t window, uint16_t extra, IdSource& ids, FrameSink& sink,
+  Peers(const ExtensionConfig& config, uint32_t window, uint16_t extra, IdSource& ids, PacketSink& sink,
         Neighbours& neighbours, Counters& counters);
   ~Peers();
   Peers(const Peers&) = delete;
@@ -116,7 +117,7 @@ class Peers {
   uint64_t incarnation_;
   SipKey secret_{};
   IdSource& ids_;
-  FrameSink& sink_;
+  PacketSink& sink_;
   Neighbours& neighbours_;
   Counters& counters_;
   std::unordered_map<IpAddress, Peer> peers_;

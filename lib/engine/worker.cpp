@@ -59,7 +59,7 @@ Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
   worker->addresses_ = std::make_unique<AddressResolver>(*worker->neighbours_, index);
   if (index == 0) {
     const PeerExtensions& extensions = worker->extensions_;
-    FrameSink& sink = *worker;
+    PacketSink& sink = *worker;
     worker->peers_ = std::make_unique<Peers>(extensions.config(), kReorderWindow, extensions.extra_bytes(),
                                              surroundings.ids, sink, *worker->neighbours_, worker->counters_);
   }

@@ -52,7 +52,7 @@ IpAddress host_address() { return IpAddress::from_v4(0x0a000001); }
 // The last two of the near ones have no MAC.
 IpAddress peer_address(uint32_t n) { return IpAddress::from_v4(0x0a000002U + n); }
 
-class Session final : public FrameSink {
+class Session final : public FrameSink, public PacketSink {
  public:
   explicit Session(Input& input) : input_(input) {
     ExtensionConfig config;
