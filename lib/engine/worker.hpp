@@ -82,7 +82,9 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
     extensions_.set_peer(qp, std::move(peer));
   }
   // The queue pair may have something to do: after a change of its state.
-  void make_ready(AttachedQueuePair& qp);
+  void make_ready(AttachedQueuePair& qp) {
+    if (!qp.ready) link_ready(qp);
+  }
 
   // Any thread: the application has posted to the queue pair.
   void ring(AttachedQueuePair& qp);
@@ -124,11 +126,22 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   void send(rte_mbuf* frame) override;
   // PathSource.
   Answer find(AddressPath& to, Nanos now) override;
-  void loop_back(const rte_mbuf& frame, const IpAddress& group) override;
+  void loop_back(const rte_mbuf& frame, const IpAddress& group) override;  // worker_receive.cpp
 
   bool watch_link(TransportContext& context);
   bool take_doorbells();
+  void link_ready(AttachedQueuePair& qp);
   void unlink_ready(AttachedQueuePair& qp);
+  bool serve_ready(TransportContext& context);
+  bool refresh_path(TransportContext& context, AttachedQueuePair& qp);
+  void set_timer(AttachedQueuePair& qp);
+  void wait_for_neighbour(AttachedQueuePair& qp);
+  void stop_waiting(AttachedQueuePair& qp);
+  bool wake_waiting();
+  bool relay();
+  bool flush();
+
+  // worker_receive.cpp.
   bool receive(TransportContext& context);
   void execute(TransportContext& context, std::span<rte_mbuf*> burst, Origin origin);
   Fate classify(Received& received, Nanos now, Origin origin);
@@ -141,17 +154,9 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   void copy_to_members(const rte_mbuf* frame, const IpAddress& group);
   void copy_to(uint32_t worker, const rte_mbuf* frame);
   void deliver_outboxes();
-  bool serve_ready(TransportContext& context);
-  bool refresh_path(TransportContext& context, AttachedQueuePair& qp);
   void count_flow(AttachedQueuePair& qp, const FrameView& view, Nanos now) {
     if (qp.core.session != nullptr && view.opcode->is_request()) flows_.note(qp.flow_seen, now);
   }
-  void set_timer(AttachedQueuePair& qp);
-  void wait_for_neighbour(AttachedQueuePair& qp);
-  void stop_waiting(AttachedQueuePair& qp);
-  bool wake_waiting();
-  bool relay();
-  bool flush();
 
   std::string name_;
   const uint32_t index_;

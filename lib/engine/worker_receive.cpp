@@ -1,0 +1,255 @@
+// The receive half of the worker: from the bursts of the port and of other workers to queue pairs, and copies to whoever
+// else wants to see a frame.
+#include <algorithm>
+
+#include "engine/worker.hpp"
+#include "transport/datagram.hpp"
+#include "wire/icrc.hpp"
+
+namespace roci {
+namespace {
+
+// Only datagrams have groups.
+bool is_multicast(const FrameView& view) {
+  return view.opcode->transport == TransportClass::kUd && view.destination_qp() == kMulticastQp;
+}
+
+}  // namespace
+
+bool Worker::receive(TransportContext& context) {
+  std::array<rte_mbuf*, kRxBurst> burst;
+  bool worked = false;
+  for (FrameRing* inbox : inboxes_) {
+    const uint32_t count = inbox->pop(burst);
+    if (count == 0) continue;
+    execute(context, {burst.data(), count}, Origin::kOtherWorker);
+    worked = true;
+  }
+  for (PortQueue* queue : queues_) {
+    const uint16_t count = queue->rx_burst(burst, context.now);
+    if (count == 0) continue;
+    counters_.add(Counter::kRxFrames, count);
+    execute(context, {burst.data(), count}, Origin::kPort);
+    worked = true;
+  }
+  return worked;
+}
+
+// Takes over the frames.
+void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Origin origin) {
+  for (rte_mbuf* frame : burst) rte_prefetch0(rte_pktmbuf_mtod(frame, const void*));
+  uint16_t good = 0;
+  uint32_t ours = 0;
+  for (rte_mbuf* frame : burst) {
+    Received& slot = received_[good];
+    slot.frame = frame;
+    const Fate fate = classify(slot, context.now, origin);
+    if (fate == Fate::kPassedOn) continue;
+    burst[ours++] = frame;
+    if (fate == Fate::kForQueuePair) {
+      queue_pairs_.prefetch(slot.view.destination_qp().value());
+      ++good;
+    }
+  }
+  if (passed_on_) deliver_outboxes();
+  const bool many = queue_pairs_.size() > kFew;
+  for (uint16_t i = 0; i < good; ++i) {
+    received_[i].qp = queue_pairs_.find(received_[i].view.destination_qp().value());
+    if (i > 0 && received_[i].qp == received_[i - 1].qp) continue;
+    if (received_[i].qp != nullptr && many) received_[i].qp->prefetch();
+  }
+  for (uint16_t i = 0; i < good; ++i) {
+    const Received& packet = received_[i];
+    if (is_multicast(packet.view)) {
+      deliver_multicast(context, packet.view, packet.frame);
+    } else if (packet.qp != nullptr) {
+      extensions_.follow(*packet.qp);
+      count_flow(*packet.qp, packet.view, context.now);
+      packet.qp->core.on_packet(context, packet.view, packet.frame);
+      make_ready(*packet.qp);
+    } else if (peers_ != nullptr && peers_->enabled() && packet.view.destination_qp() == kManagementQp) {
+      peers_->handle(packet.view, packet.frame, context.now);
+    } else {
+      counters_.add(Counter::kRxUnknownQp);
+    }
+  }
+  rte_pktmbuf_free_bulk(burst.data(), ours);
+}
+
+// Everything that is not for a queue pair of ours is done with here.
+Worker::Fate Worker::classify(Received& received, Nanos now, Origin origin) {
+  rte_mbuf* frame = received.frame;
+  const auto parse = [&] {
+    received.view = FrameView();
+    parse_frame(received.view, rte_pktmbuf_mtod(frame, const uint8_t*), rte_pktmbuf_data_len(frame),
+                rte_pktmbuf_pkt_len(frame),
+                extensions_.enabled() ? OpcodeRange::kWithPrivate : OpcodeRange::kStandard);
+  };
+  parse();
+  FrameView& view = received.view;
+  if (view.kind == FrameKind::kTruncated && frame->nb_segs > 1 && rte_pktmbuf_linearize(frame) == 0) parse();
+  if (view.kind == FrameKind::kTruncated && rte_pktmbuf_data_len(frame) < sizeof(EthernetHeader)) {
+    counters_.add(Counter::kRxMalformed);
+    return Fate::kDone;
+  }
+  const MacAddress& to = view.ethernet().destination;
+  if ((to != mac_ && !to.is_multicast()) || (view.vlan_id() != vlan_)) {
+    counters_.add(Counter::kRxNotForUs);
+    return Fate::kDone;
+  }
+  switch (view.kind) {
+    case FrameKind::kRoce:
+      break;
+    case FrameKind::kArp:
+    case FrameKind::kIpv4:
+    case FrameKind::kIpv6:
+      return classify_neighbourly(view, frame, now, origin);
+    case FrameKind::kOther:
+      counters_.add(Counter::kRxOtherProtocol);
+      return Fate::kDone;
+    case FrameKind::kUnknownOpcode:
+      counters_.add(Counter::kRxUnknownOpcode);
+      return Fate::kDone;
+    default:
+      counters_.add(Counter::kRxMalformed);
+      return Fate::kDone;
+  }
+  if (!is_for_datagrams(view)) {
+    counters_.add(Counter::kRxNotForUs);
+    return Fate::kDone;
+  }
+  if (origin == Origin::kPort && outboxes_.size() > 1) {
+    // The ICRC is for its owner to check: that is the larger part of the work, and there the payload is needed next.
+    const uint32_t owner = worker_of(view.destination_qp(), static_cast<uint32_t>(outboxes_.size()));
+    if (is_multicast(view)) {
+      copy_to_members(frame, view.destination_ip());
+    } else if (owner != index_) {
+      pass_on(owner, frame);
+      return Fate::kPassedOn;
+    }
+  }
+  if (compute_icrc(view, frame) != stored_icrc(view, frame)) {
+    counters_.add(Counter::kRxIcrcErrors);
+    return Fate::kDone;
+  }
+  counters_.add(Counter::kRxRoce);
+  return Fate::kForQueuePair;
+}
+
+Worker::Fate Worker::classify_neighbourly(const FrameView& view, rte_mbuf* frame, Nanos now, Origin origin) {
+  if (origin == Origin::kPort && outboxes_.size() > 1) {
+    const Audience audience = audience_of(view);
+    if (audience == Audience::kEverybody) copy_to_all(frame);
+    if (audience == Audience::kAnswerer && index_ != 0) {
+      pass_on(0, frame);
+      return Fate::kPassedOn;
+    }
+  }
+  if (!neighbours_->handle(view, frame, now)) counters_.add(Counter::kRxOtherProtocol);
+  return Fate::kDone;
+}
+
+// At most one frame to each worker for each frame of a burst, so an outbox cannot run over.
+void Worker::pass_on(uint32_t worker, rte_mbuf* frame) {
+  Outbox& outbox = outboxes_[worker];
+  outbox.frames[outbox.count++] = frame;
+  passed_on_ = true;
+}
+
+void Worker::copy_to_all(const rte_mbuf* frame) {
+  for (uint32_t other = 0; other < outboxes_.size(); ++other) {
+    if (other != index_) copy_to(other, frame);
+  }
+}
+
+// To the other workers that have members of the group.
+void Worker::copy_to_members(const rte_mbuf* frame, const IpAddress& group) {
+  uint64_t done = 0;  // by worker, of whom there are at most 16
+  for (const AttachedQueuePair* qp : groups_.members(group)) {
+    const uint32_t other = qp->worker->index_;
+    if (other == index_ || (done >> other & 1) != 0) continue;
+    done |= uint64_t{1} << other;
+    copy_to(other, frame);
+  }
+}
+
+void Worker::copy_to(uint32_t worker, const rte_mbuf* frame) {
+  if (outboxes_[worker].count == kRxBurst) deliver_outboxes();
+  rte_mbuf* copy = nullptr;
+  if (outboxes_[worker].ring->size() < kCopiesBelow) {
+    copy = rte_pktmbuf_copy(frame, tx_pool_->get(), 0, UINT32_MAX);
+  }
+  if (copy != nullptr) {
+    pass_on(worker, copy);
+  } else {
+    counters_.add(Counter::kRxHandOverFull);
+  }
+}
+
+void Worker::deliver_outboxes() {
+  passed_on_ = false;
+  for (Outbox& outbox : outboxes_) {
+    if (outbox.count == 0) continue;
+    const uint32_t taken = outbox.ring->push({outbox.frames.data(), outbox.count});
+    counters_.add(Counter::kRxHandedOver, taken);
+    if (taken < outbox.count) {
+      counters_.add(Counter::kRxHandOverFull, outbox.count - taken);
+      rte_pktmbuf_free_bulk(&outbox.frames[taken], outbox.count - taken);
+    }
+    outbox.count = 0;
+  }
+}
+
+// Connected queue pairs look at both addresses of a packet. Datagrams come from anywhere, but to us, or to everybody who
+// is attached to a group: then all of MAC, IP and queue pair number say so (IBTA 9.6.1.3, 9.6.1.1.3).
+bool Worker::is_for_datagrams(const FrameView& view) const {
+  if (view.opcode->transport != TransportClass::kUd) return true;
+  const IpAddress to = view.destination_ip();
+  const bool group = is_multicast(view);
+  if (group != to.is_multicast() || group != view.ethernet().destination.is_multicast()) return false;
+  return group || neighbours_->is_own(to);
+}
+
+// To each attached queue pair of ours; each checks the packet for itself.
+void Worker::deliver_multicast(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
+  const auto members = groups_.members(view.destination_ip());
+  if (members.empty()) {
+    counters_.add(Counter::kRxUnknownGroup);
+    return;
+  }
+  for (AttachedQueuePair* qp : members) {
+    if (qp->worker != this) continue;
+    qp->core.on_packet(context, view, frame);
+    make_ready(*qp);
+  }
+}
+
+bool Worker::receive_own_multicasts(TransportContext& context) {
+  const bool any = !loopback_.empty();
+  while (!loopback_.empty()) {
+    rte_mbuf* frame = loopback_.pop();
+    const FrameView view = parse_frame(rte_pktmbuf_mtod(frame, const uint8_t*), rte_pktmbuf_data_len(frame),
+                                       rte_pktmbuf_pkt_len(frame));
+    deliver_multicast(context, view, frame);
+    rte_pktmbuf_free(frame);
+  }
+  return any;
+}
+
+// A copy, since the port may do with the frame what it likes. The members get it in the next round: one of them may be
+// the sender, which is at work now.
+void Worker::loop_back(const rte_mbuf& frame, const IpAddress& group) {
+  copy_to_members(&frame, group);
+  const auto members = groups_.members(group);
+  if (std::ranges::none_of(members, [this](const AttachedQueuePair* qp) { return qp->worker == this; }))
+    return;
+  rte_mbuf* copy =
+      loopback_.size() < kLoopback ? rte_pktmbuf_copy(&frame, tx_pool_->get(), 0, UINT32_MAX) : nullptr;
+  if (copy == nullptr) {
+    counters_.add(Counter::kLoopbackLost);
+    return;
+  }
+  loopback_.push(copy);
+}
+
+}  // namespace roci
