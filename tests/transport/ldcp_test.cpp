@@ -278,7 +278,8 @@ TEST(Ldcp, nothing_is_acknowledged_before_the_first_response_in_order) {
   };
   std::vector<uint32_t> acknowledged;
   net.watch = [&](const Packet& packet, char) {
-    if (packet.bth.opcode == Opcode::kCcReadAcknowledge) acknowledged.push_back(packet.bth.psn - Psn{0x1000});
+    if (packet.bth.opcode == Opcode::kCcReadAcknowledge)
+      acknowledged.push_back(static_cast<uint32_t>(packet.bth.psn - Psn{0x1000}));
     return SimVerdict{};
   };
   ASSERT_EQ(net.read(1, 0, 4000), 0);
