@@ -12,9 +12,12 @@
 #include "loopback/loopback.hpp"
 #include "port/ethdev_port.hpp"
 #include "support/against.hpp"
+#include "support/must.hpp"
 
 namespace roci::bench {
 namespace {
+
+using test::must;
 
 constexpr size_t kBurst = 32;
 constexpr uint16_t kMtu = 4200;

@@ -9,9 +9,12 @@
 #include "loopback/lossy_port.hpp"
 #include "port/ethdev_port.hpp"
 #include "support/connect.hpp"
+#include "support/must.hpp"
 
 namespace roci::bench {
 namespace {
+
+using test::must;
 
 // 4.3 s: the machine may stop this process for a while, and nothing gets lost here.
 constexpr uint8_t kTimeout = 20;

@@ -75,14 +75,4 @@ class Loopback {
   Nanos now_{0};
 };
 
-// The value, or an exception with the error's sentence.
-template <class T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message);
-  return std::move(*result);
-}
-inline void must(const Status& status) {
-  if (!status) throw std::runtime_error(status.error().message);
-}
-
 }  // namespace roci::bench

@@ -9,9 +9,12 @@
 #include "device/host.hpp"
 #include "port/ethdev_port.hpp"
 #include "support/connect.hpp"
+#include "support/must.hpp"
 
 namespace roci::bench {
 namespace {
+
+using test::must;
 
 // 4.3 s: the machine may stop this process for a while, and nothing gets lost here.
 constexpr uint8_t kTimeout = 20;
@@ -19,15 +22,6 @@ constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 constexpr uint16_t kMtu = 1500;
 constexpr uint32_t kRing = 1024;
 constexpr uint32_t kBytes = 8;
-
-template <class T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().message);
-  return std::move(*result);
-}
-void must(const Status& status) {
-  if (!status) throw std::runtime_error(status.error().message);
-}
 
 }  // namespace
 

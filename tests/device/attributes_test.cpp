@@ -11,8 +11,6 @@
 namespace roci::test {
 namespace {
 
-using Lines = std::vector<std::string>;
-
 TEST(Attributes, device_has_what_it_says) {
   TwoHosts hosts;
   const ibv_device_attr attr = hosts.a.device->query_device();

@@ -11,8 +11,6 @@
 namespace roci::test {
 namespace {
 
-using Lines = std::vector<std::string>;
-
 struct Shape {
   const char* name;
   std::array<uint32_t, 2> workers;

@@ -1,19 +1,16 @@
 // Any bytes as a management datagram: what is accepted makes sense, is built again to the same bytes, and can be
 // agreed with.
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include "fuzz/fuzz_target.hpp"
 #include "wire/capability_mad.hpp"
 
 namespace {
 
 using namespace roci;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using test::require;
 
 void check(std::span<const uint8_t> bytes) {
   const ParsedMad parsed = parse_capability_mad(bytes);

@@ -3,10 +3,10 @@
 // not signed or comes again is believed, what is believed makes sense, and what a receiver keeps is what its sender
 // learns of.
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <set>
 
+#include "fuzz/fuzz_target.hpp"
 #include "transport/extension_session.hpp"
 #include "wire/extension_auth.hpp"
 #include "wire/icrc.hpp"
@@ -15,10 +15,8 @@
 namespace {
 
 using namespace roci;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using test::Input;
+using test::require;
 
 void check_block(std::span<const uint8_t> bytes, Behind behind, uint16_t allowed) {
   const ExtensionView view = parse_extensions(bytes, behind, allowed);
@@ -56,27 +54,6 @@ void check_packet(std::span<const uint8_t> bytes, const OpcodeInfo& info, bool i
   const auto fields = packet_fields(*decoded);
   require(fields.back().offset + fields.back().length == length);
 }
-
-class Input {
- public:
-  explicit Input(std::span<const uint8_t> bytes) : rest_(bytes) {}
-  [[nodiscard]] bool empty() const { return rest_.empty(); }
-  uint8_t byte() {
-    if (rest_.empty()) return 0;
-    const uint8_t value = rest_.front();
-    rest_ = rest_.subspan(1);
-    return value;
-  }
-  template <class T>
-  T number() {
-    T value = 0;
-    for (size_t i = 0; i < sizeof(T); ++i) value = static_cast<T>(value << 8 | byte());
-    return value;
-  }
-
- private:
-  std::span<const uint8_t> rest_;
-};
 
 // What one end of a queue pair makes of the feedback that the other sends.
 class Conversation {
@@ -241,6 +218,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check_block(bytes, Behind::kPayload, static_cast<uint16_t>(0x8000 | data[0]));
   const auto table = opcode_table();
   check_packet(bytes, table[data[0] % table.size()], data[0] >= 0x80);
-  Conversation(Input(bytes)).run();
+  Conversation(Input(data + 1, size - 1)).run();
   return 0;
 }

@@ -1,10 +1,10 @@
 // Any bytes as a frame: parsing reads nothing beyond them, and what is accepted can be read in full and
 // encodes back to the same bytes.
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 
+#include "fuzz/fuzz_target.hpp"
 #include "wire/checksum.hpp"
 #include "wire/icrc.hpp"
 #include "wire/packet_fields.hpp"
@@ -12,10 +12,7 @@
 namespace {
 
 using namespace roci;
-
-void require(bool condition) {
-  if (!condition) std::abort();
-}
+using test::require;
 
 void check_frame(const uint8_t* data, uint32_t size) {
   const FrameView view = parse_frame(data, size, size, OpcodeRange::kWithPrivate);

@@ -1,8 +1,6 @@
 #include "fuzz/live_host.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 
@@ -45,12 +43,6 @@ bool take_id(std::deque<uint64_t>& posted, uint64_t id, bool may_skip) {
 }
 
 }  // namespace
-
-void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "violated: %s\n", what);
-  std::abort();
-}
 
 LiveHost::LiveHost(const Setup& setup) : setup_(setup) {
   make_device();

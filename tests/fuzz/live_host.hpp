@@ -14,15 +14,13 @@
 #include <optional>
 #include <set>
 
+#include "fuzz/fuzz_target.hpp"
 #include "fuzz/host_program.hpp"
 #include "support/lone_host.hpp"
 #include "support/services.hpp"
 #include "wire/capability_mad.hpp"
 
 namespace roci::test {
-
-// Ends the process with a sentence when something does not hold that must.
-void require(bool holds, const char* what);
 
 class LiveHost {
  public:

@@ -3,32 +3,19 @@
 #include <rte_mbuf.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "fuzz/fuzz_target.hpp"
 #include "port/eal.hpp"
 #include "port/neighbours.hpp"
 #include "wire/frame.hpp"
 
-namespace roci {
+namespace roci::test {
 namespace {
-
-void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "violated: %s\n", what);
-  std::abort();
-}
-
-template <class T>
-T require(Result<T> result) {
-  if (!result) require(false, result.error().message.c_str());
-  return std::move(*result);
-}
 
 class Sink final : public FrameSink {
  public:
@@ -45,26 +32,6 @@ class Sink final : public FrameSink {
 
  private:
   rte_mempool* pool_;
-};
-
-class Input {
- public:
-  Input(const uint8_t* data, size_t size) : rest_(data, size) {}
-  [[nodiscard]] bool empty() const { return rest_.empty(); }
-  uint8_t byte() {
-    if (rest_.empty()) return 0;
-    const uint8_t value = rest_.front();
-    rest_ = rest_.subspan(1);
-    return value;
-  }
-  std::span<const uint8_t> take(size_t size) {
-    const auto taken = rest_.first(std::min(size, rest_.size()));
-    rest_ = rest_.subspan(taken.size());
-    return taken;
-  }
-
- private:
-  std::span<const uint8_t> rest_;
 };
 
 // An address of a small world, so that questions and answers meet.
@@ -97,7 +64,7 @@ void run(Input input) {
   static const std::shared_ptr<MbufPool> pool = [] {
     EalConfig config;
     config.memory_mib = 64;
-    if (const Status status = start_eal(config); !status) require(false, status.error().message.c_str());
+    require(start_eal(config));
     return require(MbufPool::create("fuzz", 64, 2048));
   }();
   Sink sink(pool->get());
@@ -169,9 +136,9 @@ void run(Input input) {
 }
 
 }  // namespace
-}  // namespace roci
+}  // namespace roci::test
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  roci::run({data, size});
+  roci::test::run({data, size});
   return 0;
 }

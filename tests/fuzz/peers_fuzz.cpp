@@ -3,46 +3,19 @@
 #include <rte_mbuf.h>
 
 #include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
 
 #include "engine/peers.hpp"
+#include "fuzz/fuzz_target.hpp"
 #include "port/eal.hpp"
 #include "wire/extensions.hpp"
 #include "wire/icrc.hpp"
 #include "wire/packet.hpp"
 
-namespace roci {
+namespace roci::test {
 namespace {
-
-void require(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "violated: %s\n", what);
-  std::abort();
-}
-template <class T>
-T require(Result<T> result) {
-  if (!result) require(false, result.error().message.c_str());
-  return std::move(*result);
-}
-
-class Input {
- public:
-  Input(const uint8_t* data, size_t size) : rest_(data, size) {}
-  [[nodiscard]] bool empty() const { return rest_.empty(); }
-  uint8_t byte() {
-    if (rest_.empty()) return 0;
-    const uint8_t value = rest_.front();
-    rest_ = rest_.subspan(1);
-    return value;
-  }
-
- private:
-  std::span<const uint8_t> rest_;
-};
 
 constexpr uint32_t kNear = 6;              // addresses of peers that are asked for
 constexpr uint32_t kAnswersAtOnce = 1001;  // a tenth of a second's, and one
@@ -102,7 +75,7 @@ class Session final : public FrameSink, public PacketSink {
     static const std::shared_ptr<MbufPool> kPool = [] {
       EalConfig config;
       config.memory_mib = 64;
-      if (const Status status = start_eal(config); !status) require(false, status.error().message.c_str());
+      require(start_eal(config));
       return require(MbufPool::create("fuzz", 64, 2048));
     }();
     return *kPool;
@@ -318,10 +291,10 @@ class Session final : public FrameSink, public PacketSink {
 };
 
 }  // namespace
-}  // namespace roci
+}  // namespace roci::test
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  roci::Input input(data, size);
-  roci::Session(input).run();
+  roci::test::Input input(data, size);
+  roci::test::Session(input).run();
   return 0;
 }

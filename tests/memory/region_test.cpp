@@ -6,8 +6,6 @@
 namespace roci::test {
 namespace {
 
-using Lines = std::vector<std::string>;
-
 Packet write_to(const LoneHost& host, int ahead, uint64_t va, uint32_t key, uint32_t length = 8) {
   Packet packet = host.write(Opcode::kRcWriteOnly, ahead, 0, length, length);
   packet.with_reth(va, MemoryKey{key}, length);

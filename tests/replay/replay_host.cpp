@@ -44,6 +44,22 @@ uint16_t HandPort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
   return static_cast<uint16_t>(frames.size());
 }
 
+ReplayHost::Config ReplayHost::Config::receiver_of(const Packet& packet) {
+  Config config;
+  config.mac = packet.destination_mac;
+  config.peer_mac = packet.source_mac;
+  config.address = packet.destination;
+  config.peer = packet.source;
+  return config;
+}
+
+ReplayHost::Config ReplayHost::Config::sender_of(const Packet& packet) {
+  Config config = receiver_of(packet);
+  std::swap(config.mac, config.peer_mac);
+  std::swap(config.address, config.peer);
+  return config;
+}
+
 ReplayHost::ReplayHost(const Config& config)
     : pool_(make_pool()), port_(config.mac, kMtu, pool_), regions_(config.regions) {
   NeighbourConfig neighbours;

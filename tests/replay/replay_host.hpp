@@ -74,6 +74,10 @@ class ReplayHost {
     Regions regions;
     int access = kEverything;         // that the queue pair allows
     int region_access = kEverything;  // that the regions allow
+
+    // The end of a recorded connection that this packet came to, or came from: both addresses and MACs.
+    static Config receiver_of(const Packet& packet);
+    static Config sender_of(const Packet& packet);
   };
   explicit ReplayHost(const Config& config);
   ~ReplayHost();

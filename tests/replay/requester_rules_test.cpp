@@ -7,9 +7,6 @@
 namespace roci::test {
 namespace {
 
-using Lines = std::vector<std::string>;
-using Statuses = std::vector<ibv_wc_status>;
-
 constexpr Opcode kAck = Opcode::kRcAcknowledge;
 constexpr size_t kMtu = 256;  // of a LoneHost
 constexpr auto kTimeout = 4200us;

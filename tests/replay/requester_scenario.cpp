@@ -65,11 +65,7 @@ ByteVector answer_of(const std::map<uint32_t, Seen>& responses, uint32_t place, 
 ReplayHost::Config describe_requester(const Exchange& exchange) {
   const Packet& request = exchange.first_request();
   const RecordedProgram program = recorded_program(exchange.capture);
-  ReplayHost::Config host;
-  host.mac = request.source_mac;
-  host.peer_mac = request.destination_mac;
-  host.address = request.source;
-  host.peer = request.destination;
+  ReplayHost::Config host = ReplayHost::Config::sender_of(request);
   host.qpn = exchange.requester;
   host.peer_qpn = exchange.responder;
   host.first_own_psn = request.bth.psn;

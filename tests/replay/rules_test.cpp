@@ -17,12 +17,7 @@ constexpr Qpn kQpn{0x11};
 
 // Requests as in make_packet(): from 10.0.0.1 to 10.0.0.2.
 ReplayHost::Config host_config() {
-  const Packet example = make_packet(Opcode::kRcSendOnly);
-  ReplayHost::Config config;
-  config.mac = example.destination_mac;
-  config.peer_mac = example.source_mac;
-  config.address = example.destination;
-  config.peer = example.source;
+  ReplayHost::Config config = ReplayHost::Config::receiver_of(make_packet(Opcode::kRcSendOnly));
   config.qpn = kQpn;
   config.peer_qpn = Qpn{0x12};
   config.first_psn = Psn{kFirst};

@@ -175,11 +175,7 @@ std::optional<uint64_t> recorded_original(const Exchange& exchange, const Packet
 
 ReplayHost::Config describe_host(const Exchange& exchange) {
   const Packet& request = exchange.first_request();
-  ReplayHost::Config host;
-  host.mac = request.destination_mac;
-  host.peer_mac = request.source_mac;
-  host.address = request.destination;
-  host.peer = request.source;
+  ReplayHost::Config host = ReplayHost::Config::receiver_of(request);
   host.qpn = exchange.responder;
   host.peer_qpn = exchange.requester;
   host.first_psn = request.bth.psn;

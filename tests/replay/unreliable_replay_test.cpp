@@ -61,12 +61,8 @@ std::vector<Recorded> messages_of(const Direction& direction) {
 // The receiving side of a direction, with the memory that its WRITEs go to.
 ReplayHost::Config receiver_of(const Direction& direction) {
   const Packet& first = direction.first();
-  ReplayHost::Config host;
+  ReplayHost::Config host = ReplayHost::Config::receiver_of(first);
   host.type = direction.type;
-  host.mac = first.destination_mac;
-  host.peer_mac = first.source_mac;
-  host.address = first.destination;
-  host.peer = first.source;
   host.qpn = first.bth.destination_qp;
   host.peer_qpn = first.deth ? first.deth->source_qp : host.qpn;  // UC has it in the UDP port only
   host.first_psn = first.bth.psn;
@@ -135,12 +131,8 @@ Qpn sender_of(const Direction& direction) {
 TEST_P(UnreliableReplay, our_sender_sends_the_same_bytes) {
   for (const Direction& direction : load_directions(GetParam())) {
     const Packet& first = direction.first();
-    ReplayHost::Config sender;
+    ReplayHost::Config sender = ReplayHost::Config::sender_of(first);
     sender.type = direction.type;
-    sender.mac = first.source_mac;
-    sender.peer_mac = first.destination_mac;
-    sender.address = first.source;
-    sender.peer = first.destination;
     sender.qpn = sender_of(direction);
     sender.peer_qpn = first.bth.destination_qp;
     sender.first_own_psn = first.bth.psn;

@@ -164,29 +164,31 @@ Packet LoneHost::response(Opcode opcode, int ahead, uint8_t syndrome, size_t pay
   return packet;
 }
 
-std::vector<std::string> LoneHost::receive(Packet packet) {
-  return receive_bytes(encode_packet(packet.finish()));
-}
+Lines LoneHost::receive(Packet packet) { return receive_bytes(encode_packet(packet.finish())); }
 
-std::vector<std::string> LoneHost::receive_bytes(const ByteVector& frame, size_t segment) {
+Lines LoneHost::receive_bytes(const ByteVector& frame, size_t segment) {
   port_->put(frame, segment);
   return work();
 }
 
-std::vector<std::string> LoneHost::work() {
+Lines LoneHost::work() {
+  Lines lines;
+  for (const Packet& packet : work_for_packets()) lines.push_back(line_of(packet));
+  return lines;
+}
+
+std::vector<Packet> LoneHost::work_for_packets() {
   Poller& poller = side.device->poller();
   unsigned rounds = 0;
   while (poller.poll(now)) {
     if (++rounds == kRoundLimit) throw std::runtime_error("the host works on and on at one instant");
   }
-  std::vector<std::string> lines;
-  for (const Packet& packet : take_packets()) lines.push_back(line_of(packet));
-  return lines;
+  return take_packets();
 }
 
-std::vector<std::string> LoneHost::wait(Nanos span) {
+Lines LoneHost::wait(Nanos span) {
   const Nanos end = now + span;
-  std::vector<std::string> all;
+  Lines all;
   for (;;) {
     const auto lines = work();
     all.insert(all.end(), lines.begin(), lines.end());
@@ -227,8 +229,8 @@ bool LoneHost::guards_whole() const {
          std::all_of(side.memory.end() - kGuard, side.memory.end(), is_guard);
 }
 
-std::vector<ibv_wc_status> LoneHost::statuses() {
-  std::vector<ibv_wc_status> all;
+Statuses LoneHost::statuses() {
+  Statuses all;
   for (const ibv_wc& wc : side.completions()) all.push_back(wc.status);
   return all;
 }

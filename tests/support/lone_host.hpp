@@ -16,6 +16,8 @@
 
 namespace roci::test {
 
+using Statuses = std::vector<ibv_wc_status>;
+
 // Gives out what was put in; keeps what is sent, or refuses it while `blocked`.
 class ScriptPort final : public Port {
  public:
@@ -94,15 +96,17 @@ class LoneHost {
 
   // The host receives the packet and works until there is nothing to do at this instant. Returns what it sent, as
   // lines: opcode, PSN less the first one of its direction, and the syndrome of an acknowledgement in hex.
-  std::vector<std::string> receive(Packet packet);
-  std::vector<std::string> receive_bytes(const ByteVector& frame, size_t segment = SIZE_MAX);
-  std::vector<std::string> work();
-  std::vector<std::string> wait(Nanos span);  // works at each deadline on the way
+  Lines receive(Packet packet);
+  Lines receive_bytes(const ByteVector& frame, size_t segment = SIZE_MAX);
+  Lines work();
+  Lines wait(Nanos span);  // works at each deadline on the way
+  // The same as packets; take_packets() without the work.
+  [[nodiscard]] std::vector<Packet> work_for_packets();
   [[nodiscard]] std::vector<Packet> take_packets();
 
   // Whether no byte around the region has changed.
   [[nodiscard]] bool guards_whole() const;
-  [[nodiscard]] std::vector<ibv_wc_status> statuses();  // of the completions so far
+  [[nodiscard]] Statuses statuses();  // of the completions so far
   int post(ibv_wr_opcode opcode, uint64_t wr_id, size_t length, unsigned flags = 0);  // from and to kGuard
 
  private:

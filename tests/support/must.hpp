@@ -1,5 +1,5 @@
-// A test has no use for an error: the value, or an exception with the error's sentence, which GoogleTest reports as a
-// failure.
+// A test has no use for an error, nor has a benchmark: the value, or an exception with the error's sentence, which
+// GoogleTest reports as a failure.
 #pragma once
 
 #include <stdexcept>

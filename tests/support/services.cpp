@@ -110,15 +110,15 @@ int arm(SharedReceiveQueue& srq, uint32_t limit) {
   return status ? 0 : status.error().code;
 }
 
-std::vector<std::string> event_lines(const Side& side) {
-  std::vector<std::string> lines;
+Lines event_lines(const Side& side) {
+  Lines lines;
   while (const auto event = side.device->get_async_event())
     lines.push_back(std::string(event_name(event->type)) + " " + std::to_string(event->object.number));
   return lines;
 }
 
-std::vector<std::string> completion_lines(Side& side) {
-  std::vector<std::string> lines;
+Lines completion_lines(Side& side) {
+  Lines lines;
   for (const ibv_wc& wc : side.completions()) {
     std::string line = std::to_string(wc.wr_id) + " " + status_name(wc.status);
     if (wc.status == IBV_WC_SUCCESS) line += " " + std::to_string(wc.byte_len);

@@ -41,9 +41,9 @@ std::unique_ptr<SharedReceiveQueue> make_srq(Side& side, uint32_t max_wr, uint32
 int arm(SharedReceiveQueue& srq, uint32_t limit);  // 0 or the errno
 
 // The events so far, "SRQ_LIMIT_REACHED 1": type without its prefix, and the object's number.
-std::vector<std::string> event_lines(const Side& side);
+Lines event_lines(const Side& side);
 // The completions so far, "7 SUCCESS 300": wr_id, status, and the length of a success.
-std::vector<std::string> completion_lines(Side& side);
+Lines completion_lines(Side& side);
 
 void fill(Side& side, size_t offset, size_t length, uint8_t first);
 bool holds(const Side& side, size_t offset, size_t length, uint8_t first);  // what fill() wrote

@@ -149,6 +149,14 @@ void TwoHosts::connect() {
   recording_ = true;
 }
 
+int TwoHosts::write(uint64_t wr_id, size_t offset, size_t length, size_t remote, unsigned flags) {
+  return a.post(IBV_WR_RDMA_WRITE, wr_id, offset, length, b.address(remote), b.region->rkey(), flags);
+}
+
+int TwoHosts::read(uint64_t wr_id, size_t offset, size_t length, size_t remote, unsigned flags) {
+  return a.post(IBV_WR_RDMA_READ, wr_id, offset, length, b.address(remote), b.region->rkey(), flags);
+}
+
 void TwoHosts::run(Nanos limit) { must(runner_.run_until(runner_.now() + limit)); }
 
 SimVerdict TwoHosts::on_frame(const rte_mbuf& frame, char direction) {

@@ -21,6 +21,8 @@
 
 namespace roci::test {
 
+using Lines = std::vector<std::string>;  // what was seen, a line each
+
 struct TwoHostsOptions {
   ibv_mtu path_mtu = IBV_MTU_1024;
   bool ipv6 = false;
@@ -94,7 +96,7 @@ class TwoHosts {
   // "> RC_WRITE_FIRST 0" : direction (> is a to b), opcode, PSN less the direction's first PSN. An acknowledgement
   // has the first PSN of the other direction taken off and its syndrome behind: "< RC_ACK 3 ack", "nak 0", "rnr".
   // A packet the script dropped has " lost" behind it.
-  std::vector<std::string> wire;
+  Lines wire;
   // Asked for each packet with its line as above; true loses it.
   std::function<bool(const std::string& line)> lose;
 
@@ -103,6 +105,9 @@ class TwoHosts {
 
   // Until nothing is left to happen, or the limit (of virtual time from now on).
   void run(Nanos limit = 10s);
+  // What a asks of b's memory at `remote`; the return code is the verbs'.
+  int write(uint64_t wr_id, size_t offset, size_t length, size_t remote = 0, unsigned flags = 0);
+  int read(uint64_t wr_id, size_t offset, size_t length, size_t remote = 0, unsigned flags = 0);
   [[nodiscard]] Nanos now() const { return runner_.now(); }
   SimLink& link() { return *link_; }
   VirtualRunner& runner() { return runner_; }

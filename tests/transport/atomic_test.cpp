@@ -8,8 +8,6 @@
 namespace roci::test {
 namespace {
 
-using Lines = std::vector<std::string>;
-
 uint64_t word_at(const Side& side, size_t offset) {
   uint64_t word = 0;
   std::memcpy(&word, side.memory.data() + offset, sizeof word);

@@ -9,8 +9,6 @@
 namespace roci::test {
 namespace {
 
-using Lines = std::vector<std::string>;
-
 class Datagrams : public testing::Test {
  protected:
   explicit Datagrams(const TwoHostsOptions& options = {}) : hosts_(options) {

@@ -7,9 +7,6 @@
 namespace roci::test {
 namespace {
 
-using Lines = std::vector<std::string>;
-using Statuses = std::vector<ibv_wc_status>;
-
 Status drain(QueuePair& qp, bool notify = true) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_SQD;

@@ -27,8 +27,8 @@ void mixed_traffic(TwoHosts& net) {
   for (uint64_t i = 0; i < 3; ++i) {
     ASSERT_EQ(net.b.receive(i, 500'000, 4000), 0);
     ASSERT_EQ(net.a.post(IBV_WR_SEND, i, 0, 1500), 0);
-    ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, i, 0, 5000, net.b.address(1000), net.b.region->rkey()), 0);
-    ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, i, 20000, 7000, net.b.address(1000), net.b.region->rkey()), 0);
+    ASSERT_EQ(net.write(i, 0, 5000, 1000), 0);
+    ASSERT_EQ(net.read(i, 20000, 7000, 1000), 0);
     ASSERT_EQ(net.a.atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, i, 64, net.b.address(64), net.b.region->rkey(), 1),
               0);
   }
@@ -78,7 +78,7 @@ TEST(Ldcp, the_sequence_goes_on_beyond_32_bits) {
       told.push_back(packet.extensions->lsn->value());
     return SimVerdict{};
   };
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 5000, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(1, 0, 5000), 0);
   net.run();
   ASSERT_FALSE(told.empty());
   EXPECT_EQ(told.back(), start.value() + 5000);
@@ -86,42 +86,42 @@ TEST(Ldcp, the_sequence_goes_on_beyond_32_bits) {
 }
 
 // Requests of one packet each that arrive together, marked as the letters say.
-std::vector<std::string> acks_of_burst(LoneHost& host, const std::string& marks) {
+void put_burst(LoneHost& host, const std::string& marks) {
   for (size_t i = 0; i < marks.size(); ++i) {
     Packet packet = host.write(Opcode::kRcWriteOnly, static_cast<int>(i), 8 * i, 8, 8);
     if (marks[i] == 'C') packet.with_traffic_class(3);
     host.port().put(encode_packet(packet.finish()));
   }
-  while (host.side.device->poller().poll(host.now)) {
-  }
-  std::vector<std::string> acks;
-  for (const Packet& sent : host.take_packets()) {
+}
+Lines acks_of_burst(LoneHost& host, const std::string& marks) {
+  put_burst(host, marks);
+  Lines acks;
+  for (const Packet& sent : host.work_for_packets()) {
     EXPECT_EQ(sent.bth.opcode, Opcode::kRcAcknowledge);
     acks.push_back(std::to_string(sent.bth.psn - Psn{100}) + (sent.bth.becn ? " marked" : ""));
   }
   return acks;
 }
-using Acks = std::vector<std::string>;
 
 TEST(Ldcp, an_acknowledgement_is_cut_where_marks_begin_and_end) {
   const auto acks = [](const std::string& marks) {
     LoneHost host;
     return acks_of_burst(host, marks);
   };
-  EXPECT_EQ(acks("....."), (Acks{"4"}));
-  EXPECT_EQ(acks("..CC."), (Acks{"1", "3 marked", "4"}));
-  EXPECT_EQ(acks("C"), (Acks{"0 marked"}));
-  EXPECT_EQ(acks("CCCC"), (Acks{"3 marked"}));
-  EXPECT_EQ(acks(".C.C."), (Acks{"0", "1 marked", "2", "3 marked", "4"}));
+  EXPECT_EQ(acks("....."), (Lines{"4"}));
+  EXPECT_EQ(acks("..CC."), (Lines{"1", "3 marked", "4"}));
+  EXPECT_EQ(acks("C"), (Lines{"0 marked"}));
+  EXPECT_EQ(acks("CCCC"), (Lines{"3 marked"}));
+  EXPECT_EQ(acks(".C.C."), (Lines{"0", "1 marked", "2", "3 marked", "4"}));
 }
 
 TEST(Ldcp, one_acknowledgement_stands_for_at_most_m_packets) {
   LoneHost one({.packets_per_ack = 1});
-  EXPECT_EQ(acks_of_burst(one, "...."), (Acks{"0", "1", "2", "3"}));
+  EXPECT_EQ(acks_of_burst(one, "...."), (Lines{"0", "1", "2", "3"}));
   LoneHost three({.packets_per_ack = 3});
-  EXPECT_EQ(acks_of_burst(three, "........"), (Acks{"2", "5", "7"}));
+  EXPECT_EQ(acks_of_burst(three, "........"), (Lines{"2", "5", "7"}));
   LoneHost marked({.packets_per_ack = 3});
-  EXPECT_EQ(acks_of_burst(marked, "....C..."), (Acks{"2", "3", "4 marked", "7"}));
+  EXPECT_EQ(acks_of_burst(marked, "....C..."), (Lines{"2", "3", "4 marked", "7"}));
 }
 
 TEST(Ldcp, a_mark_stays_with_the_acknowledgement_when_there_is_no_room_to_cut) {
@@ -130,18 +130,12 @@ TEST(Ldcp, a_mark_stays_with_the_acknowledgement_when_there_is_no_room_to_cut) {
   // More packets than the stage holds frames: the later ones find no room.
   std::string marks(200, '.');
   marks[150] = 'C';
-  for (size_t i = 0; i < marks.size(); ++i) {
-    Packet packet = host.write(Opcode::kRcWriteOnly, static_cast<int>(i), 8 * i, 8, 8);
-    if (marks[i] == 'C') packet.with_traffic_class(3);
-    host.port().put(encode_packet(packet.finish()));
-  }
+  put_burst(host, marks);
   for (int round = 0; round < 20; ++round) host.side.device->poller().poll(host.now);
   host.port().blocked = false;
-  while (host.side.device->poller().poll(host.now)) {
-  }
   uint32_t last = 0;
   bool marked = false;
-  for (const Packet& sent : host.take_packets()) {
+  for (const Packet& sent : host.work_for_packets()) {
     const auto psn = static_cast<uint32_t>(sent.bth.psn - Psn{100});
     if (sent.bth.becn) marked = psn >= 150;
     last = psn;
@@ -156,13 +150,19 @@ TEST(Ldcp, a_mark_in_front_of_a_read_is_acknowledged_before_the_read_is_answered
   write.with_traffic_class(3);
   host.port().put(encode_packet(write.finish()));
   host.port().put(encode_packet(host.read(1, 0, 8).finish()));
-  while (host.side.device->poller().poll(host.now)) {
-  }
-  const auto sent = host.take_packets();
+  const auto sent = host.work_for_packets();
   ASSERT_EQ(sent.size(), 2U);
   EXPECT_EQ(sent[0].bth.opcode, Opcode::kRcAcknowledge);
   EXPECT_TRUE(sent[0].bth.becn);
   EXPECT_EQ(sent[1].bth.opcode, Opcode::kRcReadResponseOnly);
+}
+
+// 20 WRITEs of 8000 bytes from a that are ECN-capable, or nobody may mark them; 160 packets.
+void ecn_capable_writes(TwoHosts& net) {
+  TwoHosts::core(net.a).attributes.path.traffic_class = 2;
+  TwoHosts::core(net.a).set_peer_mac(TwoHosts::core(net.a).attributes.path.destination_mac);
+  for (uint64_t i = 0; i < 20; ++i) ASSERT_EQ(net.write(i, 0, 8000), 0);
+  net.run(1s);
 }
 
 TEST(Ldcp, the_sender_knows_how_many_packets_were_marked) {
@@ -177,13 +177,7 @@ TEST(Ldcp, the_sender_knows_how_many_packets_were_marked) {
       marked += verdict.mark ? 1 : 0;
       return verdict;
     };
-    // ECN-capable, or nobody may mark it.
-    TwoHosts::core(net.a).attributes.path.traffic_class = 2;
-    TwoHosts::core(net.a).set_peer_mac(TwoHosts::core(net.a).attributes.path.destination_mac);
-    for (uint64_t i = 0; i < 20; ++i) {
-      ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, i, 0, 8000, net.b.address(0), net.b.region->rkey()), 0);
-    }
-    net.run(1s);
+    ecn_capable_writes(net);
     const SendFlow& flow = TwoHosts::core(net.a).requester.flow();
     EXPECT_EQ(packets, 160U);
     EXPECT_EQ(flow.packets_acked, packets);
@@ -202,12 +196,7 @@ TEST(Ldcp, counts_survive_lost_acknowledgements) {
     if (direction == '>' && opcode_info(packet.bth.opcode).is_request()) verdict.mark = ++requests % 3 == 0;
     return verdict;
   };
-  TwoHosts::core(net.a).attributes.path.traffic_class = 2;
-  TwoHosts::core(net.a).set_peer_mac(TwoHosts::core(net.a).attributes.path.destination_mac);
-  for (uint64_t i = 0; i < 20; ++i) {
-    ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, i, 0, 8000, net.b.address(0), net.b.region->rkey()), 0);
-  }
-  net.run(1s);
+  ecn_capable_writes(net);
   expect_all_successful(net.a.completions(), 20);
   const SendFlow& flow = TwoHosts::core(net.a).requester.flow();
   EXPECT_EQ(flow.packets_marked, net.b.counter("rx_ce_marked"));
@@ -233,10 +222,10 @@ TEST(Ldcp, read_responses_are_acknowledged_and_held_to_the_window) {
   net.connect();
   ResponsesInFlight in_flight;
   in_flight.watch(net);
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 0, 0, 2000, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.read(0, 0, 2000), 0);
   net.run(1s);  // from the first acknowledgement on it is known that there are any
   in_flight = {};
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 1, 0, 300'000, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.read(1, 0, 300'000), 0);
   net.run(1s);
   expect_all_successful(net.a.completions(), 2);
   EXPECT_LE(in_flight.most, 2 * 8192U) << "what is on its way and what was acknowledged behind it";
@@ -252,11 +241,10 @@ TEST(Ldcp, reads_asked_for_together_share_the_responders_window) {
   TwoHosts::core(net.b).config.window_bytes = 4096;  // a asks for more than b sends at a time
   ResponsesInFlight in_flight;
   in_flight.watch(net);
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 0, 0, 2000, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.read(0, 0, 2000), 0);
   net.run(1s);
   in_flight = {};
-  for (uint64_t i = 1; i <= 12; ++i)
-    ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, i, 0, 10'000, net.b.address(0), net.b.region->rkey()), 0);
+  for (uint64_t i = 1; i <= 12; ++i) ASSERT_EQ(net.read(i, 0, 10'000), 0);
   net.run(1s);
   expect_all_successful(net.a.completions(), 13);
   EXPECT_LE(in_flight.most, 2 * 4096U);
@@ -268,7 +256,7 @@ TEST(Ldcp, atomics_are_acknowledged_as_reads_are) {
   TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
   TwoHosts::core(net.b).config.window_bytes = 16;  // two answers
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 0, 0, 8, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.read(0, 0, 8), 0);
   net.run(1s);
   for (uint64_t i = 1; i <= 20; ++i)
     ASSERT_EQ(net.a.atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, i, 64, net.b.address(64), net.b.region->rkey(), 1),
@@ -290,10 +278,11 @@ TEST(Ldcp, nothing_is_acknowledged_before_the_first_response_in_order) {
   };
   std::vector<uint32_t> acknowledged;
   net.watch = [&](const Packet& packet, char) {
-    if (packet.bth.opcode == Opcode::kCcReadAcknowledge) acknowledged.push_back(packet.bth.psn - Psn{0x1000});
+    if (packet.bth.opcode == Opcode::kCcReadAcknowledge)
+      acknowledged.push_back(static_cast<uint32_t>(packet.bth.psn - Psn{0x1000}));
     return SimVerdict{};
   };
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 1, 0, 4000, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.read(1, 0, 4000), 0);
   net.run(1s);
   expect_all_successful(net.a.completions(), 1);
   ASSERT_FALSE(acknowledged.empty());
@@ -301,19 +290,22 @@ TEST(Ldcp, nothing_is_acknowledged_before_the_first_response_in_order) {
   EXPECT_EQ(net.b.counter("responses_ghost"), 0U);
 }
 
-TEST(Ldcp, lost_acknowledgements_of_reads_asked_for_together_cost_time_and_nothing_else) {
-  TwoHosts net({.timeout = 8, .extensions_a = kAuto, .extensions_b = kAuto});
-  net.connect();
-  TwoHosts::core(net.b).config.window_bytes = 4096;
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 0, 0, 2000, net.b.address(0), net.b.region->rkey()), 0);
-  net.run(100ms);
+void lose_read_acknowledgements(TwoHosts& net) {
   net.watch = [](const Packet& packet, char) {
     SimVerdict verdict;
     verdict.drop = packet.bth.opcode == Opcode::kCcReadAcknowledge;
     return verdict;
   };
-  for (uint64_t i = 1; i <= 6; ++i)
-    ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, i, 0, 10'000, net.b.address(0), net.b.region->rkey()), 0);
+}
+
+TEST(Ldcp, lost_acknowledgements_of_reads_asked_for_together_cost_time_and_nothing_else) {
+  TwoHosts net({.timeout = 8, .extensions_a = kAuto, .extensions_b = kAuto});
+  net.connect();
+  TwoHosts::core(net.b).config.window_bytes = 4096;
+  ASSERT_EQ(net.read(0, 0, 2000), 0);
+  net.run(100ms);
+  lose_read_acknowledgements(net);
+  for (uint64_t i = 1; i <= 6; ++i) ASSERT_EQ(net.read(i, 0, 10'000), 0);
   net.run(5s);
   expect_all_successful(net.a.completions(), 7);
 }
@@ -325,14 +317,10 @@ TEST(Ldcp, lost_read_acknowledgements_cost_time_and_nothing_else) {
                 .extensions_a = kAuto,
                 .extensions_b = kAuto});
   net.connect();
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 0, 0, 2000, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.read(0, 0, 2000), 0);
   net.run(100ms);
-  net.watch = [](const Packet& packet, char) {
-    SimVerdict verdict;
-    verdict.drop = packet.bth.opcode == Opcode::kCcReadAcknowledge;
-    return verdict;
-  };
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 1, 0, 50'000, net.b.address(0), net.b.region->rkey()), 0);
+  lose_read_acknowledgements(net);
+  ASSERT_EQ(net.read(1, 0, 50'000), 0);
   net.run(1s);
   expect_all_successful(net.a.completions(), 2);
 }
@@ -344,7 +332,7 @@ TEST(Ldcp, a_lost_read_response_is_asked_for_again_and_not_refused) {
   net.lose = [&](const std::string& line) {
     return !done && line == "< RC_READ_RESP_MIDDLE 3" && (done = true);
   };
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 1, 0, 9000, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.read(1, 0, 9000), 0);
   net.run();
   expect_all_successful(net.a.completions(), 1);
   EXPECT_EQ(net.a.counter("reads_reissued"), 1U);
@@ -358,7 +346,7 @@ TEST(Ldcp, the_round_trip_is_that_of_the_link_with_and_without_time_stamps) {
   for (const auto& extensions : {ExtensionConfig{.mode = ExtensionMode::kOff}, kAuto, kTimed}) {
     TwoHosts net({.delay = 50us, .extensions_a = extensions, .extensions_b = extensions});
     net.connect();
-    ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 100, net.b.address(0), net.b.region->rkey()), 0);
+    ASSERT_EQ(net.write(1, 0, 100), 0);
     net.run();
     const SendFlow& flow = TwoHosts::core(net.a).requester.flow();
     EXPECT_EQ(flow.rtt_samples, 1U);
@@ -373,7 +361,7 @@ TEST(Ldcp, a_retransmission_gives_a_round_trip_only_with_a_time_stamp) {
     net.connect();
     bool lost = false;
     net.lose = [&](const std::string& line) { return !lost && line == "> RC_WRITE_ONLY 0" && (lost = true); };
-    ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 100, net.b.address(0), net.b.region->rkey()), 0);
+    ASSERT_EQ(net.write(1, 0, 100), 0);
     net.run();
     ASSERT_TRUE(lost);
     const SendFlow& flow = TwoHosts::core(net.a).requester.flow();
@@ -414,7 +402,7 @@ TEST(Ldcp, the_receivers_window_holds_the_sender_back) {
   narrow.receive_window = 4096;
   TwoHosts net({.extensions_a = kAuto, .extensions_b = narrow});
   net.connect();
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 0, 0, 100, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(0, 0, 100), 0);
   net.run(100ms);  // the first acknowledgement tells
   EXPECT_EQ(TwoHosts::core(net.a).requester.flow().receiver_window, 4096U);
   int64_t in_flight = 0, most = 0;
@@ -423,7 +411,7 @@ TEST(Ldcp, the_receivers_window_holds_the_sender_back) {
     most = std::max(most, in_flight);
     return SimVerdict{};
   };
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 100'000, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(1, 0, 100'000), 0);
   net.run(100ms);
   expect_all_successful(net.a.completions(), 2);
   EXPECT_LE(most, 4096);
@@ -447,7 +435,7 @@ TEST(Ldcp, a_window_that_changes_while_nothing_is_acknowledged_has_a_message_of_
 TEST(Ldcp, a_receiver_says_how_many_flows_share_its_link) {
   TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 0, 0, 100'000, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(0, 0, 100'000), 0);
   net.run(100ms);
   EXPECT_EQ(TwoHosts::core(net.a).requester.flow().flows_at_receiver, 1U);
 }
@@ -488,7 +476,7 @@ TEST(Ldcp, what_is_sent_again_is_ecn_capable) {
   net.lose = [lost = 0](const std::string& line) mutable {
     return line == "> RC_WRITE_MIDDLE 1" && lost++ == 0;
   };
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 4000, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(1, 0, 4000), 0);
   net.run();
   EXPECT_EQ(by_psn[0x1000], (std::vector{Ecn::kNotEct}));
   EXPECT_EQ(by_psn[0x1001], (std::vector{Ecn::kNotEct, Ecn::kEct0}));
@@ -508,8 +496,7 @@ TEST(Ldcp, blocks_that_do_not_fit_the_port_stay_away_from_data) {
         seen |= packet.extensions.has_value();
       return SimVerdict{};
     };
-    for (uint64_t i = 0; i < 3; ++i)
-      ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, i, 0, 20000, net.b.address(0), net.b.region->rkey()), 0);
+    for (uint64_t i = 0; i < 3; ++i) ASSERT_EQ(net.write(i, 0, 20000), 0);
     net.run();
     expect_all_successful(net.a.completions(), 3);
     // The offers themselves leave 20 bytes, whatever the path MTU.
@@ -521,7 +508,7 @@ TEST(Ldcp, blocks_that_do_not_fit_the_port_stay_away_from_data) {
 TEST(Ldcp, forged_and_repeated_acknowledgements_are_not_believed) {
   TwoHosts net({.extensions_a = kSigned, .extensions_b = kSigned});
   net.connect();
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 100, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(1, 0, 100), 0);
   net.run(100ms);
   expect_all_successful(net.a.completions(), 1);
   EXPECT_EQ(net.a.counter("feedback_unsigned"), 0U);
@@ -531,7 +518,7 @@ TEST(Ldcp, forged_and_repeated_acknowledgements_are_not_believed) {
     if (direction == '<' && packet.bth.opcode == Opcode::kRcAcknowledge) verdict.duplicates = 1;
     return verdict;
   };
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 2, 0, 100, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(2, 0, 100), 0);
   net.run(100ms);
   expect_all_successful(net.a.completions(), 1);
   EXPECT_EQ(net.a.counter("feedback_unsigned"), 1U) << "the second copy";

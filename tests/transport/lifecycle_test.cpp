@@ -6,13 +6,9 @@
 
 #include "support/lone_host.hpp"
 #include "transport/qp_transitions.hpp"
-#include "wire/arp.hpp"
 
 namespace roci::test {
 namespace {
-
-using Lines = std::vector<std::string>;
-using Statuses = std::vector<ibv_wc_status>;
 
 constexpr int kInitMask = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
 constexpr int kRtrMask = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -316,93 +312,17 @@ TEST(Lifecycle, region_deregistered_under_a_message_ends_it_without_touching_the
   EXPECT_EQ(target.side.memory[LoneHost::kGuard + 256], 0xa5);
 }
 
-// --- the way to the peer
-
-ByteVector arp_reply(const MacAddress& mac) {
-  ArpMessage reply;
-  reply.operation = ArpOperation::kReply;
-  reply.sender_mac = mac;
-  reply.sender_ip = IpAddress::from_v4(0x0a000002);
-  reply.target_mac = MacAddress::local(1);
-  reply.target_ip = IpAddress::from_v4(0x0a000001);
-  ByteVector frame(kMaxArpFrame);
-  frame.resize(build_arp({MacAddress::local(1), mac}, reply, frame));
-  return frame;
-}
-
-TEST(Lifecycle, peer_that_does_not_answer_ends_what_was_posted) {
+TEST(Lifecycle, completion_queue_that_overflows_puts_the_queue_pair_into_error) {
   LoneHostOptions options;
-  options.static_peer = false;
+  options.cq_entries = 2;
   LoneHost host(options);
-  for (uint64_t id = 1; id <= 3; ++id) ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, id, 8), 0);
-  EXPECT_EQ(host.wait(1s), Lines{});
-  EXPECT_EQ(host.statuses(), Statuses{});
-  host.wait(10s);
-  EXPECT_EQ(host.statuses(), (Statuses{IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR}));
-}
-
-TEST(Lifecycle, answers_wait_until_the_peer_is_found) {
-  LoneHostOptions options;
-  options.static_peer = false;
-  LoneHost host(options);
-  EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, 0, 0, 8, 8)), Lines{});
-  EXPECT_EQ(host.receive_bytes(arp_reply(MacAddress::local(2))), Lines{"RC_ACK 0 1f"});
-  // The peer moves to another MAC. Expect: the next packet goes there.
-  host.receive_bytes(arp_reply(MacAddress::local(77)));
-  host.port().put(encode_packet(host.write(Opcode::kRcWriteOnly, 1, 0, 8, 8).finish()));
-  while (host.side.device->poller().poll(host.now)) {
-  }
-  const auto packets = host.take_packets();
-  ASSERT_EQ(packets.size(), 1U);
-  EXPECT_EQ(packets[0].destination_mac, MacAddress::local(77));
-}
-
-// --- a port and a pool that have no room
-
-TEST(Lifecycle, blocked_port_is_no_busy_loop_and_everything_leaves_when_it_opens) {
-  LoneHost host;
-  host.port().blocked = true;
-  for (uint64_t id = 1; id <= 8; ++id) ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, id, 8192), 0);  // 256 packets
-  EXPECT_EQ(host.work(), Lines{});                                                            // comes back
-  EXPECT_FALSE(host.side.device->poller().poll(host.now));
-  host.port().blocked = false;
-  EXPECT_EQ(host.work().size(), 256U);
-  host.receive(host.response(Opcode::kRcAcknowledge, 255));
-  EXPECT_EQ(host.statuses(), Statuses(8, IBV_WC_SUCCESS));
-}
-
-TEST(Lifecycle, blocked_port_runs_into_the_retry_limit) {
-  LoneHost host;
-  host.port().blocked = true;
-  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8), 0);
-  host.wait(1s);
-  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_RETRY_EXC_ERR});
-}
-
-TEST(Lifecycle, empty_buffer_pool_is_waited_for) {
-  LoneHostOptions options;
-  options.tx_buffers = 8;  // fewer than the worker stages
-  LoneHost host(options);
-  host.port().blocked = true;
-  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8192), 0);
-  EXPECT_EQ(host.work(), Lines{});
-  EXPECT_FALSE(host.side.device->poller().poll(host.now));
-  EXPECT_GT(host.side.counter("tx_no_buffer"), 0U);
-  host.port().blocked = false;
-  EXPECT_EQ(host.work().size(), 32U);
-}
-
-// A peer that READs all the time does not keep our own requests back.
-TEST(Lifecycle, requests_get_their_turn_beside_a_long_read) {
-  LoneHostOptions options;
-  options.region = 1 << 20;
-  LoneHost host(options);
-  host.port().put(encode_packet(host.read(0, 0, 1 << 20).finish()));
-  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8), 0);
-  const Lines lines = host.work();
-  EXPECT_EQ(lines.size(), 4097U);
-  const auto mine = std::find(lines.begin(), lines.end(), "RC_WRITE_ONLY 0");
-  EXPECT_LT(mine - lines.begin(), 64);
+  for (uint64_t id = 1; id <= 3; ++id) ASSERT_EQ(host.side.receive(id, LoneHost::kGuard, 8), 0);
+  for (int i = 0; i < 3; ++i) host.receive(host.request(Opcode::kRcSendOnly, i, 8));
+  EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
+  EXPECT_GE(host.side.counter("cq_overflows"), 1U);
+  EXPECT_EQ(host.statuses().size(), 2U);
+  ibv_wc wc{};
+  EXPECT_EQ(host.side.cq->poll(1, &wc), -1);
 }
 
 // --- what requests and answers say
@@ -412,9 +332,7 @@ TEST(Lifecycle, acknowledgements_count_completed_messages) {
   const auto msn_after = [&](const Packet& packet) {
     Packet copy = packet;
     host.port().put(encode_packet(copy.finish()));
-    while (host.side.device->poller().poll(host.now)) {
-    }
-    const auto packets = host.take_packets();
+    const auto packets = host.work_for_packets();
     return packets.empty() ? ~0U : packets.back().aeth->msn.value();
   };
   EXPECT_EQ(msn_after(host.write(Opcode::kRcWriteFirst, 0, 0, 256, 300)), 0U);
@@ -433,9 +351,7 @@ TEST(Lifecycle, solicited_event_is_asked_for_by_the_last_packet_of_messages_that
     for (const auto& [opcode, may] : kRows) {
       LoneHost host;
       ASSERT_EQ(host.post(opcode, 1, 300, flags), 0);
-      while (host.side.device->poller().poll(host.now)) {
-      }
-      const auto packets = host.take_packets();
+      const auto packets = host.work_for_packets();
       ASSERT_EQ(packets.size(), 2U);
       EXPECT_FALSE(packets[0].bth.solicited);
       EXPECT_EQ(packets[1].bth.solicited, may && flags != 0);
@@ -456,161 +372,6 @@ TEST(Lifecycle, unsignalled_requests_speak_up_when_they_fail) {
   EXPECT_EQ(completions[0].status, IBV_WC_REM_ACCESS_ERR);
   EXPECT_EQ(completions[1].wr_id, 3U);
   EXPECT_EQ(completions[1].status, IBV_WC_WR_FLUSH_ERR);
-}
-
-TEST(Lifecycle, window_holds_reads_back_but_never_the_only_one) {
-  LoneHostOptions options;
-  options.window_bytes = 512;
-  LoneHost host(options);
-  ASSERT_EQ(host.post(IBV_WR_RDMA_READ, 1, 1024), 0);
-  ASSERT_EQ(host.post(IBV_WR_RDMA_READ, 2, 16), 0);
-  EXPECT_EQ(host.work(), Lines{"RC_READ_REQUEST 0"});
-  for (int i = 0; i < 3; ++i)
-    EXPECT_EQ(host.receive(host.response(Opcode::kRcReadResponseMiddle, i, 0x1f, 256)), Lines{});
-  EXPECT_EQ(host.receive(host.response(Opcode::kRcReadResponseLast, 3, 0x1f, 256)),
-            Lines{"RC_READ_REQUEST 4"});
-}
-
-// --- retries, timers, windows
-
-TEST(Lifecycle, retries_are_counted_and_run_out) {
-  LoneHost host;  // 3 retries, 4.2 ms each
-  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8), 0);
-  EXPECT_EQ(host.wait(16'700us), Lines(4, "RC_WRITE_ONLY 0"));
-  EXPECT_EQ(host.statuses(), Statuses{});
-  EXPECT_EQ(host.wait(100us), Lines{});
-  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_RETRY_EXC_ERR});
-  EXPECT_EQ(host.side.counter("timeouts"), 4U);
-  EXPECT_EQ(host.side.counter("packets_retransmitted"), 3U);
-}
-
-TEST(Lifecycle, nothing_is_waited_for_once_everything_is_acknowledged) {
-  LoneHost host;
-  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8), 0);
-  host.work();
-  EXPECT_EQ(host.side.device->poller().next_deadline(), host.now + Nanos{4096 << 10});
-  host.receive(host.response(Opcode::kRcAcknowledge, 0));
-  EXPECT_EQ(host.side.device->poller().next_deadline(), kNever);
-}
-
-TEST(Lifecycle, progress_gives_the_retries_back) {
-  LoneHost host;
-  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 1280), 0);  // 5 packets
-  host.work();
-  for (int packet = 0; packet < 5; ++packet) {
-    host.wait(12'000us);  // two time-outs
-    EXPECT_EQ(host.statuses(), Statuses{});
-    host.receive(host.response(Opcode::kRcAcknowledge, packet));
-  }
-  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
-}
-
-TEST(Lifecycle, sequence_naks_cost_retries_and_only_new_ones_do) {
-  LoneHost host;
-  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 768), 0);
-  host.work();
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x60)).size(), 3U);
-  }
-  host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x60));
-  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_RETRY_EXC_ERR});
-
-  LoneHost patient;
-  ASSERT_EQ(patient.post(IBV_WR_RDMA_WRITE, 1, 768), 0);
-  patient.work();
-  for (int i = 0; i < 20; ++i)  // the same NAK many times in one batch: nothing was sent in between
-    patient.port().put(encode_packet(patient.response(Opcode::kRcAcknowledge, 0, 0x60).finish()));
-  EXPECT_EQ(patient.work().size(), 3U);
-  EXPECT_EQ(patient.side.qp->state(), IBV_QPS_RTS);
-}
-
-TEST(Lifecycle, not_ready_peers_are_waited_for_and_given_up) {
-  LoneHost host;  // 3 RNR retries
-  ASSERT_EQ(host.post(IBV_WR_SEND, 1, 300), 0);
-  EXPECT_EQ(host.work(), (Lines{"RC_SEND_FIRST 0", "RC_SEND_LAST 1"}));
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x2c)), Lines{});  // 640 us
-    EXPECT_EQ(host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x2c)), Lines{});  // said before
-    EXPECT_EQ(host.wait(639us), Lines{});
-    EXPECT_EQ(host.wait(2us), (Lines{"RC_SEND_FIRST 0", "RC_SEND_LAST 1"}));
-  }
-  host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x2c));
-  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_RNR_RETRY_EXC_ERR});
-}
-
-TEST(Lifecycle, progress_gives_the_rnr_retries_back) {
-  LoneHost host;  // 3 RNR retries
-  for (uint64_t id = 1; id <= 3; ++id) ASSERT_EQ(host.post(IBV_WR_SEND, id, 8), 0);
-  host.work();
-  for (int message = 0; message < 3; ++message) {
-    for (int i = 0; i < 3; ++i) {
-      host.receive(host.response(Opcode::kRcAcknowledge, message, 0x2c));
-      host.wait(641us);
-    }
-    host.receive(host.response(Opcode::kRcAcknowledge, message));
-  }
-  EXPECT_EQ(host.statuses(), Statuses(3, IBV_WC_SUCCESS));
-}
-
-TEST(Lifecycle, seven_rnr_retries_are_without_limit) {
-  LoneHostOptions options;
-  options.rnr_retry = 7;
-  LoneHost host(options);
-  ASSERT_EQ(host.post(IBV_WR_SEND, 1, 8), 0);
-  host.work();
-  for (int i = 0; i < 50; ++i) {
-    host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x2c));
-    EXPECT_EQ(host.wait(641us), Lines{"RC_SEND_ONLY 0"});
-  }
-  host.receive(host.response(Opcode::kRcAcknowledge, 0));
-  EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
-}
-
-TEST(Lifecycle, requests_posted_while_the_peer_is_not_ready_wait_too) {
-  LoneHost host;
-  ASSERT_EQ(host.post(IBV_WR_SEND, 1, 8), 0);
-  host.work();
-  host.receive(host.response(Opcode::kRcAcknowledge, 0, 0x2c));
-  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 2, 8), 0);
-  EXPECT_EQ(host.work(), Lines{});
-  EXPECT_EQ(host.wait(1ms), (Lines{"RC_SEND_ONLY 0", "RC_WRITE_ONLY 1"}));
-}
-
-// All of the 2^23 PSNs that may be open are acknowledged by one packet. Expect: it counts.
-TEST(Lifecycle, acknowledgement_of_everything_open_at_once_counts) {
-  LoneHostOptions options;
-  options.timeout = 0;
-  LoneHost host(options);
-  // A READ of 2^31 - 256 bytes takes 2^23 - 1 PSNs, a WRITE behind it the last one.
-  constexpr uint32_t kPsns = (1U << 23) - 1;
-  const size_t huge = size_t{kPsns} * 256;
-  auto region = must(host.side.pd->register_memory(nullptr, huge, IBV_ACCESS_LOCAL_WRITE));  // never touched
-  ibv_sge sge{0, static_cast<uint32_t>(huge), region->lkey()};
-  ibv_send_wr wr{};
-  wr.sg_list = &sge;
-  wr.num_sge = 1;
-  wr.opcode = IBV_WR_RDMA_READ;
-  ibv_send_wr* bad = nullptr;
-  ASSERT_EQ(host.side.qp->post_send(&wr, &bad), 0);
-  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 2, 8), 0);
-  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 3, 8), 0);
-  EXPECT_EQ(host.work(), (Lines{"RC_READ_REQUEST 0", "RC_WRITE_ONLY 8388607"}));  // no PSN for the third
-  // The WRITE is acknowledged, so the READ's responses are lost. Expect: it is asked for again.
-  EXPECT_EQ(host.receive(host.response(Opcode::kRcAcknowledge, static_cast<int>(kPsns))),
-            (Lines{"RC_READ_REQUEST 0", "RC_WRITE_ONLY 8388607"}));
-}
-
-TEST(Lifecycle, completion_queue_that_overflows_puts_the_queue_pair_into_error) {
-  LoneHostOptions options;
-  options.cq_entries = 2;
-  LoneHost host(options);
-  for (uint64_t id = 1; id <= 3; ++id) ASSERT_EQ(host.side.receive(id, LoneHost::kGuard, 8), 0);
-  for (int i = 0; i < 3; ++i) host.receive(host.request(Opcode::kRcSendOnly, i, 8));
-  EXPECT_EQ(host.side.qp->state(), IBV_QPS_ERR);
-  EXPECT_GE(host.side.counter("cq_overflows"), 1U);
-  EXPECT_EQ(host.statuses().size(), 2U);
-  ibv_wc wc{};
-  EXPECT_EQ(host.side.cq->poll(1, &wc), -1);
 }
 
 }  // namespace

@@ -8,8 +8,6 @@
 namespace roci::test {
 namespace {
 
-using Lines = std::vector<std::string>;
-
 class Multicast : public testing::Test {
  protected:
   explicit Multicast(bool ipv6 = false)

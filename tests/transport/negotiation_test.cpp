@@ -40,8 +40,8 @@ void exchange(TwoHosts& net) {
   for (uint64_t i = 0; i < 4; ++i) {
     ASSERT_EQ(net.b.receive(i, 500'000, 4000), 0);
     ASSERT_EQ(net.a.post(IBV_WR_SEND, i, 0, 3000), 0);
-    ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, i, 0, 3000, net.b.address(100), net.b.region->rkey()), 0);
-    ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, i, 8192, 3000, net.b.address(100), net.b.region->rkey()), 0);
+    ASSERT_EQ(net.write(i, 0, 3000, 100), 0);
+    ASSERT_EQ(net.read(i, 8192, 3000, 100), 0);
     ASSERT_EQ(net.b.post(IBV_WR_RDMA_READ, i, 8192, 3000, net.a.address(100), net.a.region->rkey()), 0);
   }
   net.run(100ms);
@@ -197,10 +197,8 @@ class Peered : public testing::Test {
     return datagrams();
   }
   std::vector<CapabilityMessage> datagrams() {
-    while (host.side.device->poller().poll(host.now)) {
-    }
     std::vector<CapabilityMessage> out;
-    for (const Packet& sent : host.take_packets()) {
+    for (const Packet& sent : host.work_for_packets()) {
       if (!is_mad(sent)) continue;
       const ParsedMad parsed = parse_capability_mad(sent.payload);
       EXPECT_EQ(parsed.outcome, MadOutcome::kAccepted);
@@ -210,18 +208,22 @@ class Peered : public testing::Test {
     }
     return out;
   }
-  // The host's own request, as it is answered.
-  void answer_its_request(uint64_t incarnation = 7) {
+  // The host's own request, which it repeats until it is answered.
+  CapabilityMessage its_request() {
     host.port().sent.clear();
     host.now += 200ms;
     const auto asked = datagrams();
-    ASSERT_EQ(asked.size(), 1U);
-    ASSERT_FALSE(asked[0].response);
+    EXPECT_EQ(asked.size(), 1U);
+    EXPECT_FALSE(asked.at(0).response);
+    return asked.at(0);
+  }
+  void answer_its_request(const CapabilityOffer& with = offer()) {
+    const CapabilityMessage asked = its_request();
     CapabilityMessage response;
     response.response = true;
-    response.transaction = asked[0].transaction;
-    response.peer_incarnation = asked[0].offer.incarnation;
-    response.offer = offer(incarnation);
+    response.transaction = asked.transaction;
+    response.peer_incarnation = asked.offer.incarnation;
+    response.offer = with;
     tell(mad(response));
   }
   uint64_t counter(const std::string& name) { return host.side.counter(name); }
@@ -239,7 +241,7 @@ TEST_F(Peered, a_request_is_answered_and_what_it_offers_is_taken_but_not_used) {
   Packet send = host.request(Opcode::kRcSendOnly, 0, 8);
   ASSERT_EQ(host.side.receive(1, LoneHost::kGuard, 100), 0);
   send.with_extensions(lsn_block());
-  EXPECT_EQ(host.receive(send), std::vector<std::string>{"RC_ACK 0 1f"});
+  EXPECT_EQ(host.receive(send), Lines{"RC_ACK 0 1f"});
   const auto wcs = host.side.completions();
   ASSERT_EQ(wcs.size(), 1U);
   EXPECT_EQ(wcs[0].byte_len, 8U) << "the block is no payload";
@@ -255,23 +257,23 @@ TEST_F(Peered, until_it_is_known_a_block_is_refused_and_afterwards_the_bit_is_ig
   host.wait(1s);  // nobody answers
   TwoHosts::wake(host.side);
   ASSERT_FALSE(host.core().extensions_undecided);
-  EXPECT_EQ(host.receive(send), std::vector<std::string>{"RC_ACK 0 1f"});
+  EXPECT_EQ(host.receive(send), Lines{"RC_ACK 0 1f"});
   const auto wcs = host.side.completions();
   ASSERT_EQ(wcs.size(), 1U);
   EXPECT_EQ(wcs[0].byte_len, 8U + 12U) << "to the standard it is a reserved bit, and everything is payload";
 }
 
 TEST_F(Peered, private_opcodes_are_unknown_without_an_agreement) {
-  for (const Opcode opcode : {Opcode::kCcProbe, Opcode::kCcProbeResponse, Opcode::kCcReadAcknowledge,
-                              Opcode::kCcIntResponse, Opcode::kCcRxWindow}) {
-    EXPECT_TRUE(host.receive(host.request(opcode, 0)).empty());
-  }
+  const auto receive_each = [&] {
+    for (const Opcode opcode : {Opcode::kCcProbe, Opcode::kCcProbeResponse, Opcode::kCcReadAcknowledge,
+                                Opcode::kCcIntResponse, Opcode::kCcRxWindow}) {
+      EXPECT_TRUE(host.receive(host.request(opcode, 0)).empty());
+    }
+  };
+  receive_each();
   EXPECT_EQ(counter("rx_unknown_opcode"), 5U);
   tell(mad(request()));  // agrees, but on none of them
-  for (const Opcode opcode : {Opcode::kCcProbe, Opcode::kCcProbeResponse, Opcode::kCcReadAcknowledge,
-                              Opcode::kCcIntResponse, Opcode::kCcRxWindow}) {
-    EXPECT_TRUE(host.receive(host.request(opcode, 0)).empty());
-  }
+  receive_each();
   EXPECT_EQ(counter("rx_unknown_opcode"), 10U);
 }
 
@@ -280,15 +282,8 @@ TEST_F(Peered, a_probe_is_answered_only_when_the_peer_has_confirmed) {
   asking.offer.capabilities |= static_cast<uint32_t>(Capability::kProbes);
   tell(mad(asking));  // may be spoofed
   EXPECT_TRUE(host.receive(host.request(Opcode::kCcProbe, 0)).empty());
-  host.now += 200ms;
-  const auto asked = datagrams();
-  ASSERT_EQ(asked.size(), 1U);
-  CapabilityMessage response = asking;
-  response.response = true;
-  response.transaction = asked[0].transaction;
-  response.peer_incarnation = asked[0].offer.incarnation;
-  tell(mad(response));
-  EXPECT_EQ(host.receive(host.request(Opcode::kCcProbe, 0)), std::vector<std::string>{"CC_PROBE_RESP 0"});
+  answer_its_request(asking.offer);
+  EXPECT_EQ(host.receive(host.request(Opcode::kCcProbe, 0)), Lines{"CC_PROBE_RESP 0"});
 }
 
 TEST_F(Peered, feedback_to_nothing_is_counted_and_dropped) {
@@ -296,14 +291,7 @@ TEST_F(Peered, feedback_to_nothing_is_counted_and_dropped) {
   message.offer.capabilities |=
       static_cast<uint32_t>(Capability::kProbes) | static_cast<uint32_t>(Capability::kReadAcks);
   tell(mad(message));
-  host.now += 200ms;
-  const auto asked = datagrams();
-  ASSERT_EQ(asked.size(), 1U);
-  CapabilityMessage response = message;
-  response.response = true;
-  response.transaction = asked[0].transaction;
-  response.peer_incarnation = asked[0].offer.incarnation;
-  tell(mad(response));
+  answer_its_request(message.offer);
   for (int i = 0; i < 100; ++i) {
     EXPECT_TRUE(host.receive(host.request(Opcode::kCcProbeResponse, 0)).empty());
     EXPECT_TRUE(host.receive(host.request(Opcode::kCcReadAcknowledge, 0)).empty());
@@ -407,11 +395,7 @@ TEST_F(Peered, strangers_are_remembered_up_to_a_bound_and_never_instead_of_one_i
 }
 
 TEST_F(Peered, a_refusal_means_standard_at_once) {
-  host.port().sent.clear();
-  host.now += 200ms;
-  const auto asked = datagrams();
-  ASSERT_EQ(asked.size(), 1U);
-  Packet refusal = mad(asked[0]);  // what kernels without an agent return
+  Packet refusal = mad(its_request());  // what kernels without an agent return
   refusal.payload[3] = 0x81;
   refusal.payload[5] = 0x0c;
   tell(refusal);

@@ -9,8 +9,6 @@
 namespace roci::test {
 namespace {
 
-using Lines = std::vector<std::string>;
-
 struct Row {
   const char* name;
   ibv_qp_type service;

@@ -9,8 +9,6 @@
 namespace roci::test {
 namespace {
 
-using Lines = std::vector<std::string>;
-
 // Recognisable bytes in the sender's memory, none in the receiver's.
 void fill(Side& side, size_t offset, size_t length, uint8_t salt) {
   for (size_t i = 0; i < length; ++i)
@@ -45,7 +43,7 @@ TEST(PacketScript, write_of_three_packets_is_answered_by_one_ack_a_batch) {
   TwoHosts net;
   net.connect();
   fill(net.a, 0, 2500, 1);
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 7, 0, 2500, net.b.address(100), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(7, 0, 2500, 100), 0);
   net.run();
   ASSERT_GE(net.wire.size(), 4U);
   EXPECT_EQ(Lines(net.wire.begin(), net.wire.begin() + 3),
@@ -61,7 +59,7 @@ TEST(PacketScript, lost_middle_packet_is_named_by_a_nak_and_sent_again_with_all_
   net.connect();
   fill(net.a, 0, 4096, 2);
   net.lose = once("> RC_WRITE_MIDDLE 1");
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 4096, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(1, 0, 4096), 0);
   net.run(1ms);  // well before the time-out: the NAK repairs it
   EXPECT_EQ(net.wire, (Lines{"> RC_WRITE_FIRST 0", "> RC_WRITE_MIDDLE 1 lost", "> RC_WRITE_MIDDLE 2",
                              "> RC_WRITE_LAST 3", "< RC_ACK 0 ack", "< RC_ACK 1 nak 0", "> RC_WRITE_MIDDLE 1",
@@ -84,7 +82,7 @@ TEST(PacketScript, lost_nak_is_made_up_for_by_the_timeout) {
     lost.erase(it);
     return true;
   };
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 3000, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(1, 0, 3000), 0);
   net.run(3ms);
   EXPECT_TRUE(net.a.completions().empty());
   net.run();
@@ -97,9 +95,9 @@ TEST(PacketScript, lost_ack_with_a_later_one_behind_it_costs_nothing) {
   TwoHosts net;
   net.connect();
   net.lose = once("< RC_ACK 0 ack");
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 64, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(1, 0, 64), 0);
   net.run(100us);
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 2, 0, 64, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(2, 0, 64), 0);
   net.run();
   EXPECT_EQ(net.wire,
             (Lines{"> RC_WRITE_ONLY 0", "< RC_ACK 0 ack lost", "> RC_WRITE_ONLY 1", "< RC_ACK 1 ack"}));
@@ -129,7 +127,7 @@ TEST(PacketScript, lost_last_packet_is_repaired_by_the_timeout) {
   net.connect();
   fill(net.a, 0, 2048, 5);
   net.lose = once("> RC_WRITE_LAST 1");
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 2048, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(1, 0, 2048), 0);
   net.run();
   expect_success(net.a.completions(), {1});
   EXPECT_EQ(net.wire, (Lines{"> RC_WRITE_FIRST 0", "> RC_WRITE_LAST 1 lost", "< RC_ACK 0 ack",
@@ -172,7 +170,7 @@ TEST(PacketScript, read_is_answered_with_its_data) {
   TwoHosts net;
   net.connect();
   fill(net.b, 0, 2500, 7);
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 3, 100, 2500, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.read(3, 100, 2500), 0);
   net.run();
   EXPECT_EQ(net.wire, (Lines{"> RC_READ_REQUEST 0", "< RC_READ_RESP_FIRST 0", "< RC_READ_RESP_MIDDLE 1",
                              "< RC_READ_RESP_LAST 2"}));
@@ -187,7 +185,7 @@ TEST(PacketScript, lost_read_response_is_asked_for_again_from_the_gap) {
   net.connect();
   fill(net.b, 0, 4096, 8);
   net.lose = once("< RC_READ_RESP_MIDDLE 1");
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 3, 0, 4096, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.read(3, 0, 4096), 0);
   net.run();
   EXPECT_EQ(net.wire, (Lines{"> RC_READ_REQUEST 0", "< RC_READ_RESP_FIRST 0", "< RC_READ_RESP_MIDDLE 1 lost",
                              "< RC_READ_RESP_MIDDLE 2", "< RC_READ_RESP_LAST 3", "> RC_READ_REQUEST 1",
@@ -202,7 +200,7 @@ TEST(PacketScript, lost_last_read_response_is_asked_for_again_after_the_timeout)
   net.connect();
   fill(net.b, 0, 2048, 9);
   net.lose = once("< RC_READ_RESP_LAST 1");
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 3, 0, 2048, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.read(3, 0, 2048), 0);
   net.run();
   EXPECT_EQ(net.wire, (Lines{"> RC_READ_REQUEST 0", "< RC_READ_RESP_FIRST 0", "< RC_READ_RESP_LAST 1 lost",
                              "> RC_READ_REQUEST 1", "< RC_READ_RESP_ONLY 1"}));
@@ -215,8 +213,8 @@ TEST(PacketScript, ack_of_a_later_write_shows_that_a_read_response_was_lost) {
   net.connect();
   fill(net.b, 0, 100, 10);
   net.lose = once("< RC_READ_RESP_ONLY 0");
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 1, 0, 100, net.b.address(0), net.b.region->rkey()), 0);
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 2, 200, 8, net.b.address(5000), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.read(1, 0, 100), 0);
+  ASSERT_EQ(net.write(2, 200, 8, 5000), 0);
   net.run(1ms);
   expect_success(net.a.completions(), {1, 2});
   EXPECT_EQ(net.a.counter("timeouts"), 0U);
@@ -228,7 +226,7 @@ TEST(PacketScript, lost_read_request_is_repeated_after_the_timeout) {
   TwoHosts net;
   net.connect();
   net.lose = once("> RC_READ_REQUEST 0");
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 3, 0, 2048, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.read(3, 0, 2048), 0);
   net.run();
   expect_success(net.a.completions(), {3});
   EXPECT_EQ(net.a.counter("timeouts"), 1U);
@@ -243,8 +241,8 @@ TEST(PacketScript, psn_wraps_in_the_middle_of_messages) {
   fill(net.b, 20'000, 10'000, 12);
   // The wrap falls into the WRITE; a loss right behind it makes the requester go back across it.
   net.lose = once("> RC_WRITE_MIDDLE 4");
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 10'000, net.b.address(0), net.b.region->rkey()), 0);
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 2, 30'000, 10'000, net.b.address(20'000), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(1, 0, 10'000), 0);
+  ASSERT_EQ(net.read(2, 30'000, 10'000, 20'000), 0);
   net.run();
   expect_success(net.a.completions(), {1, 2});
   EXPECT_TRUE(same(net.a, 0, net.b, 0, 10'000));
@@ -259,7 +257,7 @@ TEST(PacketScript, psn_wraps_in_the_middle_of_read_responses_with_one_lost) {
   net.connect();
   fill(net.b, 0, 8192, 13);
   net.lose = once("< RC_READ_RESP_MIDDLE 2");  // PSN 0
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 1, 0, 8192, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.read(1, 0, 8192), 0);
   net.run();
   expect_success(net.a.completions(), {1});
   EXPECT_TRUE(same(net.a, 0, net.b, 0, 8192));
@@ -272,7 +270,7 @@ TEST(PacketScript, lsn_goes_past_4_gib) {
   net.core(net.a).requester.set_first_lsn(start);
   fill(net.a, 0, 600'000, 14);
   net.lose = once("> RC_WRITE_MIDDLE 4");  // behind the 4 GiB mark, so the window is counted across it
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 600'000, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(1, 0, 600'000), 0);
   net.run();
   expect_success(net.a.completions(), {1});
   EXPECT_EQ(net.core(net.a).requester.flow().next.value(), start.value() + 600'000);
@@ -286,8 +284,8 @@ TEST(PacketScript, retries_run_out_when_the_peer_is_gone) {
   TwoHosts net(options);
   net.connect();
   net.lose = [](const std::string& line) { return line[0] == '>'; };
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 100, net.b.address(0), net.b.region->rkey()), 0);
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 2, 0, 100, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(1, 0, 100), 0);
+  ASSERT_EQ(net.write(2, 0, 100), 0);
   net.run();
   EXPECT_EQ(std::count(net.wire.begin(), net.wire.end(), "> RC_WRITE_ONLY 0 lost"),
             4);  // once and three retries
@@ -345,7 +343,7 @@ TEST(PacketScript, remote_errors_become_the_right_status_and_flush_the_rest) {
     const uint32_t key = net.b.region->rkey() ^ (c.bad_key ? 0x5a5a5a5aU : 0U);
     ASSERT_EQ(net.b.receive(90, 0, 10), 0);
     ASSERT_EQ(net.a.post(c.opcode, 1, 0, c.length, net.b.address(c.remote_offset), key), 0);
-    ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 2, 0, 8, net.b.address(0), net.b.region->rkey()), 0);
+    ASSERT_EQ(net.write(2, 0, 8), 0);
     net.run();
     EXPECT_TRUE(std::find(net.wire.begin(), net.wire.end(), c.line) != net.wire.end());
     const auto done = net.a.completions();
@@ -378,7 +376,7 @@ TEST(PacketScript, send_larger_than_the_receive_buffer_fails_on_both_sides) {
 TEST(PacketScript, bad_local_key_fails_in_order_and_without_a_packet) {
   TwoHosts net;
   net.connect();
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 100, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(1, 0, 100), 0);
   ibv_sge sge = net.a.sge(0, 100);
   sge.lkey ^= 0x1234;
   ibv_send_wr wr{};
@@ -390,7 +388,7 @@ TEST(PacketScript, bad_local_key_fails_in_order_and_without_a_packet) {
   wr.wr.rdma.rkey = net.b.region->rkey();
   ibv_send_wr* bad = nullptr;
   ASSERT_EQ(net.a.qp->post_send(&wr, &bad), 0);
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 3, 0, 100, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(3, 0, 100), 0);
   net.run();
   EXPECT_EQ(net.wire, (Lines{"> RC_WRITE_ONLY 0", "< RC_ACK 0 ack"}));
   const auto done = net.a.completions();
@@ -441,13 +439,11 @@ TEST(PacketScript, inline_data_is_taken_at_the_post) {
   net.connect();
   fill(net.a, 0, 64, 16);
   const std::vector<uint8_t> original(net.a.memory.begin(), net.a.memory.begin() + 64);
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 64, net.b.address(0), net.b.region->rkey(), IBV_SEND_INLINE),
-            0);
+  ASSERT_EQ(net.write(1, 0, 64, 0, IBV_SEND_INLINE), 0);
   std::fill_n(net.a.memory.begin(), 64, uint8_t{0});
   net.run();
   EXPECT_TRUE(std::equal(original.begin(), original.end(), net.b.memory.begin()));
-  EXPECT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 2, 0, 65, net.b.address(0), net.b.region->rkey(), IBV_SEND_INLINE),
-            EINVAL);
+  EXPECT_EQ(net.write(2, 0, 65, 0, IBV_SEND_INLINE), EINVAL);
 }
 
 TEST(PacketScript, unsignalled_requests_complete_in_silence) {
@@ -456,9 +452,7 @@ TEST(PacketScript, unsignalled_requests_complete_in_silence) {
   TwoHosts net(options);
   net.connect();
   for (uint64_t id = 1; id <= 10; ++id) {
-    ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, id, 0, 8, net.b.address(0), net.b.region->rkey(),
-                         id == 10 ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U),
-              0);
+    ASSERT_EQ(net.write(id, 0, 8, 0, id == 10 ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U), 0);
   }
   net.run();
   expect_success(net.a.completions(), {10});
@@ -481,9 +475,8 @@ TEST(PacketScript, empty_messages_travel_too) {
 TEST(PacketScript, fence_waits_for_the_reads_before_it) {
   TwoHosts net;
   net.connect();
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, 1, 0, 8, net.b.address(0), net.b.region->rkey()), 0);
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 2, 100, 8, net.b.address(0), net.b.region->rkey(), IBV_SEND_FENCE),
-            0);
+  ASSERT_EQ(net.read(1, 0, 8), 0);
+  ASSERT_EQ(net.write(2, 100, 8, 0, IBV_SEND_FENCE), 0);
   net.run();
   EXPECT_EQ(net.wire,
             (Lines{"> RC_READ_REQUEST 0", "< RC_READ_RESP_ONLY 0", "> RC_WRITE_ONLY 1", "< RC_ACK 1 ack"}));
@@ -495,7 +488,7 @@ TEST(PacketScript, no_more_reads_are_under_way_than_agreed) {
   TwoHosts net(options);
   net.connect();
   for (uint64_t id = 1; id <= 6; ++id) {
-    ASSERT_EQ(net.a.post(IBV_WR_RDMA_READ, id, 0, 8, net.b.address(0), net.b.region->rkey()), 0);
+    ASSERT_EQ(net.read(id, 0, 8), 0);
   }
   net.run();
   expect_success(net.a.completions(), {1, 2, 3, 4, 5, 6});
@@ -518,9 +511,8 @@ TEST(PacketScript, works_over_ipv6_and_every_path_mtu) {
       net.connect();
       fill(net.a, 0, 50'000, 17);
       fill(net.b, 100'000, 50'000, 18);
-      ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 50'000, net.b.address(0), net.b.region->rkey()), 0);
-      ASSERT_EQ(
-          net.a.post(IBV_WR_RDMA_READ, 2, 100'000, 50'000, net.b.address(100'000), net.b.region->rkey()), 0);
+      ASSERT_EQ(net.write(1, 0, 50'000), 0);
+      ASSERT_EQ(net.read(2, 100'000, 50'000, 100'000), 0);
       net.run();
       expect_success(net.a.completions(), {1, 2});
       EXPECT_TRUE(same(net.a, 0, net.b, 0, 50'000));
@@ -535,7 +527,7 @@ TEST(PacketScript, window_bounds_what_is_in_flight) {
   options.delay = 50us;
   TwoHosts net(options);
   net.connect();
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 1, 0, 64 * 1024, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(1, 0, 64 * 1024), 0);
   net.run();
   expect_success(net.a.completions(), {1});
   int in_flight = 0;
@@ -554,7 +546,7 @@ TEST(PacketScript, completion_queue_overflow_is_an_error_and_not_a_loss_of_order
   TwoHosts net(options);
   net.connect();
   for (uint64_t id = 1; id <= 8; ++id) {
-    ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, id, 0, 8, net.b.address(0), net.b.region->rkey()), 0);
+    ASSERT_EQ(net.write(id, 0, 8), 0);
   }
   net.run();
   expect_success(net.a.completions(), {1, 2, 3, 4});

@@ -53,8 +53,7 @@ class SelectiveRepeat : public testing::Test {
     fill(net.a);
   }
   void write(uint64_t id, size_t offset, size_t length) {
-    ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, id, offset, length, net.b.address(offset), net.b.region->rkey()),
-              0);
+    ASSERT_EQ(net.write(id, offset, length, offset), 0);
   }
   void expect_same(size_t offset, size_t length) {
     EXPECT_TRUE(std::equal(net.a.memory.begin() + static_cast<ptrdiff_t>(offset),
@@ -254,7 +253,7 @@ TEST(SelectiveRepeatAlone, with_a_peer_that_does_not_want_it_losses_go_back) {
   TwoHosts net(o);
   net.connect();
   net.lose = once_each({"> RC_WRITE_MIDDLE 5"});
-  ASSERT_EQ(net.a.post(IBV_WR_RDMA_WRITE, 0, 0, 20 * 1024, net.b.address(0), net.b.region->rkey()), 0);
+  ASSERT_EQ(net.write(0, 0, 20 * 1024), 0);
   net.run();
   expect_done(net.a, 1);
   EXPECT_EQ(net.b.counter("packets_kept"), 0U);

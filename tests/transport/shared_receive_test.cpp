@@ -7,8 +7,6 @@
 namespace roci::test {
 namespace {
 
-using Lines = std::vector<std::string>;
-
 // Three queue pairs of host b share a receive queue; each has a peer on host a.
 class SharedReceive : public testing::Test {
  protected:

@@ -10,9 +10,6 @@
 namespace roci::test {
 namespace {
 
-using Lines = std::vector<std::string>;
-using Statuses = std::vector<ibv_wc_status>;
-
 constexpr uint32_t kWindow = 64;  // packets
 constexpr Nanos kRoundTrip = 100us;
 

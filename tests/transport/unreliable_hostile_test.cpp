@@ -12,13 +12,27 @@
 namespace roci::test {
 namespace {
 
-using Lines = std::vector<std::string>;
-
-// A UC queue pair beside the RC one of the lone host; path MTU 256, first PSN 100.
-class HostileUc : public testing::Test {
+// A queue pair of another service beside the RC one of the lone host.
+class HostileService : public testing::Test {
  protected:
-  explicit HostileUc(int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE) {
-    qp_ = make_service(host_.side, IBV_QPT_UC);
+  explicit HostileService(ibv_qp_type type) : qp_(make_service(host_.side, type)) {}
+
+  void gets(const Packet& p) { EXPECT_EQ(host_.receive(p), Lines{}); }  // never an answer
+  void post(uint64_t wr_id, size_t length) { post(wr_id, LoneHost::kGuard, length); }
+  void post(uint64_t wr_id, size_t offset, size_t length) {
+    ASSERT_EQ(receive(host_.side, *qp_, wr_id, offset, length), 0);
+  }
+  uint64_t counter(const char* name) { return host_.side.counter(name); }
+
+  LoneHost host_;
+  std::unique_ptr<QueuePair> qp_;
+};
+
+// Path MTU 256, first PSN 100.
+class HostileUc : public HostileService {
+ protected:
+  explicit HostileUc(int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+      : HostileService(IBV_QPT_UC) {
     connect_to(*qp_, IBV_QPT_UC, gid_of("10.0.0.2"), LoneHost::kPeerQp.value(), {.access = access});
     host_.work();
   }
@@ -36,10 +50,6 @@ class HostileUc : public testing::Test {
                   length);
     return p;
   }
-  void gets(const Packet& p) { EXPECT_EQ(host_.receive(p), Lines{}); }  // never an answer
-  void post(uint64_t wr_id, size_t length) {
-    ASSERT_EQ(receive(host_.side, *qp_, wr_id, LoneHost::kGuard, length), 0);
-  }
   // An honest message still arrives, whatever its PSN.
   void expect_alive() {
     post(77, 100);
@@ -48,10 +58,6 @@ class HostileUc : public testing::Test {
     EXPECT_EQ(qp_->state(), IBV_QPS_RTS);
     EXPECT_TRUE(host_.guards_whole());
   }
-  uint64_t counter(const char* name) { return host_.side.counter(name); }
-
-  LoneHost host_;
-  std::unique_ptr<QueuePair> qp_;
 };
 
 class HostileUcReadOnly : public HostileUc {
@@ -173,12 +179,7 @@ TEST_F(HostileUc, send_longer_than_its_buffer_is_dropped_and_the_buffer_serves_t
 }
 
 TEST_F(HostileUc, receive_request_with_a_bad_key_ends_the_queue_pair) {
-  ibv_sge list{host_.side.address(0), 100, host_.side.region->lkey()};  // in front of the region
-  ibv_recv_wr wr{};
-  wr.wr_id = 6;
-  wr.sg_list = &list;
-  wr.num_sge = 1;
-  ASSERT_EQ(qp_->post_recv(&wr, nullptr), 0);
+  post(6, 0, 100);  // in front of the region
   post(7, 100);
   gets(packet(Opcode::kUcSendOnly, 0, 60));
   EXPECT_EQ(completion_lines(host_.side), (Lines{"6 LOC_PROT_ERR", "7 WR_FLUSH_ERR"}));
@@ -218,9 +219,7 @@ TEST_F(HostileUc, congestion_notification_is_counted_and_marked_packets_too) {
 
 TEST_F(HostileUc, nothing_is_taken_before_rtr_and_after_an_error) {
   post(1, 100);
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_ERR;
-  must(qp_->modify(attr, IBV_QP_STATE));
+  move_to(*qp_, IBV_QPS_ERR);
   gets(packet(Opcode::kUcSendOnly, 0, 60));
   EXPECT_EQ(counter("rx_bad_state"), 1U);
   EXPECT_EQ(completion_lines(host_.side), Lines{"1 WR_FLUSH_ERR"});
@@ -254,13 +253,9 @@ TEST_F(HostileUc, blocked_port_holds_requests_back_until_it_takes_them) {
   EXPECT_EQ(completion_lines(host_.side).back(), "15 SUCCESS 2560");
 }
 
-// A UD queue pair beside the RC one.
-class HostileUd : public testing::Test {
+class HostileUd : public HostileService {
  protected:
-  HostileUd() {
-    qp_ = make_service(host_.side, IBV_QPT_UD);
-    open_datagrams(*qp_);
-  }
+  HostileUd() : HostileService(IBV_QPT_UD) { open_datagrams(*qp_); }
 
   Packet packet(size_t payload, Opcode opcode = Opcode::kUdSendOnly) {
     Packet p = host_.request(opcode, 0, payload);
@@ -268,14 +263,6 @@ class HostileUd : public testing::Test {
     if (p.deth) p.deth = DethValues{QKey{kQkey}, 0, Qpn{0x333}};
     return p;
   }
-  void gets(const Packet& p) { EXPECT_EQ(host_.receive(p), Lines{}); }
-  void post(uint64_t wr_id, size_t length) {
-    ASSERT_EQ(receive(host_.side, *qp_, wr_id, LoneHost::kGuard, length), 0);
-  }
-  uint64_t counter(const char* name) { return host_.side.counter(name); }
-
-  LoneHost host_;
-  std::unique_ptr<QueuePair> qp_;
 };
 
 TEST_F(HostileUd, datagrams_come_from_any_host_with_any_psn) {
@@ -389,12 +376,7 @@ TEST_F(HostileUd, receive_buffer_smaller_than_the_header_area_takes_nothing) {
 }
 
 TEST_F(HostileUd, header_area_outside_the_region_ends_the_queue_pair) {
-  ibv_sge list{host_.side.address(LoneHost::kGuard - 20), 200, host_.side.region->lkey()};
-  ibv_recv_wr wr{};
-  wr.wr_id = 6;
-  wr.sg_list = &list;
-  wr.num_sge = 1;
-  ASSERT_EQ(qp_->post_recv(&wr, nullptr), 0);
+  post(6, LoneHost::kGuard - 20, 200);
   gets(packet(8));
   EXPECT_EQ(completion_lines(host_.side), Lines{"6 LOC_PROT_ERR"});
   EXPECT_EQ(qp_->state(), IBV_QPS_ERR);
@@ -428,11 +410,8 @@ TEST_F(HostileUd, address_follows_a_neighbour_that_moves) {
               0);
   };
   const auto works = [&] {
-    Poller& poller = host_.side.device->poller();
-    while (poller.poll(host_.now)) {
-    }
     std::vector<MacAddress> macs;
-    for (const Packet& p : host_.take_packets()) macs.push_back(p.destination_mac);
+    for (const Packet& p : host_.work_for_packets()) macs.push_back(p.destination_mac);
     return macs;
   };
   sends();

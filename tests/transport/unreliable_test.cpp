@@ -6,8 +6,6 @@
 namespace roci::test {
 namespace {
 
-using Lines = std::vector<std::string>;
-
 // A UC queue pair on each host of the pair, connected to each other.
 class Unreliable : public testing::Test {
  protected:

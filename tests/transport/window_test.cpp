@@ -8,9 +8,6 @@
 namespace roci::test {
 namespace {
 
-using Lines = std::vector<std::string>;
-using Statuses = std::vector<ibv_wc_status>;
-
 // One host whose region may be bound to, with a window of type 2 and the packets and requests around it.
 struct Windows : testing::Test {
   static LoneHostOptions options() {
@@ -298,6 +295,15 @@ TEST_F(Windows, send_with_invalidate_without_a_receive_is_not_ready_and_leaves_t
   EXPECT_TRUE(opens(key));
 }
 
+// b opens the first bytes of its region.
+void bind_at_b(TwoHosts& hosts, MemoryWindow& window, uint32_t key, uint64_t length, unsigned access) {
+  ibv_send_wr wr{};
+  wr.opcode = IBV_WR_BIND_MW;
+  wr.bind_mw = {window.verbs(), key, {hosts.b.region->verbs(), hosts.b.address(0), length, access}};
+  ASSERT_EQ(hosts.b.qp->post_send(&wr, nullptr), 0);
+  hosts.run();
+}
+
 TEST(WindowsBetweenHosts, sender_invalidates_the_window_of_its_peer) {
   TwoHostsOptions options;
   options.access |= IBV_ACCESS_MW_BIND;
@@ -305,14 +311,8 @@ TEST(WindowsBetweenHosts, sender_invalidates_the_window_of_its_peer) {
   hosts.connect();
   const auto window = must(hosts.b.pd->allocate_window(IBV_MW_TYPE_2));
   const uint32_t key = ibv_inc_rkey(window->rkey());
-  ibv_send_wr wr{};
-  wr.opcode = IBV_WR_BIND_MW;
-  wr.bind_mw = {window->verbs(),
-                key,
-                {hosts.b.region->verbs(), hosts.b.address(0), 4096,
-                 IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED}};
-  ASSERT_EQ(hosts.b.qp->post_send(&wr, nullptr), 0);
-  hosts.run();
+  bind_at_b(hosts, *window, key, 4096,
+            IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED);
   hosts.b.completions();
   for (size_t i = 0; i < 4096; ++i) hosts.a.memory[i] = static_cast<uint8_t>(i);
   hosts.a.post(IBV_WR_RDMA_WRITE, 1, 0, 4096, 0, key);
@@ -352,13 +352,7 @@ TEST(WindowsBetweenHosts, window_of_a_queue_pair_that_is_destroyed_opens_nothing
   TwoHosts hosts(options);
   hosts.connect();
   const auto window = must(hosts.b.pd->allocate_window(IBV_MW_TYPE_2));
-  ibv_send_wr wr{};
-  wr.opcode = IBV_WR_BIND_MW;
-  wr.bind_mw = {window->verbs(),
-                window->rkey(),
-                {hosts.b.region->verbs(), hosts.b.address(0), 64, IBV_ACCESS_REMOTE_WRITE}};
-  ASSERT_EQ(hosts.b.qp->post_send(&wr, nullptr), 0);
-  hosts.run();
+  bind_at_b(hosts, *window, window->rkey(), 64, IBV_ACCESS_REMOTE_WRITE);
   EXPECT_FALSE(hosts.b.region->deregister());
   hosts.b.qp.reset();
   EXPECT_TRUE(hosts.b.region->deregister());
