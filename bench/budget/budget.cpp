@@ -19,7 +19,6 @@ struct Workload {
 };
 
 constexpr uint32_t kLargeBytes = 65536;
-constexpr ExtensionConfig kOff{.mode = ExtensionMode::kOff};
 constexpr ExtensionConfig kAuto{.mode = ExtensionMode::kAuto};
 constexpr ExtensionConfig kSelective{.mode = ExtensionMode::kAuto, .selective_repeat = true};
 
@@ -55,11 +54,7 @@ void count(const Workload& workload) {
   std::printf("%s %lu %lu\n", workload.name, workload.messages, packets);
 }
 
-}  // namespace
-}  // namespace roci::bench
-
-int main(int argc, char** argv) {
-  using namespace roci::bench;
+int run(int argc, char** argv) {
   bool found = argc < 2;
   for (const Workload& workload : kWorkloads) {
     if (argc > 1 && std::string_view(argv[1]) != workload.name) continue;
@@ -74,3 +69,8 @@ int main(int argc, char** argv) {
   if (!found) std::fprintf(stderr, "budget: no workload is called %s\n", argv[1]);
   return found ? 0 : 1;
 }
+
+}  // namespace
+}  // namespace roci::bench
+
+int main(int argc, char** argv) { return roci::bench::run(argc, argv); }
