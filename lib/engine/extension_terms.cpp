@@ -74,16 +74,15 @@ void PeerExtensions::adopt(AttachedQueuePair& qp) {
   if (config_.receive_window != 0) session->set_receiver_window(config_.receive_window);
 }
 
-bool PeerExtensions::may_talk(AttachedQueuePair& qp) {
-  if (config_.mode != ExtensionMode::kOn || qp.peer == nullptr) return true;
+PeerExtensions::Talk PeerExtensions::may_talk(const AttachedQueuePair& qp) const {
+  if (config_.mode != ExtensionMode::kOn || qp.peer == nullptr) return Talk::kYes;
   const ibv_qp_state state = qp.core.state();
-  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) return true;
-  if (qp.core.extensions_undecided) return false;
-  if (qp.core.session != nullptr) return qp.core.session->terms.may_send;
+  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) return Talk::kYes;
+  if (qp.core.extensions_undecided) return Talk::kNotYet;
+  if (qp.core.session != nullptr) return qp.core.session->terms.may_send ? Talk::kYes : Talk::kNotYet;
   log().warn("device {}: queue pair {:#x}: its peer {} has no extensions, which are set to 'on'", device_,
              qp.core.number().value(), qp.core.attributes.path.destination_ip.to_string());
-  qp.core.to_error();
-  return true;
+  return Talk::kRefused;
 }
 
 }  // namespace roci

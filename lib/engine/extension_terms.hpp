@@ -37,9 +37,13 @@ class PeerExtensions {
   void follow(AttachedQueuePair& qp) {
     if (qp.peer != nullptr && qp.peer->version() != qp.peer_version) adopt(qp);
   }
-  // Whether the queue pair need not wait until it is known what its peer speaks. One that must have extensions and
-  // cannot goes to the error state.
-  bool may_talk(AttachedQueuePair& qp);
+  // Whether the queue pair need not wait until it is known what its peer speaks.
+  enum class Talk : uint8_t {
+    kYes,
+    kNotYet,
+    kRefused,  // it must have extensions and its peer has none
+  };
+  [[nodiscard]] Talk may_talk(const AttachedQueuePair& qp) const;
 
  private:
   void adopt(AttachedQueuePair& qp);

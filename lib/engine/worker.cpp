@@ -194,7 +194,9 @@ bool Worker::serve_ready(TransportContext& context) {
     const uint64_t sent_before = counters_.get(Counter::kTxFrames);
     bool more = false;
     extensions_.follow(qp);
-    const bool waits_for_peer = !extensions_.may_talk(qp);
+    const auto talk = extensions_.may_talk(qp);
+    const bool waits_for_peer = talk == PeerExtensions::Talk::kNotYet;
+    if (talk == PeerExtensions::Talk::kRefused) qp.core.fail_for_good(context);
     const bool reachable = !waits_for_peer && refresh_path(context, qp);
     const ibv_qp_state state = qp.core.state();
     if (reachable || state == IBV_QPS_ERR || state == IBV_QPS_SQD)  // some of their duties need no peer

@@ -172,8 +172,8 @@ void SimLink::Way::fly(rte_mbuf* frame, Nanos arrival) {
 // RoCEv2 packets. Everything else is for queue 0.
 size_t SimLink::Way::queue_of(const rte_mbuf* frame) const {
   if (flying_.size() == 1) return 0;
-  const FrameView view =
-      parse_frame(rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len, frame->pkt_len);
+  const FrameView view = parse_frame(rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len, frame->pkt_len,
+                                     OpcodeRange::kWithPrivate);  // a NIC does not look at opcodes
   if (view.kind != FrameKind::kRoce) return 0;
   uint64_t hash = 0;
   const auto mix = [&hash](uint64_t word) {

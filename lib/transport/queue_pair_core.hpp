@@ -95,6 +95,8 @@ class QueuePairCore {
   [[nodiscard]] bool draining() const { return state() == IBV_QPS_SQD && draining_; }
   void to_error() { set_state(IBV_QPS_ERR); }  // the next transmit() flushes
   void to_reset();
+  // Into the error state for a reason that no completion tells, so an event does.
+  void fail_for_good(TransportContext& context);
   // Follows a change of max_dest_rd_atomic; false while that cannot be.
   [[nodiscard]] virtual bool remember_reads(uint32_t /*reads*/) { return true; }
   // The PSNs of the next packet to be sent and to be received.
@@ -164,7 +166,6 @@ class QueuePairCore {
 
  private:
   void on_overflow(TransportContext& context, CompletionRing& ring);
-  void fail_for_good(TransportContext& context);
   bool take_shared_receive(TransportContext& context);
   int check_datagram(const ibv_send_wr& wr, uint64_t length) const;
   int check_send(const ibv_send_wr& wr, uint64_t* length) const;

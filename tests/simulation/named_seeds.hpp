@@ -21,6 +21,8 @@ inline constexpr NamedSeed kNamedSeeds[] = {
      "A READ that the network repeated after its window had been invalidated put the responder into error, "
      "though the "
      "requester had its data."},
+    {10979,
+     "A queue pair that insisted on extensions, and had nothing posted, went into error and told nobody."},
 };
 
 }  // namespace roci::test

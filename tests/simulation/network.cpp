@@ -27,7 +27,8 @@ class Network::Gate final : public Poller {
     const Nanos theirs = poller_.next_deadline();
     if (next_ == stalls_.size()) return theirs;
     const Stall& stall = stalls_[next_];
-    return theirs < stall.begin ? theirs : blocked_ || theirs < stall.end ? stall.end : theirs;
+    if (blocked_) return stall.end;
+    return theirs < stall.begin || theirs >= stall.end ? theirs : stall.end;
   }
   [[nodiscard]] std::string_view name() const override { return poller_.name(); }
 
@@ -182,6 +183,7 @@ void Network::collect_events() {
       switch (event->type) {
         case IBV_EVENT_COMM_EST:
         case IBV_EVENT_QP_ACCESS_ERR:
+        case IBV_EVENT_QP_FATAL:
         case IBV_EVENT_SQ_DRAINED:
         case IBV_EVENT_SRQ_LIMIT_REACHED:
         case IBV_EVENT_QP_LAST_WQE_REACHED:

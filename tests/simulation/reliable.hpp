@@ -113,7 +113,7 @@ class ReliableConnection final : public Actor {
     uint64_t next_id = 1;
     bool signal_all = false;
     Life life = Life::kRunning;
-    bool seen_error = false;  // a completion said so
+    bool seen_error = false;  // a completion or an event said so
     uint32_t to_post = 0;
     uint32_t first_psn = 0;
     enum class Drain : uint8_t { kNo, kDraining, kDrained } drain = Drain::kNo;
@@ -134,6 +134,7 @@ class ReliableConnection final : public Actor {
   void act_in_traffic(End& local, End& peer);
   void end_on_purpose();
   void act_in_ending(End& local, End& peer, Nanos now);
+  void look_for_failure(End& end);
   void drain(End& end);
   void vanish(End& end);
   void fail_queue_pair(End& end);

@@ -78,7 +78,8 @@ void ReliableConnection::connect() {
     end.drain = End::Drain::kNo;
     end.to_post = static_cast<uint32_t>(rng_.between(5, 40));
     // What its life before has left behind.
-    for (const auto type : {IBV_EVENT_QP_LAST_WQE_REACHED, IBV_EVENT_SQ_DRAINED, IBV_EVENT_QP_ACCESS_ERR})
+    for (const auto type :
+         {IBV_EVENT_QP_LAST_WQE_REACHED, IBV_EVENT_SQ_DRAINED, IBV_EVENT_QP_ACCESS_ERR, IBV_EVENT_QP_FATAL})
       static_cast<void>(network_.take_events(end.host, type, end.qp->qp_num()));
   }
   for (int side = 0; side < 2; ++side) {
@@ -134,6 +135,7 @@ void ReliableConnection::act(Nanos now) {
 }
 
 void ReliableConnection::act_in_traffic(End& local, End& peer) {
+  look_for_failure(local);
   if (local.qp->state() == IBV_QPS_ERR) return;
   if (!local.shares()) local.receives->refill(local.qp.get(), rng_, scenario_.late_receives, judge_);
   if (rng_.chance(0.5)) {
@@ -141,6 +143,15 @@ void ReliableConnection::act_in_traffic(End& local, End& peer) {
   }
   if (scenario_.resize && rng_.chance(0.1)) must(local.cq->resize(static_cast<int>(rng_.between(160, 1024))));
   if (scenario_.drain) drain(local);
+}
+
+// One that insists on extensions fails without a completion when its peer's answer never comes through.
+void ReliableConnection::look_for_failure(End& end) {
+  const uint32_t failures = network_.take_events(end.host, IBV_EVENT_QP_FATAL, end.qp->qp_num());
+  if (failures == 0) return;
+  if (failures > 1 || !scenario_.extensions_on || !has_cause_)
+    judge_.fail("a queue pair failed " + std::to_string(failures) + " times for no reason");
+  end.seen_error = true;
 }
 
 // To SQD, and back when it has drained.

@@ -177,7 +177,7 @@ TEST_F(RouterTest, frames_for_a_neighbour_that_never_answers_are_given_up) {
   wait(10s);
   EXPECT_EQ(dropped(0, DropReason::kNoNeighbour), 5U);
   const auto asked = heard(1);
-  EXPECT_EQ(asked.size(), 3U) << "solicitations";
+  EXPECT_EQ(asked.size(), 7U) << "solicitations";
   EXPECT_EQ(pool_->in_use(), 0U);
 }
 

@@ -138,6 +138,13 @@ TEST(Negotiation, nothing_is_sent_before_the_peer_has_confirmed) {
   exchange(net);
 }
 
+uint64_t error_events(Side& side) {
+  uint64_t count = 0;
+  while (const auto event = side.device->get_async_event())
+    count += event->type == IBV_EVENT_QP_FATAL ? 1 : 0;
+  return count;
+}
+
 TEST(Negotiation, switched_on_it_fails_a_peer_that_has_none_and_waits_for_one_that_has) {
   TwoHosts without({.extensions_a = {.mode = ExtensionMode::kOn}});
   without.connect();
@@ -145,6 +152,7 @@ TEST(Negotiation, switched_on_it_fails_a_peer_that_has_none_and_waits_for_one_th
   without.run(1s);
   EXPECT_EQ(without.a.qp->state(), IBV_QPS_ERR);
   ASSERT_EQ(without.a.completions().size(), 1U);
+  EXPECT_EQ(error_events(without.a), 1U);
   EXPECT_TRUE(std::ranges::none_of(without.wire, [](const auto& line) { return line.starts_with("> RC_"); }));
 
   TwoHosts with({.extensions_a = {.mode = ExtensionMode::kOn}, .extensions_b = kAuto});
@@ -157,6 +165,15 @@ TEST(Negotiation, switched_on_it_fails_a_peer_that_has_none_and_waits_for_one_th
   };
   with.connect();
   exchange(with);
+}
+
+// Nothing is posted, so no completion can tell.
+TEST(Negotiation, switched_on_a_queue_pair_that_has_nothing_to_do_says_by_an_event_that_it_has_failed) {
+  TwoHosts net({.extensions_a = {.mode = ExtensionMode::kOn}});
+  net.connect();
+  net.run(1s);
+  EXPECT_EQ(net.a.qp->state(), IBV_QPS_ERR);
+  EXPECT_EQ(error_events(net.a), 1U);
 }
 
 // The peer by hand.
