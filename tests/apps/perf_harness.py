@@ -148,9 +148,20 @@ switch:
         self.assertGreater(order[0], 0)
 
 
+def read_line(process):
+    """The next line of standard output, or '' at its end. What is behind it stays in the pipe, for communicate()."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(process.stdout.fileno(), 1)
+        if not byte:
+            break
+        line += byte
+    return line.decode()
+
+
 def queue_pair_line(process):
     """The address that a process with --peer prints of itself, as --peer takes it."""
-    for line in process.stdout:
+    while line := read_line(process):
         found = re.match(r"our queue pair: (\S+)", line)
         if found:
             return found.group(1)

@@ -4,7 +4,7 @@ import json
 import socket
 
 import perf_harness
-from perf_harness import PerfTest
+from perf_harness import PerfTest, read_line
 
 
 class BadOptions(PerfTest):
@@ -112,7 +112,7 @@ device:
 
     def test_somebody_else_connects(self):
         server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
-        self.assertIn("waiting for a client", server.stdout.readline())
+        self.assertIn("waiting for a client", read_line(server))
         with socket.create_connection(("127.0.0.1", int(self.tcp_port)), timeout=10) as stranger:
             stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
             self.finish(server)
@@ -120,7 +120,7 @@ device:
 
     def test_another_version(self):
         server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
-        self.assertIn("waiting for a client", server.stdout.readline())
+        self.assertIn("waiting for a client", read_line(server))
         with socket.create_connection(("127.0.0.1", int(self.tcp_port)), timeout=10) as stranger:
             stranger.sendall(b'{"roci-perf": 99}\n')
             answer = stranger.makefile().readline()
@@ -131,7 +131,7 @@ device:
     # The check must be able to fail: this client claims to have written a message and has not.
     def test_data_that_never_came_fails_the_verification(self):
         server = self.perf("write", "bw", "--config", self.null_host(), "-p", self.tcp_port)
-        self.assertIn("waiting for a client", server.stdout.readline())
+        self.assertIn("waiting for a client", read_line(server))
         test = {"operation": "write", "mode": "bw", "sizes": [4096], "iterations": 1, "iterations_given": True,
                 "duration": 0, "queue_pairs": 1, "mtu": 1024, "tx_depth": 8, "rx_depth": 8, "warm_up": 0, "verify": True,
                 "seed": 1}
