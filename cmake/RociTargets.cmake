@@ -12,6 +12,17 @@ function(roci_layer NAME)
   add_library(roci_${NAME} STATIC ${sources})
   target_link_libraries(roci_${NAME} PUBLIC ${ARG_USES} PRIVATE roci_options)
   target_include_directories(roci_${NAME} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/lib)
+  if(ROCI_LTO)
+    target_compile_options(roci_${NAME} PRIVATE -flto=auto -ffat-lto-objects)  # fat: tests link it as it is, which is faster
+  endif()
+endfunction()
+
+# Optimises a program together with the layers it links.
+function(roci_optimise_whole TARGET)
+  if(ROCI_LTO)
+    target_compile_options(${TARGET} PRIVATE -flto=auto)
+    target_link_options(${TARGET} PRIVATE -flto=auto -w)  # RociToolchain says what GCC misreads; here it would again
+  endif()
 endfunction()
 
 function(roci_app NAME)
@@ -20,6 +31,7 @@ function(roci_app NAME)
   add_executable(${NAME} ${sources})
   target_link_libraries(${NAME} PRIVATE ${ARG_USES} roci_options)
   target_include_directories(${NAME} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  roci_optimise_whole(${NAME})
 endfunction()
 
 function(roci_test NAME)
@@ -28,6 +40,7 @@ function(roci_test NAME)
   add_executable(${NAME}_tests ${sources})
   target_link_libraries(${NAME}_tests PRIVATE ${ARG_USES} GTest::gtest_main roci_options)
   target_include_directories(${NAME}_tests PRIVATE ${CMAKE_SOURCE_DIR}/tests)
+  target_compile_options(${NAME}_tests PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)  # what they test is optimised; they need not be
   add_test(NAME ${NAME} COMMAND ${ARG_RUNNER} $<TARGET_FILE:${NAME}_tests>)
   set_tests_properties(${NAME} PROPERTIES LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77
     ENVIRONMENT "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp;TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp")

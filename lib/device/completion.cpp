@@ -21,8 +21,9 @@ Result<std::unique_ptr<CompletionQueue>> Device::create_cq(int entries, void* co
                                                            CompletionChannel* channel) {
   ROCI_TRY(check_entries(entries));
   const EventObject object{EventSource::kCompletionQueue, host_->next_cq.fetch_add(1), context};
-  auto ring = std::make_shared<CompletionRing>(static_cast<uint32_t>(entries), 0, object,
-                                               channel != nullptr ? channel->queue_ : nullptr);
+  auto ring = std::make_shared<CompletionRing>(
+      static_cast<uint32_t>(entries), 0, object, channel != nullptr ? channel->queue_ : nullptr,
+      host_->workers() == 1 ? CompletionRing::Producers::kOne : CompletionRing::Producers::kMany);
   return std::unique_ptr<CompletionQueue>(new CompletionQueue(host_, std::move(ring)));
 }
 
@@ -59,6 +60,7 @@ int CompletionQueue::poll(int count, ibv_wc* out) {
 
 Status CompletionQueue::resize(int entries) {
   ROCI_TRY(check_entries(entries));
+  const std::scoped_lock guard(host_->all_workers());
   if (ring_->resize(static_cast<uint32_t>(entries))) return {};
   return fail("completion queue: more than " + std::to_string(entries) +
               " completions wait; they must be polled before it can be made that small");

@@ -293,6 +293,12 @@ void Host::detach(AttachedQueuePair& qp) {
   loads_[roci::worker_of(qp.core.number(), workers())].fetch_sub(1, std::memory_order_relaxed);
 }
 
+uint32_t Host::tx_buffers_in_use() const {
+  uint32_t held = 0;
+  for (const auto& worker : workers_) held += worker->tx_buffers_held();
+  return tx_pool_->in_use() - held;
+}
+
 uint64_t Host::counter(Counter counter) const {
   uint64_t sum = 0;
   for (const auto& worker : workers_) sum += worker->counters().get(counter);

@@ -73,7 +73,8 @@ class Host final : public Poller {
   // Of all workers.
   [[nodiscard]] uint64_t counter(Counter counter) const;
   // Buffers of the host's own that are on their way, or with whoever received them.
-  [[nodiscard]] uint32_t tx_buffers_in_use() const { return tx_pool_->in_use(); }
+  // Of frames on their way; those that the workers hold ready are not. Needs all tokens.
+  [[nodiscard]] uint32_t tx_buffers_in_use() const;
 
   [[nodiscard]] const std::vector<Gid>& gids() const { return gids_; }
   // The largest path MTU, in bytes, whose packets fit the port's MTU over this IP version.

@@ -19,7 +19,7 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       memory_(surroundings.memory),
       groups_(surroundings.groups),
       events_(surroundings.events),
-      tx_pool_(surroundings.tx_pool),
+      tx_buffers_(surroundings.tx_pool),
       extensions_(name_, surroundings.extensions, surroundings.port.capabilities().mtu),
       link_up_(surroundings.port.link_up()),
       all_flows_(surroundings.flows),
@@ -286,7 +286,7 @@ rte_mbuf* Worker::allocate() {
     blocked_ = true;
     return nullptr;
   }
-  rte_mbuf* frame = rte_pktmbuf_alloc(tx_pool_->get());
+  rte_mbuf* frame = tx_buffers_.take();
   if (frame == nullptr) {
     counters_.add(Counter::kTxNoBuffer);
     blocked_ = true;

@@ -29,6 +29,7 @@
 #include "engine/flow_count.hpp"
 #include "engine/hand_over.hpp"
 #include "engine/multicast_table.hpp"
+#include "engine/tx_buffers.hpp"
 #include "engine/worker_token.hpp"
 #include "memory/memory_table.hpp"
 #include "port/eal.hpp"
@@ -66,6 +67,8 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   [[nodiscard]] std::string_view name() const override { return name_; }
 
   [[nodiscard]] WorkerToken& token() { return token_; }
+  // Taken from the pool for frames to come.
+  [[nodiscard]] uint32_t tx_buffers_held() const { return tx_buffers_.held(); }
   [[nodiscard]] Counters& counters() { return counters_; }
   [[nodiscard]] Neighbours& neighbours() { return *neighbours_; }
   // Of the first worker, which does the capability exchange for all.
@@ -165,7 +168,7 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   MemoryTable& memory_;
   const MulticastTable& groups_;
   EventSink& events_;
-  std::shared_ptr<MbufPool> tx_pool_;
+  TxBuffers tx_buffers_;
 
   std::vector<PortQueue*> queues_;   // of the port, to receive from; we send on the first
   FrameRing* outgoing_ = nullptr;    // without a queue: to the worker that sends for us

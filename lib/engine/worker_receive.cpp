@@ -9,6 +9,17 @@
 namespace roci {
 namespace {
 
+constexpr uint32_t kFramesAhead = 8;
+constexpr uint32_t kBytesAhead = 4;
+
+// The headers, and the whole of a short message.
+void fetch_bytes(const rte_mbuf* frame) {
+  const auto* bytes = rte_pktmbuf_mtod(frame, const uint8_t*);
+  rte_prefetch0(bytes);
+  rte_prefetch0(bytes + RTE_CACHE_LINE_SIZE);
+  rte_prefetch0(bytes + 2 * RTE_CACHE_LINE_SIZE);
+}
+
 // Only datagrams have groups.
 bool is_multicast(const FrameView& view) {
   return view.opcode->transport == TransportClass::kUd && view.destination_qp() == kMulticastQp;
@@ -37,10 +48,16 @@ bool Worker::receive(TransportContext& context) {
 
 // Takes over the frames.
 void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Origin origin) {
-  for (rte_mbuf* frame : burst) rte_prefetch0(rte_pktmbuf_mtod(frame, const void*));
+  // Frames of another core: what describes each comes first, then its bytes.
+  for (uint32_t i = 0; i < std::min<size_t>(kBytesAhead, burst.size()); ++i) fetch_bytes(burst[i]);
+  for (uint32_t i = kBytesAhead; i < std::min<size_t>(kFramesAhead, burst.size()); ++i)
+    rte_prefetch0(burst[i]);
   uint16_t good = 0;
   uint32_t ours = 0;
-  for (rte_mbuf* frame : burst) {
+  for (uint32_t i = 0; i < burst.size(); ++i) {
+    rte_mbuf* frame = burst[i];
+    if (i + kFramesAhead < burst.size()) rte_prefetch0(burst[i + kFramesAhead]);
+    if (i + kBytesAhead < burst.size()) fetch_bytes(burst[i + kBytesAhead]);
     Received& slot = received_[good];
     slot.frame = frame;
     const Fate fate = classify(slot, context.now, origin);
@@ -177,7 +194,7 @@ void Worker::copy_to(uint32_t worker, const rte_mbuf* frame) {
   if (outboxes_[worker].count == kRxBurst) deliver_outboxes();
   rte_mbuf* copy = nullptr;
   if (outboxes_[worker].ring->size() < kCopiesBelow) {
-    copy = rte_pktmbuf_copy(frame, tx_pool_->get(), 0, UINT32_MAX);
+    copy = rte_pktmbuf_copy(frame, tx_buffers_.pool(), 0, UINT32_MAX);
   }
   if (copy != nullptr) {
     pass_on(worker, copy);
@@ -244,7 +261,7 @@ void Worker::loop_back(const rte_mbuf& frame, const IpAddress& group) {
   if (std::ranges::none_of(members, [this](const AttachedQueuePair* qp) { return qp->worker == this; }))
     return;
   rte_mbuf* copy =
-      loopback_.size() < kLoopback ? rte_pktmbuf_copy(&frame, tx_pool_->get(), 0, UINT32_MAX) : nullptr;
+      loopback_.size() < kLoopback ? rte_pktmbuf_copy(&frame, tx_buffers_.pool(), 0, UINT32_MAX) : nullptr;
   if (copy == nullptr) {
     counters_.add(Counter::kLoopbackLost);
     return;

@@ -8,8 +8,9 @@
 namespace roci {
 
 CompletionRing::CompletionRing(uint32_t capacity, uint32_t first, const EventObject& object,
-                               std::shared_ptr<ChannelQueue> channel)
+                               std::shared_ptr<ChannelQueue> channel, Producers producers)
     : channel_(std::move(channel)),
+      many_producers_(producers == Producers::kMany),
       capacity_(capacity),
       entries_(std::bit_ceil(capacity)),
       head_(first),
@@ -22,13 +23,19 @@ CompletionRing::~CompletionRing() { disown(); }
 
 bool CompletionRing::push(const ibv_wc& completion, bool solicited) {
   {
-    const std::scoped_lock guard(producers_);
+    std::unique_lock guard(producers_, std::defer_lock);
+    if (many_producers_) guard.lock();
     const uint32_t tail = tail_.load(std::memory_order_relaxed);
     if (tail - head_.load(std::memory_order_acquire) >= capacity()) {
       overflowed_.store(true, std::memory_order_relaxed);
       return false;
     }
     at(tail) = completion;
+    // Without a channel nobody waits for more than to see it when it polls.
+    if (channel_ == nullptr) {
+      tail_.store(tail + 1, std::memory_order_release);
+      return true;
+    }
     // Ordered before the look at armed_: either we see the request, or its maker sees this completion.
     tail_.store(tail + 1, std::memory_order_seq_cst);
   }

@@ -16,10 +16,15 @@ namespace roci {
 
 class CompletionRing {
  public:
+  enum class Producers : uint8_t {
+    kMany,  // workers, each when it likes
+    kOne,   // one worker; push(), resize() and forget() need its token, and nobody takes a lock to push
+  };
   // `first` numbers the first completion; the numbers wrap at 2^32. `object` is whom events about this queue name;
   // `channel`, if any, is told of completions when that was asked for.
   explicit CompletionRing(uint32_t capacity, uint32_t first = 0, const EventObject& object = {},
-                          std::shared_ptr<ChannelQueue> channel = nullptr);
+                          std::shared_ptr<ChannelQueue> channel = nullptr,
+                          Producers producers = Producers::kMany);
   ~CompletionRing();
   CompletionRing(const CompletionRing&) = delete;
   CompletionRing& operator=(const CompletionRing&) = delete;
@@ -40,7 +45,7 @@ class CompletionRing {
   [[nodiscard]] bool empty() const {
     return head_.load(std::memory_order_relaxed) == tail_.load(std::memory_order_seq_cst);
   }
-  // Any thread, beside all others. False, with nothing changed, when more than `capacity` completions wait.
+  // Any thread, with many producers beside all others. False, with nothing changed, when more than `capacity` completions wait.
   bool resize(uint32_t capacity);
 
   // One-shot notification through the channel.
@@ -59,9 +64,10 @@ class CompletionRing {
 
   ChannelMember member_;
   const std::shared_ptr<ChannelQueue> channel_;
+  const bool many_producers_;
   std::atomic<uint32_t> capacity_;
   // A power of two, else the place of a number would jump when numbers wrap. Used under either lock, replaced under
-  // both.
+  // both. With one producer, its token stands for the first of them.
   std::vector<ibv_wc> entries_;
   Spinlock producers_;
   Spinlock consumers_;

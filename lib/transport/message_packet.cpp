@@ -44,7 +44,7 @@ MessagePacket cut_message(const SendWqe& wqe, TransportClass service, uint32_t p
 }
 
 bool fill_message_packet(const MemoryTable& memory, PdNumber pd, const SendWqe& wqe,
-                         const MessagePacket& packet, const RoceWriter::Open& open) {
+                         const MessagePacket& packet, RoceWriter::Open& open) {
   const OpcodeInfo& info = *open.view.opcode;
   if (info.has(Header::kReth)) {
     auto& reth = open.header<Reth>(Header::kReth);
@@ -58,7 +58,7 @@ bool fill_message_packet(const MemoryTable& memory, PdNumber pd, const SendWqe& 
     std::memcpy(open.payload, wqe.inline_data() + packet.offset, packet.length);
     return true;
   }
-  return gather(memory, pd, wqe.pieces(), packet.offset, packet.length, open.payload);
+  return gather(memory, pd, wqe.pieces(), packet.offset, packet.length, open);
 }
 
 bool has_memory(const MemoryTable& memory, PdNumber pd, const SendWqe& wqe) {

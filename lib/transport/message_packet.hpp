@@ -23,7 +23,7 @@ MessagePacket cut_message(const SendWqe& wqe, TransportClass service, uint32_t p
 
 // Puts in the extended headers and the payload. False when the request's memory is not there any more.
 bool fill_message_packet(const MemoryTable& memory, PdNumber pd, const SendWqe& wqe,
-                         const MessagePacket& packet, const RoceWriter::Open& open);
+                         const MessagePacket& packet, RoceWriter::Open& open);
 
 // Whether all of the request's memory may be accessed, before anything of it leaves. Inline data needs no leave.
 bool has_memory(const MemoryTable& memory, PdNumber pd, const SendWqe& wqe);

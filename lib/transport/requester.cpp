@@ -176,7 +176,8 @@ Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
       return Step::kWait;
   }
   if (psns_between(una_, next_psn_) + packets > kMaxOpenPsns) return Step::kWait;
-  if (!has_memory(context.memory, qp_.config.pd, wqe)) {
+  // A single packet is not sent when its memory is not there, so that need not be known before.
+  if ((packets > 1 || wqe.needs_response()) && !has_memory(context.memory, qp_.config.pd, wqe)) {
     wqe.local_error = IBV_WC_LOC_PROT_ERR;
     return Step::kFailed;
   }
@@ -224,12 +225,11 @@ Requester::Step Requester::send_message_packet(TransportContext& context, SendWq
       // per batch.
       .ack_request = true,
       .ect = sent_before(psn)};
-  const auto outcome =
-      send_packet(context, qp_, bth, cut.length, data_types(),
-                  [&](const RoceWriter::Open& open, const ExtensionView& block) {
-                    session_block(block, wqe.first_lsn + cut.offset, context.now);
-                    return fill_message_packet(context.memory, qp_.config.pd, wqe, cut, open);
-                  });
+  const auto outcome = send_packet(
+      context, qp_, bth, cut.length, data_types(), [&](RoceWriter::Open& open, const ExtensionView& block) {
+        session_block(block, wqe.first_lsn + cut.offset, context.now);
+        return fill_message_packet(context.memory, qp_.config.pd, wqe, cut, open);
+      });
   if (outcome == SendOutcome::kNoRoom) return Step::kNoRoom;
   if (outcome == SendOutcome::kGivenUp) {  // the region went away under the request
     wqe.local_error = IBV_WC_LOC_PROT_ERR;

@@ -296,7 +296,7 @@ SendOutcome Responder::send_read_response(TransportContext& context, const Resou
   ++responses_.packets_sent;
   const uint16_t types = session() == nullptr ? uint16_t{0} : session()->data_types();
   return send_packet(
-      context, qp_, bth, length, types, [&](const RoceWriter::Open& open, const ExtensionView& block) {
+      context, qp_, bth, length, types, [&](RoceWriter::Open& open, const ExtensionView& block) {
         if (types != 0)
           ExtensionSession::write_data_block(block, qp_.number(), read.lsn + offset, context.now);
         if (open.view.opcode->has(Header::kAeth)) {
@@ -309,7 +309,7 @@ SendOutcome Responder::send_read_response(TransportContext& context, const Resou
                                         Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
           return false;
         }
-        if (length > 0) std::memcpy(open.payload, where, length);
+        if (length > 0) RoceWriter::copy_payload(open, open.payload, where, length);
         return true;
       });
 }

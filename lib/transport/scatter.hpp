@@ -10,6 +10,7 @@
 #include <span>
 
 #include "memory/memory_table.hpp"
+#include "wire/roce_writer.hpp"
 
 namespace roci {
 
@@ -70,6 +71,15 @@ bool for_each_sge(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sg
     offset = 0;
   }
   return moved == length;
+}
+
+// From memory into the payload of a frame that is being written, from its start on.
+inline bool gather(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list, uint64_t offset,
+                   uint32_t length, RoceWriter::Open& frame) {
+  return for_each_sge(memory, pd, list, offset, length, Access::kLocalRead,
+                      [&](const uint8_t* host, uint32_t at, uint32_t n) {
+                        RoceWriter::copy_payload(frame, frame.payload + at, host, n);
+                      });
 }
 
 // From memory into a packet.

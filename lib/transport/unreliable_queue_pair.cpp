@@ -70,17 +70,17 @@ bool UnreliableQueuePair::do_locally(TransportContext& context) {
 
 SendOutcome UnreliableQueuePair::send_one(TransportContext& context) {
   const SendWqe& wqe = send_queue.at(send_queue.head());
-  if (packet_ == 0 && !has_memory(context.memory, config.pd, wqe)) return SendOutcome::kGivenUp;
+  if (packet_ == 0 && wqe.length > attributes.path_mtu && !has_memory(context.memory, config.pd, wqe))
+    return SendOutcome::kGivenUp;
   const MessagePacket cut = cut_message(wqe, TransportClass::kUc, packet_, attributes.path_mtu);
   const BthFields bth{.opcode = cut.opcode,
                       .destination_qp = attributes.remote_qp,
                       .psn = next_psn_,
                       .pkey = attributes.pkey,
                       .solicited = cut.solicited};
-  const auto outcome =
-      send_packet(context, *this, bth, cut.length, 0, [&](const RoceWriter::Open& open, auto&) {
-        return fill_message_packet(context.memory, config.pd, wqe, cut, open);
-      });
+  const auto outcome = send_packet(context, *this, bth, cut.length, 0, [&](RoceWriter::Open& open, auto&) {
+    return fill_message_packet(context.memory, config.pd, wqe, cut, open);
+  });
   if (outcome != SendOutcome::kSent) return outcome;
   ++next_psn_;
   ++packet_;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "wire/frame.hpp"
@@ -50,6 +51,8 @@ class RoceWriter {
     uint8_t* extended = nullptr;  // behind the BTH
     uint8_t* payload = nullptr;
     FrameView view;  // of the frame being written; its payload and ICRC offsets are set
+    // The CRC register up to the pad, from who has copied the payload with copy_payload(); else finish() computes it.
+    std::optional<uint32_t> icrc_state{};
     template <class T>
     T& header(Header h) const {
       return *reinterpret_cast<T*>(const_cast<uint8_t*>(view.frame) + view.bth_offset +
@@ -64,6 +67,9 @@ class RoceWriter {
   // `frame` has room for frame_bytes(). Pad bytes are zeroed, extended headers and payload are left to the caller.
   Open begin(uint8_t* frame, const BthFields& bth, uint32_t payload_length);
   static void finish(const Open& open);
+  // Copies the next `length` bytes of the payload to `to`, which lies in it. When the payload is copied with nothing but
+  // this, in order and whole, and everything before it has been written, its bytes are not read again for the ICRC.
+  static void copy_payload(Open& open, uint8_t* to, const uint8_t* from, uint32_t length);
 
  private:
   [[nodiscard]] uint32_t bth_offset() const { return static_cast<uint32_t>(l4_offset_) + 8U; }

@@ -10,6 +10,22 @@
 namespace roci {
 namespace {
 
+// At once, or in pieces as a scatter list has them, with and without the ICRC being summed meanwhile.
+void fill_payload(RoceWriter::Open& open, const ByteVector& payload, Rng& rng) {
+  const bool sum = rng.chance(0.7);
+  const uint64_t pieces = rng.between(1, 3);
+  for (size_t at = 0; at < payload.size();) {
+    const size_t left = payload.size() - at;
+    const size_t length = pieces == 1 ? left : rng.between(1, left);
+    if (sum) {
+      RoceWriter::copy_payload(open, open.payload + at, payload.data() + at, static_cast<uint32_t>(length));
+    } else {
+      std::memcpy(open.payload + at, payload.data() + at, length);
+    }
+    at += length;
+  }
+}
+
 // What RoceWriter puts into a frame, checked against the packet as a value: two ways to write the same bytes that
 // share no code but the header structs.
 TEST(RoceWriter, writes_the_frame_that_the_same_packet_as_a_value_encodes_to) {
@@ -59,12 +75,12 @@ TEST(RoceWriter, writes_the_frame_that_the_same_packet_as_a_value_encodes_to) {
 
           ByteVector frame(writer.frame_bytes(info, static_cast<uint32_t>(length)), 0xee);
           ASSERT_EQ(frame.size(), wanted.size()) << info.name;
-          const RoceWriter::Open open = writer.begin(frame.data(), bth, static_cast<uint32_t>(length));
+          RoceWriter::Open open = writer.begin(frame.data(), bth, static_cast<uint32_t>(length));
           // The extended headers are the caller's; here they come from the value.
           const FrameView view = test::parse(wanted);
           std::memcpy(open.extended, wanted.data() + view.bth_offset + sizeof(Bth),
                       info.header_bytes - sizeof(Bth));
-          if (length > 0) std::memcpy(open.payload, payload.data(), length);
+          fill_payload(open, payload, rng);
           RoceWriter::finish(open);
           const auto decoded = decode_packet(frame);
           ASSERT_TRUE(decoded) << info.name << ": " << decoded.error().message;

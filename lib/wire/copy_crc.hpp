@@ -1,0 +1,22 @@
+// CRC-32 of bytes while they are copied: each byte is loaded once, where a copy and a CRC after it load it twice.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace roci {
+
+// Fewer bytes than these are copied and summed one after the other: the end of a CRC costs what is saved before it.
+inline constexpr size_t kCopyCrcWorthwhile = 1536;
+
+// Copies `length` bytes and returns the CRC register after them, as icrc_continue(state, from, length) does. The ranges
+// must not overlap. Takes what the processor has: AVX-512 with VPCLMULQDQ, or ISA-L after
+// memcpy. (With 128-bit PCLMULQDQ, one pass was slower than two on the machine of bench/RESULTS.md.)
+uint32_t copy_crc(uint32_t state, uint8_t* to, const uint8_t* from, size_t length);
+
+// The ways above, for tests and benchmarks. Null when the processor lacks the instructions.
+using CopyCrc = uint32_t (*)(uint32_t state, uint8_t* to, const uint8_t* from, size_t length);
+CopyCrc copy_crc_avx512();
+CopyCrc copy_crc_isal();
+
+}  // namespace roci
