@@ -33,7 +33,7 @@ constexpr uint16_t datagram_udp_source_port(Qpn source) {
   return static_cast<uint16_t>(0xc000 | (source.value() * 0x61c88647U) >> 18);
 }
 
-// Writes one datagram of `length` bytes and gives it to the sink. fill(payload) writes the payload and returns false to
+// Writes one datagram of `length` bytes and gives it to the sink. fill(open) writes the payload and returns false to
 // give the packet up; before(frame) sees the finished frame first.
 template <class Fill, class Before>
 SendOutcome send_datagram(PacketSink& sink, RoceWriter& writer, const DatagramFields& fields, uint32_t length,
@@ -52,7 +52,7 @@ SendOutcome send_datagram(PacketSink& sink, RoceWriter& writer, const DatagramFi
     rte_pktmbuf_free(frame);
     return SendOutcome::kGivenUp;
   }
-  const RoceWriter::Open open = writer.begin(start, bth, length);
+  RoceWriter::Open open = writer.begin(start, bth, length);
   if (fields.udp_source_port != 0)
     reinterpret_cast<UdpHeader*>(start + open.view.l4_offset)->source_port.set(fields.udp_source_port);
   auto& deth = open.header<Deth>(Header::kDeth);
@@ -60,7 +60,7 @@ SendOutcome send_datagram(PacketSink& sink, RoceWriter& writer, const DatagramFi
   deth.reserved = 0;
   deth.source_qp.set(fields.source_qp.value());
   if (fields.immediate) open.header<ImmDt>(Header::kImmDt).data.set(*fields.immediate);
-  if (!fill(open.payload)) {
+  if (!fill(open)) {
     rte_pktmbuf_free(frame);
     return SendOutcome::kGivenUp;
   }
@@ -74,8 +74,8 @@ inline SendOutcome send_datagram(PacketSink& sink, RoceWriter& writer, const Dat
                                  std::span<const uint8_t> payload) {
   return send_datagram(
       sink, writer, fields, static_cast<uint32_t>(payload.size()),
-      [&](uint8_t* to) {
-        if (!payload.empty()) std::memcpy(to, payload.data(), payload.size());
+      [&](const RoceWriter::Open& open) {
+        if (!payload.empty()) std::memcpy(open.payload, payload.data(), payload.size());
         return true;
       },
       [](const rte_mbuf&) {});

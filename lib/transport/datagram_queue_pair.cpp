@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "transport/datagram.hpp"
+#include "transport/message_packet.hpp"
 #include "transport/receive_completion.hpp"
 
 namespace roci {
@@ -70,12 +71,8 @@ SendOutcome DatagramQueuePair::send_one(TransportContext& context, RoceWriter& h
   if (wqe.opcode == IBV_WR_SEND_WITH_IMM) fields.immediate = __builtin_bswap32(wqe.immediate);
   const auto outcome = send_datagram(
       context.sink, headers, fields, wqe.length,
-      [&](uint8_t* to) {
-        if (wqe.is_inline()) {
-          std::memcpy(to, wqe.inline_data(), wqe.length);
-          return true;
-        }
-        return gather(context.memory, config.pd, wqe.pieces(), 0, wqe.length, to);
+      [&](RoceWriter::Open& open) {
+        return fill_payload(context.memory, config.pd, wqe, 0, wqe.length, open);
       },
       [&](const rte_mbuf& frame) {
         if (path.destination_ip.is_multicast()) context.paths.loop_back(frame, path.destination_ip);

@@ -43,6 +43,13 @@ MessagePacket cut_message(const SendWqe& wqe, TransportClass service, uint32_t p
           .solicited = last && (wqe.send_flags & IBV_SEND_SOLICITED) != 0 && wqe.opcode != IBV_WR_RDMA_WRITE};
 }
 
+bool fill_payload(const MemoryTable& memory, PdNumber pd, const SendWqe& wqe, uint64_t offset,
+                  uint32_t length, RoceWriter::Open& open) {
+  if (!wqe.is_inline()) return gather(memory, pd, wqe.pieces(), offset, length, open);
+  std::memcpy(open.payload, wqe.inline_data() + offset, length);
+  return true;
+}
+
 bool fill_message_packet(const MemoryTable& memory, PdNumber pd, const SendWqe& wqe,
                          const MessagePacket& packet, RoceWriter::Open& open) {
   const OpcodeInfo& info = *open.view.opcode;
@@ -54,11 +61,7 @@ bool fill_message_packet(const MemoryTable& memory, PdNumber pd, const SendWqe& 
   }
   if (info.has(Header::kImmDt)) open.header<ImmDt>(Header::kImmDt).data.set(__builtin_bswap32(wqe.immediate));
   if (info.has(Header::kIeth)) open.header<Ieth>(Header::kIeth).rkey.set(wqe.immediate);
-  if (wqe.is_inline()) {
-    std::memcpy(open.payload, wqe.inline_data() + packet.offset, packet.length);
-    return true;
-  }
-  return gather(memory, pd, wqe.pieces(), packet.offset, packet.length, open);
+  return fill_payload(memory, pd, wqe, packet.offset, packet.length, open);
 }
 
 bool has_memory(const MemoryTable& memory, PdNumber pd, const SendWqe& wqe) {

@@ -1,4 +1,4 @@
-// SENDs and WRITEs cut into packets (IBTA 9.7.3.2, 9.8.1): the same on reliable and on unreliable connections.
+// Work requests as packets. SENDs and WRITEs are cut alike on reliable and on unreliable connections (IBTA 9.7.3.2, 9.8.1).
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,11 @@ struct MessagePacket {
 
 // Packet number `packet`, from 0 on, of a message on a connection of `service`, which is kRc or kUc.
 MessagePacket cut_message(const SendWqe& wqe, TransportClass service, uint32_t packet, uint32_t path_mtu);
+
+// The payload of a packet: so many bytes of the request's message from `offset` on, which are inline or in its memory. False
+// when that memory is not there (any more).
+bool fill_payload(const MemoryTable& memory, PdNumber pd, const SendWqe& wqe, uint64_t offset,
+                  uint32_t length, RoceWriter::Open& open);
 
 // Puts in the extended headers and the payload. False when the request's memory is not there any more.
 bool fill_message_packet(const MemoryTable& memory, PdNumber pd, const SendWqe& wqe,

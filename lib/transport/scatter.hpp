@@ -82,13 +82,6 @@ inline bool gather(const MemoryTable& memory, PdNumber pd, std::span<const ibv_s
                       });
 }
 
-// From memory into a packet.
-inline bool gather(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list, uint64_t offset,
-                   uint32_t length, uint8_t* to) {
-  return for_each_sge(memory, pd, list, offset, length, Access::kLocalRead,
-                      [&](const uint8_t* host, uint32_t at, uint32_t n) { std::memcpy(to + at, host, n); });
-}
-
 // From a packet into memory.
 inline bool scatter(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list, uint64_t offset,
                     const rte_mbuf* frame, uint32_t frame_offset, uint32_t length) {

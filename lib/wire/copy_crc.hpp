@@ -10,8 +10,7 @@ namespace roci {
 inline constexpr size_t kCopyCrcWorthwhile = 1536;
 
 // Copies `length` bytes and returns the CRC register after them, as icrc_continue(state, from, length) does. The ranges
-// must not overlap. Takes what the processor has: AVX-512 with VPCLMULQDQ, or ISA-L after
-// memcpy. (With 128-bit PCLMULQDQ, one pass was slower than two on the machine of bench/RESULTS.md.)
+// must not overlap. Takes what the processor has: AVX-512 with VPCLMULQDQ, or ISA-L after memcpy.
 uint32_t copy_crc(uint32_t state, uint8_t* to, const uint8_t* from, size_t length);
 
 // The ways above, for tests and benchmarks. Null when the processor lacks the instructions.

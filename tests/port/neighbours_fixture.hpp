@@ -1,12 +1,10 @@
 // A host's neighbours with a sink that keeps what they send, driven by hand.
 #pragma once
 
-#include "port/neighbours.hpp"
-
 #include <functional>
 
-#include "base/rng.hpp"
 #include "packets.hpp"
+#include "port/neighbours.hpp"
 #include "wire/frame.hpp"
 
 namespace roci {
