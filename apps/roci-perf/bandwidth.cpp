@@ -27,6 +27,37 @@ std::string gigabits(double bytes_per_second) {
 
 Nanos from_seconds(double seconds) { return Nanos{static_cast<int64_t>(seconds * 1e9)}; }
 
+// Queue pairs that may have something to post, each at most once, in the order in which they came. Of 100,000 only
+// those are looked at.
+class Turns {
+ public:
+  explicit Turns(uint32_t count) : ring_(count), listed_(count, false) { add_all(); }
+
+  void add(uint32_t queue_pair) {
+    if (listed_[queue_pair]) return;
+    listed_[queue_pair] = true;
+    ring_[(head_ + size_++) % ring_.size()] = queue_pair;
+  }
+  void add_all() {
+    for (uint32_t i = 0; i < ring_.size(); ++i) add(i);
+  }
+  [[nodiscard]] uint32_t size() const { return size_; }
+  uint32_t take() {
+    const uint32_t queue_pair = ring_[head_];
+    head_ = (head_ + 1) % ring_.size();
+    --size_;
+    listed_[queue_pair] = false;
+    return queue_pair;
+  }
+
+ private:
+  std::vector<uint32_t> ring_;
+  std::vector<bool> listed_;
+  size_t head_ = 0;
+  uint32_t size_ = 0;
+};
+constexpr uint32_t kTurnsBetweenPolls = 32;
+
 class Run {
  public:
   Run(Control& control, Endpoint& endpoint, const Parameters& p, const Options& options,
@@ -55,8 +86,8 @@ class Run {
     control_.set_outstanding(true);
     for (;;) {
       bool worked = false;
-      for (uint32_t i = 0; i < endpoint_.count(); ++i) {
-        auto posted = post_more(i);
+      for (uint32_t left = std::min(turns_.size(), kTurnsBetweenPolls); left > 0; --left) {
+        auto posted = post_more(turns_.take());
         if (!posted) return fail(posted.error());
         worked |= *posted;
       }
@@ -72,6 +103,7 @@ class Run {
         if (in_batches_) ROCI_TRY(have_checked());
         if (stopping_ || gate_ == end_) break;
         gate_ = std::min(end_, gate_ + depth_);
+        turns_.add_all();
         worked = true;
       }
       progress_.update(time, fraction(start, time), done_bytes_, gigabits);
@@ -107,6 +139,7 @@ class Run {
   Status retire(std::span<const Event> events, Nanos time) {
     for (const Event& event : events) {
       if (event.receive) continue;
+      turns_.add(event.queue_pair);
       const uint64_t messages = event.last - event.first;
       if (p_.verify && p_.operation == Operation::kRead) {
         for (uint64_t n = event.first; n < event.last; ++n)
@@ -133,7 +166,10 @@ class Run {
       measuring_ = false;
       measured_ = true;
     }
-    if (timed_ && time >= stop_at_) stopping_ = true;
+    if (timed_ && time >= stop_at_ && !stopping_) {
+      stopping_ = true;
+      turns_.add_all();  // for their silent tails
+    }
   }
 
   [[nodiscard]] bool batch_is_over() const {
@@ -192,6 +228,7 @@ class Run {
   bool measuring_ = false, measured_ = false, stopping_ = false;
   BandwidthMeter meter_{Nanos{0}};
   uint64_t done_ = 0, done_bytes_ = 0;
+  Turns turns_{endpoint_.count()};
   std::vector<uint64_t> checked_ = std::vector<uint64_t>(endpoint_.count(), 0);
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/tick_clock.hpp"
 #include "roci-perf/interrupt.hpp"
 
 namespace roci::perf {
@@ -30,7 +31,10 @@ WaitLimits limits_for(unsigned qp_timeout, unsigned retry_count) {
   return limits;
 }
 
-Nanos now() { return std::chrono::steady_clock::now().time_since_epoch(); }
+Nanos now() {
+  static thread_local TickClock clock;
+  return clock.now();
+}
 
 Control::Control(Device& device, std::unique_ptr<Channel> channel, std::string peer_name, WaitLimits limits,
                  std::vector<Poller*> others)

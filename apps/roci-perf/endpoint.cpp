@@ -89,10 +89,11 @@ Result<std::unique_ptr<Endpoint>> Endpoint::create(Device& device, const Options
 Status Endpoint::make_queue_pairs(Device& device, const Options& options, const Parameters& parameters) {
   const ibv_device_attr attributes = device.query_device();
   const uint64_t completions =
-      uint64_t{parameters.queue_pairs} * (uint64_t{parameters.tx_depth} + parameters.rx_depth);
+      uint64_t{parameters.queue_pairs} * (uint64_t{parameters.tx_depth} + parameters.receives());
   if (completions > static_cast<uint64_t>(std::max(attributes.max_cqe, 0))) {
-    return fail("--qp x (--tx-depth + --rx-depth) is " + std::to_string(completions) +
-                "; a completion queue of " + device.name() + " has room for " +
+    return fail("--qp x (--tx-depth + " +
+                std::string(parameters.operation == Operation::kSend ? "--rx-depth" : "1") + ") is " +
+                std::to_string(completions) + "; a completion queue of " + device.name() + " has room for " +
                 std::to_string(attributes.max_cqe));
   }
   const auto most_reads = static_cast<uint32_t>(std::clamp(attributes.max_qp_rd_atom, 1, 255));
@@ -111,7 +112,7 @@ Status Endpoint::make_queue_pairs(Device& device, const Options& options, const 
     ibv_qp_init_attr init{};
     init.qp_type = IBV_QPT_RC;
     init.cap.max_send_wr = parameters.tx_depth;
-    init.cap.max_recv_wr = parameters.rx_depth;
+    init.cap.max_recv_wr = parameters.receives();
     init.cap.max_send_sge = init.cap.max_recv_sge = 1;
     init.cap.max_inline_data = inlines_ ? options.inline_size : 0;
     auto pair = domain_->create_qp(&init, *completions_, *completions_);
@@ -180,12 +181,12 @@ Status Endpoint::connect(std::vector<QueuePairAddress> peers, uint32_t mtu) {
 
 std::span<uint8_t> Endpoint::out(uint32_t queue_pair, uint64_t number) const {
   return {buffer_->data() + queue_pair * layout_.queue_pair_bytes() +
-              (number % layout_.out_slots) * layout_.stride,
+              slot_of(number, layout_.out_slots) * layout_.stride,
           layout_.size};
 }
 
 std::span<uint8_t> Endpoint::in(uint32_t queue_pair, uint64_t number) const {
-  const uint64_t slot = layout_.out_slots + number % layout_.in_slots;
+  const uint64_t slot = layout_.out_slots + slot_of(number, layout_.in_slots);
   return {buffer_->data() + queue_pair * layout_.queue_pair_bytes() + slot * layout_.stride, layout_.size};
 }
 

@@ -17,12 +17,15 @@ struct RequestId {
   uint64_t number = 0;
 
   [[nodiscard]] uint64_t encode() const {
-    return uint64_t{receive} << 63 | uint64_t{queue_pair} << 48 | (number & kNumberMask);
+    return uint64_t{receive} << 63 | uint64_t{queue_pair} << kNumberBits | (number & kNumberMask);
   }
   static RequestId decode(uint64_t id) {
-    return {(id >> 63) != 0, static_cast<uint32_t>(id >> 48) & 0x7fff, id & kNumberMask};
+    return {(id >> 63) != 0, static_cast<uint32_t>(id >> kNumberBits) & kQueuePairMask, id & kNumberMask};
   }
-  static constexpr uint64_t kNumberMask = (uint64_t{1} << 48) - 1;
+  static constexpr unsigned kNumberBits = 46;
+  static constexpr uint64_t kNumberMask = (uint64_t{1} << kNumberBits) - 1;
+  static constexpr uint32_t kQueuePairMask = (1U << (63 - kNumberBits)) - 1;
+  static_assert(kMostQueuePairs <= kQueuePairMask + 1);
 };
 
 // Anonymous memory, zeroed, given back at the end.

@@ -2,8 +2,12 @@
 
 #include <thread>
 
+#include "base/rng.hpp"
 #include "port/ethdev_port.hpp"
+#include "port/lossy_port.hpp"
 #include "roci-perf/capture_tap.hpp"
+#include "roci-perf/cores.hpp"
+#include "roci-perf/device_options.hpp"
 #include "roci-perf/session.hpp"
 #include "roci-perf/watchdog.hpp"
 #include "switch/switch.hpp"
@@ -61,7 +65,8 @@ Result<std::unique_ptr<Device>> make_host(std::unique_ptr<Port> port, const char
   DeviceConfig config;
   config.name = name;
   config.addresses = {kNetwork + std::to_string(number) + "/24"};
-  config.extensions.mode = options.extensions.value_or(ExtensionMode::kOff);
+  config.extensions.mode = ExtensionMode::kOff;
+  apply_device_options(options, config);
   if (options.given.contains("seed")) config.seed = options.test.seed * 2 + number;
   return Device::create(std::move(port), config);
 }
@@ -72,6 +77,11 @@ Status run_loopback(const Options& options, Report& report) {
   ROCI_TRY(start_eal());
   auto wires = lay_wires(options.direct);
   if (!wires) return fail(wires.error());
+  if (options.loss > 0) {
+    Rng random(options.given.contains("seed") ? options.test.seed : os_random());
+    for (std::unique_ptr<Port>* end : {&wires->client, &wires->server})
+      *end = std::make_unique<LossyPort>(std::move(*end), options.loss, random.next());
+  }
   auto tapped = with_capture(std::move(wires->client), options);
   if (!tapped) return fail(tapped.error());
   auto client = make_host(std::move(*tapped), "client", 1, options);
@@ -86,8 +96,12 @@ Status run_loopback(const Options& options, Report& report) {
   std::vector<Poller*> others;
   if (wires->between) others.push_back(wires->between.get());
 
-  Status server_status;
+  // Not before the devices have their helper threads, which would inherit it.
+  if (!options.cores.empty()) ROCI_TRY(stay_on(options.cores[0]));
+  Status server_status, server_pinned;
   std::thread server_thread([&, end = std::move(server_end)]() mutable {
+    if (!options.cores.empty()) server_pinned = stay_on(options.cores[1]);
+    if (!server_pinned) return;  // its end of the channel closes, which ends the client
     Control control(**server, std::move(end), "the client", limits, others);
     server_status = run_server(control, **server, options, path, nullptr);
   });
@@ -98,7 +112,7 @@ Status run_loopback(const Options& options, Report& report) {
     client_status = run_client(control, **client, options, path, report);
   }  // closes the client's end of the channel, which ends the server
   server_thread.join();
-  return client_status;
+  return server_pinned ? client_status : server_pinned;
 }
 
 }  // namespace roci::perf

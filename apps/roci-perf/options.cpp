@@ -1,5 +1,7 @@
 #include "roci-perf/options.hpp"
 
+#include <sched.h>
+
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
@@ -21,6 +23,8 @@ Examples:
   roci-perf send lat --loopback --direct -H    latency without a switch, with a histogram
   roci-perf read bw --loopback -a --verify     every size from 2 bytes to 8 MiB, every byte checked
   roci-perf write lat --loopback --json        one JSON object for a script
+  roci-perf write bw --loopback --direct --cores 0,1 --loss 0.1% --recovery selective
+                                               a core for each host, and a wire that loses frames
 
   Two processes on two ports (the examples fit config/switch-memif.yaml):
     roci-switch --config config/switch-memif.yaml
@@ -84,7 +88,7 @@ Result<uint64_t> parse_whole(std::string_view text) {
   return value;
 }
 
-Result<double> parse_seconds(const std::string& text) {
+Result<double> parse_number(const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (text.empty() || end != text.c_str() + text.size() || !std::isfinite(value)) return fail("not a number");
@@ -147,7 +151,7 @@ class Command {
   CLI::Option* seconds(const std::string& names, double& target, double low, double high,
                        const std::string& help, const char* group) {
     return text(names, help, "S", group, [&target, low, high](const std::string& value) -> Status {
-      const auto parsed = parse_seconds(value);
+      const auto parsed = parse_number(value);
       if (!parsed || *parsed < low || *parsed > high) {
         char sentence[80];
         std::snprintf(sentence, sizeof sentence, "write a number of seconds from %g to %g", low, high);
@@ -261,6 +265,22 @@ class Command {
     auto* loopback =
         flag("--loopback", o_.loopback, "Both hosts and a switch between them in this process", kPlace);
     flag("--direct", o_.direct, "With --loopback: no switch", kPlace)->needs(loopback);
+    text(
+        "--loss",
+        "With --loopback: lose this part of the frames, each by chance and in both directions; 0.001 or 0.1% "
+        "[0]",
+        "PART", kPlace,
+        [this](const std::string& value) -> Status {
+          auto part = parse_probability(value);
+          if (!part) return fail(part.error());
+          o_.loss = *part;
+          return {};
+        })
+        ->needs(loopback);
+    text("--cores",
+         "CPU to stay on; in a loopback two, the client's and the server's, like 0,1 [wherever the system "
+         "puts us]",
+         "CPU[,CPU]", kPlace, [this](const std::string& value) { return take_cores(value); });
     text("-d,--config", "YAML file with our port and addresses", "FILE", kPlace,
          [this](const std::string& value) -> Status {
            o_.config_file = value;
@@ -279,6 +299,25 @@ class Command {
                                              {"off", ExtensionMode::kOff}})(value);
           if (!mode) return fail(mode.error());
           o_.extensions = *mode;
+          return {};
+        });
+    text("--recovery",
+         "What a loss costs: go-back-n sends everything behind it again; selective only what is lost, an "
+         "extension that the other side must have [go-back-n, or as the configuration file says]",
+         "MODE", kPlace, [this](const std::string& value) -> Status {
+           auto selective = one_of<bool>({{"go-back-n", false}, {"selective", true}})(value);
+           if (!selective) return fail(selective.error());
+           o_.selective_repeat = *selective;
+           return {};
+         });
+    text(
+        "--packets-per-ack",
+        "One acknowledgement stands for at most N packets that arrived together; 1 acknowledges each [64, or "
+        "as the configuration file says]",
+        "N", kPlace, [this](const std::string& value) -> Status {
+          const auto whole = parse_whole(value);
+          if (!whole || *whole < 1 || *whole > 1024) return fail("write a whole number from 1 to 1024");
+          o_.packets_per_ack = static_cast<uint32_t>(*whole);
           return {};
         });
     text("--bind", "Where the server listens [127.0.0.1]; 0.0.0.0 lets other machines in", "ADDRESS", kPlace,
@@ -311,6 +350,19 @@ class Command {
            o_.wait_file = value;
            return {};
          });
+  }
+
+  Status take_cores(const std::string& value) {
+    o_.cores.clear();
+    for (size_t start = 0; start <= value.size();) {
+      const size_t comma = std::min(value.find(',', start), value.size());
+      const auto cpu = parse_whole(std::string_view(value).substr(start, comma - start));
+      if (!cpu || *cpu >= CPU_SETSIZE)
+        return fail("write CPU numbers as the system counts them, like 0 or 0,1");
+      o_.cores.push_back(static_cast<int>(*cpu));
+      start = comma + 1;
+    }
+    return {};
   }
 
   void add_output() {
@@ -363,6 +415,14 @@ class Command {
     if (o_.cq_mod > t.tx_depth) {
       return fail("--cq-mod is " + std::to_string(o_.cq_mod) + ", but only --tx-depth " +
                   std::to_string(t.tx_depth) + " messages are outstanding, so no completion would ever come");
+    }
+    if (!o_.cores.empty() && o_.cores.size() != (o_.loopback ? 2U : 1U)) {
+      return fail(o_.loopback
+                      ? "--cores in a loopback wants two CPUs, the client's and the server's, like 0,1"
+                      : "--cores wants one CPU; the other side has a --cores of its own");
+    }
+    if (o_.selective_repeat.value_or(false) && o_.extensions == ExtensionMode::kOff) {
+      return fail("--recovery selective is an extension, so it does not go with --extensions off");
     }
     if (o_.given.contains("capture-packets") && o_.capture_file.empty()) {
       return fail("--capture-packets needs --capture FILE");
@@ -442,6 +502,16 @@ Result<uint64_t> parse_size(std::string_view text) {
   if (!value) return value;
   if (*value > (std::numeric_limits<uint64_t>::max() >> shift)) return fail("too large");
   return *value << shift;
+}
+
+Result<double> parse_probability(const std::string& text) {
+  const bool percent = text.ends_with('%');
+  auto value = parse_number(percent ? text.substr(0, text.size() - 1) : text);
+  if (value && percent) *value /= 100;
+  if (!value || *value < 0 || *value >= 1) {
+    return fail("write a part of one, like 0.001, or of a hundred, like 0.1%; it must be less than all");
+  }
+  return value;
 }
 
 Result<ParsedOptions> parse_options(int argc, const char* const* argv) {

@@ -28,6 +28,9 @@ struct Options {
   std::string wait_file;
   uint16_t tcp_port = 18515;
   std::string bind = "127.0.0.1";
+  double loss = 0;  // with loopback: of the frames in each direction, 0 to 1
+  std::vector<int>
+      cores;  // empty: wherever the system puts us; else our CPU and, in a loopback, the server's
   double host_timeout = 10;  // seconds
 
   // How a queue pair is set up and used
@@ -41,6 +44,9 @@ struct Options {
   uint32_t post_list = 1;
   // Beyond the standard; without it off in a loopback, and as the configuration file says between processes.
   std::optional<ExtensionMode> extensions;
+  // What else replaces the configuration file's word.
+  std::optional<bool> selective_repeat;
+  std::optional<uint32_t> packets_per_ack;
   uint32_t cq_mod = 0;  // one completion per so many messages; 0: a quarter of tx_depth
   double margin = -1;   // seconds at both ends of a timed run that are not measured; -1: a tenth, at most 2
 
@@ -65,5 +71,8 @@ Result<ParsedOptions> parse_options(int argc, const char* const* argv);
 
 // "64K" -> 65536; K, M and G are powers of 1024.
 Result<uint64_t> parse_size(std::string_view text);
+
+// "0.1%" -> 0.001, as "0.001" is. At least 0 and less than 1.
+Result<double> parse_probability(const std::string& text);
 
 }  // namespace roci::perf

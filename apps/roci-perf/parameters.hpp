@@ -20,7 +20,7 @@ const char* to_string(Operation operation);  // "write"
 const char* to_string(Mode mode);            // "bw"
 
 inline constexpr uint64_t kLargestMessage = uint64_t{1} << 30;
-inline constexpr uint32_t kMostQueuePairs = 1024;
+inline constexpr uint32_t kMostQueuePairs = 100'000;
 inline constexpr uint32_t kDeepestQueue = 16384;
 
 struct Parameters {
@@ -38,6 +38,9 @@ struct Parameters {
   bool verify = false;
   uint64_t seed = 1;  // of the bytes that --verify sends
 
+  // Receives that a queue pair needs room for: only SEND takes any.
+  [[nodiscard]] uint32_t receives() const { return operation == Operation::kSend ? rx_depth : 1; }
+
   // Messages of each queue pair in a round. Unless -n was given, no more than makes 1 GiB, so that the large
   // sizes of -a do not take minutes.
   [[nodiscard]] uint64_t iterations_for(uint64_t size) const;
@@ -53,6 +56,11 @@ struct Layout {
   [[nodiscard]] uint64_t queue_pair_bytes() const { return stride * (uint64_t{out_slots} + in_slots); }
 };
 Layout layout_for(const Parameters& parameters, uint64_t size);
+
+// The slot of message `number`. A division takes as long as half of posting the message.
+constexpr uint64_t slot_of(uint64_t number, uint64_t slots) {
+  return (slots & (slots - 1)) == 0 ? number & (slots - 1) : number % slots;
+}
 
 // Whether every value is within its limits; the sentence names the option.
 Status validate(const Parameters& parameters);

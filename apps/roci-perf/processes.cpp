@@ -2,6 +2,8 @@
 
 #include "port/ethdev_port.hpp"
 #include "roci-perf/capture_tap.hpp"
+#include "roci-perf/cores.hpp"
+#include "roci-perf/device_options.hpp"
 #include "roci-perf/session.hpp"
 #include "roci-perf/watchdog.hpp"
 
@@ -35,7 +37,7 @@ Result<std::unique_ptr<Device>> open_device(const Options& options, const HostCo
   auto tapped = with_capture(std::move(*port), options);
   if (!tapped) return fail(tapped.error());
   DeviceConfig device = config.host.device;
-  if (options.extensions) device.extensions.mode = *options.extensions;
+  apply_device_options(options, device);
   if (options.given.contains("seed")) device.seed = options.test.seed;
   return Device::create(std::move(*tapped), device);
 }
@@ -94,6 +96,9 @@ Result<HostConfig> read_host_config(const std::string& file) {
 Outcome run_on_port(const Options& options, const HostConfig& config, Report& report) {
   auto device = open_device(options, config);
   if (!device) return outcome(fail(device.error()), kFailed);
+  if (!options.cores.empty()) {
+    if (Status pinned = stay_on(options.cores[0]); !pinned) return outcome(std::move(pinned), kMisconfigured);
+  }
   if (auto mtu = usable_mtu(**device, options.test.mtu); !mtu)
     return outcome(fail(mtu.error()), kMisconfigured);
   const int index = chosen_gid_index(**device, options);

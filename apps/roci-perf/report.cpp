@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <span>
 
 namespace roci::perf {
 namespace {
 
 constexpr int kWidth = 98;
-constexpr size_t kListedQueuePairs = 8;  // more of them only fill the screen
+constexpr size_t kListedQueuePairs = 8;      // more of them only fill the screen
+constexpr size_t kWrittenQueuePairs = 1024;  // in JSON
 constexpr int kHistogramWidth = 50;
 
 void rule() { std::printf("%s\n", std::string(kWidth, '-').c_str()); }
@@ -40,7 +42,7 @@ void print_addresses(const char* whose, const std::vector<QueuePairAddress>& lis
 
 Json addresses_json(const std::vector<QueuePairAddress>& list) {
   Json json = Json::array();
-  for (const QueuePairAddress& a : list) {
+  for (const QueuePairAddress& a : std::span(list).first(std::min(list.size(), kWrittenQueuePairs))) {
     json.push_back(
         {{"gid", a.gid.to_string()}, {"qpn", a.qpn}, {"psn", a.psn}, {"rkey", a.rkey}, {"va", a.address}});
   }

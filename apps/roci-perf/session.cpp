@@ -266,6 +266,19 @@ Status run_server(Control& control, Device& device, const Options& options, cons
   return tell_about(control, Server(control, device, options, path, report).run());
 }
 
+namespace {
+
+// Nobody tells us that the peer has our acknowledgement of its last message. While it may ask again there is somebody to
+// answer: for three of its time-outs, taken to be as long as ours.
+Status linger(Control& control, unsigned qp_timeout) {
+  constexpr Nanos kLongest = 1s;
+  const Nanos end = now() + std::min(kLongest, 3 * Nanos{int64_t{4096} << qp_timeout});
+  while (now() < end) ROCI_TRY(control.serve(false));
+  return {};
+}
+
+}  // namespace
+
 Status run_with_peers(Control& control, Device& device, const Options& options, const std::string& path,
                       Report& report) {
   const Parameters& p = options.test;
@@ -287,6 +300,7 @@ Status run_with_peers(Control& control, Device& device, const Options& options, 
   if (!options.passive) {
     auto row = measure(control, e, p, options, report, traffic);
     if (!row) return fail(row.error());
+    if (p.mode == Mode::kLatency) ROCI_TRY(linger(control, options.qp_timeout));
   } else if (p.mode == Mode::kBandwidth) {
     ROCI_TRY(serve_silently(control, e, p, traffic));
   } else if (auto served = serve_latency(control, e, p, traffic); !served) {

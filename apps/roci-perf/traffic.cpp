@@ -31,7 +31,14 @@ Traffic::Traffic(Endpoint& endpoint, const Parameters& parameters, uint32_t sign
       pattern_(parameters.seed),
       state_(endpoint.count()),
       requests_(post_list),
-      pieces_(post_list) {}
+      pieces_(post_list) {
+  for (size_t i = 0; i < requests_.size(); ++i) {
+    requests_[i].sg_list = &pieces_[i];
+    requests_[i].num_sge = 1;
+    requests_[i].opcode = opcode_of(operation_);
+    pieces_[i].lkey = endpoint_.lkey();
+  }
+}
 
 uint64_t Traffic::read_slot(uint64_t number) const {
   const uint64_t slots = endpoint_.layout().out_slots;
@@ -40,36 +47,36 @@ uint64_t Traffic::read_slot(uint64_t number) const {
 
 uint64_t Traffic::remote_address(uint32_t queue_pair, uint64_t number) const {
   const Layout& layout = endpoint_.layout();
-  const uint64_t slot = operation_ == Operation::kRead ? read_slot(number) : number % layout.in_slots;
+  const uint64_t slot = operation_ == Operation::kRead ? read_slot(number) : slot_of(number, layout.in_slots);
   return endpoint_.peer(queue_pair).address + slot * layout.stride;
 }
 
 Status Traffic::post(uint32_t queue_pair, uint32_t count, bool signal_last) {
   PerQueuePair& state = state_[queue_pair];
+  const unsigned flags = endpoint_.inlines() ? unsigned{IBV_SEND_INLINE} : 0U;
+  const uint32_t rkey = operation_ == Operation::kSend ? 0 : endpoint_.peer(queue_pair).rkey;
+  uint64_t silent =
+      signal_every_ - state.posted % signal_every_;  // until the next that reports its completion
   while (count > 0) {
     const auto length = static_cast<uint32_t>(std::min<size_t>(count, requests_.size()));
     count -= length;
     for (uint32_t i = 0; i < length; ++i) {
       const uint64_t number = state.posted++;
       const bool last = signal_last && count == 0 && i + 1 == length;
-      const bool signal = last || state.posted % signal_every_ == 0;
+      const bool signal = last || --silent == 0;
       if (signal) state.signalled = state.posted;
+      if (silent == 0) silent = signal_every_;
       const std::span<uint8_t> local = operation_ == Operation::kRead ? endpoint_.in(queue_pair, number)
                                                                       : endpoint_.out(queue_pair, number);
-      pieces_[i] = {reinterpret_cast<uint64_t>(local.data()), static_cast<uint32_t>(local.size()),
-                    endpoint_.lkey()};
+      pieces_[i].addr = reinterpret_cast<uint64_t>(local.data());
+      pieces_[i].length = static_cast<uint32_t>(local.size());
       ibv_send_wr& request = requests_[i];
-      request = {};
       request.wr_id = RequestId{false, queue_pair, number}.encode();
       request.next = i + 1 < length ? &requests_[i + 1] : nullptr;
-      request.sg_list = &pieces_[i];
-      request.num_sge = 1;
-      request.opcode = opcode_of(operation_);
-      request.send_flags = (signal ? unsigned{IBV_SEND_SIGNALED} : 0U) |
-                           (endpoint_.inlines() ? unsigned{IBV_SEND_INLINE} : 0U);
+      request.send_flags = flags | (signal ? unsigned{IBV_SEND_SIGNALED} : 0U);
       if (operation_ != Operation::kSend) {
         request.wr.rdma.remote_addr = remote_address(queue_pair, number);
-        request.wr.rdma.rkey = endpoint_.peer(queue_pair).rkey;
+        request.wr.rdma.rkey = rkey;
       }
     }
     ibv_send_wr* bad = nullptr;

@@ -22,7 +22,7 @@ struct LoopbackConfig {
   uint32_t depth = 64;  // messages under way
   uint32_t packets_per_ack = 64;
   ExtensionConfig extensions{.mode = ExtensionMode::kOff};
-  uint32_t one_lost_in = 0;   // of the frames that b receives; 0 loses none
+  uint32_t one_lost_in = 0;   // of the frames that b receives, by chance; 0 loses none
   bool virtual_time = false;  // each round is a microsecond, so that runs are alike to the instruction
 };
 

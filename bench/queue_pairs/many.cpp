@@ -97,6 +97,14 @@ void Many::destroy() {
   b_.qps.clear();
 }
 
+// Neighbours and what the peers understand are asked for again after up to 160 ms; nobody loses the question here.
+void Many::settle() {
+  constexpr Nanos kQuiet = 50ms;
+  for (Nanos last_work = monotonic_now(); monotonic_now() - last_work < kQuiet;) {
+    if (poll_both()) last_work = monotonic_now();
+  }
+}
+
 uint32_t Many::round() {
   for (; under_way_ < config_.depth; ++under_way_) {
     ibv_sge sge{reinterpret_cast<uint64_t>(a_.memory.data()), kBytes, a_.region->lkey()};

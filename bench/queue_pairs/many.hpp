@@ -29,6 +29,8 @@ class Many {
   void create();   // the queue pairs of both hosts
   void connect();  // to RTS
   void destroy();
+  // Polls both hosts until they have said what they say by themselves.
+  void settle();
 
   // Posts 8-byte WRITEs as far as `depth` allows, each on the next connection in an order of chance; polls both hosts and
   // takes completions. Returns how many messages ended.

@@ -1,10 +1,13 @@
 // What the number of queue pairs costs: memory of each while nothing happens on it, the time to make and to end many, and
 // the rate of small messages that are spread over many.
 #include <malloc.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <exception>
+#include <fstream>
 #include <map>
+#include <stdexcept>
 #include <string>
 
 #include "queue_pairs/many.hpp"
@@ -13,9 +16,13 @@
 namespace roci::bench {
 namespace {
 
-uint64_t heap_bytes() {
-  const struct mallinfo2 info = mallinfo2();
-  return info.uordblks + info.hblkhd;
+// Of the whole process. What earlier benchmarks have given back is given back to the system first.
+double resident_bytes() {
+  malloc_trim(0);
+  std::ifstream file("/proc/self/statm");
+  double all = 0, resident = 0;  // pages
+  if (!(file >> all >> resident)) throw std::runtime_error("/proc/self/statm cannot be read");
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
 // Memory: of a connected queue pair with `wr` requests of one SGE in each work queue, with its share of all tables. An
@@ -25,6 +32,7 @@ void idle(benchmark::State& state) {
   const auto wr = static_cast<uint32_t>(state.range(1));
   try {
     Many many({.connections = count, .wr = wr});
+    many.settle();
     double bytes = 0;
     std::chrono::duration<double> create{0}, connect{0}, destroy{0};
     const auto timed = [](std::chrono::duration<double>& sum, const auto& work) {
@@ -33,10 +41,11 @@ void idle(benchmark::State& state) {
       sum += std::chrono::steady_clock::now() - begin;
     };
     for (auto _ : state) {
-      const uint64_t before = heap_bytes();
+      const double before = resident_bytes();
       timed(create, [&] { many.create(); });
       timed(connect, [&] { many.connect(); });
-      bytes += static_cast<double>(heap_bytes() - before);
+      many.settle();
+      bytes += resident_bytes() - before;
       timed(destroy, [&] { many.destroy(); });
     }
     const double total = 2.0 * count * static_cast<double>(state.iterations());

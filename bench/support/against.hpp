@@ -1,5 +1,5 @@
 // How a benchmark says what it is to be compared with: by its label, which the JSON output carries and
-// bench/report.py reads. The comparison is by the first rate that both report, or else by time.
+// bench/harness/google_benchmark.py reads. The comparison is by the first rate that both report, or else by time.
 #pragma once
 
 #include <benchmark/benchmark.h>

@@ -81,7 +81,7 @@ void write_frame(benchmark::State& state, Opcode opcode, bool ipv6) {
   BthFields bth{.opcode = opcode, .destination_qp = Qpn{0x11}, .psn = Psn{0}};
   int64_t covered = 0;
   for (auto _ : state) {
-    const RoceWriter::Open open = writer.begin(frame.data(), bth, payload);
+    RoceWriter::Open open = writer.begin(frame.data(), bth, payload);
     RoceWriter::finish(open);
     ++bth.psn;
     covered = covered_bytes(open.view);

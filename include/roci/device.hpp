@@ -58,6 +58,10 @@ struct DeviceConfig {
   // One acknowledgement stands for at most so many request packets that arrived together, 1 to 1024 (LDCP's m); 1
   // acknowledges each.
   uint32_t packets_per_ack = 64;
+  // Whether the ICRC of every packet is checked before any byte of it is placed. Otherwise the payload in the middle of a
+  // large message is placed while it is summed, where that is faster: a packet with a wrong ICRC is still dropped and sent
+  // again, but until then, and for good if the message fails, its bytes lie where the right ones belong.
+  bool check_before_placing = false;
   // Queue pairs, and memory regions and windows together, that may exist at a time: what more there would be is refused
   // with ENOMEM. At most 2^23 each.
   uint32_t max_qp = 1U << 23;
@@ -199,8 +203,11 @@ class QueuePair {
   std::shared_ptr<CompletionRing> send_cq_, recv_cq_;
   std::shared_ptr<SharedReceiveRing> srq_;
   std::unique_ptr<AttachedQueuePair> attached_;
-  ibv_qp_init_attr init_{};
-  ibv_qp_attr attributes_{};  // as last set, for query()
+  // For query(): as last set, and what the maker's ibv_qp_init_attr held.
+  ibv_ah_attr path_{};
+  ibv_mtu path_mtu_{};
+  ibv_cq* verbs_send_cq_ = nullptr;
+  ibv_cq* verbs_recv_cq_ = nullptr;
 };
 
 }  // namespace roci

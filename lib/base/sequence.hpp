@@ -27,8 +27,7 @@ class Psn {
 
   // How far `a` is ahead of `b`: in [-2^23, 2^23). Negative when `a` is behind.
   friend constexpr int32_t operator-(Psn a, Psn b) {
-    const uint32_t d = (a.value_ - b.value_) & kMask;
-    return d < kHalf ? static_cast<int32_t>(d) : static_cast<int32_t>(d) - (1 << 24);
+    return static_cast<int32_t>((a.value_ - b.value_) << 8) >> 8;  // bit 23 is the sign
   }
 
  private:

@@ -92,6 +92,7 @@ Status read_device_section(ConfigNode& root, DeviceFile& config) {
     ROCI_TRY(node.optional("tx_buffers", device.tx_buffers, integer_in<uint32_t>(256, 1U << 20)));
     config.port.queues = static_cast<uint16_t>(device.workers);
     ROCI_TRY(node.optional("packets_per_ack", device.packets_per_ack, integer_in<uint32_t>(1, 1024)));
+    ROCI_TRY(node.optional("check_before_placing", device.check_before_placing));
     Bytes window{device.window_bytes};
     ROCI_TRY(node.optional("window", window, parse_window));
     device.window_bytes = static_cast<uint32_t>(window.value());

@@ -17,6 +17,7 @@
 //     takeover: 500us                              # with application: silence after which a helper takes over
 //     tx_buffers: 4096
 //     packets_per_ack: 64                          # that one acknowledgement stands for, 1 to 1024
+//     check_before_placing: false                  # no byte of a packet is placed before its ICRC is checked
 //     extensions:                                  # beyond the standard, with peers that have them too
 //       mode: auto                                 # auto | on (a peer without them is an error) | off
 //       selective_repeat: false                    # a loss costs the lost packets, not all behind them

@@ -93,6 +93,8 @@ Status check_workers(const DeviceConfig& config) {
 
 // Sleeps while the application polls, and polls while it does not.
 class Host::Helper {
+  static constexpr Nanos kLongestWait{1'000'000};  // between two looks at a host with nothing to do
+
  public:
   explicit Helper(Host& host) : host_(host), thread_([this] { run(); }) {}
   ~Helper() {
@@ -109,8 +111,17 @@ class Host::Helper {
  private:
   void run() {
     const Nanos takeover = host_.config_.takeover;
+    Nanos wait = takeover;
     std::unique_lock lock(mutex_);
-    while (!wake_.wait_for(lock, takeover, [this] { return stop_; })) {
+    while (!wake_.wait_for(lock, wait, [this] { return stop_; })) {
+      // A host that has nothing to do gets a look now and then.
+      if (monotonic_now() - host_.last_application_poll() > takeover) {
+        lock.unlock();
+        const bool worked = host_.drive_as_helper();
+        lock.lock();
+        wait = worked ? takeover : std::max(takeover, std::min(2 * wait, kLongestWait));
+        if (!worked) continue;
+      }
       // One busy period: as long as rounds find work, and a little longer, since answers bring the next request.
       Nanos last_work = monotonic_now();
       while (!stop_ && monotonic_now() - host_.last_application_poll() > takeover) {
@@ -183,8 +194,11 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
   NeighbourConfig each = neighbours;
   // Each has a table of its own and asks for itself; together they ask no more often than one would.
   each.solicitations_per_second = std::max(1U, neighbours.solicitations_per_second / config_.workers);
-  const WorkerSurroundings surroundings{
-      *port_, memory_, groups_, *events_, hand_over_, flows_, tx_pool_, config_.extensions, ids_};
+  const WorkerSurroundings surroundings{*port_,     memory_,
+                                        groups_,    *events_,
+                                        hand_over_, flows_,
+                                        tx_pool_,   config_.extensions,
+                                        ids_,       config_.check_before_placing};
   for (uint32_t i = 0; i < config_.workers; ++i) {
     const std::string name = config_.workers == 1 ? config_.name : config_.name + "." + std::to_string(i);
     auto worker = Worker::create(name, i, surroundings, each);
@@ -228,7 +242,7 @@ bool Host::WorkerPoller::poll(Nanos now) {
 
 bool Host::WorkerPoller::drive() {
   if (!worker_.token().try_lock()) return false;
-  return poll_with_token(monotonic_now());
+  return poll_with_token(clock_.now());
 }
 
 bool Host::WorkerPoller::poll_with_token(Nanos now) {
@@ -258,8 +272,9 @@ Nanos Host::next_deadline() const {
 }
 
 bool Host::drive() {
-  application_poll_.store(monotonic_now().count(), std::memory_order_relaxed);
-  return drive_as_helper();
+  const bool worked = drive_as_helper();
+  application_poll_.store(last_poll_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  return worked;
 }
 
 bool Host::drive_as_helper() {

@@ -11,6 +11,8 @@
 
 #include "base/id_source.hpp"
 #include "base/poller.hpp"
+#include "base/sparse_arena.hpp"
+#include "base/tick_clock.hpp"
 #include "device/events.hpp"
 #include "device/limits.hpp"
 #include "engine/flow_count.hpp"
@@ -68,6 +70,7 @@ class Host final : public Poller {
   [[nodiscard]] MemoryTable& memory() { return memory_; }
   [[nodiscard]] IdSource& ids() { return ids_; }
   [[nodiscard]] MulticastTable& groups() { return groups_; }
+  [[nodiscard]] SparseArena& arena() { return arena_; }  // of the queue pairs; any thread
   [[nodiscard]] RetiredAddresses& retired_addresses() { return retired_addresses_; }
   [[nodiscard]] EventQueue& events() { return *events_; }  // any thread
   // Of all workers.
@@ -106,6 +109,7 @@ class Host final : public Poller {
     bool poll_with_token(Nanos now);
     Host& host_;
     Worker& worker_;
+    TickClock clock_;  // of whoever holds the token
   };
 
   Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gids,
@@ -120,6 +124,7 @@ class Host final : public Poller {
   }
 
   DeviceConfig config_;
+  SparseArena arena_;
   std::unique_ptr<Port> port_;
   std::vector<Gid> gids_;
   IdSource ids_;
@@ -163,6 +168,16 @@ Result<std::unique_ptr<AttachedQueuePair>> Host::attach(Make&& make) {
     // 0, 1 and 0xffffff and beyond have a meaning of their own (IBTA 3.2.1, 10.5.2).
   } while (number.value() <= 1 || number.value() >= 0xffffff || worker(index).find(number) != nullptr);
   std::unique_ptr<AttachedQueuePair> qp = make(number);
+  if (qp == nullptr) {
+    queue_pairs_.fetch_sub(1, std::memory_order_relaxed);
+    loads_[index].fetch_sub(1, std::memory_order_relaxed);
+    return fail("device " + config_.name +
+                    ": no memory for another queue pair and its work queues; what is reserved for " +
+                    std::to_string(queue_pairs_.load(std::memory_order_relaxed)) + " of them is " +
+                    std::to_string(arena_.reserved() >> 20) +
+                    " MiB of addresses, and the system (ulimit -v, vm.overcommit_memory) allows no more",
+                ENOMEM);
+  }
   worker(index).attach(*qp);
   return qp;
 }

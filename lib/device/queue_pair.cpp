@@ -65,17 +65,18 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
   config.context = init->qp_context;
   config.max_send_wr = std::bit_ceil(std::max(1U, init->cap.max_send_wr));
   config.max_recv_wr = srq != nullptr ? 0 : std::bit_ceil(std::max(1U, init->cap.max_recv_wr));
-  config.max_send_sge = std::max(1U, init->cap.max_send_sge);
-  config.max_recv_sge = srq != nullptr ? 0 : std::max(1U, init->cap.max_recv_sge);
+  config.max_send_sge = static_cast<uint8_t>(std::max(1U, init->cap.max_send_sge));
+  config.max_recv_sge =
+      srq != nullptr ? uint8_t{0} : static_cast<uint8_t>(std::max(1U, init->cap.max_recv_sge));
   config.srq = srq != nullptr ? srq->ring_.get() : nullptr;
-  config.max_inline = init->cap.max_inline_data;
+  config.max_inline = static_cast<uint16_t>(init->cap.max_inline_data);
   config.signal_all = init->sq_sig_all != 0;
   config.window_bytes = host_->config().window_bytes;
-  config.packets_per_ack = std::max(1U, host_->config().packets_per_ack);
+  config.packets_per_ack = static_cast<uint16_t>(std::clamp(host_->config().packets_per_ack, 1U, 1024U));
 
   auto attached = host_->attach([&](Qpn number) {
     config.number = number;
-    return make_queue_pair(config, *send_cq.ring_, *recv_cq.ring_);
+    return make_queue_pair(host_->arena(), config, *send_cq.ring_, *recv_cq.ring_);
   });
   if (!attached) return fail(attached.error());
   std::unique_ptr<QueuePair> qp(new QueuePair(host_, std::move(*attached), send_cq.ring_, recv_cq.ring_,
@@ -85,7 +86,8 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
                .max_send_sge = config.max_send_sge,
                .max_recv_sge = config.max_recv_sge,
                .max_inline_data = config.max_inline};
-  qp->init_ = *init;
+  qp->verbs_send_cq_ = init->send_cq;
+  qp->verbs_recv_cq_ = init->recv_cq;
   return qp;
 }
 
@@ -154,7 +156,8 @@ Status QueuePair::detach_multicast(const ibv_gid& group) {
 template <class Change>
 Status QueuePair::change_group(const ibv_gid& group, Change change) {
   const Gid gid = from_ibv(group);
-  if (init_.qp_type != IBV_QPT_UD) return fail("multicast: only UD queue pairs can be attached to groups");
+  if (attached_->core.config.type != IBV_QPT_UD)
+    return fail("multicast: only UD queue pairs can be attached to groups");
   if (!gid.is_multicast()) {
     return fail("multicast: " + gid.to_string() +
                 " is not the GID of a group; ff00::/8 and ::ffff:224.0.0.0/100 are");
@@ -165,7 +168,8 @@ Status QueuePair::change_group(const ibv_gid& group, Change change) {
 
 Status QueuePair::modify(const ibv_qp_attr& attr, int mask) {
   ROCI_TRY(modify_with_token(attr, mask));
-  if ((mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RTR && init_.qp_type == IBV_QPT_RC) meet_peer();
+  if ((mask & IBV_QP_STATE) != 0 && attr.qp_state == IBV_QPS_RTR && attached_->core.config.type == IBV_QPT_RC)
+    meet_peer();
   return {};
 }
 
@@ -190,7 +194,7 @@ Status QueuePair::modify_with_token(const ibv_qp_attr& attr, int mask) {
                 std::string(qp_state_name(attr.cur_qp_state)) + " as the caller says");
   }
   const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attr.qp_state : from;
-  ROCI_TRY(check_transition(init_.qp_type, from, to, mask));
+  ROCI_TRY(check_transition(attached_->core.config.type, from, to, mask));
   if (attached_->core.draining() && to != IBV_QPS_RESET && to != IBV_QPS_ERR) {
     return fail(
         "queue pair: it is in SQD and requests are still under way; until they have ended only RESET and ERR "
@@ -255,16 +259,23 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
     next.max_dest_rd_atomic = attr.max_dest_rd_atomic;
   }
   next.path.source_mac = host_->port().mac();
-  if (next.max_dest_rd_atomic != core.attributes.max_dest_rd_atomic && from == IBV_QPS_SQD &&
-      !core.remember_reads(next.max_dest_rd_atomic)) {
-    return fail("queue pair: max_dest_rd_atomic cannot change while READs or atomics are being answered",
-                EBUSY);
+  if (next.max_dest_rd_atomic != core.attributes.max_dest_rd_atomic) {
+    switch (core.remember_reads(next.max_dest_rd_atomic)) {
+      case 0:
+        break;
+      case EBUSY:
+        return fail("queue pair: max_dest_rd_atomic cannot change while READs or atomics are being answered",
+                    EBUSY);
+      default:
+        return fail("queue pair: no memory to answer " + std::to_string(next.max_dest_rd_atomic) +
+                        " READs or atomics at a time (max_dest_rd_atomic); the system allows no more",
+                    ENOMEM);
+    }
   }
   core.attributes = next;
 
-  if ((mask & IBV_QP_AV) != 0) attributes_.ah_attr = attr.ah_attr;
-  if ((mask & IBV_QP_PATH_MTU) != 0) attributes_.path_mtu = attr.path_mtu;
-  if ((mask & IBV_QP_DEST_QPN) != 0) attributes_.dest_qp_num = attr.dest_qp_num;
+  if ((mask & IBV_QP_AV) != 0) path_ = attr.ah_attr;
+  if ((mask & IBV_QP_PATH_MTU) != 0) path_mtu_ = attr.path_mtu;
 
   if (to == from) {
     if (from == IBV_QPS_SQD && (mask & IBV_QP_AV) != 0) {
@@ -284,7 +295,7 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
     case IBV_QPS_RTR:
       core.to_ready_to_receive((mask & IBV_QP_RQ_PSN) != 0 ? Psn{attr.rq_psn} : Psn{});
       core.extensions_undecided =
-          init_.qp_type == IBV_QPT_RC && host_->config().extensions.mode != ExtensionMode::kOff;
+          attached_->core.config.type == IBV_QPT_RC && host_->config().extensions.mode != ExtensionMode::kOff;
       attached_->neighbour = NeighbourRef();  // of the peer it had before
       attached_->worker->make_ready(*attached_);
       break;
@@ -310,15 +321,32 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
 void QueuePair::query(ibv_qp_attr* attr, ibv_qp_init_attr* init) const {
   const std::scoped_lock guard(attached_->worker->token());
   const QueuePairCore& core = attached_->core;
+  const QueuePairConfig& config = core.config;
   const QueuePairAttributes& now = core.attributes;
-  if (init != nullptr) *init = init_;
+  const ibv_qp_cap cap{.max_send_wr = config.max_send_wr,
+                       .max_recv_wr = config.max_recv_wr,
+                       .max_send_sge = config.max_send_sge,
+                       .max_recv_sge = config.max_recv_sge,
+                       .max_inline_data = config.max_inline};
+  if (init != nullptr) {
+    *init = {};
+    init->qp_context = config.context;
+    init->send_cq = verbs_send_cq_;
+    init->recv_cq = verbs_recv_cq_;
+    init->cap = cap;
+    init->qp_type = config.type;
+    init->sq_sig_all = config.signal_all ? 1 : 0;
+  }
   if (attr == nullptr) return;
-  *attr = attributes_;
+  *attr = {};
+  attr->ah_attr = path_;
+  attr->path_mtu = path_mtu_;
+  attr->dest_qp_num = now.remote_qp.value();
   attr->qp_state = attr->cur_qp_state = core.state();
   attr->sq_draining = core.draining() ? 1 : 0;
   attr->qkey = now.qkey.value();
   attr->qp_access_flags = static_cast<unsigned>(now.access);
-  attr->cap = init_.cap;
+  attr->cap = cap;
   attr->port_num = 1;
   attr->timeout = now.timeout;
   attr->retry_cnt = now.retry_count;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/sparse_arena.hpp"
 #include "base/timing_wheel.hpp"
 #include "engine/peers.hpp"
 #include "port/neighbours.hpp"
@@ -14,10 +15,14 @@ namespace roci {
 
 class Worker;
 
+// Two cache lines (64 bytes): what scheduling it touches, and what keeps the way to its peer. The queue pair lies behind
+// them (queue_pair_core.hpp).
 struct AttachedQueuePair : Timer {
   static constexpr uint32_t kNotWaiting = UINT32_MAX;
 
   virtual ~AttachedQueuePair() = default;
+  static void* operator new(size_t bytes, SparseArena& arena) noexcept { return arena.take(bytes); }
+  static void operator delete(void* qp, size_t bytes) noexcept { SparseArena::give_back(qp, bytes); }
 
   // Fetches what serving it will touch, all at once: with many queue pairs in turn each is cold, and one miss after the
   // other would take longer than the work.
@@ -26,38 +31,38 @@ struct AttachedQueuePair : Timer {
     for (size_t at = 0; at < kPrefetched; at += 64) __builtin_prefetch(bytes + at);
   }
 
-  QueuePairCore& core;
-
+  // Owned by the worker, line 0: the lists it is in.
+  bool ready = false;                 // is in the list of those with something to do
+  bool session_due = false;           // with its peer, before the next packet
+  uint32_t waiting_at = kNotWaiting;  // its place among those whose peer has no MAC yet
+  AttachedQueuePair* next_ready = nullptr;
+  AttachedQueuePair* previous_ready = nullptr;
   // The one it is attached to; set once, before anybody else sees the queue pair.
   Worker* worker = nullptr;
 
-  // Owned by the worker.
-  bool ready = false;  // is in the list of those with something to do
-  AttachedQueuePair* next_ready = nullptr;
-  AttachedQueuePair* previous_ready = nullptr;
-  uint32_t waiting_at = kNotWaiting;  // its place among those whose peer has no MAC yet
-  uint32_t neighbour_version = 0;     // of the MAC that the headers hold
-  NeighbourRef neighbour;             // the next hop towards the peer; empty until first needed
-
+  // Line 1.
+  QueuePairCore& core;
+  NeighbourRef neighbour;          // the next hop towards the peer; empty until first needed
+  uint32_t neighbour_version = 0;  // of the MAC that the headers hold
   // What the peer is known to understand; null when extensions are off or the service has none.
-  std::shared_ptr<const PeerRecord> peer;
   uint32_t peer_version = 0;  // of it that the session was made from
-  uint32_t flow_seen = 0;     // FlowCount's
+  std::shared_ptr<const PeerRecord> peer;
+  uint32_t flow_seen = 0;  // FlowCount's
 
   // Doorbell, any thread: set while the queue pair waits in the worker's stack of rung ones.
   std::atomic<bool> rung{false};
   AttachedQueuePair* next_rung = nullptr;
 
  private:
-  // The queue pair lies behind this, in the same piece of memory.
-  static constexpr size_t kPrefetched = 1024;
+  static constexpr size_t kPrefetched = 768;
 
  protected:
   explicit AttachedQueuePair(QueuePairCore& of) : core(of) {}
 };
 
-// A queue pair of the service that `config` names; both in one piece of memory. The caller has checked the type.
-std::unique_ptr<AttachedQueuePair> make_queue_pair(const QueuePairConfig& config, CompletionRing& send_cq,
-                                                   CompletionRing& recv_cq);
+// A queue pair of the service that `config` names; both in one piece of memory of `arena`, which outlives it. The caller has
+// checked the type. Null when the arena has no memory for it and its queues.
+std::unique_ptr<AttachedQueuePair> make_queue_pair(SparseArena& arena, const QueuePairConfig& config,
+                                                   CompletionRing& send_cq, CompletionRing& recv_cq);
 
 }  // namespace roci

@@ -47,6 +47,7 @@ uint16_t PeerExtensions::extra_bytes() const {
 
 void PeerExtensions::set_peer(AttachedQueuePair& qp, std::shared_ptr<const PeerRecord> peer) {
   qp.peer = std::move(peer);
+  qp.session_due = false;
   qp.core.session.reset();
   qp.core.extensions_undecided = false;
   if (qp.peer != nullptr) adopt(qp);
@@ -55,23 +56,36 @@ void PeerExtensions::set_peer(AttachedQueuePair& qp, std::shared_ptr<const PeerR
 void PeerExtensions::adopt(AttachedQueuePair& qp) {
   qp.peer_version = qp.peer->version();
   const PeerKnowledge known = qp.peer->read();
-  std::unique_ptr<ExtensionSession>& session = qp.core.session;
+  const std::unique_ptr<ExtensionSession>& session = qp.core.session;
   qp.core.extensions_undecided = known.status == PeerStatus::kUnknown;
+  qp.session_due = false;
   if (known.status != PeerStatus::kAgreed) {
-    session.reset();
+    qp.core.session.reset();
     return;
   }
-  const ExtensionTerms terms = make_terms(known, config_, qp.core.config, qp.core.attributes, port_mtu_);
   if (session != nullptr) {
+    const ExtensionTerms terms = make_terms(known, config_, qp.core.config, qp.core.attributes, port_mtu_);
     ExtensionTerms but_for_sending = terms;
     but_for_sending.may_send = session->terms.may_send;
     if (but_for_sending == session->terms) {
       session->terms = terms;
       return;
     }
+    make_session(qp, known);
+    return;
   }
-  session = std::make_unique<ExtensionSession>(terms, keep_budget_);
-  if (config_.receive_window != 0) session->set_receiver_window(config_.receive_window);
+  qp.session_due = true;
+  if (config_.mode == ExtensionMode::kOn || config_.receive_window != 0) make_session(qp, known);
+}
+
+// Without memory for it the queue pair cannot read what its peer sends: it refuses that as if it did not know the peer
+// yet, and tries again with the next packet.
+void PeerExtensions::make_session(AttachedQueuePair& qp, const PeerKnowledge& known) {
+  std::unique_ptr<ExtensionSession>& session = qp.core.session;
+  const ExtensionTerms terms = make_terms(known, config_, qp.core.config, qp.core.attributes, port_mtu_);
+  session.reset(new (qp.core.arena()) ExtensionSession(terms, keep_budget_));
+  qp.session_due = qp.core.extensions_undecided = session == nullptr;
+  if (session != nullptr && config_.receive_window != 0) session->set_receiver_window(config_.receive_window);
 }
 
 PeerExtensions::Talk PeerExtensions::may_talk(const AttachedQueuePair& qp) const {

@@ -33,9 +33,12 @@ class PeerExtensions {
 
   // The queue pair talks to this peer from now on; null for one that is spoken to as the standard says.
   void set_peer(AttachedQueuePair& qp, std::shared_ptr<const PeerRecord> peer);
-  // The queue pair takes over what has become known of its peer, if anything.
-  void follow(AttachedQueuePair& qp) {
-    if (qp.peer != nullptr && qp.peer->version() != qp.peer_version) adopt(qp);
+  // The queue pair takes over what has become known of its peer, if anything. Before its first packet it needs no session,
+  // unless it is to speak by itself; `arrived`: there is one to take.
+  void follow(AttachedQueuePair& qp, bool arrived) {
+    if (qp.peer == nullptr) return;
+    if (qp.peer->version() != qp.peer_version) adopt(qp);
+    if (qp.session_due && (arrived || !qp.core.send_queue.empty())) make_session(qp, qp.peer->read());
   }
   // Whether the queue pair need not wait until it is known what its peer speaks.
   enum class Talk : uint8_t {
@@ -47,6 +50,7 @@ class PeerExtensions {
 
  private:
   void adopt(AttachedQueuePair& qp);
+  void make_session(AttachedQueuePair& qp, const PeerKnowledge& known);
 
   std::string device_;
   const ExtensionConfig config_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "wire/copy_crc.hpp"
+
 namespace roci {
 namespace {
 
@@ -20,6 +22,7 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       groups_(surroundings.groups),
       events_(surroundings.events),
       tx_buffers_(surroundings.tx_pool),
+      place_early_(!surroundings.check_before_placing && copies_in_one_pass()),
       extensions_(name_, surroundings.extensions, surroundings.port.capabilities().mtu),
       link_up_(surroundings.port.link_up()),
       all_flows_(surroundings.flows),
@@ -128,7 +131,7 @@ bool Worker::watch_link(TransportContext& context) {
 }
 
 bool Worker::poll(Nanos now) {
-  TransportContext context{now, *this, memory_, counters_, events_, *this};
+  TransportContext context{now, *this, memory_, counters_, events_, *this, &completions_};
   if (extensions_.enabled()) {
     flows_.advance(now);
     context.flows = all_flows_.sum();
@@ -144,6 +147,7 @@ bool Worker::poll(Nanos now) {
     make_ready(qp);
   }) > 0;
   worked |= receive(context);
+  completions_.show();
   worked |= receive_own_multicasts(context);
   worked |= neighbours_->poll(now);
   if (peers_ != nullptr) worked |= peers_->poll(now);
@@ -152,6 +156,7 @@ bool Worker::poll(Nanos now) {
   if (passed_on_) deliver_outboxes();  // own multicasts
   worked |= relay();
   worked |= flush();
+  completions_.show();
   return worked;
 }
 
@@ -187,20 +192,21 @@ bool Worker::serve_ready(TransportContext& context) {
     ahead = ahead->next_ready;
   };
   for (uint32_t i = 0; i < kTurnsAhead; ++i) fetch();
+  const uint32_t quanta = std::max(1U, kQuantaPerRound / std::max(ready_count_, 1U));
   for (uint32_t turns = std::min(ready_count_, kTurnsPerRound); turns > 0 && !blocked_; --turns) {
     fetch();
     AttachedQueuePair& qp = *first_ready_;
     unlink_ready(qp);
     const uint64_t sent_before = counters_.get(Counter::kTxFrames);
     bool more = false;
-    extensions_.follow(qp);
+    extensions_.follow(qp, false);
     const auto talk = extensions_.may_talk(qp);
     const bool waits_for_peer = talk == PeerExtensions::Talk::kNotYet;
     if (talk == PeerExtensions::Talk::kRefused) qp.core.fail_for_good(context);
     const bool reachable = !waits_for_peer && refresh_path(context, qp);
     const ibv_qp_state state = qp.core.state();
     if (reachable || state == IBV_QPS_ERR || state == IBV_QPS_SQD)  // some of their duties need no peer
-      more = qp.core.transmit(context, kQuantum);
+      more = transmit(context, qp, quanta);
     if (addresses_->take_pending()) wait_for_neighbour(qp);
     worked |= counters_.get(Counter::kTxFrames) != sent_before;
     if (more) {
@@ -214,6 +220,15 @@ bool Worker::serve_ready(TransportContext& context) {
     }
   }
   return worked;
+}
+
+// Whether the queue pair has more to send.
+bool Worker::transmit(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta) {
+  bytes_in_turn_ = 0;
+  while (qp.core.transmit(context, kQuantum)) {
+    if (--quanta == 0 || blocked_ || bytes_in_turn_ >= kBytesPerTurn) return true;
+  }
+  return false;
 }
 
 // Whether the peer can be sent to. If not, the queue pair waits until the neighbour table changes.
@@ -296,6 +311,7 @@ rte_mbuf* Worker::allocate() {
 
 void Worker::send(rte_mbuf* frame) {
   staged_[staged_count_++] = frame;
+  bytes_in_turn_ += frame->pkt_len;
   counters_.add(Counter::kTxFrames);
 }
 

@@ -51,6 +51,7 @@ struct WorkerSurroundings {
   std::shared_ptr<MbufPool> tx_pool;  // of whole frames in one segment each
   const ExtensionConfig& extensions;
   IdSource& ids;
+  bool check_before_placing;
 };
 
 // Owned by whoever holds token(), except for ring() and counters().
@@ -84,6 +85,12 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   void set_peer(AttachedQueuePair& qp, std::shared_ptr<const PeerRecord> peer) {
     extensions_.set_peer(qp, std::move(peer));
   }
+  // The queue pair's session with its peer, for who wants to say something beside its packets. It is made before the first
+  // packet, or here. Null when the peer has not agreed to any.
+  ExtensionSession* session_of(AttachedQueuePair& qp) {
+    extensions_.follow(qp, true);
+    return qp.core.session.get();
+  }
   // The queue pair may have something to do: after a change of its state.
   void make_ready(AttachedQueuePair& qp) {
     if (!qp.ready) link_ready(qp);
@@ -98,10 +105,13 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   static constexpr Nanos kLinkWatch{100'000'000};  // between two looks at the port's link
   static constexpr uint16_t kRxBurst = 32;
   static constexpr size_t kTxStage = 64;
-  static constexpr uint32_t kQuantum = 16;        // packets a queue pair may send before the next one's turn
-  static constexpr uint32_t kTurnsPerRound = 64;  // queue pairs served between two receptions
-  static constexpr uint32_t kTurnsAhead = 3;      // between fetching a queue pair from memory and its turn
-  static constexpr size_t kFew = 64;              // queue pairs that stay in the caches by themselves
+  static constexpr uint32_t kQuantum =
+      16;  // packets a queue pair may send before the next one's turn; a round has
+  static constexpr uint32_t kQuantaPerRound = 4;    // so many, if few are ready,
+  static constexpr uint64_t kBytesPerTurn = 32768;  // but a queue pair gets no other one after so many bytes
+  static constexpr uint32_t kTurnsPerRound = 64;    // queue pairs served between two receptions
+  static constexpr uint32_t kTurnsAhead = 3;        // between fetching a queue pair from memory and its turn
+  static constexpr size_t kFew = 64;                // queue pairs that stay in the caches by themselves
   // Above so many frames in it an inbox takes no copies: a storm of ARP must not crowd out packets.
   static constexpr uint32_t kCopiesBelow = 64;
   static constexpr size_t kLoopback = 256;  // copies of own multicasts that wait for the next reception
@@ -110,10 +120,11 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
     rte_mbuf* frame = nullptr;
     FrameView view;
     AttachedQueuePair* qp = nullptr;
+    bool unchecked = false;  // its ICRC is checked while its payload is copied
   };
   enum class Origin : uint8_t { kPort, kOtherWorker };
   enum class Fate : uint8_t {
-    kForQueuePair,  // RoCEv2 for a queue pair of ours, with a right ICRC
+    kForQueuePair,  // RoCEv2 for a queue pair of ours, with a right ICRC, or one that is checked late
     kDone,
     kPassedOn,  // is another worker's now
   };
@@ -136,6 +147,7 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   void link_ready(AttachedQueuePair& qp);
   void unlink_ready(AttachedQueuePair& qp);
   bool serve_ready(TransportContext& context);
+  bool transmit(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta);
   bool refresh_path(TransportContext& context, AttachedQueuePair& qp);
   void set_timer(AttachedQueuePair& qp);
   void wait_for_neighbour(AttachedQueuePair& qp);
@@ -152,6 +164,7 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   [[nodiscard]] bool is_for_datagrams(const FrameView& view) const;
   bool receive_own_multicasts(TransportContext& context);
   void deliver_multicast(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
+  bool check_late(Received& received);
   void pass_on(uint32_t worker, rte_mbuf* frame);
   void copy_to_all(const rte_mbuf* frame);
   void copy_to_members(const rte_mbuf* frame, const IpAddress& group);
@@ -176,6 +189,7 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   size_t next_relayed_ = 0;
   std::vector<FrameRing*> inboxes_;  // from each other worker
   std::vector<Outbox> outboxes_;     // to each worker; ours is not used
+  const bool place_early_;           // payloads in the middle of messages, while they are summed
   bool passed_on_ = false;           // something waits in the outboxes
   WorkerToken token_;
   Counters counters_;
@@ -200,7 +214,9 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   bool blocked_ = false;  // the port took nothing, or the pool is empty: no use in asking queue pairs
   std::atomic<AttachedQueuePair*> rung_{nullptr};
 
+  CompletionBatch completions_;
   std::array<Received, kRxBurst> received_{};
+  uint64_t bytes_in_turn_ = 0;  // that the queue pair whose turn it is has sent
   std::array<rte_mbuf*, kTxStage> staged_{};
   size_t staged_count_ = 0;
   GrowingRing<rte_mbuf*> loopback_{kLoopback};

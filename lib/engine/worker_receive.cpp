@@ -4,6 +4,7 @@
 
 #include "engine/worker.hpp"
 #include "transport/datagram.hpp"
+#include "wire/copy_crc.hpp"
 #include "wire/icrc.hpp"
 
 namespace roci {
@@ -23,6 +24,12 @@ void fetch_bytes(const rte_mbuf* frame) {
 // Only datagrams have groups.
 bool is_multicast(const FrameView& view) {
   return view.opcode->transport == TransportClass::kUd && view.destination_qp() == kMulticastQp;
+}
+
+// Its payload is worth one pass instead of two, and its headers say nothing of where that goes.
+bool may_be_placed(const FrameView& view, const rte_mbuf& frame) {
+  return view.opcode->position == Position::kMiddle && view.payload_length >= kCopyCrcWorthwhile &&
+         frame.nb_segs == 1;
 }
 
 }  // namespace
@@ -76,11 +83,12 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
     if (received_[i].qp != nullptr && many) received_[i].qp->prefetch();
   }
   for (uint16_t i = 0; i < good; ++i) {
-    const Received& packet = received_[i];
+    Received& packet = received_[i];
+    if (packet.unchecked && !check_late(packet)) continue;
     if (is_multicast(packet.view)) {
       deliver_multicast(context, packet.view, packet.frame);
     } else if (packet.qp != nullptr) {
-      extensions_.follow(*packet.qp);
+      extensions_.follow(*packet.qp, true);
       count_flow(*packet.qp, packet.view, context.now);
       packet.qp->core.on_packet(context, packet.view, packet.frame);
       make_ready(*packet.qp);
@@ -145,12 +153,25 @@ Worker::Fate Worker::classify(Received& received, Nanos now, Origin origin) {
       return Fate::kPassedOn;
     }
   }
-  if (compute_icrc(view, frame) != stored_icrc(view, frame)) {
+  received.unchecked = place_early_ && may_be_placed(view, *frame);
+  if (!received.unchecked && compute_icrc(view, frame) != stored_icrc(view, frame)) {
     counters_.add(Counter::kRxIcrcErrors);
     return Fate::kDone;
   }
-  counters_.add(Counter::kRxRoce);
+  if (!received.unchecked) counters_.add(Counter::kRxRoce);
   return Fate::kForQueuePair;
+}
+
+// A packet whose ICRC was not looked at. If its queue pair knows where its payload goes, the payload goes there while it is
+// summed. False when the ICRC is wrong.
+bool Worker::check_late(Received& received) {
+  FrameView& view = received.view;
+  uint8_t* place = received.qp != nullptr ? received.qp->core.place_of(memory_, view) : nullptr;
+  view.placed = place != nullptr;
+  const uint32_t icrc = view.placed ? compute_icrc_copying(view, place) : compute_icrc(view);
+  const bool right = icrc == stored_icrc(view);
+  counters_.add(right ? Counter::kRxRoce : Counter::kRxIcrcErrors);
+  return right;
 }
 
 Worker::Fate Worker::classify_neighbourly(const FrameView& view, rte_mbuf* frame, Nanos now, Origin origin) {

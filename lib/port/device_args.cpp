@@ -1,5 +1,7 @@
 #include "port/device_args.hpp"
 
+#include "port/eal.hpp"
+
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
@@ -194,6 +196,13 @@ uint32_t af_packet_data_bytes(uint32_t frame_size) {
 }
 
 Result<DeviceArgs> complete(DeviceArgs args, uint16_t mtu) {
+  const bool shares =
+      (args.is_memif() && args.find("zero-copy") == "yes") || args.name.starts_with("net_virtio_user");
+  if (shares && !buffers_are_dpdks()) {
+    return fail(args.name +
+                ": another process is to see the packet buffers, which are private without hugepages; "
+                "set eal.share_buffers: true, or hugepages: require");
+  }
   if (args.is_af_packet()) return complete_af_packet(std::move(args), mtu);
   if (args.is_memif()) return complete_memif(std::move(args), mtu);
   return args;

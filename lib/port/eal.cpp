@@ -4,9 +4,6 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_log.h>
-#include <rte_malloc.h>
-#include <rte_mbuf.h>
-#include <rte_mempool.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -19,12 +16,15 @@
 
 #include "base/log.hpp"
 #include "base/rng.hpp"
+#include "port/buffer_memory.hpp"
+#include "port/hugepages.hpp"
 
 namespace roci {
 namespace {
 
 thread_local std::string first_error;
 std::atomic<bool> running{false};
+std::atomic<bool> shares_buffers{false};
 
 // The write function of DPDK's log stream.
 ssize_t forward_log(void*, const char* text, size_t size) {
@@ -68,30 +68,39 @@ std::string unique_prefix() {
   return text;
 }
 
-std::vector<std::string> eal_arguments(const EalConfig& config, const cpu_set_t& cpus) {
+// What DPDK itself needs beside buffers that are not in its memory: devices, rings, and lists of the buffers, which take 8
+// bytes for each of at least 400.
+uint32_t dpdks_own_mib(const EalConfig& config) {
+  constexpr uint32_t kLeast = 64;
+  return config.share_buffers ? config.memory_mib : std::max(kLeast, config.memory_mib / 32);
+}
+
+std::vector<std::string> eal_arguments(const EalConfig& config, bool hugepages, const cpu_set_t& cpus) {
   std::vector<std::string> arguments{"roci",
-                                     "--no-shconf",
                                      "--no-telemetry",
                                      "--file-prefix",
                                      unique_prefix(),
                                      "--log-level=warning",
                                      "--lcores",
-                                     "0@(" + cpu_list(cpus) + ")",
-                                     "-m",
-                                     std::to_string(config.memory_mib)};
-  if (!config.hugepages) arguments.emplace_back("--no-huge");
+                                     "0@(" + cpu_list(cpus) + ")"};
+  if (hugepages) {
+    // Taken when needed, without files and without a mounted hugetlbfs.
+    arguments.insert(arguments.end(), {"--in-memory", "--single-file-segments"});
+  } else {
+    arguments.insert(arguments.end(),
+                     {"--no-huge", "--no-shconf", "-m", std::to_string(dpdks_own_mib(config))});
+  }
   if (!config.pci) arguments.emplace_back("--no-pci");
   arguments.insert(arguments.end(), config.extra_args.begin(), config.extra_args.end());
   return arguments;
 }
 
-Status describe_failure(const EalConfig& config, int code) {
-  std::string sentence = "DPDK did not start";
-  if (config.hugepages) {
-    sentence += " with " + std::to_string(config.memory_mib) +
-                " MiB of hugepages (reserve some, or set hugepages: false)";
+Status describe_failure(const EalConfig& config, bool hugepages, int code) {
+  std::string sentence = "DPDK did not start ";
+  if (hugepages) {
+    sentence += "with hugepages (set hugepages: off to do without)";
   } else {
-    sentence += " with " + std::to_string(config.memory_mib) + " MiB of memory";
+    sentence += "with " + std::to_string(config.memory_mib) + " MiB of memory";
   }
   if (!first_error.empty()) {
     sentence += ": " + first_error;
@@ -99,6 +108,25 @@ Status describe_failure(const EalConfig& config, int code) {
     sentence += std::string(": ") + rte_strerror(code);
   }
   return fail(std::move(sentence), code == 0 ? EINVAL : code);
+}
+
+// Whether DPDK is to use hugepages, and is going to get them.
+Result<bool> choose_hugepages(const EalConfig& config) {
+  if (config.hugepages == Hugepages::kOff) return false;
+  const uint64_t wanted = uint64_t{config.memory_mib} << 20;
+  const FreeHugepages found = free_hugepages();
+  const std::string missing = found.bytes < wanted ? std::to_string(found.bytes >> 20) +
+                                                         " MiB of hugepages are free and memory says " +
+                                                         std::to_string(config.memory_mib) + " MiB"
+                                                   : found.refused;
+  if (missing.empty()) return true;
+  if (config.hugepages == Hugepages::kRequire) {
+    return fail("hugepages are required, but " + missing +
+                    "; reserve some (sysctl vm.nr_hugepages), ask for less memory, or set hugepages: auto",
+                ENOMEM);
+  }
+  if (found.bytes > 0) log().info("DPDK starts without hugepages: {}", missing);
+  return false;
 }
 
 Status initialise(const EalConfig& config) {
@@ -110,7 +138,9 @@ Status initialise(const EalConfig& config) {
   }
   take_over_log();
   first_error.clear();
-  std::vector<std::string> arguments = eal_arguments(config, cpus);
+  const Result<bool> hugepages = choose_hugepages(config);
+  if (!hugepages) return fail(hugepages.error());
+  std::vector<std::string> arguments = eal_arguments(config, *hugepages, cpus);
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   std::vector<char*> argv_copy = argv;  // EAL permutes it
@@ -124,7 +154,7 @@ Status initialise(const EalConfig& config) {
       log().info("DPDK was started by the program itself; its memory and devices are used as they are");
       return {};
     }
-    return describe_failure(config, code);
+    return describe_failure(config, *hugepages, code);
   }
   // With --no-shconf and without telemetry nothing lives there, so no empty folder is left behind.
   if (const char* folder = rte_eal_get_runtime_dir(); folder != nullptr) rmdir(folder);
@@ -141,62 +171,38 @@ Status start_eal(const EalConfig& config) {
   if (!started) {
     outcome = initialise(config);
     started = config;
+    shares_buffers = config.share_buffers;
+    allow_buffer_memory(uint64_t{config.memory_mib} << 20);
     running = outcome.has_value();
     return outcome;
   }
   if (*started != config) {
     return fail("DPDK starts once per process and was asked to start before with other settings (memory " +
                     std::to_string(started->memory_mib) + " MiB, hugepages " +
-                    (started->hugepages ? "on" : "off") + ", PCI " + (started->pci ? "on" : "off") +
-                    "); use the same ones everywhere",
+                    std::string(hugepages_name(started->hugepages)) + ", PCI " +
+                    (started->pci ? "on" : "off") + "); use the same ones everywhere",
                 EBUSY);
   }
   return outcome;
 }
 
+bool buffers_are_dpdks() { return rte_eal_has_hugepages() != 0 || shares_buffers.load(); }
+
+std::string_view hugepages_name(Hugepages hugepages) {
+  switch (hugepages) {
+    case Hugepages::kAuto:
+      return "auto";
+    case Hugepages::kOff:
+      return "off";
+    case Hugepages::kRequire:
+      return "require";
+  }
+  return "unknown";
+}
+
 std::string last_dpdk_error() { return first_error; }
 void clear_dpdk_error() { first_error.clear(); }
 
-Result<std::shared_ptr<MbufPool>> MbufPool::create(const std::string& name, uint32_t count,
-                                                   uint16_t data_room) {
-  static std::atomic<uint32_t> serial{0};
-  constexpr size_t kNameLength = 12;  // with the serial number it fits RTE_MEMPOOL_NAMESIZE
-  constexpr uint32_t kMaxDataRoom = UINT16_MAX - RTE_PKTMBUF_HEADROOM;
-  if (count == 0 || data_room == 0 || data_room > kMaxDataRoom) {
-    return fail("packet pool \"" + name + "\" cannot have " + std::to_string(count) + " buffers of " +
-                std::to_string(data_room) + " bytes; at least 1 buffer of 1 to " +
-                std::to_string(kMaxDataRoom) + " bytes");
-  }
-  // Without EAL the mempool functions crash instead of failing.
-  if (!running.load()) return fail("packet pool \"" + name + "\" needs DPDK; call start_eal() first");
-  const std::string unique = name.substr(0, kNameLength) + "." + std::to_string(++serial);
-  // A cache of its own per thread; small pools do without, so that every buffer of them can be had.
-  const uint32_t cache = count < 1024 ? 0 : std::min<uint32_t>(RTE_MEMPOOL_CACHE_MAX_SIZE / 2, count / 16);
-  rte_mempool* pool =
-      rte_pktmbuf_pool_create(unique.c_str(), count, cache, 0,
-                              static_cast<uint16_t>(data_room + RTE_PKTMBUF_HEADROOM), SOCKET_ID_ANY);
-  if (pool == nullptr) {
-    const int code = rte_errno;
-    const uint64_t mib = (uint64_t{count} * (data_room + RTE_PKTMBUF_HEADROOM + sizeof(rte_mbuf) + 64)) >> 20;
-    std::string why = code == ENOMEM ? "no memory: " : std::string(rte_strerror(code)) + ": ";
-    return fail(why + "packet pool \"" + name + "\" of " + std::to_string(count) + " buffers of " +
-                    std::to_string(data_room) + " bytes needs about " + std::to_string(mib + 1) +
-                    " MiB of DPDK's memory; raise memory_mib or take fewer buffers",
-                code);
-  }
-  return std::shared_ptr<MbufPool>(new MbufPool(pool));
-}
-
-MbufPool::~MbufPool() {
-  if (const uint32_t missing = in_use(); missing != 0) {
-    // Freeing memory that somebody still reads would be worse than keeping it.
-    log().warn("packet pool {} is kept because {} of its buffers are still in use", pool_->name, missing);
-    return;
-  }
-  rte_mempool_free(pool_);
-}
-
-uint32_t MbufPool::size() const { return pool_->size; }
-uint32_t MbufPool::in_use() const { return rte_mempool_in_use_count(pool_); }
+bool eal_is_running() { return running.load(); }
 
 }  // namespace roci

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -13,14 +14,29 @@ struct rte_mempool;
 
 namespace roci {
 
+// Whether packet buffers lie in hugepages that the system has reserved (vm.nr_hugepages).
+enum class Hugepages : uint8_t {
+  kAuto,     // when as many as `memory_mib` are free; else as with kOff
+  kOff,      // never; buffers are then in transparent hugepages where the system gives them (madvise)
+  kRequire,  // or it does not start; physical NICs want them
+};
+std::string_view hugepages_name(Hugepages hugepages);
+
 struct EalConfig {
-  bool hugepages = false;                 // take memory from hugepages; physical NICs want it
-  bool pci = false;                       // look for PCI devices
-  uint32_t memory_mib = 512;              // for all pools of the process; pages are touched when used
+  Hugepages hugepages = Hugepages::kAuto;
+  bool pci = false;           // look for PCI devices
+  uint32_t memory_mib = 512;  // for all pools of the process; taken when a pool is made
+  // Without hugepages: packet buffers in memory that a device may share with another process, as zero-copy memif and
+  // virtio-user do. There are no transparent hugepages for it then.
+  bool share_buffers = false;
   std::vector<std::string> extra_args{};  // appended to EAL's own arguments
 
   friend bool operator==(const EalConfig&, const EalConfig&) = default;
 };
+
+// Whether buffers of pools lie in DPDK's own memory: in hugepages, or with share_buffers. After start_eal().
+bool buffers_are_dpdks();
+bool eal_is_running();
 
 // Starts the environment abstraction layer, once per process: later calls with the same config succeed at
 // once, with another config they fail. A process that has called rte_eal_init() itself keeps its own.

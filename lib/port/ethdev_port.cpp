@@ -1,5 +1,6 @@
 #include "port/ethdev_port.hpp"
 
+#include <rte_alarm.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_eth_ring.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <future>
 #include <thread>
 
 #include "base/log.hpp"
@@ -21,6 +23,31 @@ constexpr uint16_t kMinMtu = RTE_ETHER_MIN_MTU;  // 68, RFC 791
 // A frame with two tags must still fit the 16-bit lengths of an mbuf.
 constexpr uint16_t kMaxMtu = UINT16_MAX - RTE_PKTMBUF_HEADROOM - 22;
 constexpr size_t kMaxBurst = 64;
+
+// Runs `work` on DPDK's interrupt thread and waits for it. The memif driver answers its other side there, without a lock
+// against whoever stops the device meanwhile: when both sides end at once, a message is freed by both threads. Alarms run
+// on the same thread, one after the other.
+template <class Work>
+void on_interrupt_thread(Work work) {
+  struct Call {
+    Work work;
+    std::promise<void> done{};
+  };
+  const auto call = std::make_shared<Call>(Call{std::move(work)});
+  const auto ring = [](void* passed) {
+    // A reference of its own: the waiting thread may be gone before set_value() has returned.
+    const std::unique_ptr<std::shared_ptr<Call>> ours(static_cast<std::shared_ptr<Call>*>(passed));
+    (*ours)->work();
+    (*ours)->done.set_value();
+  };
+  auto* reference = new std::shared_ptr<Call>(call);
+  if (rte_eal_alarm_set(1, ring, reference) == 0) {
+    call->done.get_future().wait();
+  } else {
+    delete reference;
+    call->work();
+  }
+}
 
 std::string reason(int code) {
   const std::string detail = last_dpdk_error();
@@ -294,8 +321,15 @@ EthdevPort::~EthdevPort() {
   if (id_ == RTE_MAX_ETHPORTS) return;
   rte_eth_dev_info info{};
   const bool known = rte_eth_dev_info_get(id_, &info) == 0;
-  rte_eth_dev_stop(id_);
-  rte_eth_dev_close(id_);
+  const auto close = [id = id_] {
+    rte_eth_dev_stop(id);
+    rte_eth_dev_close(id);
+  };
+  if (name_.starts_with("net_memif")) {
+    on_interrupt_thread(close);
+  } else {
+    close();
+  }
   if (known && info.device != nullptr && rte_dev_remove(info.device) != 0) {
     log().info("{}: cannot be removed: {}", name_, last_dpdk_error());
   }

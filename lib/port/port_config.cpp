@@ -31,9 +31,13 @@ Result<std::string> parse_device(std::string_view text) {
 
 Status read_eal(ConfigNode& root, EalConfig& config) {
   return root.section("eal", Need::kOptional, [&](ConfigNode& node) -> Status {
-    ROCI_TRY(node.optional("hugepages", config.hugepages));
+    ROCI_TRY(node.optional(
+        "hugepages", config.hugepages,
+        one_of<Hugepages>(
+            {{"auto", Hugepages::kAuto}, {"off", Hugepages::kOff}, {"require", Hugepages::kRequire}})));
     ROCI_TRY(node.optional("pci", config.pci));
     ROCI_TRY(node.optional("memory", config.memory_mib, parse_memory));
+    ROCI_TRY(node.optional("share_buffers", config.share_buffers));
     return node.optional_list("args", config.extra_args);
   });
 }

@@ -1,6 +1,11 @@
 // The parts of a configuration file that every program with ports has: how DPDK starts, and what is behind a port.
 //
-//   eal: {hugepages: false, pci: false, memory: 512MiB, args: []}
+//   eal:
+//     hugepages: auto               # auto (when `memory` of them is free) | off | require
+//     pci: false
+//     memory: 512MiB                # for packet buffers
+//     share_buffers: false          # with other processes, for zero-copy memif and virtio-user; not needed with hugepages
+//     args: []
 //   ...
 //     device: "net_memif0,role=client,id=0,socket=/run/roci.sock"   # or a PCI address, net_af_packet0,iface=veth0, ...
 //     mtu: 4200                     # largest IP packet in bytes

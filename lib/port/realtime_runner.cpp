@@ -13,6 +13,8 @@
 #include <future>
 #include <system_error>
 
+#include "base/tick_clock.hpp"
+
 namespace roci {
 namespace {
 
@@ -70,7 +72,9 @@ class Idler {
     // real port.
     const Nanos deadline = earliest_deadline(config_.pollers);
     sleep_for(deadline > now ? std::min(sleep_, deadline - now) : sleep_);
-    sleep_ = std::min(sleep_ * 2, std::max(config_.longest_sleep, kFirstSleep));
+    // By an eighth at a time: what comes after a pause waits at most for a ninth of it.
+    sleep_ =
+        std::min(sleep_ + std::max(sleep_ / 8, kFirstSleep), std::max(config_.longest_sleep, kFirstSleep));
   }
 
  private:
@@ -107,11 +111,7 @@ std::string_view idle_policy_name(IdlePolicy policy) {
   return "unknown";
 }
 
-Nanos monotonic_now() {
-  timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);  // answered in user space from the TSC
-  return Nanos{static_cast<int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec};
-}
+Nanos monotonic_now() { return TickClock::read_system(); }
 
 struct RealtimeRunner::Worker {
   explicit Worker(const RunnerThreadConfig& c) : config(c) {}
@@ -176,8 +176,9 @@ void RealtimeRunner::run(Worker& worker) {
   worker.ready.set_value(std::move(pinned));
   if (good) {
     Idler idler{config};
+    TickClock clock;
     while (!worker.stop.load(std::memory_order_relaxed)) {
-      const Nanos now = monotonic_now();
+      const Nanos now = clock.now();
       if (poll_all(config.pollers, now)) {
         idler.worked();
       } else {

@@ -52,6 +52,7 @@ std::string_view counter_name(Counter counter) {
       "naks_fatal_received",
       "rnr_naks_received",
       "timeouts",
+      "tail_probes",
       "packets_retransmitted",
       "reads_reissued",
       "cq_overflows",

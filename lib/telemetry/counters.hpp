@@ -57,6 +57,7 @@ enum class Counter : uint8_t {
   kNaksFatalReceived,
   kRnrNaksReceived,
   kTimeouts,
+  kTailProbes,  // of the packets sent again, those that ended a silence before the time-out (selective repeat)
   kPacketsRetransmitted,
   kReadsReissued,
   kCqOverflows,

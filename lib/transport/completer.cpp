@@ -67,6 +67,7 @@ void Requester::on_acknowledge(TransportContext& context, const FrameView& view,
       timing_ = false;
       rewind();
       waits_for_rnr_ = true;
+      if (session() != nullptr) session()->tail_probe.at = kNever;
       deadline_ = context.now + rnr_delay(aeth_value(syndrome));
       return;
 
@@ -135,19 +136,20 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
   }
   // That more has arrived is progress, though the oldest packet has not: only silence uses retries up.
   if (learned) note_progress(context.now);
-  if (!is_before(expected, recovery_end_)) {
+  if (!is_before(expected, recovery_end_) || !session()->repair.begun) {
     recovery_end_ = sent_end_;
     start_repair(expected, end);
     return;
   }
   // Of the repair under way. What was sent again may have been lost again: then it is still missing a round trip later.
   const Nanos patience = flow_.rtt == kNever ? timeout() / 4 : 2 * flow_.rtt;
-  if (!repair_left_ && is_before(expected, repair_end_) && context.now - repaired_at_ > patience) {
+  ExtensionSession::Repair& repair = session()->repair;
+  if (!repair_left_ && is_before(expected, repair.end) && context.now - repair.sent_at > patience) {
     start_repair(expected, end);
-  } else if (is_before(repair_end_, end)) {
-    const Psn behind = is_before(repair_end_, expected) ? expected : repair_end_;
+  } else if (is_before(repair.end, end)) {
+    const Psn behind = is_before(repair.end, expected) ? expected : repair.end;
     if (repair_left_) {
-      repair_end_ = end;
+      repair.end = end;
     } else {
       start_repair(behind, end);
     }
@@ -169,9 +171,10 @@ void Requester::on_negative(TransportContext& context, Psn psn, ibv_wc_status st
 
 bool Requester::acknowledge_before(TransportContext& context, Psn end) {
   if (psns_between(una_, end) > kMaxOpenPsns) return true;  // it lies behind una_
-  bool progress = false;
   bool whole = true;
-  while (!(una_ == end)) {
+  Psn una = una_;
+  Lsn lsn = flow_.acknowledged;
+  while (!(una == end)) {
     const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
     if (oldest.needs_response()) {  // nothing else acknowledges a READ or an atomic
       whole = false;
@@ -179,18 +182,20 @@ bool Requester::acknowledge_before(TransportContext& context, Psn end) {
       if (is_before(acknowledged_end_, end)) acknowledged_end_ = end;
       break;
     }
-    progress = true;
-    const Psn next = oldest.last_psn() + 1;
-    newly_acknowledged_ += std::min(psns_between(una_, end), psns_between(una_, next));
-    if (psns_between(una_, end) < psns_between(una_, next)) {
-      advance_una(end,
-                  oldest.first_lsn + uint64_t{psns_between(oldest.first_psn, end)} * qp_.attributes.path_mtu);
+    const Psn next = oldest.first_psn + oldest.packets;
+    if (psns_between(una, end) < psns_between(una, next)) {
+      lsn = oldest.first_lsn + uint64_t{psns_between(oldest.first_psn, end)} * qp_.attributes.path_mtu;
+      una = end;
       break;
     }
-    advance_una(next, oldest.first_lsn + oldest.length);
+    lsn = oldest.first_lsn + oldest.length;
+    una = next;
     complete_oldest(context);
   }
-  if (progress) note_progress(context.now);
+  if (una == una_) return whole;
+  newly_acknowledged_ += psns_between(una_, una);
+  advance_una(una, lsn);
+  note_progress(context.now);
   return whole;
 }
 
@@ -254,6 +259,20 @@ void Requester::on_atomic_response(TransportContext& context, const FrameView& v
   acknowledge_before(context, acknowledged_end_);
 }
 
+uint8_t* Requester::place_of(const MemoryTable& memory, const FrameView& view) {
+  if (view.opcode->position != Position::kMiddle) return nullptr;
+  if (qp_.state() != IBV_QPS_RTS && qp_.state() != IBV_QPS_SQD) return nullptr;
+  // Only when its READ is the oldest request: what else is due is for on_response() to see.
+  const uint32_t index = qp_.send_queue.head();
+  if (index == qp_.send_queue.posted()) return nullptr;
+  const SendWqe& read = qp_.send_queue.at(index);
+  if (!read.started || !read.is_read() || !(view.psn() == read.first_psn + read.responses)) return nullptr;
+  if (!is_before(view.psn(), sent_end_) || read.responses + 1 >= read.packets) return nullptr;
+  const uint32_t mtu = qp_.attributes.path_mtu;
+  if (view.payload_length != mtu) return nullptr;
+  return one_piece(memory, qp_.config.pd, read.pieces(), static_cast<uint64_t>(read.responses) * mtu, mtu);
+}
+
 void Requester::on_read_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
   SendWqe* request = due_request(context, view);
   if (request == nullptr) return;
@@ -274,7 +293,8 @@ void Requester::on_read_response(TransportContext& context, const FrameView& vie
     fail_oldest(context, IBV_WC_BAD_RESP_ERR);
     return;
   }
-  if (!scatter(context.memory, qp_.config.pd, read.pieces(), offset, frame, view.payload_offset, due)) {
+  if (!view.placed &&
+      !scatter(context.memory, qp_.config.pd, read.pieces(), offset, frame, view.payload_offset, due)) {
     fail_oldest(context, IBV_WC_LOC_PROT_ERR);
     return;
   }
@@ -318,6 +338,8 @@ void Requester::note_progress(Nanos now) {
   if (std::exchange(sampled_, false) && !rtt_is_echoed()) flow_.note_rtt(now - timed_at_);
   if (waits_for_rnr_) return;
   deadline_ = outstanding() && timeout() != kNever ? now + timeout() : kNever;
+  if (session() != nullptr) session()->tail_probe.sent = 0;
+  schedule_tail_probe(now);
 }
 
 bool Requester::rtt_is_echoed() const {
@@ -343,6 +365,7 @@ void Requester::retry(TransportContext& context, Psn from, Psn end) {
     ++times_back_;
   }
   if (timeout() != kNever) deadline_ = context.now + timeout();
+  schedule_tail_probe(context.now);
 }
 
 bool Requester::went_back_lately(Nanos now, Psn from) const {

@@ -14,37 +14,63 @@ CompletionRing::CompletionRing(uint32_t capacity, uint32_t first, const EventObj
       capacity_(capacity),
       entries_(std::bit_ceil(capacity)),
       head_(first),
-      tail_(first) {
+      tail_(first),
+      filled_(first),
+      head_seen_(first) {
   member_.object = object;
   if (channel_ != nullptr) channel_->join();
 }
 
 CompletionRing::~CompletionRing() { disown(); }
 
-bool CompletionRing::push(const ibv_wc& completion, bool solicited) {
+bool CompletionRing::push(const ibv_wc& completion, bool solicited, CompletionBatch* batch) {
+  solicited |= completion.status != IBV_WC_SUCCESS;
   {
     std::unique_lock guard(producers_, std::defer_lock);
     if (many_producers_) guard.lock();
-    const uint32_t tail = tail_.load(std::memory_order_relaxed);
-    if (tail - head_.load(std::memory_order_acquire) >= capacity()) {
+    if (filled_ - head_seen_ >= capacity()) head_seen_ = head_.load(std::memory_order_acquire);
+    if (filled_ - head_seen_ >= capacity()) {
       overflowed_.store(true, std::memory_order_relaxed);
       return false;
     }
-    at(tail) = completion;
-    // Without a channel nobody waits for more than to see it when it polls.
-    if (channel_ == nullptr) {
-      tail_.store(tail + 1, std::memory_order_release);
+    at(filled_++) = completion;
+    if (batch != nullptr && !many_producers_) {
+      batch_solicited_ |= solicited;
+      if (!in_batch_) batch->add(*this);
       return true;
     }
-    // Ordered before the look at armed_: either we see the request, or its maker sees this completion.
-    tail_.store(tail + 1, std::memory_order_seq_cst);
+    show(filled_);
   }
+  notify(solicited);
+  return true;
+}
+
+// Without a channel nobody waits for more than to see it when it polls. With one it is ordered before the look at armed_:
+// either we see the request, or its maker sees these completions.
+void CompletionRing::show(uint32_t tail) {
+  tail_.store(tail, channel_ == nullptr ? std::memory_order_release : std::memory_order_seq_cst);
+}
+
+void CompletionRing::notify(bool solicited) {
+  if (channel_ == nullptr) return;
   const Armed armed = armed_.load(std::memory_order_seq_cst);
-  if (armed == Armed::kAny ||
-      (armed == Armed::kSolicited && (solicited || completion.status != IBV_WC_SUCCESS))) {
+  if (armed == Armed::kAny || (armed == Armed::kSolicited && solicited)) {
     if (armed_.exchange(Armed::kNo) != Armed::kNo) channel_->raise(member_);
   }
-  return true;
+}
+
+void CompletionBatch::add(CompletionRing& ring) {
+  ring.in_batch_ = true;
+  ring.next_in_batch_ = std::exchange(first_, &ring);
+}
+
+void CompletionBatch::show() {
+  while (first_ != nullptr) {
+    CompletionRing& ring = *std::exchange(first_, first_->next_in_batch_);
+    ring.in_batch_ = false;
+    ring.show(ring.filled_);
+    ring.notify(std::exchange(ring.batch_solicited_, false));
+  }
 }
 
 int CompletionRing::poll(int count, ibv_wc* out) {
@@ -104,6 +130,7 @@ void CompletionRing::forget(uint32_t qp_num) {
     const ibv_wc& wc = at(i);
     if (wc.qp_num != qp_num) at(kept++) = wc;
   }
+  filled_ = kept;
   tail_.store(kept, std::memory_order_release);
 }
 

@@ -14,6 +14,23 @@
 
 namespace roci {
 
+class CompletionRing;
+
+// Rings of one producer with completions that their application cannot see yet. They are shown at the end of a batch of
+// packets, all at once: what the application reads then changes hands between cores once, and not for each of them.
+class CompletionBatch {
+ public:
+  CompletionBatch() = default;
+  CompletionBatch(const CompletionBatch&) = delete;
+  CompletionBatch& operator=(const CompletionBatch&) = delete;
+  void add(CompletionRing& ring);
+  // The producer's; before it lets go of its token.
+  void show();
+
+ private:
+  CompletionRing* first_ = nullptr;
+};
+
 class CompletionRing {
  public:
   enum class Producers : uint8_t {
@@ -34,7 +51,8 @@ class CompletionRing {
 
   // The worker's side. False when the ring is full: the queue is then in error for good and loses this completion
   // (IBTA 11.6.3.1), since overwriting or waiting would both be worse.
-  bool push(const ibv_wc& completion, bool solicited);
+  // With one producer the completion is shown with the batch; with many, or without a batch, at once.
+  bool push(const ibv_wc& completion, bool solicited, CompletionBatch* batch = nullptr);
   // A completion has been lost.
   [[nodiscard]] bool overflowed() const { return overflowed_.load(std::memory_order_relaxed); }
   // True for the first to ask after an overflow: that one tells the application. Never once it was disowned.
@@ -60,6 +78,9 @@ class CompletionRing {
  private:
   enum class Armed : uint8_t { kNo, kSolicited, kAny };
 
+  friend class CompletionBatch;
+  void show(uint32_t tail);
+  void notify(bool solicited);
   [[nodiscard]] ibv_wc& at(uint32_t number) { return entries_[number & (entries_.size() - 1)]; }
 
   ChannelMember member_;
@@ -76,7 +97,13 @@ class CompletionRing {
   std::atomic<bool> disowned_{false};
   std::atomic<Armed> armed_{Armed::kNo};
   alignas(64) std::atomic<uint32_t> head_{0};  // next to poll
-  alignas(64) std::atomic<uint32_t> tail_{0};  // next to fill
+  alignas(64) std::atomic<uint32_t> tail_{0};  // next to fill, as far as the application knows
+  // The producer's.
+  alignas(64) uint32_t filled_ = 0;  // next to fill; ahead of tail_ while in a batch
+  uint32_t head_seen_ = 0;           // head_ when it was last looked at
+  bool in_batch_ = false;
+  bool batch_solicited_ = false;  // a completion of the batch is one that solicited notifications are for
+  CompletionRing* next_in_batch_ = nullptr;
 };
 
 }  // namespace roci

@@ -52,9 +52,7 @@ SendOutcome send_datagram(PacketSink& sink, RoceWriter& writer, const DatagramFi
     rte_pktmbuf_free(frame);
     return SendOutcome::kGivenUp;
   }
-  RoceWriter::Open open = writer.begin(start, bth, length);
-  if (fields.udp_source_port != 0)
-    reinterpret_cast<UdpHeader*>(start + open.view.l4_offset)->source_port.set(fields.udp_source_port);
+  RoceWriter::Open open = writer.begin(start, bth, length, fields.udp_source_port);
   auto& deth = open.header<Deth>(Header::kDeth);
   deth.qkey.set(fields.qkey.value());
   deth.reserved = 0;
@@ -74,8 +72,9 @@ inline SendOutcome send_datagram(PacketSink& sink, RoceWriter& writer, const Dat
                                  std::span<const uint8_t> payload) {
   return send_datagram(
       sink, writer, fields, static_cast<uint32_t>(payload.size()),
-      [&](const RoceWriter::Open& open) {
-        if (!payload.empty()) std::memcpy(open.payload, payload.data(), payload.size());
+      [&](RoceWriter::Open& open) {
+        if (!payload.empty())
+          RoceWriter::copy_payload(open, open.payload, payload.data(), static_cast<uint32_t>(payload.size()));
         return true;
       },
       [](const rte_mbuf&) {});

@@ -12,9 +12,9 @@ namespace roci {
 
 class DatagramQueuePair final : public QueuePairCore {
  public:
-  DatagramQueuePair(const QueuePairConfig& c, CompletionRing& send_completions,
+  DatagramQueuePair(SparseArena& arena, const QueuePairConfig& c, CompletionRing& send_completions,
                     CompletionRing& recv_completions)
-      : QueuePairCore(c, send_completions, recv_completions) {}
+      : QueuePairCore(arena, c, send_completions, recv_completions) {}
 
   void on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) override;
   bool transmit(TransportContext& context, uint32_t budget) override;

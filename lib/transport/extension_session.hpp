@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/sparse_arena.hpp"
 #include "base/types.hpp"
 #include "transport/flow.hpp"
 #include "transport/reorder_buffer.hpp"
+#include "transport/work_queue.hpp"
 #include "wire/capability_mad.hpp"
 #include "wire/extension_auth.hpp"
 
@@ -47,6 +49,15 @@ class ExtensionSession {
       : terms(agreed), receiver_(agreed.receive_key) {
     if (agreed.keeps > 0) kept.emplace(agreed.keeps, budget);
     if (agreed.peer_keeps > 0) sacked.emplace(agreed.peer_keeps);
+  }
+  // One of a queue pair lies where the queue pair lies, and nowhere else; null when there is no memory.
+  static void* operator new(size_t bytes) = delete;
+  static void* operator new(size_t bytes, SparseArena& arena) noexcept { return arena.take(bytes); }
+  static void operator delete(void* session, SparseArena&) noexcept {
+    SparseArena::give_back(session, sizeof(ExtensionSession));
+  }
+  static void operator delete(void* session) noexcept {
+    SparseArena::give_back(session, sizeof(ExtensionSession));
   }
 
   // Reads the block of a packet that says it has one, and takes it off the payload of the view. False when it must be
@@ -99,7 +110,21 @@ class ExtensionSession {
 
   ExtensionTerms terms;
   std::optional<ReorderBuffer> kept;  // responder, with selective repeat
-  std::optional<SackBoard> sacked;    // requester, likewise
+  Psn newest_kept;
+  std::optional<SackBoard> sacked;  // requester, likewise
+  // Requester, with selective repeat: packets from `next` on may be missing, of those from `from` up to `end`.
+  struct Repair {
+    bool begun = false;
+    SendCursor next;
+    Psn from, end;
+    Nanos sent_at{0};  // when its last packet was sent again
+  } repair;
+  // Requester, likewise: when nothing has been heard for some round trips the oldest packet goes out again, long before the
+  // time-out and at the cost of no retry. What the receiver says then shows what else is missing (as RFC 8985's probes).
+  struct TailProbe {
+    Nanos at = kNever;
+    uint8_t sent = 0;  // in this silence
+  } tail_probe;
   // Requester: acknowledgements of READ responses (CC_RRACK).
   struct ReadAcknowledgements {
     Psn last{};              // response, in order

@@ -1,24 +1,39 @@
 #include "transport/message_packet.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 
 #include "transport/scatter.hpp"
 
 namespace roci {
 namespace {
 
-Opcode reliable_opcode(const SendWqe& wqe, bool first, bool last) {
-  const bool imm = wqe.opcode == IBV_WR_SEND_WITH_IMM || wqe.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-  const bool write = wqe.opcode == IBV_WR_RDMA_WRITE || wqe.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-  if (write) {
-    if (first) return !last ? Opcode::kRcWriteFirst : imm ? Opcode::kRcWriteOnlyImm : Opcode::kRcWriteOnly;
-    return !last ? Opcode::kRcWriteMiddle : imm ? Opcode::kRcWriteLastImm : Opcode::kRcWriteLast;
+// By position in the message: only, first, middle, last.
+using OpcodesOfMessage = std::array<Opcode, 4>;
+constexpr OpcodesOfMessage kSend = {Opcode::kRcSendOnly, Opcode::kRcSendFirst, Opcode::kRcSendMiddle,
+                                    Opcode::kRcSendLast};
+constexpr OpcodesOfMessage kSendImm = {Opcode::kRcSendOnlyImm, Opcode::kRcSendFirst, Opcode::kRcSendMiddle,
+                                       Opcode::kRcSendLastImm};
+constexpr OpcodesOfMessage kSendInv = {Opcode::kRcSendOnlyInv, Opcode::kRcSendFirst, Opcode::kRcSendMiddle,
+                                       Opcode::kRcSendLastInv};
+constexpr OpcodesOfMessage kWrite = {Opcode::kRcWriteOnly, Opcode::kRcWriteFirst, Opcode::kRcWriteMiddle,
+                                     Opcode::kRcWriteLast};
+constexpr OpcodesOfMessage kWriteImm = {Opcode::kRcWriteOnlyImm, Opcode::kRcWriteFirst,
+                                        Opcode::kRcWriteMiddle, Opcode::kRcWriteLastImm};
+
+const OpcodesOfMessage& reliable_opcodes(ibv_wr_opcode request) {
+  switch (request) {
+    case IBV_WR_RDMA_WRITE:
+      return kWrite;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return kWriteImm;
+    case IBV_WR_SEND_WITH_IMM:
+      return kSendImm;
+    case IBV_WR_SEND_WITH_INV:
+      return kSendInv;
+    default:
+      return kSend;
   }
-  if (last && wqe.opcode == IBV_WR_SEND_WITH_INV)
-    return first ? Opcode::kRcSendOnlyInv : Opcode::kRcSendLastInv;
-  if (first) return !last ? Opcode::kRcSendFirst : imm ? Opcode::kRcSendOnlyImm : Opcode::kRcSendOnly;
-  return !last ? Opcode::kRcSendMiddle : imm ? Opcode::kRcSendLastImm : Opcode::kRcSendLast;
 }
 
 // Services number the operations that they share alike; the top three bits are the service (IBTA table 35).
@@ -36,7 +51,8 @@ MessagePacket cut_message(const SendWqe& wqe, TransportClass service, uint32_t p
   const uint64_t offset = static_cast<uint64_t>(packet) * path_mtu;
   const auto length = static_cast<uint32_t>(std::min<uint64_t>(path_mtu, wqe.length - offset));
   const bool last = offset + length == wqe.length;
-  return {.opcode = of_service(reliable_opcode(wqe, packet == 0, last), service),
+  const size_t position = packet == 0 ? (last ? 0 : 1) : (last ? 3 : 2);
+  return {.opcode = of_service(reliable_opcodes(wqe.opcode)[position], service),
           .offset = offset,
           .length = length,
           .last = last,
@@ -46,19 +62,15 @@ MessagePacket cut_message(const SendWqe& wqe, TransportClass service, uint32_t p
 bool fill_payload(const MemoryTable& memory, PdNumber pd, const SendWqe& wqe, uint64_t offset,
                   uint32_t length, RoceWriter::Open& open) {
   if (!wqe.is_inline()) return gather(memory, pd, wqe.pieces(), offset, length, open);
-  std::memcpy(open.payload, wqe.inline_data() + offset, length);
+  RoceWriter::copy_payload(open, open.payload, wqe.inline_data() + offset, length);
   return true;
 }
 
 bool fill_message_packet(const MemoryTable& memory, PdNumber pd, const SendWqe& wqe,
                          const MessagePacket& packet, RoceWriter::Open& open) {
   const OpcodeInfo& info = *open.view.opcode;
-  if (info.has(Header::kReth)) {
-    auto& reth = open.header<Reth>(Header::kReth);
-    reth.va.set(wqe.remote_address);
-    reth.rkey.set(wqe.rkey);
-    reth.length.set(wqe.length);
-  }
+  if (info.has(Header::kReth))
+    RoceWriter::put_reth(open, wqe.remote_address, MemoryKey{wqe.rkey}, wqe.length);
   if (info.has(Header::kImmDt)) open.header<ImmDt>(Header::kImmDt).data.set(__builtin_bswap32(wqe.immediate));
   if (info.has(Header::kIeth)) open.header<Ieth>(Header::kIeth).rkey.set(wqe.immediate);
   return fill_payload(memory, pd, wqe, packet.offset, packet.length, open);

@@ -26,6 +26,8 @@ class PacketSink {
   virtual void send(rte_mbuf* frame) = 0;
 };
 
+class CompletionBatch;
+
 // What became of a packet that was to be sent.
 enum class SendOutcome : uint8_t {
   kSent,
@@ -41,7 +43,8 @@ struct TransportContext {
   Counters& counters;
   EventSink& events;
   PathSource& paths;
-  uint32_t flows = 0;  // queue pairs of the host that have received of late
+  CompletionBatch* completions = nullptr;  // shown by the engine; null: each at once
+  uint32_t flows = 0;                      // queue pairs of the host that have received of late
 
   void raise(ibv_event_type type, const EventObject& object) const {
     if (!events.raise({type, object})) counters.add(Counter::kEventsLost);

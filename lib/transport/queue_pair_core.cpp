@@ -55,7 +55,13 @@ bool service_has(ibv_qp_type service, ibv_wr_opcode opcode) {
 }
 
 uint32_t send_trailer(const QueuePairConfig& config) {
-  return std::max(config.max_send_sge * static_cast<uint32_t>(sizeof(ibv_sge)), config.max_inline);
+  return std::max(config.max_send_sge * static_cast<uint32_t>(sizeof(ibv_sge)), uint32_t{config.max_inline});
+}
+
+uint32_t send_capacity(const QueuePairConfig& config) { return std::bit_ceil(config.max_send_wr); }
+
+size_t send_bytes(const QueuePairConfig& config) {
+  return WorkRing<SendWqe>::bytes(send_capacity(config), send_trailer(config));
 }
 
 uint32_t recv_capacity(const QueuePairConfig& config) {
@@ -67,15 +73,24 @@ uint32_t recv_trailer(const QueuePairConfig& config) {
   return pieces * static_cast<uint32_t>(sizeof(ibv_sge));
 }
 
+size_t recv_bytes(const QueuePairConfig& config) {
+  return WorkRing<RecvWqe>::bytes(recv_capacity(config), recv_trailer(config));
+}
+
 }  // namespace
 
-QueuePairCore::QueuePairCore(const QueuePairConfig& c, CompletionRing& send_completions,
+QueuePairCore::QueuePairCore(SparseArena& arena, const QueuePairConfig& c, CompletionRing& send_completions,
                              CompletionRing& recv_completions)
     : config(c),
-      send_queue(std::bit_ceil(c.max_send_wr), send_trailer(c)),
-      recv_queue(recv_capacity(c), recv_trailer(c)),
+      send_queue(send_capacity(c), send_trailer(c), arena.take(send_bytes(c)), send_done_),
+      recv_queue(recv_capacity(c), recv_trailer(c), arena.take(recv_bytes(c)), recv_done_),
       send_cq(send_completions),
       recv_cq(recv_completions) {}
+
+QueuePairCore::~QueuePairCore() {
+  if (send_queue.storage() != nullptr) SparseArena::give_back(send_queue.storage(), send_bytes(config));
+  if (recv_queue.storage() != nullptr) SparseArena::give_back(recv_queue.storage(), recv_bytes(config));
+}
 
 // 0 when the request can be taken.
 int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
@@ -296,7 +311,7 @@ void QueuePairCore::complete_send(TransportContext& context, const SendWqe& wqe,
   wc.opcode = completion_opcode(wqe.opcode);
   wc.byte_len = wqe.length;
   wc.qp_num = config.number.value();
-  if (!send_cq.push(wc, false)) on_overflow(context, send_cq);
+  if (!send_cq.push(wc, false, context.completions)) on_overflow(context, send_cq);
 }
 
 void QueuePairCore::complete_recv(TransportContext& context, ibv_wc& wc, bool solicited) {
@@ -304,7 +319,7 @@ void QueuePairCore::complete_recv(TransportContext& context, ibv_wc& wc, bool so
   wc.qp_num = config.number.value();
   if (config.type != IBV_QPT_UD) wc.src_qp = attributes.remote_qp.value();
   recv_queue.pop();
-  if (!recv_cq.push(wc, solicited)) on_overflow(context, recv_cq);
+  if (!recv_cq.push(wc, solicited, context.completions)) on_overflow(context, recv_cq);
 }
 
 void QueuePairCore::flush_receives(TransportContext& context) {

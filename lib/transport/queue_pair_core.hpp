@@ -4,6 +4,18 @@
 //
 // Ownership: everything but post_send(), post_recv(), state() and number() belongs to whoever holds the token of the
 // worker that the queue pair is attached to.
+//
+// In memory, cache line by cache line (64 bytes); a reliable queue pair is ten of them, behind two of the engine's:
+//
+//   0  read by everybody, hardly ever written: state, what stays the same
+//   1  what posters write: both work queues
+//   2  what the worker writes, and reads for each packet: session, completion queues, how far the work queues are done,
+//      and into line 4 the headers laid out for the path
+//   4  attributes, of which a packet needs the addresses, the peer's number and the path MTU
+//   5  from the middle on the service's own: the requester up to the middle of line 8, then the responder
+//
+// The work queues' slots, and what READs and atomics need to be answered again, lie elsewhere and are not touched before
+// they are needed (SparseArena): an idle queue pair has no memory but these lines.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -14,6 +26,7 @@
 #include <utility>
 
 #include "base/result.hpp"
+#include "base/sparse_arena.hpp"
 #include "transport/completion_ring.hpp"
 #include "transport/extension_session.hpp"
 #include "transport/packet_sink.hpp"
@@ -31,26 +44,27 @@ struct QueuePairConfig {
   PdNumber pd{0};
   uint32_t max_send_wr = 1;
   uint32_t max_recv_wr = 1;
-  uint32_t max_send_sge = 1;
-  uint32_t max_recv_sge = 1;
-  uint32_t max_inline = 0;
-  bool signal_all = false;
   uint32_t window_bytes = 512 * 1024;
-  uint32_t packets_per_ack = 64;     // one acknowledgement for at most so many request packets (LDCP's m)
   SharedReceiveRing* srq = nullptr;  // instead of a receive queue of its own; outlives the queue pair
+  uint16_t max_inline = 0;
+  uint16_t packets_per_ack = 64;  // one acknowledgement for at most so many request packets (LDCP's m)
+  uint8_t max_send_sge = 1;
+  uint8_t max_recv_sge = 1;
+  bool signal_all = false;
 
   // Whose memory the receive requests name.
   [[nodiscard]] PdNumber recv_pd() const { return srq == nullptr ? pd : srq->pd(); }
 };
+static_assert(sizeof(QueuePairConfig) == 48);  // a cache line together with the state
 
 // What modify() sets (IBTA 11.2.5.2), in our types.
 struct QueuePairAttributes {
   RocePath path;
   Qpn remote_qp{0};
+  QKey qkey{0};              // UD
+  uint32_t path_mtu = 1024;  // bytes
+  int access = 0;            // ibv_access_flags that remote operations need
   PKey pkey = kDefaultPKey;
-  QKey qkey{0};                    // UD
-  uint32_t path_mtu = 1024;        // bytes
-  int access = 0;                  // ibv_access_flags that remote operations need
   uint8_t timeout = 0;             // code of ack_timeout()
   uint8_t retry_count = 0;         // 0 to 7
   uint8_t rnr_retry = 0;           // 0 to 6; 7 is without limit
@@ -59,9 +73,9 @@ struct QueuePairAttributes {
   uint8_t max_dest_rd_atomic = 0;  // the same as responder
 };
 
-class QueuePairCore {
+class alignas(64) QueuePairCore {
  public:
-  virtual ~QueuePairCore() = default;
+  virtual ~QueuePairCore();
   QueuePairCore(const QueuePairCore&) = delete;
   QueuePairCore& operator=(const QueuePairCore&) = delete;
 
@@ -76,6 +90,11 @@ class QueuePairCore {
   // The engine's side.
   // A packet for this queue pair with a right ICRC. `frame` is only read.
   virtual void on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) = 0;
+  // Where the payload of a packet goes if its ICRC turns out to be right; then on_packet() gets it with `placed` set. Null
+  // when that cannot be said: it can when the packet is the next one of a message under way, has nothing of its own that
+  // must be believed to know the place, and goes into one piece of memory. What lies there is nobody's to look at before
+  // the message is whole, and a packet with a wrong ICRC leaves the next one expected, which overwrites it.
+  virtual uint8_t* place_of(const MemoryTable& /*memory*/, const FrameView& /*view*/) { return nullptr; }
   // Sends what is due, at most `budget` packets. True when more could be sent at once if there were budget, buffers
   // and room; false when the queue pair waits for its peer, its application or its deadline.
   virtual bool transmit(TransportContext& context, uint32_t budget) = 0;
@@ -97,8 +116,15 @@ class QueuePairCore {
   void to_reset();
   // Into the error state for a reason that no completion tells, so an event does.
   void fail_for_good(TransportContext& context);
-  // Follows a change of max_dest_rd_atomic; false while that cannot be.
-  [[nodiscard]] virtual bool remember_reads(uint32_t /*reads*/) { return true; }
+  // Provides for so many READs and atomics to be answered again (max_dest_rd_atomic); those remembered stay so. 0, or
+  // EBUSY while any is being answered, or ENOMEM.
+  [[nodiscard]] virtual int remember_reads(uint32_t /*reads*/) { return 0; }
+  // Where its memory comes from.
+  [[nodiscard]] SparseArena& arena() const { return SparseArena::of(send_queue.storage()); }
+  // Whether there was memory for the work queues; else it must not be used.
+  [[nodiscard]] bool complete() const {
+    return send_queue.storage() != nullptr && recv_queue.storage() != nullptr;
+  }
   // The PSNs of the next packet to be sent and to be received.
   [[nodiscard]] virtual Psn send_psn() const = 0;
   [[nodiscard]] virtual Psn receive_psn() const = 0;
@@ -122,20 +148,44 @@ class QueuePairCore {
   // there, and the application is told once that this queue pair takes nothing more from it (IBTA 11.6.3.1).
   void flush_receives(TransportContext& context);
 
+  // Line 0, with the address of the virtual functions.
+ private:
+  std::atomic<ibv_qp_state> state_{IBV_QPS_RESET};
+  bool path_ready_ = false;
+  bool established_ = false;  // a packet has come, and its event has been raised
+  bool fatal_raised_ = false;
+  bool draining_ = false;  // in SQD: requests are still under way
+
+ public:
   QueuePairConfig config;
-  QueuePairAttributes attributes;
-  RoceWriter writer;
-  // Null: the standard and nothing else.
-  std::unique_ptr<ExtensionSession> session;
-  // It is not known yet what the peer speaks: a packet that says it has an extension block cannot be read.
-  bool extensions_undecided = false;
+  // Line 1.
   WorkRing<SendWqe> send_queue;
   WorkRing<RecvWqe> recv_queue;
+  // Line 2.
+  // Null: the standard and nothing else.
+  std::unique_ptr<ExtensionSession> session;
   CompletionRing& send_cq;
   CompletionRing& recv_cq;
 
+ private:
+  std::atomic<uint32_t> send_done_{0}, recv_done_{0};  // the queues'
+
+ public:
+  RoceWriter writer;
+  // It is not known yet what the peer speaks: a packet that says it has an extension block cannot be read.
+  bool extensions_undecided = false;
+
+ private:
+  bool notify_drained_ = false;       // in SQD: the application wants to know when no request is under way
+  bool last_receive_raised_ = false;  // since the error state was entered
+
+ public:
+  QueuePairAttributes attributes;
+
  protected:
-  QueuePairCore(const QueuePairConfig& config, CompletionRing& send_cq, CompletionRing& recv_cq);
+  // Takes the memory of the work queues from `arena`, which outlives the queue pair.
+  QueuePairCore(SparseArena& arena, const QueuePairConfig& config, CompletionRing& send_cq,
+                CompletionRing& recv_cq);
 
   // Forgets everything about earlier requests and starts counting from this PSN.
   virtual void reset_requester(Psn first) = 0;
@@ -154,6 +204,12 @@ class QueuePairCore {
   // Whether a packet of `transport`, or a CNP, comes from where it must; counted when not.
   [[nodiscard]] bool is_from_peer(TransportContext& context, const FrameView& view,
                                   TransportClass transport) const;
+  // The same, without counting.
+  [[nodiscard]] bool may_be_from_peer(const FrameView& view, TransportClass transport) const {
+    return view.opcode->transport == transport &&
+           ((view.bth().pkey.get() ^ attributes.pkey.value()) & 0x7fff) == 0 &&
+           view.is_between(attributes.path.destination_ip, attributes.path.source_ip);
+  }
   // Puts the queue pair into error when a completion of one of its queues has been lost, be it another queue pair's.
   void check_completion_queues(TransportContext& context);
   // A packet of the peer has come: the first one in RTR is an event of connected services (IBTA 11.6.3.1).
@@ -169,14 +225,6 @@ class QueuePairCore {
   bool take_shared_receive(TransportContext& context);
   int check_datagram(const ibv_send_wr& wr, uint64_t length) const;
   int check_send(const ibv_send_wr& wr, uint64_t* length) const;
-
-  std::atomic<ibv_qp_state> state_{IBV_QPS_RESET};
-  bool path_ready_ = false;
-  bool established_ = false;  // a packet has come, and its event has been raised
-  bool fatal_raised_ = false;
-  bool draining_ = false;             // in SQD: requests are still under way
-  bool notify_drained_ = false;       // in SQD: the application wants to know when they are not
-  bool last_receive_raised_ = false;  // since the error state was entered
 };
 
 // Writes and sends one packet of `qp`. `types` are those of its extension block, 0 for none. fill(open, block) is called
@@ -205,7 +253,10 @@ SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, BthFields 
     const ExtensionView block = lay_out_block(open.payload, types);
     open.payload += block_bytes;
     filled = fill(open, block);
-    if (filled && block.has(ExtensionType::kAuth)) qp.session->sign_feedback(open.view, block);
+    if (filled && block.has(ExtensionType::kAuth)) {
+      qp.session->sign_feedback(open.view, block);
+      open.forget_sum();
+    }
   }
   if (!filled) {
     rte_pktmbuf_free(frame);

@@ -2,9 +2,9 @@
 
 namespace roci {
 
-ReliableQueuePair::ReliableQueuePair(const QueuePairConfig& c, CompletionRing& send_completions,
-                                     CompletionRing& recv_completions)
-    : QueuePairCore(c, send_completions, recv_completions), requester(*this), responder(*this) {}
+ReliableQueuePair::ReliableQueuePair(SparseArena& arena, const QueuePairConfig& c,
+                                     CompletionRing& send_completions, CompletionRing& recv_completions)
+    : QueuePairCore(arena, c, send_completions, recv_completions), requester(*this), responder(*this) {}
 
 void ReliableQueuePair::on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
   if (!receives(state())) {
@@ -27,6 +27,13 @@ void ReliableQueuePair::on_packet(TransportContext& context, const FrameView& vi
   } else {  // the bit that says there is a block is a reserved one, which a receiver ignores (IBTA 9.2)
     dispatch(context, view, frame, kNoExtensions);
   }
+}
+
+uint8_t* ReliableQueuePair::place_of(const MemoryTable& memory, const FrameView& view) {
+  if (!receives(state()) || !may_be_from_peer(view, TransportClass::kRc)) return nullptr;
+  if (view.bth().has_extensions() && (session != nullptr || extensions_undecided)) return nullptr;
+  if (view.opcode->is_request()) return responder.place_of(memory, view);
+  return view.opcode->operation == Operation::kReadResponse ? requester.place_of(memory, view) : nullptr;
 }
 
 void ReliableQueuePair::dispatch(TransportContext& context, const FrameView& view, const rte_mbuf* frame,

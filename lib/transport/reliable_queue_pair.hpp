@@ -17,14 +17,16 @@ namespace roci {
 
 class ReliableQueuePair final : public QueuePairCore {
  public:
-  ReliableQueuePair(const QueuePairConfig& config, CompletionRing& send_cq, CompletionRing& recv_cq);
+  ReliableQueuePair(SparseArena& arena, const QueuePairConfig& config, CompletionRing& send_cq,
+                    CompletionRing& recv_cq);
 
   void on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) override;
+  uint8_t* place_of(const MemoryTable& memory, const FrameView& view) override;
   bool transmit(TransportContext& context, uint32_t budget) override;
   [[nodiscard]] Nanos deadline() const override { return requester.deadline(); }
   void on_deadline(TransportContext& context) override { requester.on_deadline(context); }
   void on_unreachable(TransportContext& context) override;
-  [[nodiscard]] bool remember_reads(uint32_t reads) override { return responder.remember(reads); }
+  [[nodiscard]] int remember_reads(uint32_t reads) override { return responder.remember(reads); }
   [[nodiscard]] Psn send_psn() const override { return requester.next_psn(); }
   [[nodiscard]] Psn receive_psn() const override { return responder.expected(); }
 

@@ -7,6 +7,8 @@
 
 #include <bit>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -20,25 +22,28 @@ struct KeepBudget {
   uint32_t most = 1024;
 };
 
-// Whole frames, each with a reference of our own. Not thread-safe.
+// Whole frames, each with a reference of our own. Not thread-safe. The slots are made when the first gap comes, once in
+// its life: most queue pairs never see one.
 class ReorderBuffer {
  public:
   // `window` packets from the expected one on; a power of two.
-  ReorderBuffer(uint32_t window, KeepBudget& budget) : slots_(window), budget_(budget) {}
+  ReorderBuffer(uint32_t window, KeepBudget& budget) : window_(window), budget_(budget) {}
   ~ReorderBuffer() { clear(); }
   ReorderBuffer(const ReorderBuffer&) = delete;
   ReorderBuffer& operator=(const ReorderBuffer&) = delete;
 
-  [[nodiscard]] uint32_t window() const { return static_cast<uint32_t>(slots_.size()); }
+  [[nodiscard]] uint32_t window() const { return window_; }
   [[nodiscard]] bool empty() const { return count_ == 0; }
   [[nodiscard]] bool has(Psn psn) const {
-    const Slot& slot = at(psn);
-    return slot.frame != nullptr && slot.psn == psn;
+    return count_ > 0 && at(psn).frame != nullptr && at(psn).psn == psn;
   }
-  // False when the budget is used up, or the place is taken by another packet.
+  // False when the budget is used up, there is no memory, or the place is taken by another packet.
   bool keep(Psn psn, rte_mbuf* frame) {
+    if (budget_.kept >= budget_.most) return false;
+    if (slots_ == nullptr) slots_.reset(new (std::nothrow) Slot[window_]);
+    if (slots_ == nullptr) return false;
     Slot& slot = at(psn);
-    if (slot.frame != nullptr || budget_.kept >= budget_.most) return false;
+    if (slot.frame != nullptr) return false;
     rte_pktmbuf_refcnt_update(frame, 1);
     slot = {frame, psn};
     ++count_;
@@ -48,6 +53,7 @@ class ReorderBuffer {
   // The frame of this PSN, which is the caller's from now on; null when there is none. What a jump of the expected PSN
   // has left behind in its place is freed.
   rte_mbuf* take(Psn psn) {
+    if (count_ == 0) return nullptr;
     Slot& slot = at(psn);
     if (slot.frame == nullptr) return nullptr;
     rte_mbuf* const frame = std::exchange(slot.frame, nullptr);
@@ -58,9 +64,9 @@ class ReorderBuffer {
     return nullptr;
   }
   void clear() {
-    for (Slot& slot : slots_) {
-      if (slot.frame == nullptr) continue;
-      rte_pktmbuf_free(std::exchange(slot.frame, nullptr));
+    for (uint32_t i = 0; count_ > 0 && i < window_; ++i) {
+      if (slots_[i].frame == nullptr) continue;
+      rte_pktmbuf_free(std::exchange(slots_[i].frame, nullptr));
       --count_;
       --budget_.kept;
     }
@@ -77,24 +83,26 @@ class ReorderBuffer {
     rte_mbuf* frame = nullptr;
     Psn psn;
   };
-  [[nodiscard]] Slot& at(Psn psn) { return slots_[psn.value() & (slots_.size() - 1)]; }
-  [[nodiscard]] const Slot& at(Psn psn) const { return slots_[psn.value() & (slots_.size() - 1)]; }
+  [[nodiscard]] Slot& at(Psn psn) const { return slots_[psn.value() & (window_ - 1)]; }
 
-  std::vector<Slot> slots_;
-  KeepBudget& budget_;
+  std::unique_ptr<Slot[]> slots_;
+  uint32_t window_;
   uint32_t count_ = 0;
+  KeepBudget& budget_;
 };
 
-// Which packets from the oldest unacknowledged one on have arrived at the receiver.
+// Which packets from the oldest unacknowledged one on have arrived at the receiver. The bits are made when the first one is
+// set, once in its life.
 class SackBoard {
  public:
-  explicit SackBoard(uint32_t window) : bits_(window) {}
+  explicit SackBoard(uint32_t window) : window_(window) {}
 
-  [[nodiscard]] uint32_t window() const { return static_cast<uint32_t>(bits_.size()); }
-  [[nodiscard]] bool has(Psn psn) const { return bits_[index(psn)]; }
+  [[nodiscard]] uint32_t window() const { return window_; }
+  [[nodiscard]] bool has(Psn psn) const { return count_ > 0 && bits_[index(psn)]; }
   // False when it is known already.
   bool set(Psn psn) {
     if (has(psn)) return false;
+    if (bits_.empty()) bits_.resize(window_);
     bits_[index(psn)] = true;
     ++count_;
     return true;
@@ -114,8 +122,9 @@ class SackBoard {
   }
 
  private:
-  [[nodiscard]] size_t index(Psn psn) const { return psn.value() & (bits_.size() - 1); }
+  [[nodiscard]] size_t index(Psn psn) const { return psn.value() & (window_ - 1); }
   std::vector<bool> bits_;
+  uint32_t window_;
   uint32_t count_ = 0;
 };
 

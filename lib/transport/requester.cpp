@@ -26,6 +26,7 @@ void Requester::reset(Psn first) {
   responses_ = ReceiveFlow{};
   reads_outstanding_ = 0;
   read_bytes_outstanding_ = 0;
+  locals_done_ = 0;
   retries_left_ = qp_.attributes.retry_count;
   rnr_retries_left_ = qp_.attributes.rnr_retry;
   waits_for_rnr_ = gap_retried_ = repair_left_ = timing_ = false;
@@ -81,33 +82,38 @@ Requester::Step Requester::send_next(TransportContext& context) {
 // The next packet that may be missing in front of the cursor; what follows the last one is new.
 Requester::Step Requester::send_repair(TransportContext& context) {
   const SackBoard* board = sack_board();
+  if (session() == nullptr || !session()->repair.begun) {  // another session than the one it was begun in
+    rewind();
+    return send_next(context);
+  }
+  ExtensionSession::Repair& repair = session()->repair;
   while (true) {
-    if (static_cast<int32_t>(repair_.index - qp_.send_queue.head()) < 0) repair_ = oldest();
-    const Psn psn = psn_at(repair_);
+    if (static_cast<int32_t>(repair.next.index - qp_.send_queue.head()) < 0) repair.next = oldest();
+    const Psn psn = psn_at(repair.next);
     const bool at_started =
-        repair_.index != qp_.send_queue.posted() && qp_.send_queue.at(repair_.index).started;
-    if (!at_started || !is_before(psn, repair_end_)) {
+        repair.next.index != qp_.send_queue.posted() && qp_.send_queue.at(repair.next.index).started;
+    if (!at_started || !is_before(psn, repair.end)) {
       repair_left_ = false;
       return send_next(context);
     }
-    SendWqe& wqe = qp_.send_queue.at(repair_.index);
+    SendWqe& wqe = qp_.send_queue.at(repair.next.index);
     if (wqe.is_local()) {
-      repair_ = {repair_.index + 1, 0};
+      repair.next = {repair.next.index + 1, 0};
       continue;
     }
     // The oldest may have been executed, and its answer lost.
     const bool arrived =
-        is_before(psn, una_) || is_before(psn, repair_from_) ||
+        is_before(psn, una_) || is_before(psn, repair.from) ||
         (!(psn == una_) && board != nullptr && psns_between(una_, psn) < board->window() && board->has(psn));
     if (!arrived) {
       if (wqe.local_error != IBV_WC_SUCCESS) return Step::kFailed;
-      repaired_at_ = context.now;
-      return send_at(context, repair_);
+      repair.sent_at = context.now;
+      return send_at(context, repair.next);
     }
-    if (wqe.needs_response() || repair_.packet + 1 == wqe.packets) {
-      repair_ = {repair_.index + 1, 0};
+    if (wqe.needs_response() || repair.next.packet + 1 == wqe.packets) {
+      repair.next = {repair.next.index + 1, 0};
     } else {
-      ++repair_.packet;
+      ++repair.next.packet;
     }
   }
 }
@@ -121,9 +127,12 @@ Requester::Step Requester::send_at(TransportContext& context, Cursor& cursor) {
   } else if (wqe.is_atomic()) {
     step = send_atomic_request(context, wqe);
   } else {
-    if (!sent_before(psn_at(cursor)) && !fits_window(cursor, wqe)) return Step::kWait;
-    step = send_message_packet(context, wqe, cursor.packet);
-    last = cursor.packet + 1 == wqe.packets;
+    const MessagePacket cut = cut_message(wqe, TransportClass::kRc, cursor.packet, qp_.attributes.path_mtu);
+    const Psn psn = wqe.first_psn + cursor.packet;
+    const bool again = sent_before(psn);
+    if (!again && !fits_window(wqe, cut, psn)) return Step::kWait;
+    step = send_message_packet(context, wqe, cut, psn, again);
+    last = cut.last;
   }
   if (step != Step::kSent) return step;
   if (last) {
@@ -144,6 +153,7 @@ Requester::Step Requester::do_locally(TransportContext& context, SendWqe& wqe) {
     wqe.started = true;
     wqe.first_psn = next_psn_;
     wqe.first_lsn = flow_.next;
+    ++locals_done_;
   }
   cursor_ = {cursor_.index + 1, 0};
   retire_local(context);
@@ -151,11 +161,12 @@ Requester::Step Requester::do_locally(TransportContext& context, SendWqe& wqe) {
 }
 
 void Requester::retire_local(TransportContext& context) {
-  while (!qp_.send_queue.empty()) {
+  while (locals_done_ > 0) {
     const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
-    if (!oldest.is_local() || !oldest.started) return;
+    if (!oldest.is_local()) return;
     qp_.complete_send(context, oldest, IBV_WC_SUCCESS);
     qp_.send_queue.pop();
+    --locals_done_;
   }
 }
 
@@ -163,8 +174,7 @@ void Requester::retire_local(TransportContext& context) {
 Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
   if ((wqe.send_flags & IBV_SEND_FENCE) != 0 && reads_outstanding_ > 0) return Step::kWait;
   const uint32_t mtu = qp_.attributes.path_mtu;
-  const uint32_t packets =
-      std::max(1U, static_cast<uint32_t>((static_cast<uint64_t>(wqe.length) + mtu - 1) / mtu));
+  const uint32_t packets = wqe.length <= mtu ? 1 : 1 + (wqe.length - 1) / mtu;
   if (wqe.needs_response()) {
     if (qp_.attributes.max_rd_atomic == 0) {
       wqe.local_error = IBV_WC_LOC_QP_OP_ERR;
@@ -200,42 +210,40 @@ Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
 }
 
 // Whether a packet that was never sent may go out now. When nothing is in flight one always may.
-bool Requester::fits_window(Cursor cursor, const SendWqe& wqe) {
-  const uint64_t in_flight = lsn_at(cursor) - flow_.acknowledged;
+bool Requester::fits_window(const SendWqe& wqe, const MessagePacket& packet, Psn psn) {
+  const uint64_t in_flight = wqe.first_lsn + packet.offset - flow_.acknowledged;
   if (in_flight == 0) return true;
-  const uint32_t mtu = qp_.attributes.path_mtu;
-  const uint64_t length = std::min<uint64_t>(mtu, wqe.length - static_cast<uint64_t>(cursor.packet) * mtu);
-  if (in_flight + length > std::min(qp_.config.window_bytes, flow_.receiver_window)) return false;
+  if (in_flight + packet.length > std::min(qp_.config.window_bytes, flow_.receiver_window)) return false;
   // What the receiver cannot keep behind a gap would be sent in vain. A READ's responses take PSNs too, but no place.
   const SackBoard* board = sack_board();
   return board == nullptr || qp_.send_queue.at(qp_.send_queue.head()).needs_response() ||
-         psns_between(una_, psn_at(cursor)) < board->window();
+         psns_between(una_, psn) < board->window();
 }
 
-Requester::Step Requester::send_message_packet(TransportContext& context, SendWqe& wqe, uint32_t packet) {
-  const MessagePacket cut = cut_message(wqe, TransportClass::kRc, packet, qp_.attributes.path_mtu);
-  const Psn psn = wqe.first_psn + packet;
+Requester::Step Requester::send_message_packet(TransportContext& context, SendWqe& wqe,
+                                               const MessagePacket& packet, Psn psn, bool again) {
   const BthFields bth{
-      .opcode = cut.opcode,
+      .opcode = packet.opcode,
       .destination_qp = qp_.attributes.remote_qp,
       .psn = psn,
       .pkey = qp_.attributes.pkey,
-      .solicited = cut.solicited,
+      .solicited = packet.solicited,
       // Every packet asks, so that the peer's acknowledgements clock this sender; ours answers once
       // per batch.
       .ack_request = true,
-      .ect = sent_before(psn)};
-  const auto outcome = send_packet(
-      context, qp_, bth, cut.length, data_types(), [&](RoceWriter::Open& open, const ExtensionView& block) {
-        session_block(block, wqe.first_lsn + cut.offset, context.now);
-        return fill_message_packet(context.memory, qp_.config.pd, wqe, cut, open);
-      });
+      .ect = again};
+  const auto outcome =
+      send_packet(context, qp_, bth, packet.length, data_types(),
+                  [&](RoceWriter::Open& open, const ExtensionView& block) {
+                    session_block(block, wqe.first_lsn + packet.offset, context.now);
+                    return fill_message_packet(context.memory, qp_.config.pd, wqe, packet, open);
+                  });
   if (outcome == SendOutcome::kNoRoom) return Step::kNoRoom;
   if (outcome == SendOutcome::kGivenUp) {  // the region went away under the request
     wqe.local_error = IBV_WC_LOC_PROT_ERR;
     return Step::kFailed;
   }
-  note_sent(context, psn, 1);
+  note_sent(context, psn, 1, again);
   return Step::kSent;
 }
 
@@ -249,18 +257,17 @@ Requester::Step Requester::send_read_request(TransportContext& context, SendWqe&
                       .pkey = qp_.attributes.pkey,
                       .ack_request = true,
                       .ect = sent_before(psn)};
-  const auto outcome = send_packet(context, qp_, bth, 0, data_types(),
-                                   [&](const RoceWriter::Open& open, const ExtensionView& block) {
-                                     auto& reth = open.header<Reth>(Header::kReth);
-                                     reth.va.set(wqe.remote_address + offset);
-                                     reth.rkey.set(wqe.rkey);
-                                     reth.length.set(static_cast<uint32_t>(wqe.length - offset));
-                                     session_block(block, wqe.first_lsn, context.now);
-                                     return true;
-                                   });
+  const auto outcome = send_packet(
+      context, qp_, bth, 0, data_types(), [&](RoceWriter::Open& open, const ExtensionView& block) {
+        RoceWriter::put_reth(open, wqe.remote_address + offset, MemoryKey{wqe.rkey},
+                             static_cast<uint32_t>(wqe.length - offset));
+        session_block(block, wqe.first_lsn, context.now);
+        return true;
+      });
   if (outcome != SendOutcome::kSent) return Step::kNoRoom;
-  if (sent_before(psn)) context.counters.add(Counter::kReadsReissued);
-  note_sent(context, psn, wqe.packets - packet);
+  const bool again = sent_before(psn);
+  if (again) context.counters.add(Counter::kReadsReissued);
+  note_sent(context, psn, wqe.packets - packet, again);
   return Step::kSent;
 }
 
@@ -273,7 +280,7 @@ Requester::Step Requester::send_atomic_request(TransportContext& context, SendWq
       .ack_request = true,
       .ect = sent_before(wqe.first_psn)};
   const auto outcome = send_packet(context, qp_, bth, 0, data_types(),
-                                   [&](const RoceWriter::Open& open, const ExtensionView& block) {
+                                   [&](RoceWriter::Open& open, const ExtensionView& block) {
                                      const bool add = wqe.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
                                      auto& atomic = open.header<AtomicEth>(Header::kAtomicEth);
                                      atomic.va.set(wqe.remote_address);
@@ -284,7 +291,7 @@ Requester::Step Requester::send_atomic_request(TransportContext& context, SendWq
                                      return true;
                                    });
   if (outcome != SendOutcome::kSent) return Step::kNoRoom;
-  note_sent(context, wqe.first_psn, 1);
+  note_sent(context, wqe.first_psn, 1, sent_before(wqe.first_psn));
   return Step::kSent;
 }
 
@@ -311,10 +318,8 @@ bool Requester::send_read_acknowledge(TransportContext& context) {
                       .pkey = qp_.attributes.pkey};
   const auto outcome = send_packet(
       context, qp_, bth, 0, session()->feedback_types(Direction::kResponses, false),
-      [&](const RoceWriter::Open& open, const ExtensionView& block) {
-        auto& aeth = open.header<Aeth>(Header::kAeth);
-        aeth.syndrome = kSyndromeAck;
-        aeth.msn.set(acks.completed & Psn::kMask);
+      [&](RoceWriter::Open& open, const ExtensionView& block) {
+        RoceWriter::put_aeth(open, kSyndromeAck, Msn{acks.completed});
         session()->write_feedback(block, Direction::kResponses, responses_, context.flows, context.now);
         return true;
       });
@@ -341,7 +346,7 @@ bool Requester::send_probe(TransportContext& context) {
                       .psn = sent_end_ - 1,
                       .pkey = qp_.attributes.pkey};
   const auto outcome =
-      send_packet(context, qp_, bth, 0, 0, [&](const RoceWriter::Open& open, const ExtensionView&) {
+      send_packet(context, qp_, bth, 0, 0, [&](RoceWriter::Open& open, const ExtensionView&) {
         auto& probe = open.header<Probe>(Header::kProbe);
         probe = Probe{};
         probe.id.set(probes.id);
@@ -359,9 +364,9 @@ bool Requester::send_probe(TransportContext& context) {
 
 bool Requester::sent_before(Psn psn) const { return psns_between(una_, psn) < psns_between(una_, sent_end_); }
 
-void Requester::note_sent(TransportContext& context, Psn psn, uint32_t count) {
+void Requester::note_sent(TransportContext& context, Psn psn, uint32_t count, bool again) {
   ++flow_.packets_sent;
-  if (sent_before(psn)) {
+  if (again) {
     context.counters.add(Counter::kPacketsRetransmitted);
     timing_ = false;  // an answer may be to the first copy or to this one (Karn)
   } else if (!timing_) {
@@ -370,8 +375,11 @@ void Requester::note_sent(TransportContext& context, Psn psn, uint32_t count) {
     timed_at_ = context.now;
   }
   const Psn end = psn + count;
-  if (psns_between(una_, end) > psns_between(una_, sent_end_)) sent_end_ = end;
-  if (deadline_ == kNever && timeout() != kNever) deadline_ = context.now + timeout();
+  if (!again || psns_between(una_, end) > psns_between(una_, sent_end_)) sent_end_ = end;
+  if (deadline_ == kNever && timeout() != kNever) {
+    deadline_ = context.now + timeout();
+    schedule_tail_probe(context.now);
+  }
 }
 
 // The oldest packet that is not acknowledged, or the place of the next request when all are.
@@ -388,9 +396,8 @@ void Requester::rewind() {
 }
 
 void Requester::start_repair(Psn from, Psn end) {
-  repair_ = oldest();
-  repair_from_ = from;
-  repair_end_ = end;
+  session()->repair = {
+      .begun = true, .next = oldest(), .from = from, .end = end, .sent_at = session()->repair.sent_at};
   repair_left_ = true;
 }
 
@@ -400,20 +407,14 @@ Psn Requester::psn_at(Cursor cursor) {
   return wqe.started ? wqe.first_psn + cursor.packet : next_psn_;
 }
 
-Lsn Requester::lsn_at(Cursor cursor) {
-  if (cursor.index == qp_.send_queue.posted()) return flow_.next;
-  const SendWqe& wqe = qp_.send_queue.at(cursor.index);
-  if (!wqe.started) return flow_.next;
-  const uint64_t offset = wqe.needs_response()
-                              ? (cursor.packet == 0 ? 0 : lsn_bytes(wqe))
-                              : static_cast<uint64_t>(cursor.packet) * qp_.attributes.path_mtu;
-  return wqe.first_lsn + std::min(offset, lsn_bytes(wqe));
-}
-
 Nanos Requester::timeout() const { return ack_timeout(qp_.attributes.timeout); }
 
 void Requester::on_deadline(TransportContext& context) {
-  if (context.now < deadline_ || (qp_.state() != IBV_QPS_RTS && qp_.state() != IBV_QPS_SQD)) return;
+  if (qp_.state() != IBV_QPS_RTS && qp_.state() != IBV_QPS_SQD) return;
+  if (context.now < deadline_) {
+    if (session() != nullptr && context.now >= session()->tail_probe.at) send_tail_probe(context);
+    return;
+  }
   if (waits_for_rnr_) {
     waits_for_rnr_ = false;
     deadline_ = kNever;  // armed again when the packet goes out
@@ -421,6 +422,29 @@ void Requester::on_deadline(TransportContext& context) {
   }
   context.counters.add(Counter::kTimeouts);
   retry(context, una_, sent_end_);
+}
+
+Nanos Requester::deadline() const {
+  return session() == nullptr || deadline_ == kNever ? deadline_
+                                                     : std::min(deadline_, session()->tail_probe.at);
+}
+
+// The peer may be slow and not deaf: each probe of a silence waits twice as long as the one before.
+void Requester::schedule_tail_probe(Nanos now) {
+  if (session() == nullptr) return;
+  ExtensionSession::TailProbe& probe = session()->tail_probe;
+  probe.at = kNever;
+  if (sack_board() == nullptr || flow_.rtt == kNever || waits_for_rnr_ || deadline_ == kNever) return;
+  const Nanos silence = std::max(kRoundTripsOfSilence * flow_.rtt, kLeastSilence) * (1 << probe.sent);
+  if (now + silence < deadline_) probe.at = now + silence;
+}
+
+void Requester::send_tail_probe(TransportContext& context) {
+  context.counters.add(Counter::kTailProbes);
+  if (!repair_left_) start_repair(una_, una_ + 1);
+  uint8_t& sent = session()->tail_probe.sent;
+  if (sent < kMostProbesInSilence) ++sent;
+  schedule_tail_probe(context.now);
 }
 
 void Requester::fail_oldest(TransportContext& context, ibv_wc_status status) {
@@ -440,6 +464,7 @@ void Requester::flush(TransportContext& context) {
   repair_left_ = false;
   deadline_ = kNever;
   waits_for_rnr_ = false;
+  locals_done_ = 0;
 }
 
 }  // namespace roci

@@ -24,8 +24,9 @@ namespace roci {
 class ExtensionSession;
 class QueuePairCore;
 class SackBoard;
+struct MessagePacket;
 
-class alignas(64) Requester {
+class Requester {
  public:
   explicit Requester(QueuePairCore& qp) : qp_(qp) {}
 
@@ -34,12 +35,14 @@ class alignas(64) Requester {
   // `block`: the packet's extension block, absent when it has none.
   void on_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
                    const ExtensionView& block);
+  // QueuePairCore::place_of() of a READ response.
+  [[nodiscard]] uint8_t* place_of(const MemoryTable& memory, const FrameView& view);
   // The receiver's window when it has nothing else to say.
   void on_window_message(TransportContext& context, const ExtensionView& block);
   // The answer to a probe.
   void on_probe_response(TransportContext& context, const FrameView& view);
 
-  [[nodiscard]] Nanos deadline() const { return deadline_; }
+  [[nodiscard]] Nanos deadline() const;
   void on_deadline(TransportContext& context);
 
   // Completes the oldest request with an error and puts the queue pair into the error state.
@@ -67,6 +70,10 @@ class alignas(64) Requester {
   static constexpr uint32_t kMaxOpenPsns = Psn::kHalf;
   static constexpr uint8_t kMostTimesBack = 4;
   static constexpr Nanos kProbeTimeout{10'000'000};
+  // A tail probe waits for so many round trips, and for what a receiver may take to get its turn; then twice as long.
+  static constexpr int kRoundTripsOfSilence = 4;
+  static constexpr Nanos kLeastSilence{100'000};
+  static constexpr uint8_t kMostProbesInSilence = 16;
 
   // What ended an attempt to send a packet.
   enum class Step : uint8_t {
@@ -75,11 +82,7 @@ class alignas(64) Requester {
     kNoRoom,  // for a buffer or room in the port
     kFailed,  // the request has a local error, which ends it when it is the oldest
   };
-  // A packet of the send queue.
-  struct Cursor {
-    uint32_t index = 0;   // of the request
-    uint32_t packet = 0;  // within it
-  };
+  using Cursor = SendCursor;
 
   // completer.cpp
   void on_acknowledge(TransportContext& context, const FrameView& view, const ExtensionView& block);
@@ -97,6 +100,8 @@ class alignas(64) Requester {
   void on_negative(TransportContext& context, Psn psn, ibv_wc_status status);
   void on_sequence_nak(TransportContext& context, Psn expected, const ExtensionView& block);
   void note_progress(Nanos now);
+  void schedule_tail_probe(Nanos now);
+  void send_tail_probe(TransportContext& context);
   void complete_oldest(TransportContext& context);
   void note_marks(const FrameView& view, const ExtensionView& block);
   [[nodiscard]] bool rtt_is_echoed() const;
@@ -119,7 +124,9 @@ class alignas(64) Requester {
   Step start(TransportContext& context, SendWqe& wqe);
   // Sends the packet and moves the cursor behind it.
   Step send_at(TransportContext& context, Cursor& cursor);
-  Step send_message_packet(TransportContext& context, SendWqe& wqe, uint32_t packet);
+  // `again`: the packet has been sent before.
+  Step send_message_packet(TransportContext& context, SendWqe& wqe, const MessagePacket& packet, Psn psn,
+                           bool again);
   Step send_read_request(TransportContext& context, SendWqe& wqe, uint32_t packet);
   Step send_atomic_request(TransportContext& context, SendWqe& wqe);
   [[nodiscard]] ExtensionSession* session() const;
@@ -131,46 +138,42 @@ class alignas(64) Requester {
   bool send_probe(TransportContext& context);
   [[nodiscard]] uint16_t data_types() const;
   void session_block(const ExtensionView& block, Lsn lsn, Nanos now) const;
-  void note_sent(TransportContext& context, Psn psn, uint32_t count);
+  void note_sent(TransportContext& context, Psn psn, uint32_t count, bool again);
   void rewind();
   [[nodiscard]] bool outstanding() const { return !(una_ == sent_end_); }
   [[nodiscard]] Cursor oldest();
   [[nodiscard]] Psn psn_at(Cursor cursor);
-  [[nodiscard]] Lsn lsn_at(Cursor cursor);
-  [[nodiscard]] bool fits_window(Cursor cursor, const SendWqe& wqe);
+  [[nodiscard]] bool fits_window(const SendWqe& wqe, const MessagePacket& packet, Psn psn);
   [[nodiscard]] bool sent_before(Psn psn) const;
   [[nodiscard]] Nanos timeout() const;
 
   QueuePairCore& qp_;
 
   Cursor cursor_;
-  Psn next_psn_;  // first PSN of the next request to be started
-  Psn una_;       // oldest unacknowledged
-  Psn sent_end_;  // one past the highest ever sent
+  Psn next_psn_;                    // first PSN of the next request to be started
+  Psn una_;                         // oldest unacknowledged
+  Psn sent_end_;                    // one past the highest ever sent
+  uint16_t reads_outstanding_ = 0;  // and atomics
+  uint16_t locals_done_ = 0;        // requests done locally that still wait for what is in front of them
   SendFlow flow_;
   uint64_t read_bytes_outstanding_ = 0;
-  uint32_t reads_outstanding_ = 0;  // and atomics
+  Nanos deadline_ = kNever;  // of the oldest unacknowledged packet, or of the RNR wait
   uint8_t retries_left_ = 0;
   uint8_t rnr_retries_left_ = 0;
-  bool waits_for_rnr_ = false;  // silent until the deadline, as the responder asked
-  bool gap_retried_ = false;    // a gap at gap_psn_ has been repaired once
-  bool repair_left_ = false;    // selective repeat: packets from repair_ up to repair_end_ may be missing
-  bool timing_ = false;         // the packet timed_psn_ will be a sample of the round trip
-  bool sampled_ = false;        // and has become one
+  uint8_t times_back_ = 0;           // since went_back_at_, which is the first time in a round trip
+  bool waits_for_rnr_ = false;       // silent until the deadline, as the responder asked
+  bool gap_retried_ = false;         // a gap at gap_psn_ has been repaired once
+  bool repair_left_ = false;         // selective repeat: packets may be missing where the session's repair is
+  bool timing_ = false;              // the packet timed_psn_ will be a sample of the round trip
+  bool sampled_ = false;             // and has become one
   uint32_t newly_acknowledged_ = 0;  // packets, of the response under way
-  Psn gap_psn_;
-  Psn repair_end_;
   Psn acknowledged_end_;  // what is behind a READ whose data are missing has been executed up to here
   Psn recovery_end_;      // a NAK below it belongs to the repair under way
   Psn timed_psn_;
-  Cursor repair_;
-  Nanos deadline_ = kNever;  // of the oldest unacknowledged packet, or of the RNR wait
   Nanos timed_at_{0};
-  Psn went_back_to_;
-  uint8_t times_back_ = 0;  // since went_back_at_, which is the first time in a round trip
   Nanos went_back_at_{0};
-  Nanos repaired_at_{0};  // when the last packet of a repair was sent again
-  Psn repair_from_;
+  Psn went_back_to_;
+  Psn gap_psn_;
   ReceiveFlow responses_;
 };
 

@@ -14,10 +14,10 @@ void Responder::reset(Psn expected, uint32_t reads) {
   executed_any_ = nak_sent_ = in_message_ = pending_ce_ = false;
   pending_packets_ = 0;
   flow_ = ReceiveFlow{};
-  responses_ = SendFlow{};
   received_ = announced_ = 0;
-  resources_.assign(reads, Resource{});
+  answers_made_ = false;
   next_resource_ = front_resource_ = active_answers_ = 0;
+  remember(reads);  // who has changed their number has seen to it before
 }
 
 ExtensionSession* Responder::session() const { return qp_.session.get(); }
@@ -48,6 +48,23 @@ void Responder::on_request(TransportContext& context, const FrameView& view, con
     if (rte_mbuf* const kept = session()->kept->take(expected_); kept != nullptr) rte_pktmbuf_free(kept);
     if (take(context, view, frame) == Verdict::kExecuted) take_kept(context);
   }
+}
+
+uint8_t* Responder::place_of(const MemoryTable& memory, const FrameView& view) {
+  if (view.opcode->position != Position::kMiddle || !(view.psn() == expected_) || !in_message_ ||
+      check_sequence(view) != Verdict::kExecuted || check_length(view) != Verdict::kExecuted) {
+    return nullptr;
+  }
+  const uint32_t length = view.payload_length;
+  if (operation_ == Operation::kWrite) {
+    uint8_t* where = nullptr;
+    if (length >= announced_ - received_) return nullptr;
+    memory.check_remote(rkey_, qp_.accessor(), va_, length, Access::kRemoteWrite, &where);
+    return where;
+  }
+  const RecvWqe& wqe = qp_.recv_queue.at(qp_.recv_queue.head());
+  if (length > wqe.capacity - received_) return nullptr;
+  return one_piece(memory, qp_.config.recv_pd(), wqe.pieces(), received_, length);
 }
 
 Responder::Verdict Responder::take(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
@@ -88,7 +105,7 @@ void Responder::on_gap(TransportContext& context, const FrameView& view, const r
       !extras->kept->has(view.psn())) {
     if (extras->kept->keep(view.psn(), const_cast<rte_mbuf*>(frame))) {
       context.counters.add(Counter::kPacketsKept);
-      newest_kept_ = view.psn();
+      extras->newest_kept = view.psn();
       tell_again = extras->terms.may_send;
     }
   }
@@ -172,8 +189,8 @@ Responder::Verdict Responder::execute_send(TransportContext& context, const Fram
     qp_.complete_recv(context, wc, true);
     return Verdict::kNotInvalidated;
   }
-  if (!scatter(context.memory, qp_.config.recv_pd(), wqe.pieces(), received_, frame, view.payload_offset,
-               view.payload_length)) {
+  if (!view.placed && !scatter(context.memory, qp_.config.recv_pd(), wqe.pieces(), received_, frame,
+                               view.payload_offset, view.payload_length)) {
     wc.status = IBV_WC_LOC_PROT_ERR;
     qp_.complete_recv(context, wc, true);
     return Verdict::kOperationError;
@@ -205,7 +222,7 @@ Responder::Verdict Responder::execute_write(TransportContext& context, const Fra
     return Verdict::kAccessError;
   }
   if (info.consumes_receive() && !qp_.take_receive(context)) return Verdict::kNotReady;
-  if (view.payload_length > 0)
+  if (view.payload_length > 0 && !view.placed)
     write_payload(where, frame, view.payload_offset, view.payload_length, info.ends_message());
   va_ += view.payload_length;
   received_ += view.payload_length;

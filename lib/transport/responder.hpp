@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
-#include <vector>
 
 #include "base/sequence.hpp"
 #include "transport/flow.hpp"
@@ -19,17 +19,23 @@ namespace roci {
 class ExtensionSession;
 class QueuePairCore;
 
-class alignas(64) Responder {
+class Responder {
  public:
   explicit Responder(QueuePairCore& qp) : qp_(qp) {}
+  ~Responder();
+  Responder(const Responder&) = delete;
+  Responder& operator=(const Responder&) = delete;
 
   // Expects `expected` next and can remember `reads` READ requests (max_dest_rd_atomic).
   void reset(Psn expected, uint32_t reads);
-  // Changes how many it can remember; the latest ones stay. False, with nothing changed, while any is being answered.
-  bool remember(uint32_t reads);
+  // Changes how many it can remember; the latest ones stay. 0, or with nothing changed EBUSY while any is being answered,
+  // or ENOMEM.
+  int remember(uint32_t reads);
   // `block`: the packet's extension block, absent when it has none. The frame may be kept (reorder_buffer.hpp).
   void on_request(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
                   const ExtensionView& block);
+  // QueuePairCore::place_of() of a request.
+  [[nodiscard]] uint8_t* place_of(const MemoryTable& memory, const FrameView& view);
   // The peer acknowledges READ responses, or asks for a round trip.
   void on_read_acknowledge(TransportContext& context, const FrameView& view, const ExtensionView& block);
   void on_probe(TransportContext& context, const FrameView& view);
@@ -41,7 +47,7 @@ class alignas(64) Responder {
 
   // What has arrived of the requests, and what the other end has said about the READ responses.
   [[nodiscard]] const ReceiveFlow& flow() const { return flow_; }
-  [[nodiscard]] const SendFlow& response_flow() const { return responses_; }
+  [[nodiscard]] const SendFlow& response_flow() const;
   void set_first_lsn(Lsn lsn) { flow_.received = lsn; }  // as the peer's requester
 
   [[nodiscard]] Psn expected() const { return expected_; }
@@ -83,6 +89,20 @@ class alignas(64) Responder {
     }
   };
 
+  // What answering READs and atomics takes. There is memory for it as soon as their number is known, and nothing is
+  // written there before the first one comes: many queue pairs are never asked for any.
+  struct Answers {
+    SendFlow flow;
+    // A ring in PSN order from next_resource_, the oldest and next to be overwritten.
+    [[nodiscard]] Resource* resources() { return reinterpret_cast<Resource*>(this + 1); }
+  };
+  static size_t answers_bytes(uint32_t reads) { return sizeof(Answers) + reads * sizeof(Resource); }
+  void make_answers();
+  // Those that there are; none before the first request.
+  [[nodiscard]] std::span<Resource> resources() const {
+    return {answers_made_ ? answers_->resources() : nullptr, answers_made_ ? resource_count_ : size_t{0}};
+  }
+
   [[nodiscard]] ExtensionSession* session() const;
 
   // responder.cpp
@@ -108,6 +128,9 @@ class alignas(64) Responder {
   void end_with(NakCode code, Psn psn);
 
   // responder_answers.cpp
+  [[nodiscard]] uint8_t next_resource(uint8_t index) const {
+    return index + 1 == resource_count_ ? uint8_t{0} : static_cast<uint8_t>(index + 1);
+  }
   [[nodiscard]] bool resource_free() const;
   Resource& take_resource();
   void start_answer(Resource& resource);
@@ -136,29 +159,28 @@ class alignas(64) Responder {
   Msn msn_;
   Pending pending_ = Pending::kNone;
   uint8_t pending_syndrome_ = 0;
+  bool pending_ce_ = false;    // what it acknowledges was marked
+  bool executed_any_ = false;  // since reset; before, nothing can be a duplicate
+  bool nak_sent_ = false;      // one NAK or RNR NAK per gap: silent until the expected PSN arrives
+  bool in_message_ = false;    // a message is under way, of this operation
+  Operation operation_ = Operation::kSend;
+  bool answers_made_ = false;  // what answers_ points to has been written
   Psn pending_psn_;
-  bool pending_ce_ = false;       // what it acknowledges was marked
   uint32_t pending_packets_ = 0;  // that it acknowledges
-  bool executed_any_ = false;     // since reset; before, nothing can be a duplicate
-  bool nak_sent_ = false;         // one NAK or RNR NAK per gap: silent until the expected PSN arrives
 
   ReceiveFlow flow_;
-  SendFlow responses_;
-  Psn newest_kept_;
 
   // The message under way.
-  bool in_message_ = false;
-  Operation operation_ = Operation::kSend;
   uint32_t received_ = 0;   // bytes of it so far
   uint32_t announced_ = 0;  // WRITE: DMA length of its RETH
-  uint64_t va_ = 0;         // WRITE: where its next byte goes
   MemoryKey rkey_{0};
-
-  // Requests remembered, as a ring in PSN order from next_resource_, the oldest and next to be overwritten.
-  std::vector<Resource> resources_;
-  uint32_t next_resource_ = 0;
-  uint32_t front_resource_ = 0;  // none before it in that order is active
-  uint32_t active_answers_ = 0;
+  // Requests remembered.
+  uint8_t resource_count_ = 0;
+  uint8_t next_resource_ = 0;
+  uint8_t front_resource_ = 0;  // none before it in that order is active
+  uint8_t active_answers_ = 0;
+  uint64_t va_ = 0;             // WRITE: where the next byte of the message under way goes
+  Answers* answers_ = nullptr;  // room for resource_count_ requests
 };
 
 }  // namespace roci

@@ -1,39 +1,72 @@
 // The half of the responder that answers: READ data and atomic results, first and again, acknowledgements and NAKs, and
 // what extensions say beside them (IBTA 9.7.5).
 #include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <new>
+#include <utility>
 
 #include "transport/queue_pair_core.hpp"
 #include "transport/responder.hpp"
 
 namespace roci {
 
-bool Responder::remember(uint32_t reads) {
-  if (active_answers_ > 0) return false;
-  const auto had = static_cast<uint32_t>(resources_.size());
-  const uint32_t kept = std::min(had, reads);
-  std::vector<Resource> resources(reads);
-  // The oldest first; in front of them what was never used, which is older still.
-  for (uint32_t i = 0; i < kept; ++i)
-    resources[reads - kept + i] = resources_[(next_resource_ + had - kept + i) % had];
-  resources_ = std::move(resources);
+Responder::~Responder() {
+  if (answers_ != nullptr) SparseArena::give_back(answers_, answers_bytes(resource_count_));
+}
+
+const SendFlow& Responder::response_flow() const {
+  static constexpr SendFlow kNothingSent;
+  return answers_made_ ? answers_->flow : kNothingSent;
+}
+
+int Responder::remember(uint32_t reads) {
+  if (active_answers_ > 0) return EBUSY;
+  if (reads == resource_count_) return 0;
+  Answers* answers = nullptr;
+  if (reads > 0) {
+    answers = static_cast<Answers*>(qp_.arena().take(answers_bytes(reads)));
+    if (answers == nullptr) return ENOMEM;
+  }
+  const std::span<Resource> had = resources();
+  Answers* const old = std::exchange(answers_, answers);
+  const uint8_t old_count = std::exchange(resource_count_, static_cast<uint8_t>(reads));
+  if (std::exchange(answers_made_, false) && reads > 0) {
+    make_answers();
+    answers_->flow = old->flow;
+    // The oldest first; in front of them what was never used, which is older still.
+    const auto kept = static_cast<uint32_t>(std::min<size_t>(had.size(), reads));
+    for (uint32_t i = 0; i < kept; ++i)
+      answers_->resources()[reads - kept + i] = had[(next_resource_ + had.size() - kept + i) % had.size()];
+  }
+  if (old != nullptr) SparseArena::give_back(old, answers_bytes(old_count));
   next_resource_ = front_resource_ = 0;
-  return true;
+  return 0;
+}
+
+void Responder::make_answers() {
+  new (answers_) Answers;
+  std::uninitialized_default_construct_n(answers_->resources(), resource_count_);
+  answers_made_ = true;
 }
 
 // Whether another READ or atomic may be under way (IBTA 9.7.4.1.4). A replay in the way is none of them: the requester
 // asked for it before a late response made it unnecessary, else it could not send a new request.
 bool Responder::resource_free() const {
-  return !resources_.empty() && (!resources_[next_resource_].active() || resources_[next_resource_].replay);
+  if (!answers_made_) return resource_count_ > 0;
+  const Resource& next = answers_->resources()[next_resource_];
+  return !next.active() || next.replay;
 }
 
 Responder::Resource& Responder::take_resource() {
-  const auto count = static_cast<uint32_t>(resources_.size());
-  Resource& resource = resources_[next_resource_];
+  if (!answers_made_) make_answers();
+  Resource& resource = answers_->resources()[next_resource_];
   if (resource.active()) --active_answers_;
   // No requester has more requests open than are remembered: it has this one's answer.
   note_acknowledged(resource, resource.packets);
-  if (front_resource_ == next_resource_) front_resource_ = (front_resource_ + 1) % count;
-  next_resource_ = (next_resource_ + 1) % count;
+  const uint8_t behind = next_resource(next_resource_);
+  if (front_resource_ == next_resource_) front_resource_ = behind;
+  next_resource_ = behind;
   resource = Resource{};
   return resource;
 }
@@ -43,8 +76,8 @@ void Responder::start_answer(Resource& resource) {
   ++msn_;
   resource.first = expected_;
   resource.msn = msn_;
-  resource.lsn = responses_.next;
-  responses_.next += resource.bytes();
+  resource.lsn = answers_->flow.next;
+  answers_->flow.next += resource.bytes();
   activate(resource, 0, resource.packets);
   expected_ += resource.packets;
 }
@@ -78,7 +111,7 @@ void Responder::on_duplicate(TransportContext& context, const FrameView& view) {
 void Responder::replay_read(TransportContext& context, const FrameView& view) {
   const Reth& reth = view.reth();
   const uint32_t mtu = qp_.attributes.path_mtu;
-  for (Resource& read : resources_) {
+  for (Resource& read : resources()) {
     if (read.operation != Operation::kReadRequest || read.packets == 0 ||
         !is_within(view.psn(), read.first, read.first + (read.packets - 1)))
       continue;
@@ -97,7 +130,7 @@ void Responder::replay_read(TransportContext& context, const FrameView& view) {
 
 // The stored result is sent again; the operation is not executed again (IBTA 9.7.5.1.3).
 void Responder::replay_atomic(TransportContext& context, const FrameView& view) {
-  for (Resource& atomic : resources_) {
+  for (Resource& atomic : resources()) {
     if (atomic.operation != view.opcode->operation || atomic.packets == 0 || !(atomic.first == view.psn()))
       continue;
     context.counters.add(Counter::kAtomicReplays);
@@ -111,8 +144,8 @@ void Responder::replay_atomic(TransportContext& context, const FrameView& view) 
 // they are asked for again later: the requester takes them in no other. One under way does not end earlier than it was
 // going to.
 void Responder::activate(Resource& resource, uint32_t from, uint32_t end) {
-  const auto count = static_cast<uint32_t>(resources_.size());
-  const auto slot = static_cast<uint32_t>(&resource - resources_.data());
+  const uint32_t count = resource_count_;
+  const auto slot = static_cast<uint8_t>(&resource - answers_->resources());
   const auto age = [&](uint32_t s) { return (s + count - next_resource_) % count; };
   if (active_answers_ == 0 || age(slot) < age(front_resource_)) front_resource_ = slot;
   if (resource.active()) {
@@ -134,7 +167,8 @@ void Responder::replay(Resource& resource, uint32_t from, uint32_t end) {
 // The requester has the first `packets` of an answer, and all answers before it.
 void Responder::note_acknowledged(const Resource& resource, uint32_t packets) {
   const uint64_t bytes = packets == resource.packets ? resource.bytes() : offset_of(packets);
-  responses_.acknowledged = std::max(responses_.acknowledged, resource.lsn + bytes);
+  Lsn& acknowledged = answers_->flow.acknowledged;
+  acknowledged = std::max(acknowledged, resource.lsn + bytes);
 }
 
 uint64_t Responder::offset_of(uint32_t packet) const {
@@ -151,14 +185,15 @@ uint32_t Responder::packet_bytes(const Resource& resource, uint32_t packet) cons
 bool Responder::has_window_for(const Resource& resource) const {
   if (session() == nullptr || !session()->peer_acknowledges_reads) return true;
   const Lsn at = resource.lsn + offset_of(resource.next);
-  if (at <= responses_.acknowledged) return true;
-  return at - responses_.acknowledged + packet_bytes(resource, resource.next) <=
-         std::min(qp_.config.window_bytes, responses_.receiver_window);
+  const SendFlow& flow = answers_->flow;
+  if (at <= flow.acknowledged) return true;
+  return at - flow.acknowledged + packet_bytes(resource, resource.next) <=
+         std::min(qp_.config.window_bytes, flow.receiver_window);
 }
 
 void Responder::on_read_acknowledge(TransportContext& context, const FrameView& view,
                                     const ExtensionView& block) {
-  for (const Resource& resource : resources_) {
+  for (const Resource& resource : resources()) {
     if (resource.packets == 0 ||
         !is_within(view.psn(), resource.first, resource.first + (resource.packets - 1)))
       continue;
@@ -166,7 +201,7 @@ void Responder::on_read_acknowledge(TransportContext& context, const FrameView& 
     if (packet >= resource.end) break;  // not sent yet
     session()->peer_acknowledges_reads = true;
     note_acknowledged(resource, packet + 1);
-    session()->take_feedback(context, block, responses_);
+    session()->take_feedback(context, block, answers_->flow);
     context.counters.add(Counter::kReadAcksReceived);
     return;
   }
@@ -189,7 +224,7 @@ bool Responder::send_window_message(TransportContext& context) {
                       .psn = expected_ - 1,
                       .pkey = qp_.attributes.pkey};
   flow_.next_psn = expected_;
-  return send_packet(context, qp_, bth, 0, types, [&](const RoceWriter::Open&, const ExtensionView& block) {
+  return send_packet(context, qp_, bth, 0, types, [&](RoceWriter::Open&, const ExtensionView& block) {
            session()->write_feedback(block, Direction::kRequests, flow_, context.flows, context.now);
            return true;
          }) == SendOutcome::kSent;
@@ -204,7 +239,7 @@ bool Responder::send_probe_response(TransportContext& context) {
   const auto types = static_cast<uint16_t>(session()->feedback_types(Direction::kRequests, false) &
                                            bit_of(ExtensionType::kAuth));
   const auto outcome =
-      send_packet(context, qp_, bth, 0, types, [&](const RoceWriter::Open& open, const ExtensionView&) {
+      send_packet(context, qp_, bth, 0, types, [&](RoceWriter::Open& open, const ExtensionView&) {
         auto& probe = open.header<Probe>(Header::kProbe);
         probe = Probe{};
         probe.id.set(asked.id);
@@ -224,14 +259,12 @@ bool Responder::send_probe_response(TransportContext& context) {
 }
 
 Responder::Resource& Responder::front_resource() {
-  while (!resources_[front_resource_].active()) {
-    front_resource_ = (front_resource_ + 1) % static_cast<uint32_t>(resources_.size());
-  }
-  return resources_[front_resource_];
+  while (!answers_->resources()[front_resource_].active()) front_resource_ = next_resource(front_resource_);
+  return answers_->resources()[front_resource_];
 }
 
 void Responder::drop_answers() {
-  for (Resource& resource : resources_) resource.next = resource.end;
+  for (Resource& resource : resources()) resource.next = resource.end;
   active_answers_ = 0;
 }
 
@@ -293,17 +326,13 @@ SendOutcome Responder::send_read_response(TransportContext& context, const Resou
                       .psn = read.first + read.next,
                       .pkey = qp_.attributes.pkey,
                       .ect = read.replay};
-  ++responses_.packets_sent;
+  ++answers_->flow.packets_sent;
   const uint16_t types = session() == nullptr ? uint16_t{0} : session()->data_types();
   return send_packet(
       context, qp_, bth, length, types, [&](RoceWriter::Open& open, const ExtensionView& block) {
         if (types != 0)
           ExtensionSession::write_data_block(block, qp_.number(), read.lsn + offset, context.now);
-        if (open.view.opcode->has(Header::kAeth)) {
-          auto& aeth = open.header<Aeth>(Header::kAeth);
-          aeth.syndrome = kSyndromeAck;
-          aeth.msn.set(read.msn.value());
-        }
+        if (open.view.opcode->has(Header::kAeth)) RoceWriter::put_aeth(open, kSyndromeAck, read.msn);
         uint8_t* where = nullptr;
         if (context.memory.check_remote(MemoryKey{read.rkey}, qp_.accessor(), read.va + offset, length,
                                         Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
@@ -320,10 +349,8 @@ SendOutcome Responder::send_atomic_response(TransportContext& context, const Res
                       .psn = atomic.first,
                       .pkey = qp_.attributes.pkey,
                       .ect = atomic.replay};
-  return send_packet(context, qp_, bth, 0, 0, [&](const RoceWriter::Open& open, const ExtensionView&) {
-    auto& aeth = open.header<Aeth>(Header::kAeth);
-    aeth.syndrome = kSyndromeAck;
-    aeth.msn.set(atomic.msn.value());
+  return send_packet(context, qp_, bth, 0, 0, [&](RoceWriter::Open& open, const ExtensionView&) {
+    RoceWriter::put_aeth(open, kSyndromeAck, atomic.msn);
     open.header<AtomicAckEth>(Header::kAtomicAckEth).original.set(atomic.original);
     return true;
   });
@@ -342,18 +369,16 @@ bool Responder::send_pending(TransportContext& context) {
   const uint16_t types =
       extras == nullptr ? uint16_t{0} : extras->feedback_types(Direction::kRequests, kept_some);
   const auto outcome =
-      send_packet(context, qp_, bth, 0, types, [&](const RoceWriter::Open& open, const ExtensionView& block) {
-        auto& aeth = open.header<Aeth>(Header::kAeth);
-        aeth.syndrome = syndrome;
-        aeth.msn.set(msn_.value());
+      send_packet(context, qp_, bth, 0, types, [&](RoceWriter::Open& open, const ExtensionView& block) {
+        RoceWriter::put_aeth(open, syndrome, msn_);
         if (types == 0) return true;
         flow_.next_psn = expected_;
         extras->write_feedback(block, Direction::kRequests, flow_, context.flows, context.now);
         if (block.has(ExtensionType::kSack)) {
           // The newest packet is among the 64 that fit.
-          const int32_t reach = newest_kept_ - expected_;
+          const int32_t reach = extras->newest_kept - expected_;
           const Psn from =
-              reach < static_cast<int32_t>(Sack::kBits) ? expected_ : newest_kept_ - (Sack::kBits - 1);
+              reach < static_cast<int32_t>(Sack::kBits) ? expected_ : extras->newest_kept - (Sack::kBits - 1);
           auto& sack = value_to_write<Sack>(block, ExtensionType::kSack);
           sack.psn.set(from.value());
           sack.kept.set(extras->kept->bitmap(from));

@@ -73,6 +73,19 @@ bool for_each_sge(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sg
   return moved == length;
 }
 
+// Where `length` bytes of a scatter list from `offset` on lie; null when not in one piece, or when that may not be written.
+inline uint8_t* one_piece(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list,
+                          uint64_t offset, uint32_t length) {
+  uint8_t* place = nullptr;
+  bool whole = false;
+  for_each_sge(memory, pd, list, offset, length, Access::kLocalWrite,
+               [&](uint8_t* host, uint32_t, uint32_t n) {
+                 place = host;
+                 whole = n == length;
+               });
+  return whole ? place : nullptr;
+}
+
 // From memory into the payload of a frame that is being written, from its start on.
 inline bool gather(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list, uint64_t offset,
                    uint32_t length, RoceWriter::Open& frame) {

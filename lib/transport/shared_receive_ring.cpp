@@ -2,13 +2,38 @@
 
 #include <bit>
 #include <mutex>
+#include <new>
 #include <string>
 
 namespace roci {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+}  // namespace
+
+// With its memory, none of which is touched before it is used.
+class SharedReceiveRing::Ring {
+  struct Free {
+    void operator()(void* p) const { ::operator delete(p, kAlignment); }
+  };
+  const std::unique_ptr<void, Free> storage_;
+  std::atomic<uint32_t> done_{0};
+
+ public:
+  Ring(uint32_t capacity, uint32_t trailer)
+      : storage_(::operator new(WorkRing<RecvWqe>::bytes(capacity, trailer), kAlignment)),
+        requests(capacity, trailer, storage_.get(), done_) {}
+  WorkRing<RecvWqe> requests;
+};
 
 SharedReceiveRing::SharedReceiveRing(uint32_t max_wr, uint32_t max_sge, PdNumber pd,
                                      const EventObject& object)
     : max_sge_(max_sge), pd_(pd), object_(object), max_wr_(max_wr), ring_(make_ring(max_wr)) {}
+
+SharedReceiveRing::~SharedReceiveRing() = default;
+
+uint32_t SharedReceiveRing::waiting() const { return ring_->requests.posted() - ring_->requests.head(); }
 
 std::unique_ptr<SharedReceiveRing::Ring> SharedReceiveRing::make_ring(uint32_t max_wr) const {
   return std::make_unique<Ring>(std::bit_ceil(max_wr), max_sge_ * static_cast<uint32_t>(sizeof(ibv_sge)));
@@ -18,21 +43,21 @@ int SharedReceiveRing::post(ibv_recv_wr* list, ibv_recv_wr** bad) {
   const std::scoped_lock guard(lock_);
   for (ibv_recv_wr* wr = list; wr != nullptr; wr = wr->next) {
     int code = waiting() >= max_wr_ ? ENOMEM : 0;
-    if (code == 0 && !ring_->next_free().fill(*wr, max_sge_)) code = EINVAL;
+    if (code == 0 && !ring_->requests.next_free().fill(*wr, max_sge_)) code = EINVAL;
     if (code != 0) {
       if (bad != nullptr) *bad = wr;
       return code;
     }
-    ring_->publish();
+    ring_->requests.publish();
   }
   return 0;
 }
 
 SharedReceiveRing::Taken SharedReceiveRing::take(RecvWqe& slot) {
   const std::scoped_lock guard(lock_);
-  if (ring_->empty()) return Taken::kNothing;
-  slot.copy(ring_->at(ring_->head()));
-  ring_->pop();
+  if (ring_->requests.empty()) return Taken::kNothing;
+  slot.copy(ring_->requests.at(ring_->requests.head()));
+  ring_->requests.pop();
   return fire_limit() ? Taken::kRequestAtLimit : Taken::kRequest;
 }
 
@@ -59,9 +84,9 @@ Status SharedReceiveRing::resize(uint32_t max_wr) {
       return fail("shared receive queue: max_wr " + std::to_string(max_wr) + " is below the armed limit " +
                   std::to_string(limit_));
     }
-    for (; !ring_->empty(); ring_->pop()) {
-      bigger->next_free().copy(ring_->at(ring_->head()));
-      bigger->publish();
+    for (; !ring_->requests.empty(); ring_->requests.pop()) {
+      bigger->requests.next_free().copy(ring_->requests.at(ring_->requests.head()));
+      bigger->requests.publish();
     }
     ring_.swap(bigger);
     max_wr_ = max_wr;

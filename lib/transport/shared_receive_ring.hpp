@@ -24,6 +24,9 @@ class SharedReceiveRing {
  public:
   // `max_wr` requests of `max_sge` pieces at once; the memory they name belongs to `pd`.
   SharedReceiveRing(uint32_t max_wr, uint32_t max_sge, PdNumber pd, const EventObject& object);
+  ~SharedReceiveRing();
+  SharedReceiveRing(const SharedReceiveRing&) = delete;
+  SharedReceiveRing& operator=(const SharedReceiveRing&) = delete;
 
   [[nodiscard]] uint32_t max_sge() const { return max_sge_; }
   [[nodiscard]] PdNumber pd() const { return pd_; }
@@ -57,9 +60,9 @@ class SharedReceiveRing {
   std::atomic<uint32_t> users{0};
 
  private:
-  using Ring = WorkRing<RecvWqe>;
+  class Ring;
   [[nodiscard]] std::unique_ptr<Ring> make_ring(uint32_t max_wr) const;
-  [[nodiscard]] uint32_t waiting() const { return ring_->posted() - ring_->head(); }
+  [[nodiscard]] uint32_t waiting() const;
   // Whether the limit's event is due, which disarms it.
   bool fire_limit();
 

@@ -14,9 +14,9 @@ namespace roci {
 
 class UnreliableQueuePair final : public QueuePairCore {
  public:
-  UnreliableQueuePair(const QueuePairConfig& c, CompletionRing& send_completions,
+  UnreliableQueuePair(SparseArena& arena, const QueuePairConfig& c, CompletionRing& send_completions,
                       CompletionRing& recv_completions)
-      : QueuePairCore(c, send_completions, recv_completions) {}
+      : QueuePairCore(arena, c, send_completions, recv_completions) {}
 
   void on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) override;
   bool transmit(TransportContext& context, uint32_t budget) override;

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <span>
 
 #include "base/sequence.hpp"
@@ -91,26 +90,42 @@ inline bool RecvWqe::fill(const ibv_recv_wr& wr, uint32_t max_sge) {
   return true;
 }
 
-// A ring of fixed-size slots. Indices run freely and wrap at 2^32; the capacity is a power of two.
+// A ring of fixed-size slots. Indices run freely and wrap at 2^32; the capacity is a power of two. Nothing is written to a
+// slot before it is used the first time, so that the memory of an idle ring need not be there.
+//
+// What lies here is what posters write, and what nobody writes. How far the worker is stands among the things that only
+// the worker writes: posters look there when the ring seems full, and no more often.
 template <class Wqe>
 class WorkRing {
  public:
-  // `trailer`: bytes behind the header of each slot.
-  WorkRing(uint32_t capacity, uint32_t trailer)
-      : capacity_(capacity),
-        stride_(static_cast<uint32_t>((sizeof(Wqe) + trailer + 31) & ~size_t{31})),
-        storage_(static_cast<std::byte*>(::operator new (size_t{capacity} * stride_, std::align_val_t{64}))) {
+  // Bytes behind the header of each slot: `trailer`. A stride of 32 bytes lets no request lie in more lines than one of 64
+  // would.
+  static constexpr uint32_t stride(uint32_t trailer) {
+    return static_cast<uint32_t>((sizeof(Wqe) + trailer + 31) & ~size_t{31});
+  }
+  static constexpr size_t bytes(uint32_t capacity, uint32_t trailer) {
+    return size_t{capacity} * stride(trailer);
   }
 
-  [[nodiscard]] uint32_t capacity() const { return capacity_; }
+  // `storage` has bytes(capacity, trailer), aligned to 64; `done` is 0. Both are the maker's and outlive the ring.
+  WorkRing(uint32_t capacity, uint32_t trailer, void* storage, std::atomic<uint32_t>& done)
+      : storage_(static_cast<std::byte*>(storage)),
+        done_(done),
+        mask_(capacity - 1),
+        stride_(static_cast<uint16_t>(stride(trailer))) {}
+
+  [[nodiscard]] uint32_t capacity() const { return mask_ + 1; }
   [[nodiscard]] Wqe& at(uint32_t index) {
-    return *reinterpret_cast<Wqe*>(storage_.get() + size_t{index & (capacity_ - 1)} * stride_);
+    return *reinterpret_cast<Wqe*>(storage_ + size_t{index & mask_} * stride_);
   }
+  [[nodiscard]] void* storage() const { return storage_; }
 
   // The poster's side, under `lock`.
-  alignas(64) Spinlock lock;
-  [[nodiscard]] bool full() const {
-    return posted_.load(std::memory_order_relaxed) - done_.load(std::memory_order_acquire) >= capacity_;
+  [[nodiscard]] bool full() {
+    const uint32_t posted = posted_.load(std::memory_order_relaxed);
+    if (posted - seen_done_ < capacity()) return false;
+    seen_done_ = done_.load(std::memory_order_acquire);
+    return posted - seen_done_ >= capacity();
   }
   // The slot to fill next; publish() makes it visible to the worker. With memory_order_seq_cst it is also ordered
   // before whatever the poster looks at next.
@@ -128,17 +143,22 @@ class WorkRing {
   void clear() { done_.store(posted_.load(std::memory_order_acquire), std::memory_order_release); }
 
  private:
-  struct Free {
-    void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{64}); }
-  };
-  std::atomic<uint32_t> posted_{0};  // in the line that posters write, with their lock
+  std::byte* const storage_;
+  std::atomic<uint32_t>& done_;
+  std::atomic<uint32_t> posted_{0};
+  uint32_t seen_done_ = 0;  // under the lock: done_ when it was last looked at
+  const uint32_t mask_;     // one below the capacity
+  const uint16_t stride_;   // bytes
 
-  // The line that the worker writes; posters look there for room before they need the rest of it. A stride of 32 bytes
-  // lets no request lie in more lines than one of 64 would.
-  alignas(64) std::atomic<uint32_t> done_{0};
-  uint32_t capacity_;
-  uint32_t stride_;  // bytes
-  std::unique_ptr<std::byte, Free> storage_;
+ public:
+  Spinlock lock;
+};
+static_assert(sizeof(WorkRing<SendWqe>) == 32);  // those of both queues are one cache line
+
+// A packet of the send queue.
+struct SendCursor {
+  uint32_t index = 0;   // of the request
+  uint32_t packet = 0;  // within it
 };
 
 }  // namespace roci

@@ -5,40 +5,16 @@
 
 #include <cstring>
 
+#include "wire/crc_factors.hpp"
+#include "wire/crc_sum.hpp"
+
 namespace roci {
 namespace {
 
-// Folding (Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ", 2009): 16 bytes of a message
-// may be taken away when what they are worth `bits` further on is added there. Polynomials are reflected: the lowest
-// power is the highest bit.
-constexpr uint32_t kPolynomial = 0xedb88320;
-
-// x^n modulo the polynomial, reflected, and shifted by one, which makes up for a carry-less product of reflected numbers
-// being one bit short.
-constexpr uint64_t power_of_x(unsigned n) {
-  uint32_t value = 0x80000000;  // x^0
-  for (; n > 0; --n) value = (value >> 1) ^ ((value & 1) != 0 ? kPolynomial : 0);
-  return uint64_t{value} << 1;
-}
-// Of the earlier and of the later 8 bytes.
-template <unsigned kBits>
-constexpr uint64_t kLowFactor = power_of_x(kBits + 32);
-template <unsigned kBits>
-constexpr uint64_t kHighFactor = power_of_x(kBits - 32);
-static_assert(kLowFactor<512> == 0x154442bd4 && kHighFactor<512> == 0x1c6e41596);  // as the paper has them
-
 template <unsigned kBits>
 __m128i factors_for() {
-  return _mm_set_epi64x(static_cast<int64_t>(kHighFactor<kBits>), static_cast<int64_t>(kLowFactor<kBits>));
-}
-
-// The CRC of what is left: `folded`, which stands for everything up to here with its CRC register, and the tail.
-template <size_t kFolded>
-uint32_t finish(uint8_t* folded, uint8_t* to, const uint8_t* from, size_t tail) {
-  constexpr uint32_t kZeroRegister = 0xffffffff;  // ISA-L takes and gives it inverted
-  std::memcpy(folded + kFolded, from, tail);
-  std::memcpy(to, from, tail);
-  return crc32_gzip_refl(kZeroRegister, folded, kFolded + tail);
+  return _mm_set_epi64x(static_cast<int64_t>(kLaterFactor<kBits>),
+                        static_cast<int64_t>(kEarlierFactor<kBits>));
 }
 
 uint32_t with_isal(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
@@ -46,7 +22,7 @@ uint32_t with_isal(uint32_t state, uint8_t* to, const uint8_t* from, size_t leng
   return crc32_gzip_refl(state, to, length);
 }
 
-#define ROCI_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,vpclmulqdq")))
+#define ROCI_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,vpclmulqdq,pclmul,sse4.1")))
 
 ROCI_AVX512 __m512i fold(__m512i sum, __m512i factors, __m512i data) {
   const __m512i low = _mm512_clmulepi64_epi128(sum, factors, 0x00);
@@ -88,9 +64,12 @@ ROCI_AVX512 uint32_t with_avx512(uint32_t state, uint8_t* to, const uint8_t* fro
     to += kLane;
     from += kLane;
   }
-  alignas(64) uint8_t folded[2 * kLane];
-  _mm512_store_si512(folded, a);
-  return finish<kLane>(folded, to, from, length);
+  const auto left = static_cast<uint32_t>(length);
+  __m128i sum = _mm_xor_si128(crc_piece(_mm512_extracti32x4_epi32(a, 0), left + 48),
+                              crc_piece(_mm512_extracti32x4_epi32(a, 1), left + 32));
+  sum = _mm_xor_si128(sum, _mm_xor_si128(crc_piece(_mm512_extracti32x4_epi32(a, 2), left + 16),
+                                         crc_piece(_mm512_extracti32x4_epi32(a, 3), left)));
+  return crc_of_sum(crc_pieces(sum, to, from, left, 0));
 }
 
 #undef ROCI_AVX512
@@ -100,9 +79,15 @@ ROCI_AVX512 uint32_t with_avx512(uint32_t state, uint8_t* to, const uint8_t* fro
 CopyCrc copy_crc_isal() { return with_isal; }
 
 CopyCrc copy_crc_avx512() {
-  const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                   __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("vpclmulqdq");
+  const bool has = has_carryless_product() && __builtin_cpu_supports("avx512f") &&
+                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+                   __builtin_cpu_supports("vpclmulqdq");
   return has ? with_avx512 : nullptr;
+}
+
+bool copies_in_one_pass() {
+  static const bool has = copy_crc_avx512() != nullptr;
+  return has;
 }
 
 uint32_t copy_crc(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {

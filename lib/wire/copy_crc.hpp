@@ -13,6 +13,9 @@ inline constexpr size_t kCopyCrcWorthwhile = 1536;
 // must not overlap. Takes what the processor has: AVX-512 with VPCLMULQDQ, or ISA-L after memcpy.
 uint32_t copy_crc(uint32_t state, uint8_t* to, const uint8_t* from, size_t length);
 
+// Whether that is faster than a CRC first and a copy of what is in the caches then.
+bool copies_in_one_pass();
+
 // The ways above, for tests and benchmarks. Null when the processor lacks the instructions.
 using CopyCrc = uint32_t (*)(uint32_t state, uint8_t* to, const uint8_t* from, size_t length);
 CopyCrc copy_crc_avx512();

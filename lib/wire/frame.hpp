@@ -40,6 +40,7 @@ struct FrameView {
   uint8_t vlan_tags = 0;  // 0 to 2
   bool ipv6 = false;
   uint8_t pad = 0;
+  bool placed = false;  // set by who has copied the payload already to where its message goes
 
   template <class T>
   [[nodiscard]] const T& at(uint32_t offset) const {

@@ -5,6 +5,10 @@
 #include <array>
 #include <cstring>
 
+#include "wire/copy_crc.hpp"
+#include "wire/crc_sum.hpp"
+#include "wire/icrc_pieces.hpp"
+
 namespace roci {
 namespace {
 
@@ -64,9 +68,24 @@ uint32_t copy_masked_headers(const FrameView& view, uint8_t* to) {
   return static_cast<uint32_t>(kIpv4Mask.size()) + options;
 }
 
-// A frame with at most so much behind its BTH is copied behind its masked headers and takes one call of the CRC,
-// whose start and end cost more than the copy.
-constexpr uint32_t kOneCall = 128;
+const bool kSums = has_carryless_product();
+
+bool has_options(const FrameView& view) {
+  return !view.ipv6 && view.l4_offset - view.l3_offset != sizeof(Ipv4Header);
+}
+
+ROCI_PCLMUL __m128i sum_headers(const FrameView& view, uint32_t behind) {
+  const uint8_t* from = view.frame + view.l3_offset - kOnes;
+  return view.ipv6 ? icrc_pieces::sum(icrc_pieces::load_ipv6(from), behind)
+                   : icrc_pieces::sum(icrc_pieces::load_ipv4(from), behind);
+}
+
+ROCI_PCLMUL uint32_t state_behind_headers(const FrameView& view) { return crc_of_sum(sum_headers(view, 0)); }
+
+ROCI_PCLMUL uint32_t sum_short(const FrameView& view, uint32_t begin, uint32_t length) {
+  const __m128i headers = sum_headers(view, length);
+  return icrc_finish(crc_of_sum(crc_pieces(headers, nullptr, view.frame + begin, length, 0)));
+}
 
 }  // namespace
 
@@ -83,11 +102,25 @@ uint32_t icrc_headers(const FrameView& view) {
 uint32_t compute_icrc(const FrameView& view) {
   const uint32_t begin = view.bth_offset + static_cast<uint32_t>(sizeof(Bth));
   const uint32_t length = view.icrc_offset - begin;
-  if (length > kOneCall) return icrc_finish(icrc_continue(icrc_headers(view), view.frame + begin, length));
-  alignas(16) uint8_t masked[kMaxMasked + kOneCall];
-  const uint32_t headers = copy_masked_headers(view, masked);
-  std::memcpy(masked + headers, view.frame + begin, length);
-  return icrc_finish(icrc_continue(0, masked, headers + length));
+  if (kSums && length <= icrc_pieces::kMostBehind && !has_options(view))
+    return sum_short(view, begin, length);
+  return compute_icrc_in_order(view);
+}
+
+uint32_t compute_icrc_in_order(const FrameView& view) {
+  const uint32_t begin = view.bth_offset + static_cast<uint32_t>(sizeof(Bth));
+  return icrc_finish(icrc_continue(icrc_headers(view), view.frame + begin, view.icrc_offset - begin));
+}
+
+uint32_t compute_icrc_copying(const FrameView& view, uint8_t* to) {
+  const uint32_t begin = view.bth_offset + static_cast<uint32_t>(sizeof(Bth));
+  const uint8_t* payload = view.frame + view.payload_offset;
+  uint32_t state = kSums && !has_options(view) ? state_behind_headers(view) : icrc_headers(view);
+  if (view.payload_offset != begin)
+    state = icrc_continue(state, view.frame + begin, view.payload_offset - begin);
+  state = copy_crc(state, to, payload, view.payload_length);
+  if (view.pad != 0) state = icrc_continue(state, payload + view.payload_length, view.pad);
+  return icrc_finish(state);
 }
 
 uint32_t compute_icrc(const FrameView& view, const rte_mbuf* chain) {

@@ -5,17 +5,61 @@
 #include "wire/checksum.hpp"
 #include "wire/copy_crc.hpp"
 #include "wire/icrc.hpp"
+#include "wire/icrc_pieces.hpp"
 
 namespace roci {
 namespace {
 
 constexpr uint16_t kDontFragment = 0x4000;
 constexpr uint8_t kEct0 = static_cast<uint8_t>(Ecn::kEct0);
-constexpr uint32_t kLeastHeaders = sizeof(EthernetHeader) + sizeof(Ipv4Header) + sizeof(UdpHeader);
+const bool kSums = has_carryless_product();
 
 template <class T>
 T& at(uint8_t* base, uint32_t offset) {
   return *reinterpret_cast<T*>(base + offset);
+}
+
+// The sum runs over all that the ICRC covers, or to the payload when that is long.
+template <class Headers>
+ROCI_PCLMUL void begin_sum(RoceWriter::Open& open, const Headers& headers) {
+  const FrameView& view = open.view;
+  const uint32_t begin = view.bth_offset + static_cast<uint32_t>(sizeof(Bth));
+  const bool all = view.icrc_offset - begin <= icrc_pieces::kMostBehind;
+  const uint32_t end = all ? view.icrc_offset : view.payload_offset;
+  open.sum = icrc_pieces::sum(headers, end - begin);
+  open.summed = view.frame + begin;
+  open.sum_end = view.frame + end;
+}
+
+// Adds what the frame holds between what is summed and `to`, which is not beyond the end of the sum.
+ROCI_PCLMUL void sum_up_to(RoceWriter::Open& open, const uint8_t* to) {
+  open.sum = crc_pieces(open.sum, nullptr, open.summed, static_cast<uint32_t>(to - open.summed),
+                        static_cast<uint32_t>(open.sum_end - to));
+  open.summed = to;
+}
+
+// The register at the end of the sum.
+ROCI_PCLMUL uint32_t end_sum(RoceWriter::Open& open) {
+  sum_up_to(open, open.sum_end);
+  return crc_of_sum(open.sum);
+}
+
+ROCI_PCLMUL void copy_into_sum(RoceWriter::Open& open, uint8_t* to, const uint8_t* from, uint32_t length) {
+  if (open.summed != to) sum_up_to(open, to);
+  open.summed = to + length;
+  open.sum = crc_pieces(open.sum, to, from, length, static_cast<uint32_t>(open.sum_end - open.summed));
+}
+
+ROCI_PCLMUL void put_reth_into_sum(RoceWriter::Open& open, uint8_t* to, __m128i reth) {
+  if (open.summed != to) return;
+  open.summed = to + sizeof reth;
+  open.sum = _mm_xor_si128(open.sum, crc_piece(reth, static_cast<uint32_t>(open.sum_end - open.summed)));
+}
+
+ROCI_PCLMUL void put_aeth_into_sum(RoceWriter::Open& open, uint8_t* to, uint32_t aeth) {
+  if (open.summed != to) return;
+  open.summed = to + sizeof aeth;
+  open.sum = _mm_xor_si128(open.sum, crc_piece_of_4(aeth, static_cast<uint32_t>(open.sum_end - open.summed)));
 }
 
 }  // namespace
@@ -73,12 +117,10 @@ RoceWriter::RoceWriter(const RocePath& path)
   udp.destination_port.set(kRoceUdpPort);
 }
 
-RoceWriter::Open RoceWriter::begin(uint8_t* frame, const BthFields& fields, uint32_t payload_length) {
+RoceWriter::Open RoceWriter::begin(uint8_t* frame, const BthFields& fields, uint32_t payload_length,
+                                   uint16_t udp_source_port) {
   const OpcodeInfo& info = opcode_info(fields.opcode);
   const uint32_t pad = (0U - payload_length) & 3U;
-  std::memcpy(frame, bytes_.data(), kLeastHeaders);  // a size that the compiler knows costs no call
-  if (bth_offset() > kLeastHeaders)
-    std::memcpy(frame + kLeastHeaders, bytes_.data() + kLeastHeaders, bth_offset() - kLeastHeaders);
 
   Open open;
   FrameView& view = open.view;
@@ -94,49 +136,88 @@ RoceWriter::Open RoceWriter::begin(uint8_t* frame, const BthFields& fields, uint
   view.pad = static_cast<uint8_t>(pad);
   view.icrc_offset = view.payload_offset + payload_length + pad;
   view.frame_length = view.icrc_offset + kIcrcBytes;
-
-  const auto udp_length = static_cast<uint16_t>(view.frame_length - l4_offset_);
-  const bool make_ect = fields.ect && not_ect_;
-  at<UdpHeader>(frame, l4_offset_).length.set(udp_length);
-  if (ipv6_) {
-    auto& ip = at<Ipv6Header>(frame, l3_offset_);
-    ip.payload_length.set(udp_length);
-    if (make_ect) ip.version_class_flow.set(ip.version_class_flow.get() | uint32_t{kEct0} << 20);
-  } else {
-    auto& ip = at<Ipv4Header>(frame, l3_offset_);
-    const auto total_length = static_cast<uint16_t>(view.frame_length - l3_offset_);
-    const uint16_t id = next_ip_id_++;
-    ip.total_length.set(total_length);
-    ip.id.set(id);
-    if (make_ect) ip.tos = static_cast<uint8_t>(ip.tos | kEct0);
-    uint32_t sum = uint32_t{fixed_sum_} + total_length + id + (make_ect ? kEct0 : 0U);  // RFC 1071
-    sum = (sum & 0xffff) + (sum >> 16);
-    sum = (sum & 0xffff) + (sum >> 16);
-    ip.checksum.set(static_cast<uint16_t>(~sum));
-  }
-
-  auto& bth = at<Bth>(frame, view.bth_offset);
-  bth.opcode = static_cast<uint8_t>(fields.opcode);
-  bth.flags = static_cast<uint8_t>((fields.solicited ? Bth::kSolicited : 0) | pad << 4);
-  bth.pkey.set(fields.pkey.value());
-  bth.congestion = fields.becn ? Bth::kBecn : 0;
-  bth.destination_qp.set(fields.destination_qp.value());
-  bth.ack_request = static_cast<uint8_t>((fields.ack_request ? Bth::kAckReq : 0) |
-                                         (fields.extensions ? Bth::kExtensions : 0));
-  bth.psn.set(fields.psn.value());
-
   open.extended = frame + view.bth_offset + sizeof(Bth);
   open.payload = frame + view.payload_offset;
   std::memset(open.payload + payload_length, 0, kIcrcBytes);  // pad: at most 3, and 4 bytes of ICRC follow it
+
+  const uint64_t bth_begin = uint64_t{static_cast<uint8_t>(fields.opcode)} |
+                             (fields.solicited ? uint64_t{Bth::kSolicited} << 8 : 0) | uint64_t{pad} << 12 |
+                             uint64_t{__builtin_bswap16(fields.pkey.value())} << 16;
+  const uint64_t bth_middle = (fields.becn ? uint64_t{Bth::kBecn} : 0) |
+                              uint64_t{__builtin_bswap32(fields.destination_qp.value() & Psn::kMask)};
+  const uint64_t bth_end = (fields.ack_request ? uint64_t{Bth::kAckReq} : 0) |
+                           (fields.extensions ? uint64_t{Bth::kExtensions} : 0) |
+                           uint64_t{__builtin_bswap32(fields.psn.value())};
+  const auto udp_length = static_cast<uint16_t>(view.frame_length - l4_offset_);
+  const uint64_t udp_length_bytes = __builtin_bswap16(udp_length);
+  const bool make_ect = fields.ect && not_ect_;
+  const uint32_t begin = l3_offset_ - icrc_pieces::kBefore;
+  icrc_pieces::store(frame, icrc_pieces::load(bytes_.data()));  // of which the first `begin` bytes stay
+  if (ipv6_) {
+    icrc_pieces::Ipv6Pieces headers = icrc_pieces::load_ipv6(bytes_.data() + begin);
+    auto& [ip, source, destination, udp_bth, last] = headers;
+    ip = _mm_or_si128(
+        ip, icrc_pieces::bytes_of(0, udp_length_bytes << 32 | (make_ect ? uint64_t{kEct0} << 12 : 0)));
+    udp_bth =
+        _mm_or_si128(udp_bth, icrc_pieces::bytes_of(udp_length_bytes << 32, bth_begin | bth_middle << 32));
+    if (udp_source_port != 0) udp_bth = _mm_insert_epi16(udp_bth, __builtin_bswap16(udp_source_port), 0);
+    last = static_cast<uint32_t>(bth_end);
+    icrc_pieces::store_headers(frame + begin, headers);
+    if (kSums) begin_sum(open, headers);
+  } else {
+    const auto total_length = static_cast<uint16_t>(view.frame_length - l3_offset_);
+    const uint16_t id = next_ip_id_++;
+    uint32_t sum = uint32_t{fixed_sum_} + total_length + id + (make_ect ? kEct0 : 0U);  // RFC 1071
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    const auto checksum = static_cast<uint16_t>(~sum);
+    icrc_pieces::Ipv4Pieces headers = icrc_pieces::load_ipv4(bytes_.data() + begin);
+    auto& [ip, addresses, udp_bth] = headers;
+    ip = _mm_or_si128(ip, icrc_pieces::bytes_of(0, (make_ect ? uint64_t{kEct0} << 8 : 0) |
+                                                       uint64_t{__builtin_bswap16(total_length)} << 16 |
+                                                       uint64_t{__builtin_bswap16(id)} << 32));
+    addresses =
+        _mm_or_si128(addresses, icrc_pieces::bytes_of(uint64_t{__builtin_bswap16(checksum)} << 16, 0));
+    udp_bth = _mm_or_si128(
+        udp_bth, icrc_pieces::bytes_of(udp_length_bytes | bth_begin << 32, bth_middle | bth_end << 32));
+    if (udp_source_port != 0) addresses = _mm_insert_epi16(addresses, __builtin_bswap16(udp_source_port), 6);
+    icrc_pieces::store_headers(frame + begin, headers);
+    if (kSums) begin_sum(open, headers);
+  }
   return open;
+}
+void RoceWriter::put_reth(Open& open, uint64_t va, MemoryKey rkey, uint32_t length) {
+  auto* to = reinterpret_cast<uint8_t*>(&open.header<Reth>(Header::kReth));
+  const __m128i reth =
+      icrc_pieces::bytes_of(__builtin_bswap64(va), uint64_t{__builtin_bswap32(rkey.value())} |
+                                                       uint64_t{__builtin_bswap32(length)} << 32);
+  icrc_pieces::store(to, reth);
+  if (open.summed != nullptr) put_reth_into_sum(open, to, reth);
+}
+
+void RoceWriter::put_aeth(Open& open, uint8_t syndrome, Msn msn) {
+  auto* to = reinterpret_cast<uint8_t*>(&open.header<Aeth>(Header::kAeth));
+  const uint32_t aeth = syndrome | __builtin_bswap32(msn.value());
+  std::memcpy(to, &aeth, sizeof aeth);
+  if (open.summed != nullptr) put_aeth_into_sum(open, to, aeth);
 }
 
 void RoceWriter::copy_payload(Open& open, uint8_t* to, const uint8_t* from, uint32_t length) {
-  // A short frame is summed faster as a whole.
+  if (open.summed != nullptr && open.summed <= to && to + length <= open.sum_end) {
+    copy_into_sum(open, to, from, length);
+    return;
+  }
   if (!open.icrc_state && to == open.payload && open.view.payload_length >= kCopyCrcWorthwhile) {
-    const uint8_t* behind_bth = open.view.frame + open.view.bth_offset + sizeof(Bth);
+    const uint8_t* covered = open.view.frame + open.view.bth_offset + sizeof(Bth);
+    uint32_t state = 0;
+    if (open.summed != nullptr) {
+      covered = open.sum_end;
+      state = end_sum(open);
+    } else {
+      state = icrc_headers(open.view);
+    }
     open.icrc_state =
-        icrc_continue(icrc_headers(open.view), behind_bth, static_cast<size_t>(open.payload - behind_bth));
+        covered == to ? state : icrc_continue(state, covered, static_cast<size_t>(to - covered));
   }
   if (open.icrc_state) {
     open.icrc_state = copy_crc(*open.icrc_state, to, from, length);
@@ -145,13 +226,22 @@ void RoceWriter::copy_payload(Open& open, uint8_t* to, const uint8_t* from, uint
   }
 }
 
-void RoceWriter::finish(const Open& open) {
+void RoceWriter::finish(Open& open) {
   auto* frame = const_cast<uint8_t*>(open.view.frame);
-  const uint32_t icrc =
-      open.icrc_state ? icrc_finish(icrc_continue(
-                            *open.icrc_state, frame + open.view.icrc_offset - open.view.pad, open.view.pad))
-                      : compute_icrc(open.view);
-  store_icrc(frame + open.view.icrc_offset, icrc);
+  uint8_t* end = frame + open.view.icrc_offset;
+  uint32_t icrc = 0;
+  if (open.icrc_state) {
+    const uint32_t pad = open.view.pad;
+    icrc = icrc_finish(pad == 0 ? *open.icrc_state : icrc_continue(*open.icrc_state, end - pad, pad));
+  } else if (open.summed != nullptr) {
+    const uint32_t state = end_sum(open);
+    icrc = icrc_finish(open.sum_end == end
+                           ? state
+                           : icrc_continue(state, open.sum_end, static_cast<size_t>(end - open.sum_end)));
+  } else {
+    icrc = compute_icrc(open.view);
+  }
+  store_icrc(end, icrc);
 }
 
 }  // namespace roci

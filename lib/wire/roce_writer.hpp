@@ -2,6 +2,8 @@
 // fills in what changes.
 #pragma once
 
+#include <immintrin.h>
+
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -16,11 +18,11 @@ struct RocePath {
   MacAddress source_mac, destination_mac;
   IpAddress source_ip, destination_ip;  // both IPv4 or both IPv6
   uint16_t vlan_id = 0;                 // 0: untagged
-  uint8_t priority = 0;                 // PCP, used with a VLAN id
-  uint8_t traffic_class = 0;            // IPv4 TOS or IPv6 traffic class, DSCP and ECN
-  uint8_t hop_limit = 64;
-  uint32_t flow_label = 0;  // IPv6, 20 bits
   uint16_t udp_source_port = 0xc000;
+  uint32_t flow_label = 0;    // IPv6, 20 bits
+  uint8_t priority = 0;       // PCP, used with a VLAN id
+  uint8_t traffic_class = 0;  // IPv4 TOS or IPv6 traffic class, DSCP and ECN
+  uint8_t hop_limit = 64;
 };
 
 // The UDP source port of a connected queue pair as the Linux kernel computes it, the same in both directions: from
@@ -51,8 +53,17 @@ class RoceWriter {
     uint8_t* extended = nullptr;  // behind the BTH
     uint8_t* payload = nullptr;
     FrameView view;  // of the frame being written; its payload and ICRC offsets are set
-    // The CRC register up to the pad, from who has copied the payload with copy_payload(); else finish() computes it.
+    // What is known of the ICRC so far; finish() adds the rest. Up to `summed` the bytes that it covers are in `sum`,
+    // which runs to `sum_end`; null: nothing is. Of a long payload that copy_payload() has copied there is a register.
+    const uint8_t* summed = nullptr;
+    const uint8_t* sum_end = nullptr;
+    __m128i sum{};
     std::optional<uint32_t> icrc_state{};
+    // Somebody has changed bytes that were known.
+    void forget_sum() {
+      summed = nullptr;
+      icrc_state.reset();
+    }
     template <class T>
     T& header(Header h) const {
       return *reinterpret_cast<T*>(const_cast<uint8_t*>(view.frame) + view.bth_offset +
@@ -65,8 +76,12 @@ class RoceWriter {
     return bth_offset() + info.header_bytes + ((payload_length + 3) & ~3U) + kIcrcBytes;
   }
   // `frame` has room for frame_bytes(). Pad bytes are zeroed, extended headers and payload are left to the caller.
-  Open begin(uint8_t* frame, const BthFields& bth, uint32_t payload_length);
-  static void finish(const Open& open);
+  // A UDP source port of 0 is the path's.
+  Open begin(uint8_t* frame, const BthFields& bth, uint32_t payload_length, uint16_t udp_source_port = 0);
+  static void finish(Open& open);
+  // These put an extended header where the opcode has it, out of registers: the ICRC need not wait for the frame.
+  static void put_reth(Open& open, uint64_t va, MemoryKey rkey, uint32_t length);
+  static void put_aeth(Open& open, uint8_t syndrome, Msn msn);
   // Copies the next `length` bytes of the payload to `to`, which lies in it. When the payload is copied with nothing but
   // this, in order and whole, and everything before it has been written, its bytes are not read again for the ICRC.
   static void copy_payload(Open& open, uint8_t* to, const uint8_t* from, uint32_t length);
@@ -74,7 +89,7 @@ class RoceWriter {
  private:
   [[nodiscard]] uint32_t bth_offset() const { return static_cast<uint32_t>(l4_offset_) + 8U; }
 
-  std::array<uint8_t, 14 + 4 + 40 + 8> bytes_{};
+  std::array<uint8_t, 14 + 4 + 40 + 8 + 12> bytes_{};  // up to where the BTH ends
   uint16_t next_ip_id_ = 0;
   uint16_t fixed_sum_ = 0;  // IPv4: of the header's 16-bit words that stay the same (RFC 1071)
   uint8_t l3_offset_ = 0;

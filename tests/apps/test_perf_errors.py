@@ -16,7 +16,7 @@ class BadOptions(PerfTest):
         self.refuse(["write", "bw", "--loopback", "-s", "0"], "--size is \"0\"", "from 1 to 1G")
         self.refuse(["write", "bw", "--loopback", "-s", "big"], "--size is \"big\"")
         self.refuse(["write", "bw", "--loopback", "-m", "1500"], "256, 512, 1024, 2048 or 4096")
-        self.refuse(["write", "bw", "--loopback", "-q", "0"], "--qp is \"0\"", "from 1 to 1024")
+        self.refuse(["write", "bw", "--loopback", "-q", "0"], "--qp is \"0\"", "from 1 to 100000")
         self.refuse(["write", "bw", "--loopback", "localhost"], "--loopback", "HOST")
         self.refuse(["write", "bw"], "--loopback", "--config FILE")
         self.refuse(["write", "bw", "--loopback", "--frobnicate"], "--frobnicate")

@@ -1,8 +1,11 @@
 // What a device and its port say of themselves, and that it is true; the events of the port.
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 
 #include "device/limits.hpp"
 #include "support/lone_host.hpp"
@@ -211,6 +214,59 @@ TEST(PortEvents, link_that_stays_down_ends_what_was_posted) {
 }
 
 // --- tables that are full
+
+// As many bytes of addresses as the process has now, and no more.
+class NoMoreAddresses {
+ public:
+  NoMoreAddresses() {
+    getrlimit(RLIMIT_AS, &before_);
+    size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlimit now{pages * 4096 + (rlim_t{1} << 20), before_.rlim_max};
+    setrlimit(RLIMIT_AS, &now);
+  }
+  ~NoMoreAddresses() { setrlimit(RLIMIT_AS, &before_); }
+  NoMoreAddresses(const NoMoreAddresses&) = delete;
+  NoMoreAddresses& operator=(const NoMoreAddresses&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST(Bounds, a_queue_pair_without_memory_for_its_queues_is_refused_in_one_sentence) {
+  TwoHosts hosts;
+  std::vector<std::unique_ptr<QueuePair>> qps;
+  const auto create = [&]() -> Error {
+    ibv_qp_init_attr init{};
+    init.qp_type = IBV_QPT_RC;
+    init.cap = {.max_send_wr = kMaxWorkRequests,
+                .max_recv_wr = 1,
+                .max_send_sge = 1,
+                .max_recv_sge = 1,
+                .max_inline_data = 0};
+    auto qp = hosts.a.pd->create_qp(&init, *hosts.a.cq, *hosts.a.cq);
+    if (!qp) return qp.error();
+    qps.push_back(std::move(*qp));
+    return {};
+  };
+  const size_t before = hosts.a.device->host().arena().taken();
+  {
+    const NoMoreAddresses limit;
+    Error error;
+    while (qps.size() < 1000 && error.message.empty()) error = create();
+    EXPECT_EQ(error.code, ENOMEM);
+    EXPECT_NE(error.message.find("no memory for another queue pair and its work queues"), std::string::npos)
+        << error.message;
+    EXPECT_NE(error.message.find("ulimit -v"), std::string::npos) << error.message;
+    // What is there is as good as before, and can be had again.
+    ASSERT_FALSE(qps.empty());
+    qps.pop_back();
+    EXPECT_EQ(create().message, "");
+  }
+  EXPECT_EQ(create().message, "") << "with more addresses there is room again";
+  qps.clear();
+  EXPECT_EQ(hosts.a.device->host().arena().taken(), before);
+}
 
 TEST(Bounds, queue_pairs_beyond_max_qp_are_refused_until_one_goes) {
   TwoHosts hosts({.max_qp = 3});  // one is there

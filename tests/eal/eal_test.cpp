@@ -11,8 +11,11 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -118,6 +121,80 @@ TEST(Eal, names_the_option_that_dpdk_does_not_know) {
   EXPECT_EQ(in_child([] {
               const Status status = start_eal({.extra_args = {"--no-such-option"}});
               return !status && status.error().message.find("DPDK did not start") == 0 ? 0 : 1;
+            }),
+            0);
+}
+
+// More than any machine has: a tebibyte of them.
+TEST(Eal, hugepages_that_are_required_and_not_there_are_one_clear_sentence) {
+  EXPECT_EQ(in_child([] {
+              const Status status = start_eal({.hugepages = Hugepages::kRequire, .memory_mib = 1U << 20});
+              if (status) return 1;
+              const std::string& why = status.error().message;
+              if (why.find("hugepages are required, but ") != 0) return 2;
+              return why.find("vm.nr_hugepages") != std::string::npos && why.find('\n') == std::string::npos
+                         ? 0
+                         : 3;
+            }),
+            0);
+}
+
+TEST(Eal, starts_without_hugepages_when_told_so) {
+  EXPECT_EQ(in_child([] {
+              if (!start_eal({.hugepages = Hugepages::kOff})) return 1;
+              return rte_eal_has_hugepages() == 0 && !buffers_are_dpdks() ? 0 : 2;
+            }),
+            0);
+}
+
+// The flags that the kernel shows of the mapping that `at` lies in.
+std::string mapping_flags(const void* at) {
+  std::ifstream maps("/proc/self/smaps");
+  bool here = false;
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &begin, &end) == 2)
+      here = begin <= reinterpret_cast<uintptr_t>(at) && reinterpret_cast<uintptr_t>(at) < end;
+    if (here && line.starts_with("VmFlags:")) return line + ' ';
+  }
+  return {};
+}
+
+TEST(MbufPool, asks_for_transparent_hugepages_and_gives_its_memory_back) {
+  if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage")) return;  // a kernel without them
+  EXPECT_EQ(in_child([] {
+              if (!start_eal({.hugepages = Hugepages::kOff})) return 1;
+              auto pool = MbufPool::create("dense", 4096, 4200);
+              if (!pool) return 2;
+              rte_mbuf* first = rte_pktmbuf_alloc((*pool)->get());
+              if (mapping_flags(first).find(" hg ") == std::string::npos) return 3;
+              if (mapping_flags(first).find(" sh ") != std::string::npos) return 4;  // shared
+              rte_pktmbuf_free(first);
+              pool->reset();
+              return mapping_flags(first).empty() ? 0 : 5;
+            }),
+            0);
+}
+
+TEST(MbufPool, pools_together_take_no_more_than_is_allowed_and_what_one_gives_back_the_next_gets) {
+  EXPECT_EQ(in_child([] {
+              if (!start_eal({.hugepages = Hugepages::kOff, .memory_mib = 64})) return 1;
+              auto first = MbufPool::create("first", 10'000, 4200);  // 43 MiB
+              if (!first) return 2;
+              if (const auto second = MbufPool::create("second", 10'000, 4200); second) return 3;
+              first->reset();
+              return MbufPool::create("second", 10'000, 4200) ? 0 : 4;
+            }),
+            0);
+}
+
+TEST(MbufPool, buffers_that_are_shared_lie_in_dpdks_memory) {
+  EXPECT_EQ(in_child([] {
+              if (!start_eal({.hugepages = Hugepages::kOff, .share_buffers = true})) return 1;
+              auto pool = MbufPool::create("shared", 4096, 4200);
+              if (!pool) return 2;
+              rte_mbuf* first = rte_pktmbuf_alloc((*pool)->get());
+              return mapping_flags(first).find(" sh ") != std::string::npos ? 0 : 3;
             }),
             0);
 }

@@ -143,7 +143,7 @@ TEST(Options, RefusalsNameTheOptionTheValueAndTheLimits) {
   EXPECT_EQ(refusal({"write", "bw", "--loopback", "-m", "1500"}),
             "--mtu is \"1500\"; a path MTU is 256, 512, 1024, 2048 or 4096");
   EXPECT_EQ(refusal({"write", "bw", "--loopback", "-q", "0"}),
-            "--qp is \"0\"; write a whole number from 1 to 1024");
+            "--qp is \"0\"; write a whole number from 1 to 100000");
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-n", "-1"}), "--iters is \"-1\""));
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-D", "nan"}), "--duration is \"nan\""));
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "-u", "32"}), "from 1 to 31"));
@@ -197,6 +197,31 @@ TEST(Options, SizesHaveBinarySuffixes) {
   EXPECT_FALSE(parse_size("1.5K"));
   EXPECT_FALSE(parse_size("99999999999999999999"));
   EXPECT_FALSE(parse_size("99999999999999999G"));
+}
+
+TEST(Options, ALossyWireCoresAndRecoveryAreRead) {
+  const Options o = good({"write", "bw", "--loopback", "--direct", "--loss", "0.1%", "--cores", "2,5",
+                          "--recovery", "selective", "--packets-per-ack", "1"});
+  EXPECT_DOUBLE_EQ(o.loss, 0.001);
+  EXPECT_EQ(o.cores, (std::vector<int>{2, 5}));
+  EXPECT_EQ(o.selective_repeat, true);
+  EXPECT_EQ(o.packets_per_ack, 1U);
+  EXPECT_DOUBLE_EQ(good({"write", "bw", "--loopback", "--loss", "0.01"}).loss, 0.01);
+  EXPECT_EQ(good({"send", "lat", "-d", "c.yaml", "--cores", "3"}).cores, std::vector<int>{3});
+}
+
+TEST(Options, WhatALossyWireCannotBeIsRefused) {
+  for (const char* loss : {"1", "100%", "-0.1", "often", "%", "nan"}) {
+    EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--loss", loss}), "like 0.001")) << loss;
+  }
+  EXPECT_TRUE(has(refusal({"write", "bw", "-d", "c.yaml", "--loss", "1%"}), "--loopback"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--cores", "1"}), "two CPUs"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "-d", "c.yaml", "--cores", "0,1"}), "one CPU"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--cores", "0,"}), "CPU numbers"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--recovery", "quick"}), "selective"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--recovery", "selective", "--extensions", "off"}),
+                  "--recovery selective"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--packets-per-ack", "0"}), "from 1 to 1024"));
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ TEST(Parameters, FromTheWireAreChecked) {
     return p ? std::string("(accepted)") : p.error().message;
   };
   EXPECT_NE(refusal("queue_pairs", 0).find("--qp is 0"), std::string::npos);
-  EXPECT_NE(refusal("queue_pairs", 5000).find("--qp is 5000"), std::string::npos);
+  EXPECT_NE(refusal("queue_pairs", 200000).find("--qp is 200000"), std::string::npos);
   EXPECT_NE(refusal("sizes", Json::array()).find("no message size"), std::string::npos);
   EXPECT_NE(refusal("sizes", {0}).find("--size is 0"), std::string::npos);
   EXPECT_NE(refusal("mtu", 1500).find("--mtu is 1500"), std::string::npos);

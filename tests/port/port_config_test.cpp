@@ -10,7 +10,7 @@ TEST(PortConfig, eal_and_device_are_read) {
   EthdevConfig device;
   IdlePolicy idle = IdlePolicy::kSpin;
   const Status status = parse_config(
-      "eal: {hugepages: true, pci: yes, memory: 1GiB, args: [--log-level, '8']}\n"
+      "eal: {hugepages: require, pci: yes, memory: 1GiB, share_buffers: true, args: [--log-level, '8']}\n"
       "port: {device: 'net_null0,size=64', mtu: 4200, rx_descriptors: 256, mac: '02:00:00:00:00:07'}\n"
       "idle: sleep\n",
       "x.yaml", [&](ConfigNode& root) -> Status {
@@ -21,9 +21,11 @@ TEST(PortConfig, eal_and_device_are_read) {
                             [&](ConfigNode& node) { return read_device(node, device); });
       });
   ASSERT_TRUE(status) << status.error().message;
-  EXPECT_EQ(
-      eal,
-      (EalConfig{.hugepages = true, .pci = true, .memory_mib = 1024, .extra_args = {"--log-level", "8"}}));
+  EXPECT_EQ(eal, (EalConfig{.hugepages = Hugepages::kRequire,
+                            .pci = true,
+                            .memory_mib = 1024,
+                            .share_buffers = true,
+                            .extra_args = {"--log-level", "8"}}));
   EXPECT_EQ(device.device, "net_null0,size=64");
   EXPECT_EQ(device.mtu, 4200);
   EXPECT_EQ(device.rx_descriptors, 256);
@@ -50,7 +52,9 @@ TEST(PortConfig, errors_name_the_key_and_what_is_allowed) {
             "x.yaml:2: eal.memory: '100KB' is not a whole number of MiB from 1MiB to 1TiB");
   EXPECT_EQ(error_of("device: x\neal: {hugepage: on}"),
             "x.yaml:2: eal.hugepage is an unknown key, did you mean 'hugepages'? (allowed: hugepages, pci, "
-            "memory, args)");
+            "memory, share_buffers, args)");
+  EXPECT_EQ(error_of("device: x\neal: {hugepages: true}"),
+            "x.yaml:2: eal.hugepages: 'true' is not one of auto, off, require");
   EXPECT_EQ(error_of("device: x\nmac: 1:2").rfind("x.yaml:2: mac: ", 0), 0U);
 }
 

@@ -67,7 +67,7 @@ ReplayHost::ReplayHost(const Config& config)
   neighbours.addresses = {{config.address, 24}};
   neighbours.static_entries = {{config.peer, config.peer_mac}};
   worker_ = must(Worker::create(
-      "replay", 0, {port_, memory_, groups_, *events_, hand_over_, flows_, pool_, extensions_, ids_},
+      "replay", 0, {port_, memory_, groups_, *events_, hand_over_, flows_, pool_, extensions_, ids_, false},
       neighbours));
   for (auto& [key, region] : regions_)
     must(memory_.add_at(MemoryKey{key}, kPd, region.va, region.bytes.data(), region.bytes.size(),
@@ -79,7 +79,7 @@ ReplayHost::ReplayHost(const Config& config)
   qp.pd = kPd;
   qp.max_send_wr = qp.max_recv_wr = 256;
   qp.signal_all = true;
-  qp_ = make_queue_pair(qp, completions_, completions_);
+  qp_ = make_queue_pair(arena_, qp, completions_, completions_);
   QueuePairAttributes& attributes = qp_->core.attributes;
   attributes.path.source_mac = config.mac;
   attributes.path.source_ip = config.address;

@@ -139,6 +139,7 @@ class ReplayHost {
   HandOver hand_over_{1, 1};
   FlowCounts flows_{1};
   ExtensionConfig extensions_{.mode = ExtensionMode::kOff};
+  SparseArena arena_;
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<AttachedQueuePair> qp_;
   std::unique_ptr<AttachedAddress> to_peer_;

@@ -147,6 +147,7 @@ void Network::make_host(size_t host, Rng& rng) {
   device.tx_buffers = traits.workers * 1024 + 1024;
   device.window_bytes = traits.window_bytes;
   device.packets_per_ack = traits.packets_per_ack;
+  device.check_before_placing = traits.check_before_placing;
   device.extensions = traits.extensions;
   // ARP has no checksum of its own, so a flipped bit in it is believed: such networks get static neighbours.
   if (scenario_.faults.corruption > 0) {

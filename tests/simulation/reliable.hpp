@@ -160,8 +160,9 @@ class ReliableConnection final : public Actor {
   void retire_atomic(End& local, End& peer, const Posted& op);
   void settle();
   void settle_requests(End& local, End& peer);
+  // `keeps_wrong`: the range may hold bytes of a packet whose ICRC was wrong.
   void settle_range(Arena& memory, std::vector<uint8_t>& image, size_t target, const uint8_t* data,
-                    size_t length, const char* what);
+                    size_t length, const char* what, bool keeps_wrong);
   void settle_atomics(End& local, End& peer);
   void check_end(End& end);
   void check_sequences(End& local, End& peer);
@@ -171,6 +172,7 @@ class ReliableConnection final : public Actor {
   Rng rng_;
   Judge& judge_;
   std::array<End, 2> ends_;
+  std::array<bool, 2> keeps_wrong_{};  // what an unfinished message leaves at that side may be wrong
   ConnectOptions terms_;
   Phase phase_ = Phase::kTraffic;
   Ending ending_ = Ending::kComplete;

@@ -8,7 +8,10 @@ namespace roci::test {
 ReliableConnection::ReliableConnection(Network& network, const Scenario& scenario, Rng rng, Judge& judge,
                                        std::array<size_t, 2> hosts, std::array<Receives*, 2> shared)
     : network_(network), scenario_(scenario), rng_(rng), judge_(judge) {
-  for (int side = 0; side < 2; ++side) make_end(side, hosts[side], shared[side]);
+  for (size_t side = 0; side < 2; ++side) {
+    make_end(static_cast<int>(side), hosts[side], shared[side]);
+    keeps_wrong_[side] = scenario.faults.corruption > 0 && !scenario.hosts[hosts[side]].check_before_placing;
+  }
   terms_ = {.path_mtu = scenario.mtu,
             .access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
             .traffic_class = 2,  // ECN-capable, so that links may mark

@@ -115,6 +115,7 @@ Scenario draw_scenario(uint64_t seed, std::string_view without) {
     host.window_bytes = static_cast<uint32_t>(rng.between(1, 64) * 8192);
     host.packets_per_ack = rng.chance(0.5) ? 64 : static_cast<uint32_t>(rng.between(1, 16));
     host.extensions = draw_extensions(rng, s.extensions_on);
+    host.check_before_placing = (s.seed >> s.hosts.size() & 1) != 0;
     s.hosts.push_back(host);
   }
   // Who insists must have the same to offer.
@@ -137,8 +138,8 @@ std::string Scenario::describe() const {
   for (const HostTraits& host : hosts) {
     const ExtensionConfig& e = host.extensions;
     text << "; host: workers " << host.workers << (host.workers_apart ? " apart" : "") << ", queues "
-         << host.queues << ", window " << host.window_bytes << ", m " << host.packets_per_ack
-         << (e.mode == ExtensionMode::kOff ? ", standard" : ", extended");
+         << host.queues << (host.check_before_placing ? " strict" : "") << ", window " << host.window_bytes
+         << ", m " << host.packets_per_ack << (e.mode == ExtensionMode::kOff ? ", standard" : ", extended");
     if (e.mode == ExtensionMode::kOff) continue;
     text << (e.selective_repeat ? " selective" : "") << (e.authenticate ? " signed" : "")
          << (e.timestamps ? " timed" : "") << (e.source_qpn ? " source_qpn" : "")

@@ -19,6 +19,7 @@ struct HostTraits {
   bool workers_apart = false;  // each is a poller of its own, and may be blocked alone
   uint32_t window_bytes = 512 * 1024;
   uint32_t packets_per_ack = 64;
+  bool check_before_placing = false;
   ExtensionConfig extensions;
 };
 

@@ -98,6 +98,7 @@ void TwoHosts::make_side(Side& side, Port& port, const std::string& address, uin
   config.window_bytes = options_.window_bytes;
   config.workers = options_.workers[seed - 1];
   config.packets_per_ack = options_.packets_per_ack;
+  config.check_before_placing = options_.check_before_placing;
   config.extensions = seed == 1 ? options_.extensions_a : options_.extensions_b;
   side.device = must(Device::create(std::make_unique<BorrowedPort>(port), config));
   side.pd = must(side.device->allocate_pd());
@@ -137,6 +138,7 @@ void TwoHosts::wake(const Side& side, Nanos now) {
   const Qpn number{side.qp->qp_num()};
   Worker& worker = side.device->host().worker_of(number);
   worker.ring(*worker.find(number));
+  worker.session_of(*worker.find(number));
   while (side.device->poller().poll(std::max(now, side.device->host().last_poll()))) {
   }
 }

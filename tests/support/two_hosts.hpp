@@ -43,6 +43,7 @@ struct TwoHostsOptions {
   uint32_t window_bytes = 512 * 1024;
   Nanos delay = 1us;
   uint32_t packets_per_ack = 64;
+  bool check_before_placing = false;
   ExtensionConfig extensions_a{.mode = ExtensionMode::kOff};
   ExtensionConfig extensions_b{.mode = ExtensionMode::kOff};
   std::array<uint32_t, 2> workers{1, 1};  // of a and b

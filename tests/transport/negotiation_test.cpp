@@ -35,6 +35,9 @@ ExtensionBlock lsn_block() {
   return block;
 }
 
+// Without waking the queue pair, which would make its session.
+const ExtensionSession* session_so_far(const Side& side) { return TwoHosts::core(side).session.get(); }
+
 // Some of everything, in both directions.
 void exchange(TwoHosts& net) {
   for (uint64_t i = 0; i < 4; ++i) {
@@ -61,6 +64,47 @@ TEST(Negotiation, two_hosts_that_have_extensions_agree_on_what_both_want) {
   EXPECT_FALSE(session(net.a)->terms.authenticate);
   EXPECT_EQ(net.a.counter("mads_sent"), 2U) << "one request, one answer";
   exchange(net);
+}
+
+// Between hosts that know each other already.
+void connect_again(TwoHosts& net) {
+  net.connect();
+  net.run(100ms);
+  net.make_qp(net.a);
+  net.make_qp(net.b);
+  net.connect();
+}
+
+TEST(Negotiation, a_queue_pair_has_no_session_before_its_first_packet) {
+  TwoHosts net({.extensions_a = kEverything, .extensions_b = kEverything});
+  connect_again(net);
+  EXPECT_EQ(session_so_far(net.a), nullptr);
+  EXPECT_EQ(session_so_far(net.b), nullptr);
+  EXPECT_FALSE(TwoHosts::core(net.b).extensions_undecided) << "but it is known what the peer speaks";
+  const size_t before = net.a.device->host().arena().taken();
+  bool with_block = false;
+  net.watch = [&](const Packet& packet, char direction) {
+    with_block |= direction == '>' && packet.extensions.has_value();
+    return SimVerdict{};
+  };
+  ASSERT_EQ(net.write(0, 0, 100), 0);
+  net.run(10ms);
+  EXPECT_TRUE(with_block) << "the first packet is one of the session already";
+  EXPECT_NE(session_so_far(net.a), nullptr);
+  EXPECT_NE(session_so_far(net.b), nullptr);
+  EXPECT_GT(net.a.device->host().arena().taken(), before);
+  EXPECT_EQ(net.a.completions().size(), 1U);
+  exchange(net);
+}
+
+// What the peer learns without a packet of the queue pair cannot wait for one.
+TEST(Negotiation, a_host_that_tells_its_window_has_a_session_at_once) {
+  ExtensionConfig narrow = kAuto;
+  narrow.receive_window = 4096;
+  TwoHosts net({.extensions_a = kAuto, .extensions_b = narrow});
+  connect_again(net);
+  EXPECT_NE(session_so_far(net.b), nullptr);
+  EXPECT_EQ(TwoHosts::core(net.a).requester.flow().receiver_window, 4096U);
 }
 
 TEST(Negotiation, both_ends_that_want_it_repeat_selectively_and_sign) {

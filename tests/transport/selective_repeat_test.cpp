@@ -110,14 +110,47 @@ TEST_F(SelectiveRepeat, a_packet_that_is_lost_twice_needs_no_timeout_while_other
   EXPECT_EQ(near.a.counter("timeouts"), 0U);
 }
 
-TEST_F(SelectiveRepeat, a_lost_tail_is_repaired_by_the_timeout) {
+// The time-out is 4.2 ms and the round trip 2 us.
+TEST_F(SelectiveRepeat, a_lost_tail_is_repaired_after_some_round_trips) {
   net.lose = once_each({"> RC_WRITE_LAST 19", "> RC_WRITE_MIDDLE 18"});
   write(0, 0, 20 * 1024);
-  net.run();
+  net.run(2ms);
   expect_done(net.a, 1);
   expect_same(0, 20 * 1024);
-  EXPECT_EQ(net.a.counter("timeouts"), 1U);
+  EXPECT_EQ(net.a.counter("timeouts"), 0U);
+  EXPECT_GE(net.a.counter("tail_probes"), 1U);
   EXPECT_LE(count(net, "> RC_WRITE"), 23U);
+}
+
+TEST_F(SelectiveRepeat, probes_of_a_silence_come_ever_later_and_cost_no_retry) {
+  write(0, 0, 4 * 1024);  // a round trip to know
+  net.run(1ms);
+  std::vector<Nanos> probes;
+  net.lose = [&](const std::string& line) {
+    if (line.starts_with("> RC_WRITE_FIRST")) probes.push_back(net.now());
+    return line.starts_with("> RC_WRITE");
+  };
+  write(1, 8192, 4 * 1024);
+  net.run(4ms);
+  EXPECT_EQ(net.a.counter("timeouts"), 0U);
+  ASSERT_GE(probes.size(), 4U);
+  for (size_t i = 2; i < probes.size(); ++i)
+    EXPECT_GE(probes[i] - probes[i - 1], (probes[i - 1] - probes[i - 2]) * 3 / 2) << i;
+  net.lose = nullptr;
+  net.run();
+  expect_done(net.a, 2);
+  expect_same(8192, 4 * 1024);
+}
+
+// Without a sample of the round trip there is nothing to measure a silence by.
+TEST_F(SelectiveRepeat, the_timeout_repairs_what_is_lost_before_the_first_round_trip) {
+  const Nanos end = net.now() + 4ms;
+  net.lose = [&](const std::string& line) { return line.starts_with("> RC_WRITE") && net.now() < end; };
+  write(0, 0, 4 * 1024);
+  net.run();
+  expect_done(net.a, 1);
+  EXPECT_EQ(net.a.counter("tail_probes"), 0U);
+  EXPECT_GE(net.a.counter("timeouts"), 1U);
 }
 
 TEST_F(SelectiveRepeat, a_lost_last_acknowledgement_makes_the_oldest_packet_ask_for_it) {

@@ -1,0 +1,14 @@
+#include "roci-perf/device_options.hpp"
+
+namespace roci::perf {
+
+void apply_device_options(const Options& options, DeviceConfig& config) {
+  if (options.extensions) config.extensions.mode = *options.extensions;
+  if (options.packets_per_ack) config.packets_per_ack = *options.packets_per_ack;
+  if (!options.selective_repeat) return;
+  config.extensions.selective_repeat = *options.selective_repeat;
+  // Who asks for it wants no test without it.
+  if (*options.selective_repeat && !options.extensions) config.extensions.mode = ExtensionMode::kOn;
+}
+
+}  // namespace roci::perf

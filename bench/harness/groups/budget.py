@@ -1,0 +1,25 @@
+"""Instructions of the data path, counted by callgrind in virtual time, against bench/budget.yaml."""
+
+import yaml
+
+from harness.case import Case, Figure, Group, LESS, at_most
+from harness.programs import budget_row, command
+from harness.run import ROOT
+
+TOLERANCE = 1.03  # as in bench/budget.py
+BUDGETS = yaml.safe_load((ROOT / "bench/budget.yaml").read_text())
+# 1: over a budget, which is a target that is missed and no failure to measure.
+COUNT = command("python3 {bench}/budget.py --program {bin}/roci-budget", limit=600, accepted=(0, 1))
+
+
+def workload(name, budget):
+    return Case(name, Figure("instructions of a message", COUNT, budget_row(name), "instructions", LESS), (),
+                (at_most(round(budget * TOLERANCE)),))
+
+
+GROUP = Group(
+    name="budget",
+    what="instructions of both hosts and the application for a message, against bench/budget.yaml",
+    cases=tuple(workload(name, entry["instructions"]) for name, entry in BUDGETS.items()),
+    rounds=1,
+)

@@ -1,0 +1,29 @@
+"""Goodput over a wire that loses frames."""
+
+from harness.case import Case, Group, at_least
+from harness.programs import bandwidth, in_loopback
+
+SIZE = "write bw -s 65536 -m 4096 -D {seconds}"
+
+
+def perf(recovery, loss, more=""):
+    options = f"--extensions on --recovery {recovery}" + (f" --loss {loss}" if loss else "") + more
+    return bandwidth(f"{recovery}, {loss or 'nothing'} lost{',' if more else ''}{more}", in_loopback(f"{SIZE} {options}"))
+
+
+LOSSLESS = perf("selective", "")
+
+GROUP = Group(
+    name="loss",
+    target="6",
+    what="64 KiB WRITEs at a path MTU of 4096 while frames are lost by chance, in both directions",
+    cases=(
+        Case("selective repeat, 0.1 %", perf("selective", "0.1%"), (LOSSLESS,), (at_least(0.9, LOSSLESS.name),)),
+        Case("selective repeat, 1 %", perf("selective", "1%"), (LOSSLESS,), (at_least(0.6, LOSSLESS.name),)),
+        Case("the same, time-out 1 ms", perf("selective", "1%", " -u 8"), (LOSSLESS,)),
+        Case("go-back-n, 0.1 %", perf("go-back-n", "0.1%"), (LOSSLESS,)),
+        Case("go-back-n, 1 %", perf("go-back-n", "1%"), (LOSSLESS,)),
+        Case("go-back-n, 1 %, time-out 1 ms", perf("go-back-n", "1%", " -u 8"), (LOSSLESS,)),
+    ),
+    notes="A retry that is lost too waits for the time-out of the queue pair: 67 ms unless -u says otherwise.",
+)

@@ -1,0 +1,37 @@
+"""Where the nanoseconds of a message go: samples of both threads, added up by stage."""
+
+from harness.case import Case, Figure, Group, LESS
+from harness.programs import command, stage_row
+from stage_table import STAGES
+from stages import REQUESTER, RESPONDER, TOTAL
+
+WORKLOADS = {
+    "64 B WRITE": "write bw -s 64 -m 4096 -l 16 -t 256",
+    "64 KiB WRITE": "write bw -s 65536 -m 4096",
+    "64 B SEND": "send bw -s 64 -m 4096 -l 16 -t 256",
+}
+
+
+def sampled(test):
+    return command(f"python3 {{bench}}/stages.py --program {{bin}}/roci-perf {test} -D {{seconds}} --loopback --direct "
+                   "--cores {core0},{core1} --json", limit=90)
+
+
+def stage(run, thread, name, figure=""):
+    return Figure(figure or name, run, stage_row(thread, name), "ns", LESS)
+
+
+def workload(name, run):
+    for thread in (REQUESTER, RESPONDER):
+        yield Case(f"{name}: {thread}", stage(run, thread, TOTAL, "CPU time of a packet"),
+                   parts=tuple(stage(run, thread, part) for part in STAGES))
+
+
+GROUP = Group(
+    name="stages",
+    what="where the nanoseconds of a message go, by sampling: each host's thread, stage by stage",
+    cases=tuple(case for name, test in WORKLOADS.items() for case in workload(name, sampled(test))),
+    notes="Both threads poll all the time. The one with less in 'waiting' and 'clock' is the busy one: it sets the rate,\n"
+          "and its stages are what a packet costs. The other one's rounds without work are mostly in 'waiting' and 'clock',\n"
+          "but in 'port', 'completions', 'engine' and 'kernel' too: a sample does not say whether its round found something.",
+)

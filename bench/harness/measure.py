@@ -1,0 +1,128 @@
+"""Rounds: every distinct command of a group once a round, in turn, every second round backwards, so that a machine that
+slows down or speeds up does so for all alike and nobody always comes first."""
+
+import dataclasses
+
+from harness.case import Unreadable
+from harness.ratio import Ratio, median, spread
+from harness.run import Failed, run
+
+
+@dataclasses.dataclass
+class Measured:
+    """What the runs of one figure came to."""
+
+    figure: object
+    rounds: list = dataclasses.field(default_factory=list)
+    error: str = ""
+
+    @property
+    def median(self):
+        return median(self.rounds)
+
+    @property
+    def spread(self):
+        return spread(self.rounds)
+
+
+@dataclasses.dataclass
+class Comparison:
+    other: Measured
+    ratio: object  # None when either failed
+
+
+@dataclasses.dataclass
+class Verdict:
+    target: object
+    measured: float  # None when it could not be measured
+
+    @property
+    def met(self):
+        return None if self.measured is None else self.target.met(self.measured)
+
+
+@dataclasses.dataclass
+class CaseResult:
+    case: object
+    own: Measured
+    against: list
+    verdicts: list
+    parts: list = dataclasses.field(default_factory=list)
+
+    @property
+    def failed(self):
+        return [one for one in (self.own, *(c.other for c in self.against), *self.parts) if one.error]
+
+    def share(self, part):
+        """What part of our figure it is: median over median; None when either failed."""
+        return None if part.error or self.own.error or not self.own.median else part.median / self.own.median
+
+
+@dataclasses.dataclass
+class GroupResult:
+    group: object
+    rounds: int
+    cases: list
+    load_before: tuple = ()
+    load_after: tuple = ()
+
+
+def run_rounds(commands, rounds, place, tell):
+    """The outputs of each command, round by round, or the sentence of its first failure."""
+    outputs = {command: [] for command in commands}
+    errors = {}
+    for number in range(rounds):
+        order = list(commands) if number % 2 == 0 else list(reversed(commands))
+        for command in order:
+            if command in errors:
+                continue
+            tell(f"round {number + 1} of {rounds}: {place.line(getattr(command, 'client', command))}")
+            try:
+                outputs[command].append(run(command, place))
+            except Failed as failure:
+                errors[command] = f"{failure} (in round {number + 1})"
+                tell(f"failed: {failure}")
+    return outputs, errors
+
+
+def read_figure(figure, outputs, errors):
+    measured = Measured(figure, error=errors.get(figure.command, ""))
+    if measured.error:
+        return measured
+    try:
+        measured.rounds = [figure.take(output) for output in outputs[figure.command]]
+    except Unreadable as problem:
+        measured.rounds, measured.error = [], str(problem)
+    return measured
+
+
+def judge(case, own, others, parts=()):
+    """Own and other figures as they were read: the case's result."""
+    comparisons = []
+    for other in others:
+        ratio = None
+        if not own.error and not other.error:
+            try:
+                ratio = Ratio(own.rounds, other.rounds)
+            except ValueError as problem:
+                other.error = str(problem)
+        comparisons.append(Comparison(other, ratio))
+    verdicts = []
+    for target in case.targets:
+        if target.of is None:
+            measured = None if own.error else own.median
+        else:
+            ratio = next(c.ratio for c in comparisons if c.other.figure.name == target.of)
+            measured = None if ratio is None else ratio.median
+        verdicts.append(Verdict(target, measured))
+    return CaseResult(case, own, comparisons, verdicts, list(parts))
+
+
+def measure(group, rounds, place, tell, load=lambda: ()):
+    rounds = group.rounds or rounds
+    before = load()
+    outputs, errors = run_rounds(group.commands, rounds, place, tell)
+    def read(figures):
+        return [read_figure(figure, outputs, errors) for figure in figures]
+    cases = [judge(case, *read([case.own]), read(case.against), read(case.parts)) for case in group.cases]
+    return GroupResult(group, rounds, cases, before, load())

@@ -1,0 +1,172 @@
+"""Other people's programs: how they are run, what their output says, and the Debian packages they come from."""
+
+import json
+import re
+import statistics
+
+from harness.case import Figure, LESS, Pair, Unreadable
+from harness.programs import command
+
+PACKAGES = {
+    "dpdk-testpmd": "dpdk-dev",
+    "fi_pingpong": "libfabric-bin",
+    "iperf3": "iperf3",
+    "perf": "linux-perf",
+    "sockperf": "sockperf",
+    "ucx_perftest": "ucx-utils",
+    "valgrind": "valgrind",
+}
+# Scripts of ours that run one of them.
+SCRIPTS = {"{bench}/budget.py": "valgrind", "{bench}/stages.py": "perf"}
+
+ON_FIRST, ON_SECOND = "taskset -c {core0}", "taskset -c {core1}"
+NUMBER = r"(\d+(?:\.\d+)?)"
+
+
+def search(pattern, text, what):
+    found = re.search(pattern, text, re.MULTILINE)
+    if not found:
+        raise Unreadable(f"{what} is not in the output")
+    return float(found.group(1))
+
+
+# UCX: the line of its final numbers has iterations, three times (or overheads), two bandwidths and two rates.
+
+def ucx(test, size, iterations):
+    common = "UCX_TLS=tcp UCX_NET_DEVICES=lo"
+    return Pair(command(f"{common} {ON_FIRST} ucx_perftest -p {{port}}"),
+                command(f"{common} {ON_SECOND} ucx_perftest -p {{port}} -t {test} -s {size} -n {iterations} -w 1000 -f "
+                        "127.0.0.1"), "tcp")
+
+
+def ucx_final(column, factor):
+    def take(output):
+        found = re.findall(rf"^(?:Final:)? +\d+(?: +{NUMBER})(?: +{NUMBER})(?: +{NUMBER})(?: +{NUMBER})(?: +{NUMBER}) +\d+ +"
+                           r"\d+ *$", output.text, re.MULTILINE)
+        if len(found) != 1:
+            raise Unreadable("the line with ucx_perftest's final numbers is not in the output")
+        value = float(found[0][column]) * factor
+        if value <= 0:
+            raise Unreadable("ucx_perftest reports nothing that moved")
+        return value
+    return take
+
+
+def ucx_bandwidth(test, size, iterations):
+    # "MB" are 2^20 bytes in UCX.
+    return Figure(f"UCX over TCP, {test}", ucx(test, size, iterations), ucx_final(4, 8 * 2**20 / 1e9), "Gb/s")
+
+
+def ucx_latency(test, size, iterations):
+    return Figure(f"UCX over TCP, {test}", ucx(test, size, iterations), ucx_final(0, 1000), "ns", LESS)
+
+
+# libfabric: a table with one line, of which the last three columns are MB/s (10^6), microseconds and M transfers/s.
+
+def fabric(size, iterations):
+    test = f"fi_pingpong -p tcp -e msg -S {size} -I {iterations}"
+    return Pair(command(f"{ON_FIRST} {test} -B {{port}}"), command(f"{ON_SECOND} {test} -P {{port}} 127.0.0.1"), "tcp")
+
+
+def fabric_column(column, factor):
+    def take(output):
+        found = re.search(rf"^\S+ +\S+ +=\S+ +\S+ +\S+s +{NUMBER} +{NUMBER} +{NUMBER} *$", output.text, re.MULTILINE)
+        if not found:
+            raise Unreadable("fi_pingpong's line of figures is not in the output")
+        return float(found.group(column)) * factor
+    return take
+
+
+def fabric_bandwidth(size, iterations):
+    return Figure("libfabric over TCP, one at a time", fabric(size, iterations), fabric_column(1, 8e-3), "Gb/s")
+
+
+def fabric_latency(size, iterations):
+    return Figure("libfabric over TCP", fabric(size, iterations), fabric_column(2, 1000), "ns", LESS)
+
+
+# The kernel's TCP and UDP between two processes
+
+def iperf(options):
+    return Pair(command(f"{ON_FIRST} iperf3 -s -1 -B 127.0.0.1 -p {{port}}"),
+                command(f"{ON_SECOND} iperf3 -c 127.0.0.1 -p {{port}} -t {{seconds}} -J {options}"), "tcp")
+
+
+def iperf_received(output):
+    try:
+        end = json.loads(output.text)["end"]
+        if "sum_received" in end and end["sum_received"].get("bytes"):
+            return float(end["sum_received"]["bits_per_second"]) * 1e-9
+        total = end["sum"]  # of UDP: what was sent, and how much of it was lost
+        return float(total["bits_per_second"]) * 1e-9 * (1 - float(total["lost_percent"]) / 100)
+    except (ValueError, KeyError, TypeError) as problem:
+        raise Unreadable("iperf3's JSON does not say what was received") from problem
+
+
+def kernel_tcp_bandwidth(size):
+    return Figure("kernel TCP", iperf(f"-l {size}"), iperf_received, "Gb/s")
+
+
+def kernel_udp_bandwidth():
+    # The largest datagram that iperf3 sends.
+    return Figure("kernel UDP, received", iperf("-u -b 0 -l 65507"), iperf_received, "Gb/s")
+
+
+def sockperf(protocol, size):
+    option = " --tcp" if protocol == "tcp" else ""
+    return Pair(command(f"{ON_FIRST} sockperf server -i 127.0.0.1 -p {{port}}{option}"),
+                command(f"{ON_SECOND} sockperf ping-pong -i 127.0.0.1 -p {{port}}{option} -m {size} -t {{seconds}}"),
+                protocol)
+
+
+def sockperf_median(output):
+    return search(rf"percentile 50\.000 = +{NUMBER}", output.text, "sockperf's median") * 1000
+
+
+def kernel_latency(protocol, size):
+    return Figure(f"kernel {protocol.upper()}", sockperf(protocol, size), sockperf_median, "ns", LESS)
+
+
+# dpdk-testpmd: what the port alone does, by the packets per second that it shows once a second
+
+TESTPMD = "dpdk-testpmd --no-huge --no-shconf --no-pci --no-telemetry -m 256"
+
+
+def testpmd_rings(frame_bytes):
+    """A core at each end of two rings sends frames of its own making and drops those of the other."""
+    return command(f"timeout --preserve-status -s INT 5 {TESTPMD} --lcores 0@{{core0}},1@{{core0}},2@{{core1}} "
+                   "--vdev=net_ring0 --vdev=net_ring1 -- --nb-cores=2 --total-num-mbufs=4096 --mbuf-size=4736 "
+                   f"--txpkts={frame_bytes} --forward-mode=flowgen --stats-period=1")
+
+
+def testpmd_memif(frame_bytes):
+    """One process sends as fast as it can, the other one drops what comes."""
+    device = "--vdev=net_memif0,id=0,bsize=4608,socket=roci-bench-testpmd,role="
+    buffers = "--nb-cores=1 --total-num-mbufs=4096 --mbuf-size=4736 --stats-period=1"
+    def side(core, prefix, role, seconds, mode):
+        return command(f"timeout --preserve-status -s INT {seconds} {TESTPMD} --lcores 0@{core},1@{core} --file-prefix "
+                       f"roci-bench-{prefix}-{{port}} {device}{role} -- {buffers} {mode}")
+    return Pair(side("{core0}", "server", "server", 8, "--forward-mode=rxonly"),
+                side("{core1}", "client", "client", 5, f"--forward-mode=txonly --txpkts={frame_bytes}"),
+                "unix roci-bench-testpmd")
+
+
+def testpmd_received(output):
+    """Packets per second that the first port took in: the median of the seconds in which any came."""
+    text = output.server or output.text
+    blocks = re.findall(r"NIC statistics for port 0 .*?Rx-pps: +(\d+)", text, re.DOTALL)
+    if not blocks:
+        raise Unreadable("dpdk-testpmd's packets per second are not in the output")
+    seconds = [int(rate) for rate in blocks if int(rate) > 0]
+    if not seconds:
+        raise Unreadable("dpdk-testpmd received nothing")
+    return float(statistics.median(seconds))
+
+
+def testpmd_bandwidth(run, payload_bytes):
+    return Figure("dpdk-testpmd, payload of as many frames", run, lambda out: testpmd_received(out) * payload_bytes * 8e-9,
+                  "Gb/s")
+
+
+def testpmd_rate(run):
+    return Figure("dpdk-testpmd, frames", run, lambda out: testpmd_received(out) * 1e-6, "M/s")

@@ -1,0 +1,125 @@
+"""Commands as cases name them, and what the output of our own programs says."""
+
+import json
+import re
+import shlex
+
+from harness.case import Command, Figure, LESS, MORE, Pair, Unreadable
+
+
+def command(line, **options):
+    """A command from one line as a shell would take it; `NAME=value` in front sets the environment."""
+    words = shlex.split(line)
+    environment = []
+    while "=" in words[0] and not words[0].startswith("{"):
+        environment.append(tuple(words.pop(0).split("=", 1)))
+    return Command(tuple(words), environment=tuple(environment), **options)
+
+
+# roci-perf
+
+def in_loopback(test, **options):
+    """roci-perf with both hosts in one process and a core for each: in_loopback("write bw -s 64")."""
+    return command(f"{{bin}}/roci-perf {test} --loopback --direct --cores {{core0}},{{core1}} --json", **options)
+
+
+def over_memif(test, **options):
+    """roci-perf as two processes that share memory, with a core each."""
+    def side(core, config, more):
+        return command(f"{{bin}}/roci-perf {test} --config {{bench}}/memif/{config}.yaml --cores {core} -p {{port}} {more}",
+                       **options)
+    # The server comes to its TCP port when the client is at the other end of the shared memory.
+    return Pair(side("{core0}", "server", "--host-timeout 20"), side("{core1}", "client", "--json 127.0.0.1"), "unix roci-bench")
+
+
+def perf_result(key, factor=1.0):
+    """Reads a key of the only result of roci-perf --json."""
+    def take(output):
+        try:
+            (row,) = json.loads(output.text)["results"]
+            return float(row[key]) * factor
+        except (ValueError, KeyError, TypeError) as problem:
+            raise Unreadable(f"roci-perf's JSON has no result with {key}") from problem
+    return take
+
+
+def p99_over_median(output):
+    return perf_result("p99_us")(output) / perf_result("p50_us")(output)
+
+
+def bandwidth(name, run):
+    return Figure(name, run, perf_result("average_gbps"), "Gb/s")
+
+
+def message_rate(name, run):
+    return Figure(name, run, perf_result("message_rate_mpps"), "M/s")
+
+
+def median_latency(name, run):
+    return Figure(name, run, perf_result("p50_us", 1000), "ns", LESS)
+
+
+# Google Benchmark programs, one benchmark of them
+
+def benchmark(program, name, seconds=0.5):
+    """One benchmark; or those whose names match, of which a figure takes the best."""
+    return command(f"{{bin}}/{program}_bench --benchmark_filter=^{name}$ --benchmark_min_time={seconds} "
+                   "--benchmark_format=json", limit=60)
+
+
+def benchmark_counter(key, factor=1.0):
+    """Reads a counter: the largest when several benchmarks ran."""
+    def take(output):
+        try:
+            rows = json.loads(output.text)["benchmarks"]
+            for row in rows:
+                if row.get("error_occurred"):
+                    raise Unreadable(f"{row['name']} gave up: {row.get('error_message', 'no reason given')}")
+            return max(float(row[key]) for row in rows) * factor
+        except (ValueError, KeyError, TypeError) as problem:
+            raise Unreadable(f"the benchmark's JSON has no {key}") from problem
+    return take
+
+
+def core_round_trip():
+    """What else changes when it does: on a virtual machine the two cores may be near to each other, or far, from one
+    minute to the next."""
+    return Figure("round trip of a cache line", benchmark("loopback", "limit_core_round_trip/real_time", 0.1),
+                  benchmark_counter("ns_per_round_trip"), "ns", LESS)
+
+
+# roci-footprint: lines of a name and a number
+
+def line(key):
+    def take(output):
+        found = re.search(rf"^{re.escape(key)} ([0-9.]+)$", output.text, re.MULTILINE)
+        if not found:
+            raise Unreadable(f"the output has no line '{key} NUMBER'")
+        return float(found.group(1))
+    return take
+
+
+# bench/budget.py: a table, a line for each workload
+
+def budget_row(workload):
+    def take(output):
+        found = re.search(rf"^{re.escape(workload)} +(\d+) +\d+ ", output.text, re.MULTILINE)
+        if not found:
+            raise Unreadable(f"the table of budgets has no line of {workload}")
+        return float(found.group(1))
+    return take
+
+
+# bench/stages.py: a table, a line for each thread and stage
+
+def stage_row(thread, stage):
+    def take(output):
+        found = re.search(rf"^{re.escape(thread)} +{re.escape(stage)} +([0-9.]+)$", output.text, re.MULTILINE)
+        if not found:
+            raise Unreadable(f"the table of stages has no line of the {thread}'s {stage}")
+        return float(found.group(1))
+    return take
+
+
+__all__ = ["LESS", "MORE", "bandwidth", "benchmark", "benchmark_counter", "budget_row", "command", "in_loopback", "line",
+           "median_latency", "message_rate", "over_memif", "p99_over_median", "perf_result", "stage_row"]

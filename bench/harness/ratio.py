@@ -1,0 +1,45 @@
+"""Medians and ratios: what the rounds of a measurement come to."""
+
+import statistics
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def spread(values):
+    """Half the range, in percent of the median."""
+    middle = median(values)
+    return (max(values) - min(values)) / middle * 50 if middle else 0.0
+
+
+class Ratio:
+    """Own over other, round by round: median and range."""
+
+    def __init__(self, own, other):
+        if len(own) != len(other) or not own:
+            raise ValueError("a ratio needs as many values of one as of the other, and some")
+        if any(value == 0 for value in other):
+            raise ValueError("a ratio to nothing")
+        self.rounds = [a / b for a, b in zip(own, other)]
+        self.median = median(self.rounds)
+        self.low, self.high = min(self.rounds), max(self.rounds)
+
+    def shows_difference(self):
+        return not self.low <= 1 <= self.high
+
+    def document(self):
+        return {"rounds": self.rounds, "median": self.median, "low": self.low, "high": self.high}
+
+
+def three_digits(value):
+    """As few digits as tell a ratio: 0.63, 0.071, 12.4, 2500."""
+    if value == 0 or 0.095 <= value < 10:
+        return f"{value:.2f}"
+    if value < 1:
+        return f"{value:.2g}"
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
+def with_range(ratio):
+    return f"{three_digits(ratio.median)} ({three_digits(ratio.low)}-{three_digits(ratio.high)})"

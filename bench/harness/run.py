@@ -1,0 +1,198 @@
+"""Runs a command: in time, in an empty folder of its own, and without leaving a process behind."""
+
+import ctypes
+import os
+import pathlib
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+from harness.case import Command, Output
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+READY_LIMIT = 20  # seconds for a server to listen
+END_LIMIT = 1  # seconds for a server to end by itself behind its client, and for a process that was told to end
+PR_SET_PDEATHSIG = 1
+TCP_LISTEN = "0A"
+COMPLAINT = re.compile(r"error|fail|cannot|refused|denied|unable|not expected|invalid|roci-perf: ", re.IGNORECASE)
+
+
+class Failed(Exception):
+    """A command that did not do what it was run for. One sentence."""
+
+
+class Place:
+    """What the names in braces in a command stand for."""
+
+    def __init__(self, folder=ROOT / "build/release/bin", seconds=2, cores=None):
+        self.folder = folder
+        self.seconds = seconds
+        self.cores = cores or two_cores()
+
+    def words(self, command, port):
+        values = {"bin": self.folder, "bench": ROOT / "bench", "root": ROOT, "port": port, "seconds": self.seconds,
+                  "core0": self.cores[0], "core1": self.cores[1]}
+        return [word.format(**values) for word in command.words]
+
+    def line(self, command, port="PORT"):
+        """As one would type it at the top of the tree."""
+        if not isinstance(command, Command):
+            return f"{self.line(command.server, port)} & {self.line(command.client, port)}"
+        words = [f"{name}={value}" for name, value in command.environment] + self.words(command, port)
+        return " ".join(shlex.quote(word.replace(f"{ROOT}/", "")) for word in words)
+
+
+def two_cores():
+    """The first CPUs that this process may use; the same one twice when there is no other."""
+    cpus = sorted(os.sched_getaffinity(0))
+    return cpus[0], cpus[min(1, len(cpus) - 1)]
+
+
+def free_port(kind=socket.SOCK_STREAM):
+    with socket.socket(socket.AF_INET, kind) as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def taken(protocol, port):
+    """Whether a socket of this machine listens there (TCP) or is bound to it (UDP)."""
+    for version in ("", "6"):
+        try:
+            lines = pathlib.Path(f"/proc/net/{protocol}{version}").read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            _, local, _, state = line.split()[:4]
+            if int(local.rsplit(":", 1)[1], 16) == port and (protocol == "udp" or state == TCP_LISTEN):
+                return True
+    return False
+
+
+def named(name):
+    """Whether a socket of this machine has this name in the abstract namespace."""
+    lines = pathlib.Path("/proc/net/unix").read_text(errors="replace").splitlines()
+    return any(line.split()[-1].rstrip("@\0") == f"@{name}" for line in lines[1:])
+
+
+class Process:
+    """A running command, in a process group of its own, with its output in files."""
+
+    running = []
+
+    def __init__(self, words, environment, folder, name):
+        self.folder, self.name, self.program = folder, name, os.path.basename(words[0])
+        libc = ctypes.CDLL(None, use_errno=True)
+        with open(self._path("out"), "wb") as out, open(self._path("err"), "wb") as err:
+            try:
+                self.child = subprocess.Popen(  # the group ends with us even when we cannot end it
+                    words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder, start_new_session=True,
+                    env={**os.environ, **dict(environment)},
+                    preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
+            except OSError as problem:
+                raise Failed(f"'{words[0]}' cannot be started: {problem.strerror}") from problem
+        Process.running.append(self)
+
+    def _path(self, kind):
+        return self.folder / f"{self.name}.{kind}"
+
+    def text(self, kind="out"):
+        return self._path(kind).read_text(errors="replace")
+
+    def wait(self, seconds):
+        """The exit status, or None when it still runs after so long."""
+        try:
+            return self.child.wait(max(seconds, 0))
+        except subprocess.TimeoutExpired:
+            return None
+
+    def end(self):
+        """Ends the whole group: asked first, forced then. What has ended by itself may have left children."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if not self._signal(number):
+                break
+            deadline = time.monotonic() + END_LIMIT
+            while self._signal(0) and time.monotonic() < deadline:
+                self.child.poll()
+                time.sleep(0.01)
+        self.child.wait()
+        if self in Process.running:
+            Process.running.remove(self)
+
+    def _signal(self, number):
+        """Whether there was anybody in the group to take it."""
+        try:
+            os.killpg(self.child.pid, number)
+            return True
+        except ProcessLookupError:
+            return False
+
+    def last_words(self):
+        errors, output = ([line.strip() for line in self.text(kind).splitlines() if line.strip()] for kind in ("err", "out"))
+        complaints = [line for line in errors + output if COMPLAINT.search(line)]
+        return (complaints or errors or output or ["it said nothing"])[-1][:300]
+
+
+def end_all():
+    for process in list(Process.running):
+        process.end()
+
+
+def wait_until_ready(server, ready, port):
+    kind, _, argument = ready.partition(" ")
+    deadline = time.monotonic() + READY_LIMIT
+    while True:
+        if kind == "unix" and named(argument):
+            return
+        if kind in ("tcp", "udp") and taken(kind, port):
+            return
+        if not kind:
+            return
+        if server.child.poll() is not None:
+            raise Failed(f"the server ended before its client came: {server.last_words()}")
+        if time.monotonic() > deadline:
+            raise Failed(f"the server was not ready after {READY_LIMIT} s")
+        time.sleep(0.01)
+
+
+def finish(process, command):
+    status = process.wait(command.limit)
+    if status is None:
+        raise Failed(f"it took longer than {command.limit:g} s")
+    if status not in command.accepted:
+        raise Failed(f"it {ending(status)}: {process.last_words()}")
+
+
+def ending(status):
+    return f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
+
+
+def run(command, place):
+    """The output of a command or a pair; raises Failed."""
+    with tempfile.TemporaryDirectory(prefix="roci-bench-") as folder:
+        folder = pathlib.Path(folder)
+        port = free_port()
+        try:
+            if isinstance(command, Command):
+                process = Process(place.words(command, port), command.environment, folder, "own")
+                finish(process, command)
+                return Output(process.text())
+            server = Process(place.words(command.server, port), command.server.environment, folder, "server")
+            wait_until_ready(server, command.ready, port)
+            client = Process(place.words(command.client, port), command.client.environment, folder, "client")
+            try:
+                finish(client, command.client)
+            except Failed as failure:
+                if server.child.poll() not in (None, 0):
+                    raise Failed(f"{failure}; the server: {server.last_words()}") from failure
+                raise
+            status = server.wait(END_LIMIT)
+            if status is not None and status not in command.server.accepted:
+                raise Failed(f"the server {ending(status)} behind its client: {server.last_words()}")
+            server.end()
+            return Output(client.text(), server.text())
+        finally:
+            end_all()

@@ -1,0 +1,96 @@
+"""Which stage of a message's life a piece of code belongs to.
+
+A sample of a profile is a place in a library, by its symbol, or one in our own program, by a chain of frames: the innermost
+inlined function first, its callers behind. The first frame that a rule knows decides. Helpers that everybody uses (the
+standard library, intrinsics, lib/base, work queues, counters) have no rule, so their time is their caller's.
+"""
+
+import os
+import re
+
+POSTING, REQUESTER, HEADERS, ICRC, COPYING = "posting", "requester", "headers", "ICRC", "copying"
+CHECKS, BUFFERS, PORT, PARSING, RESPONDER = "memory checks", "buffers", "port", "parsing", "responder"
+COMPLETIONS, ENGINE, TIMERS, APPLICATION = "completions", "engine", "timers", "application"
+CLOCK, WAITING, KERNEL, REST = "clock", "waiting", "kernel", "rest"
+
+# In the order of a message's life; what each one is.
+STAGES = {
+    APPLICATION: "apps/roci-perf: making requests, counting completions",
+    POSTING: "post_send and post_recv: checking a request, writing it into the work queue",
+    REQUESTER: "which packet is next, window, PSNs, what is remembered of it; reading work requests that were posted",
+    HEADERS: "writing Ethernet, IP, UDP, BTH and further headers",
+    COPYING: "payload, by memcpy",
+    ICRC: "the sum over headers and payload, and where it copies in the same pass, that copy",
+    CHECKS: "keys, ranges and rights of memory regions",
+    BUFFERS: "packet buffers: taking, fetching ahead, giving back",
+    PORT: "rx_burst and tx_burst with the device behind them, empty bursts too",
+    PARSING: "headers of received frames",
+    RESPONDER: "order, execution and answers of received requests",
+    COMPLETIONS: "taking acknowledgements, retiring requests, writing and polling completions",
+    ENGINE: "the worker: whose turn it is, doorbells, whose packet it is",
+    TIMERS: "time-outs",
+    CLOCK: "reading the clock, once a round",
+    WAITING: "the poll loop around it all, yields, what the application does between polls",
+    KERNEL: "interrupts, page faults, yields of an idle thread",
+    REST: "what no rule knows",
+}
+
+# A rule is a stage and a pattern of "FILE FUNCTION". The first that matches a frame counts.
+_SOURCES = (
+    (ICRC, r"^lib/wire/(icrc|crc_|copy_crc)|^\S+ crc32_"),
+    (COPYING, r"^lib/wire/roce_writer\.\w+ .*\bcopy_payload\b|^lib/transport/message_packet\.\w+ .*\bfill_payload\b"),
+    (COPYING, r"^lib/transport/scatter\.hpp"),
+    (CHECKS, r"^lib/memory/"),
+    (BUFFERS, r"^lib/engine/tx_buffers|^lib/port/(mbuf_pool|buffer_memory)|^\S*/rte_(mempool|mbuf|ring)\w*\.h "),
+    (HEADERS, r"^lib/wire/(roce_writer|link_header|extension_)"),
+    (PARSING, r"^lib/wire/(frame|packet|extensions)"),
+    (CLOCK, r"^lib/base/tick_clock|^lib/port/realtime_runner\.\w+ .*\bmonotonic_now\b"),
+    (PORT, r"^lib/port/(ethdev_port|port|lossy_port|capture)|^\S*/rte_ethdev\w*\.h "),
+    (TIMERS, r"^lib/base/timing_wheel"),
+    (POSTING, r"^lib/transport/queue_pair_core\.\w+ .*\b(post_\w+|check_send|check_recv)\b|^lib/device/queue_pair\."),
+    (COMPLETIONS, r"^lib/transport/(completer|completion_ring|receive_completion|channel_queue)"),
+    (COMPLETIONS, r"^lib/transport/queue_pair_core\.cpp .*\bcomplete_\w+"),
+    (RESPONDER, r"^lib/transport/(responder|reorder_buffer|shared_receive_ring)"),
+    (RESPONDER, r"^lib/transport/reliable_queue_pair\.cpp"),
+    (REQUESTER, r"^lib/transport/(requester|message_packet|extension_session)"),
+    (WAITING, r"^lib/engine/worker\.\w+ .*\bWorker::(poll|next_deadline|wake_waiting)\b|^lib/port/neighbours"),
+    (WAITING, r"^lib/device/(host|device|completion)\.|^lib/port/realtime_runner"),
+    (ENGINE, r"^lib/engine/|^lib/device/"),
+    (WAITING, r"^apps/roci-perf/(control|watchdog|peer|session)|^apps/roci-perf/bandwidth\.cpp .*\bserve_bandwidth\b"),
+    (APPLICATION, r"^apps/"),
+)
+# Of libraries without our sources: the pattern is of "LIBRARY SYMBOL".
+_LIBRARIES = (
+    (CLOCK, r"^\[vdso\]|^libc\S* .*clock_gettime|^libstdc\S* .*clock::now"),
+    (WAITING, r"^libc\S* .*(sched_yield|nanosleep|pause|futex)"),
+    (COPYING, r"^libc\S* .*mem(cpy|move|set|cmp)"),
+    (BUFFERS, r"^librte_(mempool|mbuf|ring\b|ring\.)"),
+    (PORT, r"^librte_(net_|ethdev|bus_)"),
+    (ICRC, r"^libisal"),
+    (KERNEL, r"^\[(kernel|guest\.kernel|bpf)"),
+)
+SOURCES = tuple((stage, re.compile(pattern)) for stage, pattern in _SOURCES)
+LIBRARIES = tuple((stage, re.compile(pattern)) for stage, pattern in _LIBRARIES)
+
+
+def within_the_tree(path):
+    """The path from the top of the tree on, wherever it was built; others as they are."""
+    path = os.path.normpath(path)
+    if path.startswith(("/usr/lib/", "/usr/include/")):
+        return path
+    found = re.match(r"(?:.*/)?((?:lib|apps|include/roci|switch|cc)/.*)$", path)
+    return found.group(1) if found else path
+
+
+def decide(rules, text):
+    return next((stage for stage, pattern in rules if pattern.search(text)), None)
+
+
+def of_frames(frames):
+    """The stage of a place in our own program: pairs of function and file, the innermost first."""
+    stages = (decide(SOURCES, f"{within_the_tree(file)} {function}") for function, file in frames)
+    return next((stage for stage in stages if stage), REST)
+
+
+def of_library(path, symbol):
+    return decide(LIBRARIES, f"{os.path.basename(path)} {symbol}") or REST

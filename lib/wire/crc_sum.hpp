@@ -1,0 +1,117 @@
+// The CRC-32 of a short run of bytes as a sum: each piece is multiplied by what it is worth at the end of the run, and the
+// products are added up. No piece waits for the one before it, and each may come from where it is at hand (a register, the
+// application's memory) and not from where it has just been written to.
+//
+// The functions need the carry-less product of the processor (PCLMULQDQ): call them when has_carryless_product().
+#pragma once
+
+#include <immintrin.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+
+#include "wire/crc_factors.hpp"
+
+namespace roci {
+
+#define ROCI_PCLMUL __attribute__((target("pclmul,sse4.1")))
+
+bool has_carryless_product();
+
+// How far the beginning of a piece of 16 bytes may be from the end of the run.
+inline constexpr uint32_t kLongestCrcSum = 640;
+
+namespace crc_sum {
+
+struct alignas(16) Factors {
+  uint64_t of_earlier, of_later;  // of the first and the second 8 bytes
+};
+// By the bytes behind the piece.
+inline constexpr auto kFactors = [] {
+  std::array<Factors, kLongestCrcSum - 15> table{};
+  uint32_t later = power_of_x_before(32), earlier = power_of_x(32);
+  for (Factors& entry : table) {
+    entry = {crc_factor(earlier), crc_factor(later)};
+    later = times_x_to_the_8(later);
+    earlier = times_x_to_the_8(earlier);
+  }
+  return table;
+}();
+static_assert(kFactors[16].of_earlier == 0x1751997d0 &&
+              kFactors[16].of_later == 0x0ccaa009e);  // as the paper has them
+
+}  // namespace crc_sum
+
+// What 16 bytes add to a sum when `behind` bytes of the run come after them.
+ROCI_PCLMUL inline __m128i crc_piece(__m128i bytes, uint32_t behind) {
+  const __m128i factors = _mm_load_si128(reinterpret_cast<const __m128i*>(&crc_sum::kFactors[behind]));
+  return _mm_xor_si128(_mm_clmulepi64_si128(bytes, factors, 0x00),
+                       _mm_clmulepi64_si128(bytes, factors, 0x11));
+}
+
+// Fewer bytes are a piece that begins with zeros: they are its end.
+ROCI_PCLMUL inline __m128i crc_piece_of_8(uint64_t bytes, uint32_t behind) {
+  return crc_piece(_mm_set_epi64x(static_cast<int64_t>(bytes), 0), behind);
+}
+ROCI_PCLMUL inline __m128i crc_piece_of_4(uint32_t bytes, uint32_t behind) {
+  return crc_piece_of_8(uint64_t{bytes} << 32, behind);
+}
+
+// `length` bytes of memory, which end `behind` bytes before the end of the run; copied to `to` when that is not null.
+ROCI_PCLMUL inline __m128i crc_pieces(__m128i sum, uint8_t* to, const uint8_t* from, uint32_t length,
+                                      uint32_t behind) {
+  const auto moved = [&to](const uint8_t* source, auto& value) {
+    std::memcpy(&value, source, sizeof value);
+    if (to == nullptr) return;
+    std::memcpy(to, &value, sizeof value);
+    to += sizeof value;
+  };
+  behind += length;
+  for (; length >= 16; length -= 16, from += 16) {
+    __m128i bytes;
+    moved(from, bytes);
+    behind -= 16;
+    sum = _mm_xor_si128(sum, crc_piece(bytes, behind));
+  }
+  if ((length & 8) != 0) {
+    uint64_t bytes = 0;
+    moved(from, bytes);
+    from += 8;
+    behind -= 8;
+    sum = _mm_xor_si128(sum, crc_piece_of_8(bytes, behind));
+  }
+  if ((length & 4) != 0) {
+    uint32_t bytes = 0;
+    moved(from, bytes);
+    from += 4;
+    behind -= 4;
+    sum = _mm_xor_si128(sum, crc_piece_of_4(bytes, behind));
+  }
+  for (length &= 3; length > 0; --length, ++from) {
+    uint8_t byte = 0;
+    moved(from, byte);
+    --behind;
+    sum = _mm_xor_si128(sum, crc_piece_of_4(uint32_t{byte} << 24, behind));
+  }
+  return sum;
+}
+
+// The CRC register after the run, which began with an empty register, in the form of icrc_continue().
+ROCI_PCLMUL inline uint32_t crc_of_sum(__m128i sum) {
+  // From 128 bits to 96, from 96 to 64, and to 32 by Barrett's reduction (the paper, figure 12). The CRC is the
+  // remainder of the run with 32 zero bits behind it.
+  constexpr uint64_t kQuotient = 0x1f7011641, kDivisor = uint64_t{kCrcPolynomial} << 1 | 1;
+  const __m128i first_half = _mm_set_epi64x(static_cast<int64_t>(crc_factor(power_of_x(64))),
+                                            static_cast<int64_t>(crc_factor(power_of_x(96))));
+  const __m128i barrett = _mm_set_epi64x(static_cast<int64_t>(kDivisor), static_cast<int64_t>(kQuotient));
+  const __m128i low = _mm_set_epi32(0, 0, 0, -1);
+  sum = _mm_xor_si128(_mm_srli_si128(sum, 8), _mm_clmulepi64_si128(sum, first_half, 0x00));
+  sum =
+      _mm_xor_si128(_mm_srli_si128(sum, 4), _mm_clmulepi64_si128(_mm_and_si128(sum, low), first_half, 0x10));
+  __m128i quotient = _mm_clmulepi64_si128(_mm_and_si128(sum, low), barrett, 0x00);
+  quotient = _mm_clmulepi64_si128(_mm_and_si128(quotient, low), barrett, 0x10);
+  return ~static_cast<uint32_t>(_mm_extract_epi32(_mm_xor_si128(sum, quotient), 1));
+}
+
+}  // namespace roci

@@ -1,0 +1,190 @@
+"""Rounds, medians, ratios, targets, and what tables and JSON make of them."""
+
+import json
+import unittest
+from unittest import mock
+
+from harness import compare, document, measure, report
+from harness.case import Case, Command, Figure, Group, LESS, MORE, Output, at_least, at_most
+from harness.groups import GROUPS, WITH_TARGETS
+from harness.ratio import Ratio, spread, three_digits, with_range
+from harness.run import Failed, Place
+
+
+def number(output):
+    return float(output.text)
+
+
+def figure(name, unit="Gb/s", better=MORE):
+    return Figure(name, Command((name,)), number, unit, better)
+
+
+OWN, PEER = figure("own"), figure("peer")
+CASE = Case("a case", OWN, (PEER,), (at_least(100), at_least(0.5, "peer")))
+
+
+class Measuring(unittest.TestCase):
+    """Commands are not run: each has a row of outputs, and None stands for a failure."""
+
+    def measure(self, group, rounds, **outputs):
+        self.order = []
+        queues = {name: list(values) for name, values in outputs.items()}
+
+        def run(command, _place):
+            name = command.words[0]
+            self.order.append(name)
+            value = queues[name].pop(0)
+            if value is None:
+                raise Failed("it ended with 3: no luck")
+            return Output(str(value))
+        with mock.patch.object(measure, "run", run):
+            return measure.measure(group, rounds, Place(cores=(0, 1)), lambda text: None)
+
+    def test_rounds_alternate_and_every_second_one_goes_backwards(self):
+        group = Group("g", "", (CASE,))
+        self.measure(group, 3, own=[1, 2, 3], peer=[1, 1, 1])
+        self.assertEqual(self.order, ["own", "peer", "peer", "own", "own", "peer"])
+
+    def test_ratios_are_taken_round_by_round(self):
+        (result,) = self.measure(Group("g", "", (CASE,)), 3, own=[120, 80, 90], peer=[100, 100, 300]).cases
+        self.assertEqual(result.own.median, 90)
+        self.assertEqual(result.against[0].ratio.rounds, [1.2, 0.8, 0.3])
+        self.assertEqual([verdict.met for verdict in result.verdicts], [False, True])
+
+    def test_figures_of_one_command_share_its_runs(self):
+        twice = Figure("twice", OWN.command, lambda out: 2 * number(out), "Gb/s")
+        group = Group("g", "", (CASE, Case("other", twice, (OWN,))))
+        result = self.measure(group, 2, own=[10, 20], peer=[5, 5])
+        self.assertEqual(self.order.count("own"), 2)
+        self.assertEqual(result.cases[1].against[0].ratio.rounds, [2, 2])
+
+    def test_a_failure_is_shown_and_not_counted_as_a_figure(self):
+        (result,) = self.measure(Group("g", "", (CASE,)), 3, own=[1, 2, 3], peer=[1, None]).cases
+        self.assertEqual(result.own.rounds, [1, 2, 3])
+        self.assertEqual([one.figure.name for one in result.failed], ["peer"])
+        self.assertIn("no luck", result.failed[0].error)
+        self.assertIsNone(result.against[0].ratio)
+        self.assertEqual([verdict.met for verdict in result.verdicts], [False, None])
+
+    def test_output_that_cannot_be_read_is_a_failure(self):
+        unreadable = Figure("own", OWN.command, mock.Mock(side_effect=measure.Unreadable("no figure in it")), "Gb/s")
+        (result,) = self.measure(Group("g", "", (Case("c", unreadable),)), 1, own=["x"]).cases
+        self.assertEqual(result.failed[0].error, "no figure in it")
+
+    def test_a_peer_of_nothing_is_a_failure(self):
+        (result,) = self.measure(Group("g", "", (CASE,)), 1, own=[1], peer=[0]).cases
+        self.assertEqual([one.figure.name for one in result.failed], ["peer"])
+
+    def test_a_group_may_say_how_many_rounds_it_needs(self):
+        self.measure(Group("g", "", (Case("c", OWN),), rounds=1), 5, own=[1])
+        self.assertEqual(self.order, ["own"])
+
+    def test_tables_and_json_tell_figures_ratios_targets_and_failures(self):
+        group = Group("g", "what", (CASE,), target="9", notes="a note")
+        place = Place(cores=(0, 1))
+        good, bad = (self.measure(group, 1, own=[120], peer=[peer]) for peer in (100, None))
+        for as_markdown in (False, True):
+            text = "\n".join(report.group_lines(good, place, as_markdown))
+            for part in ("120 Gb/s", "1.20 (1.20-1.20)", ">= 100 Gb/s: met", ">= 0.50: met", "[1]", "[2]", "a note"):
+                self.assertIn(part, text)
+            text = "\n".join(report.group_lines(bad, place, as_markdown))
+            for part in ("not measured", "failed: [2] it ended with 3: no luck"):
+                self.assertIn(part, text)
+        self.assertIn("targets: 2 of 2 met", "\n".join(report.target_lines([good], False)))
+        self.assertIn("targets: 1 of 2 met", "\n".join(report.target_lines([bad], False)))
+        whole = json.loads(json.dumps(document.whole({}, "now", [good, bad], [], place)))
+        case = whole["groups"][0]["cases"][0]
+        self.assertEqual((case["own"]["rounds"], case["own"]["command"]["line"]), ([120], "own"))
+        self.assertEqual(case["against"][0]["ratio"], {"rounds": [1.2], "median": 1.2, "low": 1.2, "high": 1.2})
+        self.assertEqual([target["met"] for target in case["targets"]], [True, True])
+        self.assertIsNone(whole["groups"][1]["cases"][0]["against"][0]["ratio"])
+
+
+    def test_parts_have_shares_in_a_table_of_their_own_and_in_json(self):
+        group = Group("g", "what", (Case("whole", OWN, parts=(figure("some"), figure("none"))),))
+        place = Place(cores=(0, 1))
+        good, bad = (self.measure(group, 2, own=[120, 80], some=[some, 20], none=[0, 0]) for some in (30, None))
+        for as_markdown in (False, True):
+            text = "\n".join(report.group_lines(good, place, as_markdown))
+            self.assertRegex(text, r"some[ |]+25\.0 \(25%\)")
+            self.assertRegex(text, r"(?m)none[ |]+-( \||$)")
+            self.assertIn("failed: [2] it ended", "\n".join(report.group_lines(bad, place, as_markdown)))
+        whole = json.loads(json.dumps(document.whole({}, "now", [good, bad], [], place)))
+        parts = [one["cases"][0]["parts"] for one in whole["groups"]]
+        self.assertEqual([(part["name"], part["share"]) for part in parts[0]], [("some", 0.25), ("none", 0)])
+        self.assertIsNone(parts[1][0]["share"])
+
+
+class Ratios(unittest.TestCase):
+    def test_median_and_range(self):
+        ratio = Ratio([1, 9, 4], [2, 3, 4])
+        self.assertEqual((ratio.median, ratio.low, ratio.high), (1, 0.5, 3))
+        self.assertEqual(with_range(ratio), "1.00 (0.50-3.00)")
+
+    def test_unequal_rounds_and_nothing_are_refused(self):
+        for own, other in (([1], [1, 2]), ([], []), ([1], [0])):
+            with self.assertRaises(ValueError):
+                Ratio(own, other)
+
+    def test_a_range_that_includes_one_shows_no_difference(self):
+        self.assertFalse(Ratio([9, 11], [10, 10]).shows_difference())
+        self.assertFalse(Ratio([10, 11], [10, 10]).shows_difference())
+        self.assertTrue(Ratio([11, 12], [10, 10]).shows_difference())
+
+    def test_spread_is_half_the_range_in_percent(self):
+        self.assertEqual(spread([90, 100, 120]), 15)
+
+    def test_digits(self):
+        shown = [three_digits(value) for value in (0, 0.0312, 0.634, 9.99, 12.345, 250.4, 12345.6)]
+        self.assertEqual(shown, ["0.00", "0.031", "0.63", "9.99", "12.3", "250", "12346"])
+
+
+class Verdicts(unittest.TestCase):
+    def test_targets(self):
+        self.assertTrue(at_least(8).met(8))
+        self.assertFalse(at_least(8).met(7.99))
+        self.assertTrue(at_most(700).met(700))
+        self.assertFalse(at_most(0.25, "peer").met(0.26))
+
+    def test_a_target_of_what_is_not_there_is_a_mistake(self):
+        with self.assertRaises(ValueError):
+            Case("c", OWN, (), (at_least(1, "peer"),))
+
+    def test_faster_is_better_for_rates_and_worse_for_times(self):
+        def verdict(better, before, after):
+            return compare.Compared("g", "c", "", better, 0, 0, Ratio(after, before)).verdict
+        before, more, less = [10] * 5, [12, 13, 12, 12, 12], [8, 9, 8, 8, 8]
+        self.assertEqual(verdict(MORE, before, more), "better")
+        self.assertEqual(verdict(MORE, before, less), "worse")
+        self.assertEqual(verdict(LESS, before, less), "better")
+        self.assertEqual(verdict(LESS, before, more), "worse")
+        self.assertEqual(verdict(LESS, before, [9, 13, 12, 12, 12]), "no difference shown")
+
+    # Two noisy rounds come out on one side every second time.
+    def test_few_rounds_decide_nothing_unless_they_are_all_alike(self):
+        def verdict(before, after):
+            return compare.Compared("g", "c", "", MORE, 0, 0, Ratio(after, before)).verdict
+        self.assertEqual(verdict([10, 10], [12, 13]), "too few rounds to tell")
+        self.assertEqual(verdict([3021], [2900]), "worse")
+
+
+class Groups(unittest.TestCase):
+    def test_names_are_unique_and_so_are_cases_in_a_group(self):
+        self.assertEqual(len({group.name for group in GROUPS}), len(GROUPS))
+        for group in GROUPS:
+            self.assertEqual(len({case.name for case in group.cases}), len(group.cases), group.name)
+
+    def test_every_command_can_be_told_as_one_would_type_it(self):
+        place = Place(cores=(0, 1))
+        for group in GROUPS:
+            for command in group.commands:
+                self.assertNotRegex(place.line(command), r"[{}]")
+
+    def test_the_seven_targets_of_the_data_path_have_a_group_each(self):
+        self.assertEqual([group.target for group in WITH_TARGETS], list("1234567"))
+        for group in WITH_TARGETS:
+            self.assertTrue(any(case.targets for case in group.cases), group.name)
+
+
+if __name__ == "__main__":
+    unittest.main()

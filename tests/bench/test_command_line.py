@@ -1,0 +1,95 @@
+"""Names, options, help, and the packages that peers come from."""
+
+import contextlib
+import io
+import unittest
+
+from harness import command_line, peers
+from harness.groups import GROUPS
+from harness.programs import command
+
+
+def main(*arguments):
+    """Exit status, standard output and standard error."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = command_line.main(list(arguments))
+    return status, out.getvalue(), err.getvalue()
+
+
+class Refusals(unittest.TestCase):
+    def refuse(self, *arguments):
+        status, out, err = main(*arguments)
+        self.assertEqual((status, out), (2, ""))
+        self.assertRegex(err, r"\Aroci: bench: [^\n]+\n\Z")
+        return err
+
+    def test_a_name_that_is_not_there(self):
+        sentence = self.refuse("bandwith")
+        self.assertIn("no benchmark 'bandwith'", sentence)
+        for group in GROUPS:
+            self.assertIn(group.name, sentence)
+
+    def test_options_that_are_not_there_or_wrong(self):
+        self.assertIn("--frobnicate", self.refuse("--frobnicate"))
+        self.assertIn("from 1 to 1000", self.refuse("latency", "--runs", "0"))
+        self.assertIn("from 1 to 1000", self.refuse("latency", "--runs", "many"))
+        self.assertIn("--json and --markdown", self.refuse("latency", "--json", "--markdown"))
+        self.assertIn("no revision 'nonsense'", self.refuse("latency", "--compare", "nonsense"))
+
+    def test_options_of_google_benchmark_go_to_its_programs_alone(self):
+        self.assertIn("base, wire", self.refuse("latency", "--", "--benchmark_filter=x"))
+
+
+class Names(unittest.TestCase):
+    def test_the_list_has_every_name_and_the_help_has_the_list(self):
+        status, out, _ = main("--list")
+        self.assertEqual(status, 0)
+        names = [line.split()[0] for line in out.splitlines() if line]
+        self.assertEqual(names[0], "targets")
+        self.assertEqual(len(names), len(set(names)))
+        for name in [group.name for group in GROUPS] + ["base", "wire", "loopback", "queue_pairs"]:
+            self.assertIn(name, names)
+        _, text, _ = main("--help")
+        for word in names + ["--quick", "--runs", "--json", "--markdown", "--compare", "--list", "examples:"]:
+            self.assertIn(word, text)
+
+    def test_lines_of_the_help_fit_a_terminal(self):
+        _, text, _ = main("--help")
+        self.assertEqual([line for line in text.splitlines() if len(line) > 120], [])
+
+    def test_targets_are_the_groups_that_have_some_and_no_programs(self):
+        groups, programs = command_line.chosen(["targets"])
+        self.assertEqual(programs, [])
+        self.assertTrue(groups and all(group.target for group in groups))
+        self.assertEqual(command_line.chosen(["wire"]), ([], ["wire"]))
+        groups, programs = command_line.chosen([])
+        self.assertEqual(len(groups), len(GROUPS))
+        self.assertIn("queue_pairs", programs)
+
+    def test_the_name_of_a_program_may_have_its_suffix(self):
+        self.assertEqual(command_line.parse(["wire_bench"])[0].names, ["wire"])
+
+
+class Packages(unittest.TestCase):
+    def test_only_those_of_the_chosen_groups_and_none_to_compare(self):
+        self.assertEqual(main("--packages", "latency", "wire")[1].split(), [])
+        self.assertEqual(main("--packages", "memif")[1].split(),
+                         ["dpdk-dev", "iperf3", "libfabric-bin", "sockperf", "ucx-utils"])
+        self.assertEqual(main("--packages", "memif", "--compare", "HEAD")[1].split(), [])
+        self.assertEqual(main("--packages", "budget")[1].split(), ["valgrind"])
+        self.assertEqual(main("--packages", "stages")[1].split(), ["linux-perf"])
+
+    # A peer that is not ours and has no package could not be installed.
+    def test_every_program_is_ours_or_has_a_package(self):
+        for one in command_line.commands_of(GROUPS, False):
+            self.assertTrue(one.program.startswith("{bin}/") or one.program in peers.PACKAGES or
+                            one.program == "python3", one.program)
+
+    def test_the_program_is_found_behind_what_places_it(self):
+        line = "A=b taskset -c {core0} timeout --preserve-status -s INT 5 dpdk-testpmd -m 1"
+        self.assertEqual(command(line).program, "dpdk-testpmd")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,140 @@
+"""What is read from the output of programs: captured outputs come to their figures, anything else is refused."""
+
+import json
+import pathlib
+import unittest
+
+from harness import google_benchmark, peers, programs
+from harness.case import Output, Unreadable
+
+SAMPLES = pathlib.Path(__file__).parent / "samples"
+
+
+def sample(name):
+    return (SAMPLES / name).read_text()
+
+
+def output(name):
+    return Output(sample(name))
+
+
+# Every parser, a sample, and what the sample says by its own words.
+PARSERS = {
+    "ucx bandwidth": (peers.ucx_final(4, 8 * 2**20 / 1e9), output("ucx_tag_bw.txt"), 515.64 * 8 * 2**20 / 1e9),
+    "ucx latency": (peers.ucx_final(0, 1000), output("ucx_tag_lat.txt"), None),
+    "fabric bandwidth": (peers.fabric_column(1, 8e-3), output("fi_pingpong.txt"), 680.07 * 8e-3),
+    "fabric latency": (peers.fabric_column(2, 1000), output("fi_pingpong.txt"), 96370),
+    "kernel TCP": (peers.iperf_received, output("iperf3_tcp.json"), None),
+    "kernel UDP": (peers.iperf_received, output("iperf3_udp.json"), 7.8156434889718924),
+    "sockperf": (peers.sockperf_median, output("sockperf_udp.txt"), None),
+    "testpmd": (peers.testpmd_received, output("testpmd_rings.txt"), None),
+    "testpmd server": (peers.testpmd_received, Output("", sample("testpmd_memif_server.txt")), None),
+    "roci-perf bandwidth": (programs.perf_result("average_gbps"), output("roci_perf_bw.json"), None),
+    "roci-perf latency": (programs.perf_result("p50_us", 1000), output("roci_perf_lat.json"), None),
+    "roci-perf tail": (programs.p99_over_median, output("roci_perf_lat.json"), None),
+    "benchmark": (programs.benchmark_counter("bytes_per_second"), output("google_benchmark.json"), None),
+    "footprint": (programs.line("resident_host_mib"), output("footprint_memory.txt"), 58.2),
+    "stages": (programs.stage_row("responder", "memory checks"), output("stages.txt"), None),
+    "budget": (programs.budget_row("write_64KiB_mtu4096"), output("budget.txt"), 99480),
+}
+
+
+class Parsers(unittest.TestCase):
+    def test_each_reads_its_sample(self):
+        for name, (take, out, expected) in PARSERS.items():
+            with self.subTest(name):
+                value = take(out)
+                self.assertGreater(value, 0)
+                if expected is not None:
+                    self.assertAlmostEqual(value, expected, places=6)
+
+    # A figure of 0 from output that nobody understands would be a lie.
+    def test_each_refuses_what_it_does_not_know(self):
+        for name, (take, out, _) in PARSERS.items():
+            text = out.server or out.text
+            for wrong in ("", "\n", "{}", "[]", "null", "no such thing\n", text[:len(text) // 10], '{"results": [{}]}',
+                          '{"benchmarks": []}', '{"end": {}}'):
+                with self.subTest(name, wrong=wrong[:20]):
+                    with self.assertRaises(Unreadable):
+                        take(Output(wrong, wrong if out.server else ""))
+
+    def test_no_parser_reads_the_output_of_another_program(self):
+        for name, (take, _, _) in PARSERS.items():
+            for other, (_, out, _) in PARSERS.items():
+                if name.split()[0] == other.split()[0] or {name.split()[0], other.split()[0]} <= {"kernel"}:
+                    continue
+                with self.subTest(name, other=other):
+                    with self.assertRaises(Unreadable):
+                        take(out)
+
+    # ucx_perftest prints lines of the same shape while it runs when it is not told -f.
+    def test_the_last_line_of_ucx_counts_and_two_would_not(self):
+        row = sample("ucx_tag_bw.txt").splitlines()[-1]
+        with self.assertRaises(Unreadable):
+            peers.ucx_final(4, 1)(Output(row + "\n" + row))
+
+    def test_a_port_that_received_nothing_is_no_figure(self):
+        text = "NIC statistics for port 0 ####\n  Rx-pps:    0   Rx-bps:  0\n"
+        with self.assertRaisesRegex(Unreadable, "nothing"):
+            peers.testpmd_received(Output(text))
+
+    # The first second has the start in it and says 0.
+    def test_the_seconds_of_testpmd_without_packets_do_not_count(self):
+        block = "NIC statistics for port 0 ####\n  Rx-pps:    {}   Rx-bps:  0\nNIC statistics for port 1 ##\n  Rx-pps: 7\n"
+        text = "".join(block.format(rate) for rate in (0, 300, 100, 200))
+        self.assertEqual(peers.testpmd_received(Output(text)), 200)
+
+    def test_what_udp_lost_does_not_count_as_received(self):
+        end = {"sum": {"bits_per_second": 10e9, "lost_percent": 25}}
+        self.assertAlmostEqual(peers.iperf_received(Output(json.dumps({"end": end}))), 7.5)
+
+    def test_a_benchmark_that_gave_up_is_no_figure(self):
+        document = {"benchmarks": [{"name": "write/64", "error_occurred": True, "error_message": "no buffers",
+                                    "bytes_per_second": 5}]}
+        with self.assertRaisesRegex(Unreadable, "no buffers"):
+            programs.benchmark_counter("bytes_per_second")(Output(json.dumps(document)))
+
+
+class GoogleBenchmark(unittest.TestCase):
+    def setUp(self):
+        self.found = google_benchmark.read(sample("google_benchmark_repeated.json"))
+
+    def test_repetitions_are_gathered_by_name(self):
+        self.assertEqual(sorted(self.found), ["limit_ring/64", "write/64/ack_each", "write/64/direct"])
+        self.assertEqual({len(one.runs) for one in self.found.values()}, {3})
+
+    def test_a_ratio_is_own_rate_over_the_others_by_repetition(self):
+        own, other = self.found["write/64/ack_each"], self.found["write/64/direct"]
+        self.assertEqual(own.against(), ["write/64/direct"])
+        expected = [a / b for a, b in zip(own.of("packets_per_second"), other.of("packets_per_second"))]
+        self.assertEqual(own.ratio(other).rounds, expected)
+
+    # limit_copy_crc/64 was filtered out of the sample.
+    def test_what_a_filter_left_out_is_not_compared(self):
+        names = [name for name, _ in google_benchmark.ratios(self.found, self.found["write/64/direct"])]
+        self.assertEqual(names, ["limit_ring/64"])
+
+    def test_time_is_compared_upside_down_when_there_is_no_rate(self):
+        def timed(name, times):
+            one = google_benchmark.Benchmark(name)
+            for time in times:
+                one.add({"cpu_time": time, "real_time": 1, "time_unit": "us"})
+            return one
+        self.assertEqual(timed("quick", [1, 2]).ratio(timed("slow", [4, 4])).rounds, [4, 2])
+        self.assertEqual(timed("waits/real_time", [5]).nanoseconds(), [1000])
+
+    def test_a_benchmark_that_gave_up_says_so_in_the_table(self):
+        run = {"run_type": "iteration", "run_name": "x", "error_occurred": True, "error_message": "no buffers"}
+        found = google_benchmark.read(json.dumps({"benchmarks": [run]}))
+        self.assertEqual(list(google_benchmark.rows(found)), [("x", "failed", "", "no buffers", "")])
+        self.assertEqual(google_benchmark.document(found)[0]["error"], "no buffers")
+
+    def test_other_text_is_refused(self):
+        for text in ("", "{}", '{"benchmarks": []}', '{"benchmarks": [{"run_type": "iteration"}]}', "write/64 3 ns"):
+            with self.subTest(text):
+                with self.assertRaises(Unreadable):
+                    google_benchmark.read(text)
+
+
+if __name__ == "__main__":
+    unittest.main()

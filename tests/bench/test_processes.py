@@ -1,0 +1,171 @@
+"""Commands: in time, as pairs, and with nothing left behind."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from unittest import mock
+
+from harness import compare, run as harness_run
+from harness.case import Command, Pair
+from harness.run import Failed, Place, Process, named, run, taken
+
+PLACE = Place(seconds=1)
+# It and its child ignore being asked to end; the file has their process ids.
+DEAF = ("import os, signal, subprocess, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+            "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']); "
+            "open(os.environ['PIDS'], 'w').write(str(os.getpid()) + ' ' + str(child.pid)); time.sleep(60)")
+
+
+def python(text, **options):
+    return Command((sys.executable, "-c", text.replace("{", "{{").replace("}", "}}").replace("PORT", "{port}")), **options)
+
+
+def alive(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class One(unittest.TestCase):
+    def test_output_comes_back(self):
+        self.assertEqual(run(python("print('hello')"), PLACE).text, "hello\n")
+
+    def test_an_exit_status_is_told_with_the_last_words(self):
+        with self.assertRaisesRegex(Failed, "ended with 3: an error of mine"):
+            run(python("import sys; print('an error of mine', file=sys.stderr); print('more'); sys.exit(3)"), PLACE)
+
+    def test_a_status_that_is_accepted_is_no_failure(self):
+        self.assertEqual(run(python("print(1); raise SystemExit(1)", accepted=(0, 1)), PLACE).text, "1\n")
+
+    def test_a_signal_is_told_by_name(self):
+        with self.assertRaisesRegex(Failed, "ended by SIGABRT"):
+            run(python("import os; os.abort()"), PLACE)
+
+    def test_a_program_that_is_not_there_is_told(self):
+        with self.assertRaisesRegex(Failed, "'nowhere-to-be-found' cannot be started"):
+            run(Command(("nowhere-to-be-found",)), PLACE)
+
+    def test_the_environment_is_passed(self):
+        self.assertEqual(run(python("import os; print(os.environ['A'])", environment=(("A", "b"),)), PLACE).text, "b\n")
+
+    def test_what_takes_too_long_is_ended_with_its_children(self):
+        with tempfile.NamedTemporaryFile("r") as pids, mock.patch.object(harness_run, "END_LIMIT", 0.2):
+            with self.assertRaisesRegex(Failed, "longer than 1 s"):
+                run(python(DEAF, limit=1, environment=(("PIDS", pids.name),)), PLACE)
+            started = [int(pid) for pid in pids.read().split()]
+        self.assertEqual(len(started), 2)
+        self.assertEqual([pid for pid in started if alive(pid)], [])
+        self.assertEqual(Process.running, [])
+
+
+class Pairs(unittest.TestCase):
+    SERVER = ("import socket; s = socket.socket(); s.bind(('127.0.0.1', PORT)); s.listen(); c, _ = s.accept(); "
+              "print(c.recv(9).decode())")
+    CLIENT = "import socket; s = socket.create_connection(('127.0.0.1', PORT)); s.send(b'from us'); print('sent')"
+
+    def test_the_client_starts_when_the_server_listens(self):
+        slow = "import time; time.sleep(0.3); " + self.SERVER
+        out = run(Pair(python(slow), python(self.CLIENT), "tcp"), PLACE)
+        self.assertEqual((out.text, out.server), ("sent\n", "from us\n"))
+
+    def test_a_server_that_goes_on_is_ended(self):
+        server = self.SERVER + "; import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+        with mock.patch.object(harness_run, "END_LIMIT", 0.2):
+            out = run(Pair(python(server), python(self.CLIENT), "tcp"), PLACE)
+        self.assertFalse(alive(int(out.server.split()[-1])))
+
+    def test_a_server_that_fails_in_the_end_is_told(self):
+        with self.assertRaisesRegex(Failed, "the server ended with 1 behind its client: an error of the server"):
+            run(Pair(python(self.SERVER + "; raise SystemExit('an error of the server')"), python(self.CLIENT), "tcp"),
+                PLACE)
+
+    def test_a_server_that_never_listens_is_told(self):
+        with self.assertRaisesRegex(Failed, "server ended before its client came: no, cannot"):
+            run(Pair(python("raise SystemExit('no, cannot')"), python(self.CLIENT), "tcp"), PLACE)
+
+    def test_a_client_that_fails_is_told_with_what_the_server_said(self):
+        server = self.SERVER + "; raise SystemExit('an error of the server')"
+        client = self.CLIENT + "; s.close(); import time; time.sleep(0.3); raise SystemExit('an error of the client')"
+        with self.assertRaisesRegex(Failed, "an error of the client; the server: an error of the server"):
+            run(Pair(python(server), python(client), "tcp"), PLACE)
+
+
+class Sockets(unittest.TestCase):
+    def test_a_taken_port_and_a_name_are_seen(self):
+        import socket
+        with socket.socket() as listening, socket.socket(socket.AF_UNIX) as local, \
+                socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as bound:
+            listening.bind(("127.0.0.1", 0))
+            self.assertFalse(taken("tcp", listening.getsockname()[1]))
+            listening.listen()
+            self.assertTrue(taken("tcp", listening.getsockname()[1]))
+            bound.bind(("127.0.0.1", 0))
+            self.assertTrue(taken("udp", bound.getsockname()[1]))
+            name = f"roci-bench-test-{os.getpid()}"
+            self.assertFalse(named(name))
+            local.bind("\0" + name)
+            self.assertTrue(named(name))
+        self.assertFalse(named(name))
+
+
+class Interrupted(unittest.TestCase):
+    # Ctrl-C and a killed harness: in both cases nothing goes on running.
+    def stop_harness(self, number):
+        with tempfile.NamedTemporaryFile("r") as pids:
+            script = ("from harness import run; from harness.case import Command; import sys\n"
+                      "run.END_LIMIT = 0.2\n"
+                      f"try: run.run(Command((sys.executable, '-c', {DEAF!r})), run.Place())\n"
+                      "finally: run.end_all()")
+            harness = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL,
+                                       env={**os.environ, "PIDS": pids.name})
+            started = []
+            self.wait_until(lambda: started.extend(pids.read().split()) or len(started) == 2)
+        harness.send_signal(number)
+        harness.wait(20)
+        return [int(pid) for pid in started]
+
+    def wait_until(self, condition):
+        deadline = time.monotonic() + 20
+        while not condition():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+
+    def test_an_interrupt_ends_the_command_with_its_children(self):
+        self.assertEqual([pid for pid in self.stop_harness(signal.SIGINT) if alive(pid)], [])
+
+    def test_a_killed_harness_takes_its_command_along(self):
+        command, child = self.stop_harness(signal.SIGKILL)
+        self.wait_until(lambda: not alive(command))
+        os.kill(child, signal.SIGKILL)  # nobody is left to end it, and it was started here
+
+
+class OtherRevisions(unittest.TestCase):
+    def test_an_option_that_it_does_not_know_is_one_sentence(self):
+        sentence = compare.explain(Failed("it ended with 2: roci-perf: The following argument was not expected: --loss"),
+                                   "before")
+        self.assertEqual(sentence, "that revision does not know an option of this run (not expected: --loss)")
+
+    def test_what_places_a_run_is_left_out_on_both_sides(self):
+        command = Command(("{bin}/roci-perf", "write", "bw", "--cores", "0,1", "--json"))
+        self.assertEqual(compare.unplaced(command).words, ("{bin}/roci-perf", "write", "bw", "--json"))
+        pair = compare.unplaced(Pair(command, command))
+        self.assertEqual(pair.server, pair.client)
+        self.assertNotIn("--cores", pair.server.words)
+
+    def test_programs_of_ours_are_found_behind_scripts(self):
+        self.assertEqual(compare.own_program(Command(("python3", "x.py", "--program", "{bin}/roci-budget"))), "roci-budget")
+        self.assertIsNone(compare.own_program(Command(("iperf3",))))
+
+    def test_a_revision_that_is_not_there_is_one_sentence(self):
+        with self.assertRaisesRegex(compare.CannotCompare, "there is no revision 'nonsense'"):
+            compare.resolve("nonsense")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,183 @@
+// The payload of a packet in the middle of a message is placed while its ICRC is summed: what must hold when the ICRC then
+// turns out to be wrong, and when there is no such place.
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "support/services.hpp"
+
+namespace roci::test {
+namespace {
+
+constexpr size_t kMtu = 4096;
+constexpr size_t kBytes = 4 * kMtu + 100;  // first, three in the middle, last
+constexpr size_t kFrom = 0;
+constexpr size_t kTo = 64 * 1024;
+constexpr uint8_t kOld = 200, kNew = 7;
+
+// By what it does: each moves a's bytes to b or b's to a.
+struct Row {
+  const char* name;
+  ibv_wr_opcode opcode;
+  Opcode middle;  // of its packets there
+};
+constexpr Row kRows[] = {
+    {"WRITE", IBV_WR_RDMA_WRITE, Opcode::kRcWriteMiddle},
+    {"SEND", IBV_WR_SEND, Opcode::kRcSendMiddle},
+    {"READ", IBV_WR_RDMA_READ, Opcode::kRcReadResponseMiddle},
+};
+
+class Placement : public testing::TestWithParam<Row> {
+ protected:
+  explicit Placement(bool check_before_placing = false)
+      : hosts_({.path_mtu = IBV_MTU_4096, .check_before_placing = check_before_placing}) {
+    hosts_.connect();
+    fill(source(), kFrom, kBytes, kNew);
+    fill(target(), kTo, kBytes + kMtu, kOld);
+  }
+  static bool is_read() { return GetParam().opcode == IBV_WR_RDMA_READ; }
+  Side& source() { return is_read() ? hosts_.b : hosts_.a; }
+  Side& target() { return is_read() ? hosts_.a : hosts_.b; }
+
+  // One message; `pieces` of the target's memory take it.
+  void move(std::vector<ibv_sge> pieces) {
+    ibv_send_wr wr{};
+    wr.opcode = GetParam().opcode;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    ibv_sge from = source().sge(kFrom, kBytes);
+    wr.sg_list = is_read() ? pieces.data() : &from;
+    wr.num_sge = is_read() ? static_cast<int>(pieces.size()) : 1;
+    wr.wr.rdma.remote_addr = is_read() ? source().address(kFrom) : target().address(kTo);
+    wr.wr.rdma.rkey = hosts_.b.region->rkey();
+    if (wr.opcode == IBV_WR_SEND) {
+      ibv_recv_wr receive{};
+      receive.sg_list = pieces.data();
+      receive.num_sge = static_cast<int>(pieces.size());
+      ASSERT_EQ(hosts_.b.qp->post_recv(&receive, nullptr), 0);
+    }
+    ASSERT_EQ(hosts_.a.qp->post_send(&wr, nullptr), 0);
+    hosts_.run();
+  }
+  void move() { move({target().sge(kTo, kBytes)}); }
+
+  void expect_moved() {
+    EXPECT_TRUE(holds(target(), kTo, kBytes, kNew));
+    EXPECT_TRUE(holds_old_behind());
+    const auto done = hosts_.a.completions();
+    ASSERT_EQ(done.size(), 1U);
+    EXPECT_EQ(done[0].status, IBV_WC_SUCCESS);
+  }
+  bool holds_old_behind() {
+    for (size_t i = 0; i < kMtu; ++i) {
+      if (target().memory[kTo + kBytes + i] != static_cast<uint8_t>(kOld + kBytes + i)) return false;
+    }
+    return true;
+  }
+  // Whether this is packet number `number` of the message, one in the middle. READ responses count as their request does.
+  static bool is_middle(const Packet& packet, int32_t number) {
+    return packet.bth.opcode == GetParam().middle && packet.bth.psn - Psn{TwoHostsOptions{}.psn_a} == number;
+  }
+  // The first time that packet number 1 passes, this bit of it is flipped.
+  void corrupt(uint32_t bit) {
+    hosts_.watch = [this, bit](const Packet& packet, char) {
+      SimVerdict verdict;
+      if (is_middle(packet, 1) && !std::exchange(done_, true)) verdict.flip_bits = {bit};
+      return verdict;
+    };
+  }
+
+  TwoHosts hosts_;
+  bool done_ = false;  // what corrupt() is about has happened
+};
+
+constexpr uint32_t kHeaders = 14 + 20 + 8 + 12;  // in front of the payload of a packet in the middle
+
+TEST_P(Placement, a_message_arrives_whole) {
+  move();
+  expect_moved();
+  EXPECT_EQ(target().counter("rx_icrc_errors"), 0U);
+}
+
+TEST_P(Placement, a_packet_with_a_wrong_bit_of_payload_counts_and_comes_again) {
+  corrupt((kHeaders + 2047) * 8 + 3);
+  move();
+  ASSERT_TRUE(done_) << "the packet never passed";
+  expect_moved();
+  EXPECT_EQ(target().counter("rx_icrc_errors"), 1U);
+  EXPECT_GE(target().counter("rx_roce"), 5U);
+}
+
+TEST_P(Placement, a_wrong_ICRC_of_right_bytes_is_wrong_all_the_same) {
+  corrupt(static_cast<uint32_t>(kHeaders + kMtu) * 8);
+  move();
+  ASSERT_TRUE(done_);
+  expect_moved();
+  EXPECT_EQ(target().counter("rx_icrc_errors"), 1U);
+}
+
+// Its place would be that of the packet it is taken for, which then comes and is the right one.
+TEST_P(Placement, a_packet_that_a_wrong_bit_makes_the_expected_one_leaves_nothing_behind) {
+  // The second in the middle gets the PSN of the first, which is lost.
+  bool lost = false;
+  hosts_.watch = [&](const Packet& packet, char) {
+    SimVerdict verdict;
+    if (is_middle(packet, 1)) verdict.drop = !std::exchange(lost, true);
+    if (is_middle(packet, 2) && !std::exchange(done_, true)) {
+      const uint32_t wrong = packet.bth.psn.value() ^ (packet.bth.psn.value() - 1);
+      for (uint32_t bit = 0; bit < 8; ++bit) {
+        if ((wrong >> bit & 1) != 0) verdict.flip_bits.push_back((kHeaders - 1) * 8 + bit);
+      }
+    }
+    return verdict;
+  };
+  move();
+  ASSERT_TRUE(lost && done_);
+  expect_moved();
+  EXPECT_EQ(target().counter("rx_icrc_errors"), 1U);
+}
+
+TEST_P(Placement, pieces_that_a_packet_lies_across_take_it_too) {
+  if (GetParam().opcode == IBV_WR_RDMA_WRITE) {  // it has one range
+    move();
+    expect_moved();
+    return;
+  }
+  const size_t cut = kMtu + 1000;
+  corrupt((kHeaders + 5) * 8);
+  move({target().sge(kTo, cut), target().sge(kTo + cut, kMtu),
+        target().sge(kTo + cut + kMtu, kBytes - cut - kMtu)});
+  ASSERT_TRUE(done_);
+  expect_moved();
+  EXPECT_EQ(target().counter("rx_icrc_errors"), 1U);
+}
+
+// What the application may then rely on: no byte of a wrong packet, not even for a while.
+class PlacementChecked : public Placement {
+ protected:
+  PlacementChecked() : Placement(true) {}
+};
+
+TEST_P(PlacementChecked, nothing_of_a_wrong_packet_is_ever_placed) {
+  uint8_t seen = 0;
+  const size_t at = kTo + kMtu + 2047;
+  corrupt((kHeaders + 2047) * 8 + 3);
+  const auto flip = hosts_.watch;
+  hosts_.watch = [&, flip](const Packet& packet, char direction) {
+    const uint8_t now = target().memory[at];
+    if (now != static_cast<uint8_t>(kOld + kMtu + 2047) && now != static_cast<uint8_t>(kNew + kMtu + 2047))
+      seen = now;
+    return flip(packet, direction);
+  };
+  move();
+  ASSERT_TRUE(done_);
+  expect_moved();
+  EXPECT_EQ(seen, 0) << "this byte was never sent";
+}
+
+INSTANTIATE_TEST_SUITE_P(Operations, PlacementChecked, testing::ValuesIn(kRows),
+                         [](const auto& row) { return std::string(row.param.name); });
+INSTANTIATE_TEST_SUITE_P(Operations, Placement, testing::ValuesIn(kRows),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+}  // namespace
+}  // namespace roci::test
