@@ -51,6 +51,11 @@ def bandwidth(name, run):
     return Figure(name, run, perf_result("average_gbps"), "Gb/s")
 
 
+def large_writes(name, options=""):
+    """64 KiB WRITEs at a path MTU of 4096, back to back, in loopback."""
+    return bandwidth(name, in_loopback(f"write bw -s 65536 -m 4096 -D {{seconds}} {options}"))
+
+
 def message_rate(name, run):
     return Figure(name, run, perf_result("message_rate_mpps"), "M/s")
 
@@ -88,38 +93,32 @@ def core_round_trip():
                   benchmark_counter("ns_per_round_trip"), "ns", LESS)
 
 
-# roci-footprint: lines of a name and a number
+# Tables and lines of our own scripts and programs
+
+def matched(pattern, what):
+    """Reads the number that is the pattern's only group; `what` names the line for whoever misses it."""
+    def take(output):
+        found = re.search(pattern, output.text, re.MULTILINE)
+        if not found:
+            raise Unreadable(f"the output has no {what}")
+        return float(found.group(1))
+    return take
+
 
 def line(key):
-    def take(output):
-        found = re.search(rf"^{re.escape(key)} ([0-9.]+)$", output.text, re.MULTILINE)
-        if not found:
-            raise Unreadable(f"the output has no line '{key} NUMBER'")
-        return float(found.group(1))
-    return take
+    """A line of roci-footprint: a name and a number."""
+    return matched(rf"^{re.escape(key)} ([0-9.]+)$", f"line '{key} NUMBER'")
 
-
-# bench/budget.py: a table, a line for each workload
 
 def budget_row(workload):
-    def take(output):
-        found = re.search(rf"^{re.escape(workload)} +(\d+) +\d+ ", output.text, re.MULTILINE)
-        if not found:
-            raise Unreadable(f"the table of budgets has no line of {workload}")
-        return float(found.group(1))
-    return take
+    """Instructions of a workload in the table of bench/budget.py."""
+    return matched(rf"^{re.escape(workload)} +(\d+) +\d+ ", f"line of the budget of {workload}")
 
-
-# bench/stages.py: a table, a line for each thread and stage
 
 def stage_row(thread, stage):
-    def take(output):
-        found = re.search(rf"^{re.escape(thread)} +{re.escape(stage)} +([0-9.]+)$", output.text, re.MULTILINE)
-        if not found:
-            raise Unreadable(f"the table of stages has no line of the {thread}'s {stage}")
-        return float(found.group(1))
-    return take
+    """Nanoseconds of a thread's stage in the table of bench/stages.py."""
+    return matched(rf"^{re.escape(thread)} +{re.escape(stage)} +([0-9.]+)$", f"line of the {thread}'s stage {stage}")
 
 
-__all__ = ["LESS", "MORE", "bandwidth", "benchmark", "benchmark_counter", "budget_row", "command", "in_loopback", "line",
-           "median_latency", "message_rate", "over_memif", "p99_over_median", "perf_result", "stage_row"]
+__all__ = ["LESS", "MORE", "bandwidth", "benchmark", "benchmark_counter", "budget_row", "command", "core_round_trip",
+           "in_loopback", "large_writes", "line", "median_latency", "message_rate", "over_memif", "p99_over_median", "perf_result", "stage_row"]

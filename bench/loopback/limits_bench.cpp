@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "loopback/limit_frames.hpp"
 #include "loopback/loopback.hpp"
 #include "port/ethdev_port.hpp"
 #include "support/against.hpp"
@@ -18,11 +19,6 @@ namespace roci::bench {
 namespace {
 
 using test::must;
-
-constexpr size_t kBurst = 32;
-constexpr uint16_t kMtu = 4200;
-constexpr uint32_t kHeaders = 14 + 20 + 8 + 12;  // Ethernet, IPv4, UDP, BTH
-constexpr uint32_t kIcrc = 4;
 
 // Bursts of frames with `payload` bytes go from one end of a ring pair to the other. fill(bytes) and drain(bytes) are
 // called with each frame's payload.

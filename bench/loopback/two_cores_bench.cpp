@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "loopback/limit_frames.hpp"
 #include "port/ethdev_port.hpp"
 #include "support/against.hpp"
 #include "support/must.hpp"
@@ -24,10 +25,6 @@ namespace {
 
 using test::must;
 
-constexpr uint16_t kBurst = 32;
-constexpr uint16_t kMtu = 4200;
-constexpr uint32_t kHeaders = 14 + 20 + 8 + 12;  // Ethernet, IPv4, UDP, BTH
-constexpr uint32_t kIcrc = 4;
 constexpr size_t kMessage =
     64 * 1024;                      // payloads come from and go to so many bytes, as those of its messages do
 constexpr uint32_t kBatches = 256;  // bursts of an iteration

@@ -75,8 +75,8 @@ class Host final : public Poller {
   [[nodiscard]] EventQueue& events() { return *events_; }  // any thread
   // Of all workers.
   [[nodiscard]] uint64_t counter(Counter counter) const;
-  // Buffers of the host's own that are on their way, or with whoever received them.
-  // Of frames on their way; those that the workers hold ready are not. Needs all tokens.
+  // Buffers with frames that are on their way, or with whoever received them; not those that the workers hold ready.
+  // Needs all tokens.
   [[nodiscard]] uint32_t tx_buffers_in_use() const;
 
   [[nodiscard]] const std::vector<Gid>& gids() const { return gids_; }

@@ -105,13 +105,14 @@ class Worker final : public Poller, private PacketSink, private FrameSink, priva
   static constexpr Nanos kLinkWatch{100'000'000};  // between two looks at the port's link
   static constexpr uint16_t kRxBurst = 32;
   static constexpr size_t kTxStage = 64;
-  static constexpr uint32_t kQuantum =
-      16;  // packets a queue pair may send before the next one's turn; a round has
-  static constexpr uint32_t kQuantaPerRound = 4;    // so many, if few are ready,
-  static constexpr uint64_t kBytesPerTurn = 32768;  // but a queue pair gets no other one after so many bytes
-  static constexpr uint32_t kTurnsPerRound = 64;    // queue pairs served between two receptions
-  static constexpr uint32_t kTurnsAhead = 3;        // between fetching a queue pair from memory and its turn
-  static constexpr size_t kFew = 64;                // queue pairs that stay in the caches by themselves
+  // A turn of a queue pair is one quantum of packets. When few queue pairs are ready each gets more of them in a round,
+  // but none after it has sent kBytesPerTurn.
+  static constexpr uint32_t kQuantum = 16;
+  static constexpr uint32_t kQuantaPerRound = 4;
+  static constexpr uint64_t kBytesPerTurn = 32768;
+  static constexpr uint32_t kTurnsPerRound = 64;  // queue pairs served between two receptions
+  static constexpr uint32_t kTurnsAhead = 3;      // between fetching a queue pair from memory and its turn
+  static constexpr size_t kFew = 64;              // queue pairs that stay in the caches by themselves
   // Above so many frames in it an inbox takes no copies: a storm of ARP must not crowd out packets.
   static constexpr uint32_t kCopiesBelow = 64;
   static constexpr size_t kLoopback = 256;  // copies of own multicasts that wait for the next reception

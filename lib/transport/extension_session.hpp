@@ -50,14 +50,13 @@ class ExtensionSession {
     if (agreed.keeps > 0) kept.emplace(agreed.keeps, budget);
     if (agreed.peer_keeps > 0) sacked.emplace(agreed.peer_keeps);
   }
-  // One of a queue pair lies where the queue pair lies, and nowhere else; null when there is no memory.
-  static void* operator new(size_t bytes) = delete;
+  // One of a queue pair lies where the queue pair lies; null when there is no memory.
   static void* operator new(size_t bytes, SparseArena& arena) noexcept { return arena.take(bytes); }
   static void operator delete(void* session, SparseArena&) noexcept {
     SparseArena::give_back(session, sizeof(ExtensionSession));
   }
-  static void operator delete(void* session) noexcept {
-    SparseArena::give_back(session, sizeof(ExtensionSession));
+  static void operator delete(void* session, size_t bytes) noexcept {
+    SparseArena::give_back(session, bytes);
   }
 
   // Reads the block of a packet that says it has one, and takes it off the payload of the view. False when it must be

@@ -17,35 +17,15 @@ uint32_t load_le32(const uint8_t* p) {
          static_cast<uint32_t>(p[3]) << 24;
 }
 
-constexpr size_t kOnes = 8;          // in front of the IP header, where frames have their MAC addresses
+using icrc_pieces::kIpv4Mask, icrc_pieces::kIpv6Mask;
+
+constexpr size_t kBefore =
+    icrc_pieces::kBefore;            // in front of the IP header, where frames have their MAC addresses
 constexpr size_t kMaxIpHeader = 60;  // IPv4 with all options
-constexpr size_t kMaxMasked = kOnes + kMaxIpHeader + sizeof(UdpHeader) + sizeof(Bth);
+constexpr size_t kMaxMasked = kBefore + kMaxIpHeader + sizeof(UdpHeader) + sizeof(Bth);
 
-// What is set to ones from kOnes bytes before the IP header to the end of the BTH (annex A17.3.1), without IPv4
-// options. Applied as one OR over all of it: the CRC loads 16 bytes at a time, and would have to wait for a byte that
-// was stored on its own just before.
-template <size_t kIpHeader>
-constexpr auto make_mask() {
-  std::array<uint8_t, kOnes + kIpHeader + sizeof(UdpHeader) + sizeof(Bth)> mask{};
-  for (size_t i = 0; i < kOnes; ++i) mask[i] = 0xff;
-  uint8_t* ip = mask.data() + kOnes;
-  if (kIpHeader == sizeof(Ipv6Header)) {
-    ip[0] = 0x0f;                  // traffic class and
-    ip[1] = ip[2] = ip[3] = 0xff;  // flow label
-    ip[7] = 0xff;                  // hop limit
-  } else {
-    ip[1] = 0xff;            // TOS
-    ip[8] = 0xff;            // TTL
-    ip[10] = ip[11] = 0xff;  // checksum
-  }
-  uint8_t* udp = ip + kIpHeader;
-  udp[6] = udp[7] = 0xff;             // checksum
-  udp[sizeof(UdpHeader) + 4] = 0xff;  // FECN, BECN and the six bits behind them
-  return mask;
-}
-constexpr auto kIpv4Mask = make_mask<sizeof(Ipv4Header)>();
-constexpr auto kIpv6Mask = make_mask<sizeof(Ipv6Header)>();
-
+// One OR over all of it: the CRC loads 16 bytes at a time, and would have to wait for a byte that was stored on its own
+// just before.
 template <size_t kBytes>
 void copy_masked(uint8_t* to, const uint8_t* from, const std::array<uint8_t, kBytes>& mask) {
   for (size_t i = 0; i < kBytes; ++i) to[i] = from[i] | mask[i];
@@ -53,7 +33,7 @@ void copy_masked(uint8_t* to, const uint8_t* from, const std::array<uint8_t, kBy
 
 // What the CRC begins with into `to`, which has room for kMaxMasked; returns its length.
 uint32_t copy_masked_headers(const FrameView& view, uint8_t* to) {
-  const uint8_t* from = view.frame + view.l3_offset - kOnes;
+  const uint8_t* from = view.frame + view.l3_offset - kBefore;
   if (view.ipv6) {
     copy_masked(to, from, kIpv6Mask);
     return kIpv6Mask.size();
@@ -61,7 +41,7 @@ uint32_t copy_masked_headers(const FrameView& view, uint8_t* to) {
   copy_masked(to, from, kIpv4Mask);
   const uint32_t options = view.l4_offset - view.l3_offset - static_cast<uint32_t>(sizeof(Ipv4Header));
   if (options != 0) [[unlikely]] {
-    constexpr size_t kFixed = kOnes + sizeof(Ipv4Header);
+    constexpr size_t kFixed = kBefore + sizeof(Ipv4Header);
     std::memcpy(to + kFixed, from + kFixed, options);
     for (size_t i = kFixed; i < kIpv4Mask.size(); ++i) to[options + i] = from[options + i] | kIpv4Mask[i];
   }
@@ -75,7 +55,7 @@ bool has_options(const FrameView& view) {
 }
 
 ROCI_PCLMUL __m128i sum_headers(const FrameView& view, uint32_t behind) {
-  const uint8_t* from = view.frame + view.l3_offset - kOnes;
+  const uint8_t* from = view.frame + view.l3_offset - kBefore;
   return view.ipv6 ? icrc_pieces::sum(icrc_pieces::load_ipv6(from), behind)
                    : icrc_pieces::sum(icrc_pieces::load_ipv4(from), behind);
 }

@@ -2,6 +2,8 @@
 // go into the frame behind what of the Ethernet header lies there, and masked (icrc.hpp). IPv4 without options.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -18,8 +20,32 @@ inline Bytes bytes_of(uint64_t first, uint64_t second) {
   return _mm_set_epi64x(static_cast<int64_t>(second), static_cast<int64_t>(first));
 }
 
-// What lies in front of the IP header in the first piece.
+// Bytes in front of the IP header in the first piece: ones in the ICRC, whatever they are in the frame.
 inline constexpr uint32_t kBefore = 8;
+
+// What is set to ones from there to the end of the BTH (annex A17.3.1), without IPv4 options.
+template <size_t kIpHeader>
+constexpr auto make_mask() {
+  std::array<uint8_t, kBefore + kIpHeader + sizeof(UdpHeader) + sizeof(Bth)> mask{};
+  for (size_t i = 0; i < kBefore; ++i) mask[i] = 0xff;
+  uint8_t* ip = mask.data() + kBefore;
+  if (kIpHeader == sizeof(Ipv6Header)) {
+    ip[0] = 0x0f;                  // traffic class and
+    ip[1] = ip[2] = ip[3] = 0xff;  // flow label
+    ip[7] = 0xff;                  // hop limit
+  } else {
+    ip[1] = 0xff;            // TOS
+    ip[8] = 0xff;            // TTL
+    ip[10] = ip[11] = 0xff;  // checksum
+  }
+  uint8_t* udp = ip + kIpHeader;
+  udp[6] = udp[7] = 0xff;             // checksum
+  udp[sizeof(UdpHeader) + 4] = 0xff;  // FECN, BECN and the six bits behind them
+  return mask;
+}
+inline constexpr auto kIpv4Mask = make_mask<sizeof(Ipv4Header)>();
+inline constexpr auto kIpv6Mask = make_mask<sizeof(Ipv6Header)>();
+
 struct Ipv4Pieces {
   Bytes ip, addresses, udp_bth;  // from 8 bytes before the IP header on
 };
@@ -47,27 +73,28 @@ inline void store_headers(uint8_t* to, const Ipv6Pieces& pieces) {
   std::memcpy(to + 64, &pieces.last, sizeof pieces.last);
 }
 
-// The first eight bytes, which are ones. The register that the CRC begins with takes the first four away.
-inline constexpr uint64_t kOnesInEmptyRegister = 0xffffffff00000000;
+// The first piece, masked, as the sum takes it: it brings the register that a CRC begins with, ones in the first four
+// bytes. A sum begins with an empty register.
+inline Bytes begun(Bytes ip, const uint8_t* mask) {
+  return _mm_xor_si128(_mm_or_si128(ip, load(mask)), bytes_of(0xffffffff, 0));
+}
+inline Bytes masked(Bytes piece, const uint8_t* mask) { return _mm_or_si128(piece, load(mask)); }
 
 // With `behind` bytes between the BTH and the ICRC (or what else the sum runs to).
 inline constexpr uint32_t kMostBehind = kLongestCrcSum - 68;
 ROCI_PCLMUL inline __m128i sum(const Ipv4Pieces& p, uint32_t behind) {
-  const __m128i ip = _mm_or_si128(p.ip, bytes_of(0, 0xff00));                    // TOS
-  const __m128i addresses = _mm_or_si128(p.addresses, bytes_of(0xffff00ff, 0));  // TTL, checksum
-  const __m128i udp_bth =
-      _mm_or_si128(p.udp_bth, bytes_of(0xffff0000, 0xff));  // checksum; FECN, BECN and more
-  const __m128i begun = _mm_unpacklo_epi64(bytes_of(kOnesInEmptyRegister, 0), _mm_unpackhi_epi64(ip, ip));
-  return _mm_xor_si128(crc_piece(begun, behind + 32),
-                       _mm_xor_si128(crc_piece(addresses, behind + 16), crc_piece(udp_bth, behind)));
+  const uint8_t* mask = kIpv4Mask.data();
+  return _mm_xor_si128(crc_piece(begun(p.ip, mask), behind + 32),
+                       _mm_xor_si128(crc_piece(masked(p.addresses, mask + 16), behind + 16),
+                                     crc_piece(masked(p.udp_bth, mask + 32), behind)));
 }
 
 ROCI_PCLMUL inline __m128i sum(const Ipv6Pieces& p, uint32_t behind) {
-  const __m128i ip = _mm_or_si128(p.ip, bytes_of(0, 0xff000000ffffff0f));  // class, flow label; hop limit
-  const __m128i udp_bth = _mm_or_si128(p.udp_bth, bytes_of(uint64_t{0xffff} << 48, uint64_t{0xff} << 32));
-  const __m128i begun = _mm_unpacklo_epi64(bytes_of(kOnesInEmptyRegister, 0), _mm_unpackhi_epi64(ip, ip));
-  const __m128i first = _mm_xor_si128(crc_piece(begun, behind + 52), crc_piece(p.source, behind + 36));
-  const __m128i second = _mm_xor_si128(crc_piece(p.destination, behind + 20), crc_piece(udp_bth, behind + 4));
+  const uint8_t* mask = kIpv6Mask.data();
+  const __m128i first =
+      _mm_xor_si128(crc_piece(begun(p.ip, mask), behind + 52), crc_piece(p.source, behind + 36));
+  const __m128i second = _mm_xor_si128(crc_piece(p.destination, behind + 20),
+                                       crc_piece(masked(p.udp_bth, mask + 48), behind + 4));
   return _mm_xor_si128(_mm_xor_si128(first, second), crc_piece_of_4(p.last, behind));
 }
 

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <ctime>
+#include <thread>
 
 namespace roci {
 namespace {
@@ -41,15 +43,27 @@ TEST(TickClock, is_right_after_a_long_silence) {
   }
 }
 
-TEST(TickClock, of_two_threads_tells_the_same_time) {
-  TickClock one, other;
-  for (int i = 0; i < 200; ++i) {
-    const timespec pause{0, 50'000};
-    nanosleep(&pause, nullptr);
-    const Nanos first = one.now();
-    const Nanos second = other.now();
-    EXPECT_GE(second, first - Nanos{20'000});
-  }
+// Each thread has a clock of its own and reads it when the other one has read: never before what the other one read.
+TEST(TickClock, of_two_threads_tell_the_same_time) {
+  constexpr uint32_t kReadings = 400;
+  std::atomic<uint32_t> done{0};
+  Nanos last{0};  // of whose turn it is
+  const auto take_turns = [&](uint32_t first) {
+    TickClock clock;
+    for (uint32_t mine = first; mine < kReadings; mine += 2) {
+      for (uint32_t seen = done.load(); seen != mine; seen = done.load()) done.wait(seen);
+      const timespec pause{0, 50'000};
+      nanosleep(&pause, nullptr);
+      const Nanos now = clock.now();
+      EXPECT_GE(now, last - Nanos{20'000}) << "reading " << mine;
+      last = now;
+      done.store(mine + 1);
+      done.notify_all();
+    }
+  };
+  std::thread other(take_turns, 1);
+  take_turns(0);
+  other.join();
 }
 
 }  // namespace

@@ -1,19 +1,12 @@
 """What acknowledging each packet costs, and what the extensions cost."""
 
 from harness.case import Case, Group, at_least
-from harness.programs import bandwidth, in_loopback
+from harness.programs import large_writes
 
-SIZE = "write bw -s 65536 -m 4096 -D {seconds}"
-
-
-def perf(name, options):
-    return bandwidth(name, in_loopback(f"{SIZE} {options}"))
-
-
-PLAIN = perf("one for what came together, no extensions", "--extensions off --packets-per-ack 64")
-EACH = perf("one for each packet, no extensions", "--extensions off --packets-per-ack 1")
-EXTENDED = perf("one for what came together, extensions", "--extensions on --packets-per-ack 64")
-EXTENDED_EACH = perf("one for each packet, extensions", "--extensions on --packets-per-ack 1")
+PLAIN = large_writes("one for what came together, no extensions", "--extensions off --packets-per-ack 64")
+EACH = large_writes("one for each packet, no extensions", "--extensions off --packets-per-ack 1")
+EXTENDED = large_writes("one for what came together, extensions", "--extensions on --packets-per-ack 64")
+EXTENDED_EACH = large_writes("one for each packet, extensions", "--extensions on --packets-per-ack 1")
 
 GROUP = Group(
     name="acknowledgements",

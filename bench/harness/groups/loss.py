@@ -1,14 +1,12 @@
 """Goodput over a wire that loses frames."""
 
 from harness.case import Case, Group, at_least
-from harness.programs import bandwidth, in_loopback
-
-SIZE = "write bw -s 65536 -m 4096 -D {seconds}"
+from harness.programs import large_writes
 
 
 def perf(recovery, loss, more=""):
     options = f"--extensions on --recovery {recovery}" + (f" --loss {loss}" if loss else "") + more
-    return bandwidth(f"{recovery}, {loss or 'nothing'} lost{',' if more else ''}{more}", in_loopback(f"{SIZE} {options}"))
+    return large_writes(f"{recovery}, {loss or 'nothing'} lost{',' if more else ''}{more}", options)
 
 
 LOSSLESS = perf("selective", "")
