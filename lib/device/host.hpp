@@ -25,7 +25,7 @@
 
 namespace roci {
 
-class Host final : public Poller {
+class alignas(64) Host final : public Poller {
  public:
   static Result<std::shared_ptr<Host>> create(std::unique_ptr<Port> port, const DeviceConfig& config);
   ~Host() override;

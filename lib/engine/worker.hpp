@@ -55,7 +55,7 @@ struct WorkerSurroundings {
 };
 
 // Owned by whoever holds token(), except for ring() and counters().
-class Worker final : public Poller, private PacketSink, private FrameSink, private PathSource {
+class alignas(64) Worker final : public Poller, private PacketSink, private FrameSink, private PathSource {
  public:
   // The worker with number `index` of those that hand_over knows. The first one answers ARP, ND and ping.
   static Result<std::unique_ptr<Worker>> create(std::string name, uint32_t index,

@@ -74,7 +74,7 @@ class EthdevPort final : public Port {
   // The rings shared by the two ports of a pair; frees what is left in them.
   class Rings;
 
-  class Queue final : public PortQueue {
+  class alignas(64) Queue final : public PortQueue {
    public:
     Queue(const EthdevPort& port, uint16_t index) : port_(port), index_(index) {}
     uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override;
