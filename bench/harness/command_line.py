@@ -7,14 +7,14 @@ import shutil
 import signal
 import sys
 
-from harness import benchmarks, compare, document, google_benchmark, machine, measure, peers, report
+from harness import benchmarks, compare, document, google_benchmark, machine, measure, near, peers, report
 from harness.case import Pair
 from harness.groups import GROUPS, WITH_TARGETS
-from harness.run import Place, end_all
+from harness.run import Place, end_all, run
 
 ROUNDS, COMPARED_ROUNDS, QUICK_ROUNDS = 5, 7, 2
 SECONDS, QUICK_SECONDS = 2, 1
-USAGE = "./roci bench [NAME...] [--quick] [--runs N] [--json | --markdown] [--compare REV] [-- OPTION...]"
+USAGE = "./roci bench [NAME...] [--quick] [--runs N] [--near [NS]] [--json | --markdown] [--compare REV] [-- OPTION...]"
 TARGETS = "targets"
 
 EPILOG = """\
@@ -64,6 +64,9 @@ def parser():
                          help=f"{QUICK_ROUNDS} rounds of {QUICK_SECONDS} s instead of {ROUNDS} ({COMPARED_ROUNDS} with "
                               f"--compare) of {SECONDS} s: shows that it works")
     options.add_argument("--runs", type=whole_number, metavar="N", help="so many rounds")
+    options.add_argument("--near", nargs="?", type=whole_number, const=near.MOST, metavar="NS",
+                         help="of groups: throw runs away during which a cache line took more than so many nanoseconds "
+                              f"to the other core and back ({near.MOST}), and repeat them")
     options.add_argument("--json", action="store_true", help="one JSON document on standard output and nothing else")
     options.add_argument("--markdown", action="store_true", help="tables as bench/RESULTS.md has them")
     options.add_argument("--compare", metavar="REV", help="our commands of this tree and of that revision, in turn")
@@ -159,10 +162,11 @@ def run_groups(groups, programs, options, behind, place):
     started = start(options, about)
     rounds = options.runs or (QUICK_ROUNDS if options.quick else ROUNDS)
     repetitions = options.runs or (benchmarks.QUICK_REPETITIONS if options.quick else benchmarks.REPETITIONS)
+    near_cores = near.Near(options.near, place) if options.near else None
     results, program_results = [], []
     for group in groups:
         tell(f"--- {group.name}")
-        results.append(measure.measure(group, rounds, place, tell, machine.load))
+        results.append(measure.measure(group, rounds, place, tell, machine.load, near_cores))
         if not options.json:
             show(report.group_lines(results[-1], place, options.markdown))
     for name in programs:
@@ -187,7 +191,8 @@ def run_comparison(groups, programs, options, behind, place):
     rounds = options.runs or (QUICK_ROUNDS if options.quick else COMPARED_ROUNDS)
     sha = compare.resolve(options.compare)
     started = start(options, about)
-    revision, rows = compare.compare(sha, groups, programs, rounds, behind, place, tell)
+    revision, rows = compare.compare(sha, groups, programs, rounds, behind, place, tell,
+                                      near.Near(options.near, place).run if options.near else run)
     if options.json:
         json.dump(document.whole(about, started, [], [], place, revision, rows), sys.stdout, indent=1)
         print()

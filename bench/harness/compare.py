@@ -117,20 +117,20 @@ def explain(failure, side):
     return f"{'that revision' if side == 'before' else 'this tree'} failed: {failure}"
 
 
-def alternate(command, places, rounds, tell):
+def alternate(command, places, rounds, tell, run_one):
     """Outputs of both sides, round by round, the order changing; raises CannotCompare."""
     outputs = {side: [] for side in places}
     for number in range(rounds):
         for side in (list(places) if number % 2 == 0 else list(reversed(places))):
             tell(f"round {number + 1} of {rounds}, {side}: {places[side].line(getattr(command, 'client', command))}")
             try:
-                outputs[side].append(run(command, places[side]))
+                outputs[side].append(run_one(command, places[side]))
             except Failed as failure:
                 raise CannotCompare(explain(failure, side)) from failure
     return outputs
 
 
-def compare_figures(group, rounds, places, adapt, tell):
+def compare_figures(group, rounds, places, adapt, tell, run_one):
     """A row for each case of a group; those that share a command share its runs."""
     outputs, errors = {}, {}
     for case in group.cases:
@@ -145,7 +145,7 @@ def compare_figures(group, rounds, places, adapt, tell):
         else:
             if command not in outputs and command not in errors:
                 try:
-                    outputs[command] = alternate(command, places, group.rounds or rounds, tell)
+                    outputs[command] = alternate(command, places, group.rounds or rounds, tell, run_one)
                 except CannotCompare as problem:
                     errors[command] = str(problem)
             row.error = errors.get(command, "")
@@ -169,7 +169,7 @@ def compare_program(name, rounds, options, places, tell):
         yield Compared(name, "", "", error=f"that revision has no {name}{benchmarks.SUFFIX}")
         return
     try:
-        outputs = alternate(benchmarks.command(name, 1, options), places, rounds, tell)
+        outputs = alternate(benchmarks.command(name, 1, options), places, rounds, tell, run)
         pooled = {side: pool([google_benchmark.read(out.text) for out in outputs[side]]) for side in places}
     except (CannotCompare, Unreadable) as problem:
         yield Compared(name, "", "", error=str(problem))
@@ -203,7 +203,7 @@ def pool(documents):
     return pooled
 
 
-def compare(sha, groups, programs, rounds, options, place, tell):
+def compare(sha, groups, programs, rounds, options, place, tell, run_one):
     """The revision and all rows. Raises CannotCompare when there is nothing to compare with."""
     before = built(sha, tell)
     places = {"before": Place(pathlib.Path(before), place.seconds, place.cores), "after": place}
@@ -211,6 +211,6 @@ def compare(sha, groups, programs, rounds, options, place, tell):
     if groups and not knows_placing(before):
         tell(f"{sha[:12]} has no {PLACING}, so it is left out for both")
         adapt = unplaced
-    rows = [row for group in groups for row in compare_figures(group, rounds, places, adapt, tell)]
+    rows = [row for group in groups for row in compare_figures(group, rounds, places, adapt, tell, run_one)]
     rows += [row for name in programs for row in compare_program(name, rounds, options, places, tell)]
     return sha[:12], rows

@@ -33,7 +33,7 @@ def case(result, place):
 def group(result, place):
     return {"name": result.group.name, "what": result.group.what, "target": result.group.target or None,
             "rounds": result.rounds, "load_before": result.load_before, "load_after": result.load_after,
-            "cases": [case(one, place) for one in result.cases]}
+            "near": result.near or None, "cases": [case(one, place) for one in result.cases]}
 
 
 def program(result, place):

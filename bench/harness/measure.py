@@ -65,9 +65,10 @@ class GroupResult:
     cases: list
     load_before: tuple = ()
     load_after: tuple = ()
+    near: str = ""  # the sentence of --near
 
 
-def run_rounds(commands, rounds, place, tell):
+def run_rounds(commands, rounds, place, tell, run_one):
     """The outputs of each command, round by round, or the sentence of its first failure."""
     outputs = {command: [] for command in commands}
     errors = {}
@@ -78,7 +79,7 @@ def run_rounds(commands, rounds, place, tell):
                 continue
             tell(f"round {number + 1} of {rounds}: {place.line(getattr(command, 'client', command))}")
             try:
-                outputs[command].append(run(command, place))
+                outputs[command].append(run_one(command, place))
             except Failed as failure:
                 errors[command] = f"{failure} (in round {number + 1})"
                 tell(f"failed: {failure}")
@@ -118,11 +119,13 @@ def judge(case, own, others, parts=()):
     return CaseResult(case, own, comparisons, verdicts, list(parts))
 
 
-def measure(group, rounds, place, tell, load=lambda: ()):
+def measure(group, rounds, place, tell, load=lambda: (), near=None):
     rounds = group.rounds or rounds
     before = load()
-    outputs, errors = run_rounds(group.commands, rounds, place, tell)
+    thrown_away = near.thrown_away if near else 0
+    outputs, errors = run_rounds(group.commands, rounds, place, tell, near.run if near else run)
     def read(figures):
         return [read_figure(figure, outputs, errors) for figure in figures]
     cases = [judge(case, *read([case.own]), read(case.against), read(case.parts)) for case in group.cases]
-    return GroupResult(group, rounds, cases, before, load())
+    sentence = near.sentence(near.thrown_away - thrown_away) if near else ""
+    return GroupResult(group, rounds, cases, before, load(), sentence)

@@ -95,8 +95,7 @@ def group_lines(result, place, as_markdown):
     yield f"{'### ' if as_markdown else ''}{group.name}: {group.what}"
     yield ""
     yield f"{times}; {loads(result)}."
-    if group.notes:
-        yield group.notes
+    yield from filter(None, (group.notes, result.near))
     yield ""
     numbers = {command: i + 1 for i, command in enumerate(group.commands)}
     yield from (markdown if as_markdown else plain)(HEADINGS, list(figure_rows(result.cases, numbers)), right=(2, 3))

@@ -4,7 +4,7 @@ import json
 import unittest
 from unittest import mock
 
-from harness import compare, document, measure, report
+from harness import compare, document, measure, near, report
 from harness.case import Case, Command, Figure, Group, LESS, MORE, Output, at_least, at_most
 from harness.groups import GROUPS, WITH_TARGETS
 from harness.ratio import Ratio, spread, three_digits, with_range
@@ -184,6 +184,42 @@ class Groups(unittest.TestCase):
         self.assertEqual([group.target for group in WITH_TARGETS], list("1234567"))
         for group in WITH_TARGETS:
             self.assertTrue(any(case.targets for case in group.cases), group.name)
+
+
+class NearCores(unittest.TestCase):
+    """A run counts when the cores were near before and behind it."""
+
+    def run_with(self, distances, most=150):
+        left, self.runs = list(distances), 0
+
+        def run_once(command, _place):
+            if command is OWN.command:
+                self.runs += 1
+                return Output(str(self.runs))
+            return Output(json.dumps({"benchmarks": [{"name": "probe", "ns_per_round_trip": left.pop(0)}]}))
+        self.near = near.Near(most, None, run_once)
+        self.left = left
+        with mock.patch.object(near.time, "sleep"):
+            return self.near.run(OWN.command, None).text
+
+    def test_a_run_between_two_near_looks_counts(self):
+        self.assertEqual(self.run_with([80, 90]), "1")
+        self.assertEqual(self.near.thrown_away, 0)
+
+    def test_nothing_is_run_while_they_are_far(self):
+        self.assertEqual(self.run_with([400, 151, 150, 150]), "1")
+        self.assertEqual((self.runs, self.near.thrown_away), (1, 0))
+
+    def test_a_run_that_ends_with_them_far_is_thrown_away(self):
+        self.assertEqual(self.run_with([80, 400, 80, 80]), "2")
+        self.assertEqual(self.near.thrown_away, 1)
+        self.assertIn("1 other run was thrown away", self.near.sentence(1))
+
+    def test_patience_ends(self):
+        with mock.patch.object(near.time, "monotonic", side_effect=[0, 100, 1000]), self.assertRaises(Failed) as caught:
+            self.run_with([400, 390])
+        self.assertIn("390 ns", str(caught.exception))
+        self.assertEqual(self.runs, 0)
 
 
 if __name__ == "__main__":

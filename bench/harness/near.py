@@ -1,0 +1,46 @@
+"""`--near`: takes only runs during which the two cores were near to each other. A virtual machine's CPUs may be moved
+about on the host, and what two cores do together goes with the time that a cache line takes from one to the other."""
+
+import time
+
+from harness.programs import core_round_trip
+from harness.run import Failed, run
+
+MOST = 150  # nanoseconds for a cache line to the other core and back, unless told
+PAUSE = 1  # seconds before looking again
+PATIENCE = 180  # seconds for one run
+
+
+class Near:
+    """Runs commands; each as often as it takes for the cores to be near before and behind it."""
+
+    def __init__(self, most, place, run_once=run):
+        """`place`: with a program that measures how near the cores are; what is run may be another revision's."""
+        self.most = most
+        self.thrown_away = 0
+        self._place = place
+        self._run_once = run_once
+        self._probe = core_round_trip()
+
+    def distance(self):
+        return self._probe.take(self._run_once(self._probe.command, self._place))
+
+    def run(self, command, place):
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            distance = self.distance()
+            if distance <= self.most:
+                output = self._run_once(command, place)
+                distance = self.distance()
+                if distance <= self.most:
+                    return output
+                self.thrown_away += 1
+            if time.monotonic() > deadline:
+                raise Failed(f"a cache line took {distance:.0f} ns to the other core and back, and at most {self.most} are "
+                             f"allowed; the cores did not stay nearer during a run in {PATIENCE} s")
+            time.sleep(PAUSE)
+
+    def sentence(self, thrown_away):
+        runs = "1 other run was" if thrown_away == 1 else f"{thrown_away} other runs were"
+        return (f"Before and behind each run a cache line took at most {self.most} ns to the other core and back; {runs} "
+                "thrown away.")
