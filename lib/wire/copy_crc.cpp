@@ -1,12 +1,12 @@
 #include "wire/copy_crc.hpp"
 
 #include <immintrin.h>
-#include <isa-l/crc.h>
 
 #include <cstring>
 
 #include "wire/crc_factors.hpp"
 #include "wire/crc_sum.hpp"
+#include "wire/icrc.hpp"
 
 namespace roci {
 namespace {
@@ -19,7 +19,14 @@ __m128i factors_for() {
 
 uint32_t with_isal(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
   std::memcpy(to, from, length);
-  return crc32_gzip_refl(state, to, length);
+  return icrc_continue(state, to, length);
+}
+
+// The register after the last bytes, which are fewer than a wide register holds. Apart, since it is made of SSE
+// instructions: they come after the wide registers have been given up (icrc_continue() says why).
+__attribute__((noinline)) ROCI_PCLMUL uint32_t finish(__m128i sum, uint8_t* to, const uint8_t* from,
+                                                      uint32_t left) {
+  return crc_of_sum(crc_pieces(sum, to, from, left, 0));
 }
 
 #define ROCI_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,vpclmulqdq,pclmul,sse4.1")))
@@ -69,10 +76,87 @@ ROCI_AVX512 uint32_t with_avx512(uint32_t state, uint8_t* to, const uint8_t* fro
                               crc_piece(_mm512_extracti32x4_epi32(a, 1), left + 32));
   sum = _mm_xor_si128(sum, _mm_xor_si128(crc_piece(_mm512_extracti32x4_epi32(a, 2), left + 16),
                                          crc_piece(_mm512_extracti32x4_epi32(a, 3), left)));
-  return crc_of_sum(crc_pieces(sum, to, from, left, 0));
+  _mm256_zeroupper();
+  return finish(sum, to, from, left);
 }
 
 #undef ROCI_AVX512
+
+// The same with registers of 32 bytes, and of 16.
+#define ROCI_AVX2 __attribute__((target("avx2,vpclmulqdq,pclmul,sse4.1")))
+
+ROCI_AVX2 __m256i fold(__m256i sum, __m256i factors, __m256i data) {
+  const __m256i low = _mm256_clmulepi64_epi128(sum, factors, 0x00);
+  const __m256i high = _mm256_clmulepi64_epi128(sum, factors, 0x11);
+  return _mm256_xor_si256(_mm256_xor_si256(low, high), data);
+}
+
+ROCI_AVX2 __m256i copy_32(uint8_t* to, const uint8_t* from) {
+  const __m256i data = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), data);
+  return data;
+}
+
+ROCI_AVX2 uint32_t with_avx2(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
+  constexpr size_t kLane = 32;
+  constexpr size_t kLanes = 8;
+  constexpr size_t kStep = kLanes * kLane;
+  if (length < kCopyCrcWorthwhile) return with_isal(state, to, from, length);
+  __m256i sums[kLanes];
+  for (size_t i = 0; i < kLanes; ++i) sums[i] = copy_32(to + i * kLane, from + i * kLane);
+  sums[0] = _mm256_xor_si256(sums[0], _mm256_zextsi128_si256(_mm_cvtsi32_si128(static_cast<int>(~state))));
+  const __m256i by_step = _mm256_broadcastsi128_si256(factors_for<8 * kStep>());
+  for (to += kStep, from += kStep, length -= kStep; length >= kStep;
+       to += kStep, from += kStep, length -= kStep) {
+    for (size_t i = 0; i < kLanes; ++i)
+      sums[i] = fold(sums[i], by_step, copy_32(to + i * kLane, from + i * kLane));
+  }
+  const __m256i by_lane = _mm256_broadcastsi128_si256(factors_for<8 * kLane>());
+  __m256i sum = sums[0];
+  for (size_t i = 1; i < kLanes; ++i) sum = fold(sum, by_lane, sums[i]);
+  for (; length >= kLane; to += kLane, from += kLane, length -= kLane)
+    sum = fold(sum, by_lane, copy_32(to, from));
+  const auto left = static_cast<uint32_t>(length);
+  const __m128i end = _mm_xor_si128(crc_piece(_mm256_extracti128_si256(sum, 0), left + 16),
+                                    crc_piece(_mm256_extracti128_si256(sum, 1), left));
+  _mm256_zeroupper();
+  return finish(end, to, from, left);
+}
+
+#undef ROCI_AVX2
+
+ROCI_PCLMUL __m128i fold(__m128i sum, __m128i factors, __m128i data) {
+  const __m128i low = _mm_clmulepi64_si128(sum, factors, 0x00);
+  const __m128i high = _mm_clmulepi64_si128(sum, factors, 0x11);
+  return _mm_xor_si128(_mm_xor_si128(low, high), data);
+}
+
+ROCI_PCLMUL __m128i copy_16(uint8_t* to, const uint8_t* from) {
+  const __m128i data = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), data);
+  return data;
+}
+
+ROCI_PCLMUL uint32_t with_pclmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
+  constexpr size_t kLane = 16;
+  constexpr size_t kLanes = 8;
+  constexpr size_t kStep = kLanes * kLane;
+  if (length < kCopyCrcWorthwhile) return with_isal(state, to, from, length);
+  __m128i sums[kLanes];
+  for (size_t i = 0; i < kLanes; ++i) sums[i] = copy_16(to + i * kLane, from + i * kLane);
+  sums[0] = _mm_xor_si128(sums[0], _mm_cvtsi32_si128(static_cast<int>(~state)));
+  const __m128i by_step = factors_for<8 * kStep>();
+  for (to += kStep, from += kStep, length -= kStep; length >= kStep;
+       to += kStep, from += kStep, length -= kStep) {
+    for (size_t i = 0; i < kLanes; ++i)
+      sums[i] = fold(sums[i], by_step, copy_16(to + i * kLane, from + i * kLane));
+  }
+  const __m128i by_lane = factors_for<8 * kLane>();
+  __m128i sum = sums[0];
+  for (size_t i = 1; i < kLanes; ++i) sum = fold(sum, by_lane, sums[i]);
+  const auto left = static_cast<uint32_t>(length);
+  return finish(crc_piece(sum, left), to, from, left);
+}
 
 }  // namespace
 
@@ -85,17 +169,32 @@ CopyCrc copy_crc_avx512() {
   return has ? with_avx512 : nullptr;
 }
 
-bool copies_in_one_pass() {
-  static const bool has = copy_crc_avx512() != nullptr;
-  return has;
+CopyCrc copy_crc_avx2() {
+  const bool has =
+      has_carryless_product() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("vpclmulqdq");
+  return has ? with_avx2 : nullptr;
 }
 
-uint32_t copy_crc(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
-  static const CopyCrc best = [] {
-    if (const CopyCrc way = copy_crc_avx512(); way != nullptr) return way;
+CopyCrc copy_crc_pclmul() { return has_carryless_product() ? with_pclmul : nullptr; }
+
+namespace {
+
+CopyCrc best() {
+  static const CopyCrc way = [] {
+    for (const CopyCrc one : {copy_crc_avx512(), copy_crc_avx2(), copy_crc_pclmul()}) {
+      if (one != nullptr) return one;
+    }
     return copy_crc_isal();
   }();
-  return best(state, to, from, length);
+  return way;
+}
+
+}  // namespace
+
+bool copies_in_one_pass() { return best() != copy_crc_isal(); }
+
+uint32_t copy_crc(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
+  return best()(state, to, from, length);
 }
 
 }  // namespace roci

@@ -10,7 +10,7 @@ namespace roci {
 inline constexpr size_t kCopyCrcWorthwhile = 1536;
 
 // Copies `length` bytes and returns the CRC register after them, as icrc_continue(state, from, length) does. The ranges
-// must not overlap. Takes what the processor has: AVX-512 with VPCLMULQDQ, or ISA-L after memcpy.
+// must not overlap. Takes what the processor has: VPCLMULQDQ with AVX-512 or with AVX2, PCLMULQDQ, or ISA-L after memcpy.
 uint32_t copy_crc(uint32_t state, uint8_t* to, const uint8_t* from, size_t length);
 
 // Whether that is faster than a CRC first and a copy of what is in the caches then.
@@ -19,6 +19,8 @@ bool copies_in_one_pass();
 // The ways above, for tests and benchmarks. Null when the processor lacks the instructions.
 using CopyCrc = uint32_t (*)(uint32_t state, uint8_t* to, const uint8_t* from, size_t length);
 CopyCrc copy_crc_avx512();
+CopyCrc copy_crc_avx2();
+CopyCrc copy_crc_pclmul();
 CopyCrc copy_crc_isal();
 
 }  // namespace roci
