@@ -38,6 +38,13 @@ struct VlanHeader {  // what follows the TPID
 };
 static_assert(sizeof(VlanHeader) == 4);
 
+// A whole tag as values.
+struct VlanTag {
+  uint16_t tpid = kEtherTypeVlan;
+  uint16_t tci = 0;  // PCP 3 | DEI 1 | VID 12
+  friend bool operator==(const VlanTag&, const VlanTag&) = default;
+};
+
 struct Ipv4Header {
   uint8_t version_ihl = 0x45;
   uint8_t tos = 0;  // DSCP 6 | ECN 2

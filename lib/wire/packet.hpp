@@ -22,12 +22,6 @@ namespace roci {
 
 using ByteVector = std::vector<uint8_t>;
 
-struct VlanTag {
-  uint16_t tpid = kEtherTypeVlan;
-  uint16_t tci = 0;  // PCP 3 | DEI 1 | VID 12
-  friend bool operator==(const VlanTag&, const VlanTag&) = default;
-};
-
 struct Ipv4Values {
   static constexpr uint16_t kDontFragment = 0x4000;
 

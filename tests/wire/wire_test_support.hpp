@@ -1,10 +1,12 @@
 // What the tests of the wire layer share.
 #pragma once
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
 #include "base/rng.hpp"
+#include "wire/frame_front.hpp"
 #include "wire/packet.hpp"
 
 namespace roci::test {
@@ -23,6 +25,25 @@ std::vector<size_t> payload_lengths(const OpcodeInfo& info);
 
 // A block with a random choice of values, at least one, INT-ECHO with up to kMaxIntHops hops.
 ExtensionBlock random_extensions(Rng& rng);
+
+// A frame of its own memory with free bytes in front, for edits in place. Behind it there are none, so that a sanitizer
+// sees who goes beyond it.
+class RoomyFrame {
+ public:
+  explicit RoomyFrame(const ByteVector& frame, uint32_t headroom = 128) : memory_(headroom + frame.size()) {
+    std::copy(frame.begin(), frame.end(), memory_.begin() + headroom);
+    const auto length = static_cast<uint32_t>(frame.size());
+    front = {memory_.data() + headroom, length, length, headroom};
+  }
+  RoomyFrame(const RoomyFrame&) = delete;
+  RoomyFrame& operator=(const RoomyFrame&) = delete;
+  [[nodiscard]] ByteVector bytes() const { return {front.data, front.data + front.length}; }
+
+  FrameFront front;
+
+ private:
+  ByteVector memory_;
+};
 
 inline FrameView parse(const ByteVector& frame) {
   const auto length = static_cast<uint32_t>(frame.size());
