@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "switch/counters.hpp"
+#include "wire/headers.hpp"
 
 namespace roci {
 
@@ -17,7 +18,10 @@ struct SwitchPacket {
   uint16_t vlan = 0;
   uint16_t ether_type = 0;  // behind the tag
   uint16_t l3_offset = 0;
-  bool from_us = false;  // routed, or an answer: it may leave by the port it came from
+  uint8_t traffic_class = 0;
+  Ecn ecn = Ecn::kNotEct;         // as it came in
+  bool begins_telemetry = false;  // it came in where packets begin to carry telemetry
+  bool from_us = false;           // routed, or an answer: it may leave by the port it came from
 };
 
 }  // namespace roci

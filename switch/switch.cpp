@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "switch/classify.hpp"
 #include "switch/frame_edit.hpp"
 #include "switch/parse.hpp"
 #include "wire/headers.hpp"
+#include "wire/rewrite.hpp"
 
 namespace roci {
 namespace {
@@ -16,10 +18,29 @@ MacAddress mac_for(const SwitchConfig& config) {
   return MacAddress::local(hash);
 }
 
+std::vector<ClassConfigs> classes_of(const SwitchConfig& config) {
+  std::vector<ClassConfigs> classes;
+  for (const SwitchPortConfig& port : config.ports) classes.push_back(port.classes);
+  return classes;
+}
+
+uint8_t lossless_of(const ClassConfigs& classes) {
+  unsigned lossless = 0;
+  for (uint8_t c = 0; c < kTrafficClasses; ++c)
+    lossless |= static_cast<unsigned>(classes[c].lossless.has_value()) << c;
+  return static_cast<uint8_t>(lossless);
+}
+
 }  // namespace
 
-Switch::PortState::PortState(Port& p, const SwitchPortConfig& config)
-    : port(p), native(config.vlan), queue(config.rate, config.queue, config.queue_frames, counters) {
+Switch::PortState::PortState(Port& p, const SwitchPortConfig& config, uint16_t index, uint64_t seed,
+                             const EgressPort::Surroundings& surroundings)
+    : port(p),
+      native(config.vlan),
+      role(config.telemetry),
+      egress({config.rate, config.queue, config.queue_frames, config.classes, config.watchdog,
+              config.telemetry, index, seed},
+             surroundings, counters) {
   if (config.all_tagged) {
     for (uint16_t vlan = 1; vlan <= kLastVlan; ++vlan) member.set(vlan);
   }
@@ -44,11 +65,19 @@ Switch::Switch(const SwitchConfig& config, const std::vector<Port*>& ports, std:
     : config_(config),
       mac_(mac_for(config)),
       pool_(std::move(pool)),
+      buffer_(config.buffer, classes_of(config)),
+      telemetry_(config.telemetry, pool_->get()),
       macs_(config.mac_table_size, config.mac_ageing),
       router_(config, mac_, pool_->get(), *this) {
+  std::vector<PauseControl::PortView> views;
   for (size_t i = 0; i < ports.size(); ++i) {
-    ports_.push_back(std::make_unique<PortState>(*ports[i], config.ports[i]));
+    const SwitchPortConfig& port = config.ports[i];
+    ports_.push_back(
+        std::make_unique<PortState>(*ports[i], port, static_cast<uint16_t>(i), config.seed + i,
+                                    EgressPort::Surroundings{buffer_, telemetry_, pool_->get()}));
+    views.push_back({ports_[i]->egress, ports_[i]->counters, port.rate, lossless_of(port.classes)});
   }
+  pauses_ = std::make_unique<PauseControl>(buffer_, mac_, pool_->get(), std::move(views));
 }
 
 Switch::~Switch() = default;
@@ -57,13 +86,14 @@ bool Switch::poll(Nanos now) {
   bool worked = drain(now);
   for (size_t i = 0; i < ports_.size(); ++i) worked |= receive(static_cast<uint16_t>(i), now);
   worked |= router_.poll(now);
+  worked |= pauses_->poll(now);
   worked |= drain(now);
   return worked;
 }
 
 Nanos Switch::next_deadline() const {
-  Nanos next = router_.next_deadline();
-  for (const auto& p : ports_) next = std::min({next, p->port.next_arrival(), p->queue.next_start()});
+  Nanos next = std::min(router_.next_deadline(), pauses_->next_deadline());
+  for (const auto& p : ports_) next = std::min({next, p->port.next_arrival(), p->egress.next_start()});
   return next;
 }
 
@@ -79,19 +109,21 @@ bool Switch::receive(uint16_t ingress, Nanos now) {
     bytes += frames[i]->pkt_len;
     packets[i].frame = frames[i];
     packets[i].ingress = ingress;
+    packets[i].begins_telemetry = begins_telemetry(in.role);
   }
   bump(in.counters.rx_packets, count);
   bump(in.counters.rx_bytes, bytes);
 
   const std::span batch{packets.data(), count};
-  parse_stage(batch);
+  parse_stage(batch, now);
+  classify_stage(batch);
   learn_stage(batch, now);
   route_stage(batch, now);
   forward_stage(batch, now);
   return true;
 }
 
-void Switch::parse_stage(std::span<SwitchPacket> batch) {
+void Switch::parse_stage(std::span<SwitchPacket> batch, Nanos now) {
   for (SwitchPacket& p : batch) {
     const PortState& in = *ports_[p.ingress];
     if (p.frame->data_len < std::min(kSwitchHeaderBytes, p.frame->pkt_len)) {
@@ -102,8 +134,19 @@ void Switch::parse_stage(std::span<SwitchPacket> batch) {
       }
     }
     DropReason reason = parse(p, in.native, mac_);
+    if (reason == DropReason::kLinkLocal && pauses_->take(p.frame, p.ingress, now)) {
+      rte_pktmbuf_free(p.frame);
+      p.frame = nullptr;
+      continue;
+    }
     if (reason == DropReason::kNone && !in.carries(p.vlan)) reason = DropReason::kNotMember;
     if (reason != DropReason::kNone) drop(p, reason);
+  }
+}
+
+void Switch::classify_stage(std::span<SwitchPacket> batch) {
+  for (SwitchPacket& p : batch) {
+    if (p.frame != nullptr) classify(p, config_.classifier);
   }
 }
 
@@ -135,7 +178,7 @@ void Switch::forward(SwitchPacket& packet, Nanos now) {
       ethernet.destination.is_multicast() ? std::nullopt : macs_.find(packet.vlan, ethernet.destination, now);
   if (!egress) return flood(packet, now);
   if (*egress == packet.ingress && !packet.from_us) return drop(packet, DropReason::kSamePort);
-  admit(packet.frame, false, *egress, packet.vlan, now);
+  admit(packet, false, *egress, now);
   packet.frame = nullptr;
 }
 
@@ -145,37 +188,71 @@ void Switch::flood(SwitchPacket& packet, Nanos now) {
   const auto count = static_cast<uint16_t>(ports_.size());  // at most 1,024
   for (uint16_t i = 0; i < count; ++i) {
     if (!ports_[i]->carries(packet.vlan) || (i == packet.ingress && !packet.from_us)) continue;
-    if (last != kNoPort) admit(packet.frame, true, last, packet.vlan, now);
+    if (last != kNoPort) admit(packet, true, last, now);
     last = i;
   }
   if (last == kNoPort) return drop(packet, DropReason::kNoEgress);
-  admit(packet.frame, false, last, packet.vlan, now);
+  admit(packet, false, last, now);
   packet.frame = nullptr;
 }
 
-void Switch::admit(rte_mbuf* frame, bool copy, uint16_t egress, uint16_t vlan, Nanos now) {
+// Where telemetry ends the packet will be as its sender made it.
+bool Switch::fits_mtu(const rte_mbuf& frame, const PortState& out) const {
+  const uint16_t mtu = out.port.capabilities().mtu;
+  if (!exceeds_mtu(frame, mtu)) return true;
+  if (!telemetry_.enabled() || !ends_telemetry(out.role)) return false;
+  const IntView view = parse_int({rte_pktmbuf_mtod(&frame, const uint8_t*), frame.data_len}, frame.pkt_len,
+                                 config_.telemetry.udp_port);
+  return view.accepted() && view.udp.ip_bytes() - view.bytes() <= mtu;
+}
+
+void Switch::admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now) {
   PortState& out = *ports_[egress];
-  const auto refuse = [&](DropReason reason) {
-    bump(out.counters.drops[static_cast<unsigned>(reason)]);
+  rte_mbuf* frame = packet.frame;
+  const auto refuse = [&](PortState& where, DropReason reason) {
+    bump(where.counters.drops[static_cast<unsigned>(reason)]);
     if (!copy) rte_pktmbuf_free(frame);
   };
-  const bool tagged = vlan != out.native;
+  const bool tagged = packet.vlan != out.native;
   const uint32_t length = length_with_tag(frame, tagged);
-  if (exceeds_mtu(*frame, out.port.capabilities().mtu)) return refuse(DropReason::kTooLong);
-  if (!out.queue.has_room(length)) return refuse(DropReason::kQueueFull);
+  if (!fits_mtu(*frame, out)) return refuse(out, DropReason::kTooLong);
+  if (!out.egress.has_room(length)) return refuse(out, DropReason::kQueueFull);
+  const DropReason full =
+      buffer_.admit(packet.ingress, packet.traffic_class, length, out.egress.queue(packet.traffic_class));
+  if (full != DropReason::kNone)
+    return refuse(full == DropReason::kHeadroomFull ? *ports_[packet.ingress] : out, full);
+  const AqmVerdict verdict = out.egress.ask(packet, now);
+  if (verdict == AqmVerdict::kDrop) return refuse(out, DropReason::kEarlyDrop);
   rte_mbuf* leaving = copy ? rte_pktmbuf_copy(frame, pool_->get(), 0, UINT32_MAX) : frame;
-  if (leaving != nullptr) leaving = set_tag(leaving, tagged, vlan, pool_->get());
+  if (leaving != nullptr) leaving = set_tag(leaving, tagged, packet.vlan, pool_->get());
+  if (leaving != nullptr && verdict == AqmVerdict::kMark) {
+    leaving = own_front(leaving, 0, pool_->get());
+    if (leaving != nullptr) {
+      mark_congestion(rte_pktmbuf_mtod(leaving, uint8_t*), leaving->data_len);
+      bump(out.counters.classes[packet.traffic_class].marked);
+    }
+  }
   if (leaving == nullptr) {
     bump(out.counters.drops[static_cast<unsigned>(DropReason::kNoBuffer)]);
     return;
   }
-  out.queue.push(leaving, now);
+  out.egress.push(leaving, packet, now);
 }
 
 bool Switch::drain(Nanos now) {
   bool worked = false;
-  for (auto& p : ports_) worked |= p->queue.drain(p->port, now);
+  for (auto& p : ports_) worked |= p->egress.drain(p->port, now);
   return worked;
+}
+
+Status Switch::configure_marking(size_t port, const ClassConfigs& classes) {
+  if (port >= ports_.size()) return fail("switch '" + config_.name + "' has no port " + std::to_string(port));
+  ClassConfigs changed = config_.ports[port].classes;
+  for (uint8_t c = 0; c < kTrafficClasses; ++c) changed[c].aqm = classes[c].aqm;
+  ROCI_TRY(check_classes(changed, config_.ports[port].queue));
+  config_.ports[port].classes = changed;
+  ports_[port]->egress.configure(changed);
+  return {};
 }
 
 void Switch::drop(SwitchPacket& packet, DropReason reason) {

@@ -1,13 +1,14 @@
-// A software switch: a learning VLAN bridge (802.1Q) with static layer 3 forwarding between its VLANs, and a bounded,
-// paced queue in front of every port.
+// A software switch: a learning VLAN bridge (802.1Q) with static layer 3 forwarding between its VLANs, eight traffic
+// classes with their own marking, shares of the line and flow control, and a paced line behind every port.
 //
-//   rx_burst -> parse -> learn -> route -> forward -> admit -> [ egress queue ] -> drain -> tx_burst
-//                                   |         |         |            |               |
-//                 own MAC: rewrite, |   MAC table or    | limit      | one FIFO      | rate
-//                 answer ARP/ND/echo|   flood by copies |            |               |
+//   rx_burst -> parse -> classify -> learn -> route -> forward -> admit -> queue -> schedule -> tx_burst
+//                 |         |                   |         |         |        |         |
+//               PFC in   DSCP, PCP   own MAC: rewrite  MAC table  AQM,    a class   strict, DWRR,
+//                                    answer ARP/ND/echo  or flood buffer, each      rate, pauses, AQM
+//                                                                 PFC out
 //
-// Marking (AQM) belongs into admit(), several queues per port between admit and drain, telemetry stamps and
-// notifications where drain() hands frames to the port, PFC where parse() now drops link-local frames.
+// parse.cpp, classify.cpp, router.cpp, admission here in admit(), buffer.cpp, aqm.cpp; egress_port.cpp has the queues,
+// scheduler.cpp says which is next, pfc.cpp speaks with the neighbours.
 //
 // Ownership: a frame belongs to the switch from rx_burst() until tx_burst() takes it. Unicast moves the frame that came
 // in; flooding gives every port but the last a copy of its own, so each egress may change its headers. A stage that
@@ -29,9 +30,10 @@
 #include "port/eal.hpp"
 #include "port/port.hpp"
 #include "switch/counters.hpp"
-#include "switch/egress_queue.hpp"
+#include "switch/egress_port.hpp"
 #include "switch/mac_table.hpp"
 #include "switch/packet.hpp"
+#include "switch/pfc.hpp"
 #include "switch/router.hpp"
 #include "switch/switch_config.hpp"
 
@@ -59,31 +61,38 @@ class Switch final : public Poller, private RouterOutput {
   [[nodiscard]] uint64_t mac_table_full() const { return mac_table_full_.load(std::memory_order_relaxed); }
   [[nodiscard]] uint32_t mac_table_size() const { return macs_.size(); }  // by the polling thread
   [[nodiscard]] const MacAddress& mac() const { return mac_; }
+  // By the polling thread: curves of a port's classes from now on. Shares, limits and PFC stay as they are; what waits
+  // is not touched. Fails as check() does.
+  Status configure_marking(size_t port, const ClassConfigs& classes);
 
  private:
   static constexpr size_t kBurst = 32;
 
   struct PortState {
-    PortState(Port& p, const SwitchPortConfig& config);
+    PortState(Port& p, const SwitchPortConfig& config, uint16_t index, uint64_t seed,
+              const EgressPort::Surroundings& surroundings);
     [[nodiscard]] bool carries(uint16_t vlan) const { return member.test(vlan); }
 
     Port& port;
     uint16_t native;
+    TelemetryRole role;
     std::bitset<4096> member;  // VLANs
     SwitchPortCounters counters;
-    EgressQueue queue;
+    EgressPort egress;
   };
 
   Switch(const SwitchConfig& config, const std::vector<Port*>& ports, std::shared_ptr<MbufPool> pool);
 
   bool receive(uint16_t ingress, Nanos now);
-  void parse_stage(std::span<SwitchPacket> batch);
+  void parse_stage(std::span<SwitchPacket> batch, Nanos now);
+  void classify_stage(std::span<SwitchPacket> batch);
   void learn_stage(std::span<SwitchPacket> batch, Nanos now);
   void route_stage(std::span<SwitchPacket> batch, Nanos now);
   void forward_stage(std::span<SwitchPacket> batch, Nanos now);
   void flood(SwitchPacket& packet, Nanos now);
-  // Puts the frame into the queue of a port, or counts why not. With `copy`, a copy of it, and the frame stays.
-  void admit(rte_mbuf* frame, bool copy, uint16_t egress, uint16_t vlan, Nanos now);
+  [[nodiscard]] bool fits_mtu(const rte_mbuf& frame, const PortState& out) const;
+  // Puts the packet's frame into the queue of a port, or counts why not. With `copy`, a copy of it, and the frame stays.
+  void admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now);
   bool drain(Nanos now);
 
   void forward(SwitchPacket& packet, Nanos now) override;
@@ -93,7 +102,10 @@ class Switch final : public Poller, private RouterOutput {
   SwitchConfig config_;
   MacAddress mac_;
   std::shared_ptr<MbufPool> pool_;
+  SwitchBuffer buffer_;
+  Telemetry telemetry_;
   std::vector<std::unique_ptr<PortState>> ports_;
+  std::unique_ptr<PauseControl> pauses_;
   MacTable macs_;
   Router router_;
   SwitchPortCounters own_counters_;

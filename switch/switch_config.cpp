@@ -25,6 +25,7 @@ Status check_ports(const SwitchConfig& config) {
     if (!names.insert(port.name).second) return fail(where + " is there twice");
     ROCI_TRY(check_vlan(port.vlan, where));
     for (const uint16_t vlan : port.tagged) ROCI_TRY(check_vlan(vlan, where));
+    if (Status s = check_classes(port.classes, port.queue); !s) return fail(s.error().within(where));
   }
   return {};
 }
@@ -93,7 +94,24 @@ Status read_port(ConfigNode& item, SwitchPortConfig& port) {
   ROCI_TRY(item.optional("queue_frames", port.queue_frames, integer_in<uint32_t>(1, 1U << 20)));
   ROCI_TRY(item.optional("vlan", port.vlan, vlan));
   port.all_tagged = !item.has("tagged");
-  return item.optional_list("tagged", port.tagged, vlan);
+  ROCI_TRY(item.optional_list("tagged", port.tagged, vlan));
+  ROCI_TRY(item.optional("telemetry", port.telemetry,
+                         one_of<TelemetryRole>({{"transit", TelemetryRole::kTransit},
+                                                {"source", TelemetryRole::kSource},
+                                                {"sink", TelemetryRole::kSink},
+                                                {"edge", TelemetryRole::kEdge}})));
+  ROCI_TRY(item.section("pause_watchdog", Need::kOptional, [&](ConfigNode& watchdog) -> Status {
+    if (Status s = watchdog.required("detect", port.watchdog.detect); !s) return s;
+    return watchdog.optional("restore", port.watchdog.restore);
+  }));
+  return read_classes(item, port.classes, port.rate);
+}
+
+Status read_buffer(ConfigNode& node, BufferConfig& buffer) {
+  return node.section("buffer", Need::kOptional, [&](ConfigNode& item) -> Status {
+    ROCI_TRY(item.required("size", buffer.size));
+    return item.optional("alpha", buffer.alpha, number_in(0, 1024));
+  });
 }
 
 Status read_tables(ConfigNode& node, SwitchConfig& config) {
@@ -134,6 +152,7 @@ Status check(const SwitchConfig& config) {
       return fail("a MAC table of " + std::to_string(config.mac_table_size) + " entries is not one of 1 to " +
                   std::to_string(kMostAddresses));
     }
+    ROCI_TRY(check_telemetry(config.telemetry));
     ROCI_TRY(check_ports(config));
     ROCI_TRY(check_interfaces(config));
     return check_routes(config);
@@ -148,8 +167,15 @@ Status read_switch(ConfigNode& node, SwitchConfig& config, const SwitchPortReade
     if (text == "auto") return MacAddress{};
     return MacAddress::parse(text);
   }));
+  ROCI_TRY(read_classifier(node, config.classifier));
+  ROCI_TRY(read_buffer(node, config.buffer));
+  ROCI_TRY(read_telemetry(node, config.telemetry));
+  ROCI_TRY(node.optional("seed", config.seed));
   ROCI_TRY(node.each("ports", Need::kRequired, [&](ConfigNode& item) -> Status {
     SwitchPortConfig& port = config.ports.emplace_back();
+    // Those of all ports first, since their lengths may be times at this port's rate.
+    if (Status s = item.optional("rate", port.rate); !s) return s;
+    if (Status s = read_classes(node, port.classes, port.rate); !s) return s;
     if (Status s = read_port(item, port); !s) return s;
     return read_more(item, config.ports.size() - 1);
   }));

@@ -9,6 +9,9 @@
 #include "base/config.hpp"
 #include "base/result.hpp"
 #include "base/types.hpp"
+#include "switch/buffer.hpp"
+#include "switch/class_config.hpp"
+#include "switch/telemetry.hpp"
 #include "wire/address.hpp"
 
 namespace roci {
@@ -19,11 +22,14 @@ inline constexpr uint16_t kLastVlan = 4094;  // 4095 is reserved (802.1Q table 9
 struct SwitchPortConfig {
   std::string name;
   BitsPerSec rate{0};              // of the egress queue's drain; 0: as fast as the port takes frames
-  Bytes queue = 1_MiB;             // limit of the egress queue
+  Bytes queue = 1_MiB;             // limit of what waits, over all classes
   uint32_t queue_frames = 4096;    // the same in frames, so that small ones cannot use up all buffers
   uint16_t vlan = kDefaultVlan;    // of frames without a tag, which is also the one it sends untagged
   bool all_tagged = true;          // carries every other VLAN with its tag
   std::vector<uint16_t> tagged{};  // when all_tagged is off: those it carries
+  ClassConfigs classes{};
+  PauseWatchdogConfig watchdog{};
+  TelemetryRole telemetry = TelemetryRole::kTransit;
 };
 
 // A layer 3 interface: the switch's own addresses in one VLAN. At most one per VLAN.
@@ -51,6 +57,10 @@ struct SwitchConfig {
   std::vector<SwitchInterfaceConfig> interfaces{};
   std::vector<SwitchRouteConfig> routes{};
   std::vector<SwitchNeighbourConfig> neighbours{};
+  ClassifierConfig classifier{};
+  BufferConfig buffer{};
+  TelemetryConfig telemetry{};
+  uint64_t seed = 1;  // of the draws that mark and drop
   uint32_t mac_table_size = 4096;
   Nanos mac_ageing = 300s;
 };

@@ -66,7 +66,33 @@ void SwitchReport::print_since(std::FILE* out, const std::vector<Sample>& from, 
                  value(c.queue_peak_bytes), static_cast<unsigned long long>(c.dropped()),
                  drops_of(c).c_str());
   }
+  print_classes(out, width);
   std::fflush(out);
+}
+
+// What the classes have done, where there is more to say than that all went through class 0.
+void SwitchReport::print_classes(std::FILE* out, int width) {
+  bool headed = false;
+  for (size_t i = 0; i < switch_.port_count(); ++i) {
+    for (unsigned number = 0; number < kTrafficClasses; ++number) {
+      const SwitchClassCounters& c = switch_.counters(i).classes[number];
+      const bool used = c.tx_packets > 0 || c.queue_bytes > 0 || c.pauses_received > 0 || c.pauses_sent > 0;
+      if (!used || (number == 0 && c.marked == 0)) continue;
+      if (!headed) {
+        std::fprintf(out, "%-*s %5s %12s %10s %10s %10s %10s %10s %10s %7s\n", width, "port", "class",
+                     "tx packets", "marked", "queue B", "peak B", "pauses in", "paused ms", "pauses out",
+                     "storms");
+        headed = true;
+      }
+      const auto value = [](const SwitchClassCounters::Counter& x) {
+        return static_cast<unsigned long long>(x);
+      };
+      std::fprintf(out, "%-*s %5u %12llu %10llu %10llu %10llu %10llu %10.3f %10llu %7llu\n", width,
+                   switch_.port_config(i).name.c_str(), number, value(c.tx_packets), value(c.marked),
+                   value(c.queue_bytes), value(c.queue_peak_bytes), value(c.pauses_received),
+                   static_cast<double>(c.paused_nanos) * 1e-6, value(c.pauses_sent), value(c.pause_storms));
+    }
+  }
 }
 
 }  // namespace roci

@@ -23,6 +23,7 @@ class SwitchReport {
   struct Sample {
     uint64_t rx_bytes = 0, tx_bytes = 0;
   };
+  void print_classes(std::FILE* out, int width);
   void print_since(std::FILE* out, const std::vector<Sample>& from, Nanos span);
   [[nodiscard]] std::vector<Sample> sample() const;
 

@@ -1,0 +1,54 @@
+// The switch's memory as the stages account for it: what of it each class of each ingress port holds, who may have more,
+// and whom PFC must stop. The frames themselves lie in mbufs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "switch/class_config.hpp"
+#include "switch/counters.hpp"
+
+namespace roci {
+
+struct BufferConfig {
+  // What all ports together may hold; without a limit each port has its own and nothing else.
+  Bytes size{std::numeric_limits<uint64_t>::max()};
+  // A queue may hold this many times what is free of `size` (dynamic thresholds, Choudhury and Hahne 1998); 0: no limit.
+  double alpha = 0;
+};
+
+// Owned by the switch's thread.
+class SwitchBuffer {
+ public:
+  SwitchBuffer(const BufferConfig& config, std::vector<ClassConfigs> classes);
+
+  // Whether a frame may be put into an egress queue that holds `queue` bytes: kNone, or why not. `ingress` is kNoPort
+  // for what the switch makes itself.
+  [[nodiscard]] DropReason admit(uint16_t ingress, uint8_t traffic_class, uint32_t bytes,
+                                 uint64_t queue) const;
+  // It has been put there, and has left.
+  void take(uint16_t ingress, uint8_t traffic_class, uint32_t bytes);
+  void release(uint16_t ingress, uint8_t traffic_class, uint32_t bytes);
+
+  [[nodiscard]] uint64_t used() const { return used_; }
+  [[nodiscard]] uint64_t used_by(uint16_t ingress, uint8_t traffic_class) const {
+    return ports_[ingress].used[traffic_class];
+  }
+
+  // PFC: the classes whose neighbour at this port is to be silent, a bit for each.
+  [[nodiscard]] uint8_t stopped(uint16_t port) const { return ports_[port].stopped; }
+
+ private:
+  struct Ingress {
+    std::array<uint64_t, kTrafficClasses> used{};
+    uint8_t stopped = 0;
+  };
+
+  BufferConfig config_;
+  std::vector<ClassConfigs> classes_;  // by ingress port
+  std::vector<Ingress> ports_;
+  uint64_t used_ = 0;
+};
+
+}  // namespace roci

@@ -1,0 +1,138 @@
+#include "switch/class_config.hpp"
+
+#include <string>
+
+namespace roci {
+namespace {
+
+constexpr uint32_t kMostWeight = 10'000;
+
+Status read_curve(ConfigNode& node, std::string_view key, MarkingCurve& curve, BitsPerSec rate) {
+  return node.section(key, Need::kOptional, [&](ConfigNode& item) -> Status {
+    QueueDepth kmin, kmax;
+    ROCI_TRY(item.required("kmin", kmin));
+    kmax = kmin;
+    ROCI_TRY(item.optional("kmax", kmax));
+    ROCI_TRY(item.optional("pmax", curve.pmax, number_in(0, 1)));
+    for (auto [name, depth] : {std::pair{"kmin", &kmin}, std::pair{"kmax", &kmax}}) {
+      if (Status s = depth->resolve(rate, name); !s) return item.error(name, s.error().message);
+    }
+    curve.kmin = kmin.bytes;
+    curve.kmax = kmax.bytes;
+    if (curve.kmax < curve.kmin) return item.error("kmax", "it is below kmin");
+    return {};
+  });
+}
+
+Status read_lossless(ConfigNode& node, std::optional<LosslessConfig>& lossless, BitsPerSec rate) {
+  return node.section("lossless", Need::kOptional, [&](ConfigNode& item) -> Status {
+    QueueDepth xoff, xon, headroom;
+    ROCI_TRY(item.required("xoff", xoff));
+    ROCI_TRY(item.required("xon", xon));
+    ROCI_TRY(item.required("headroom", headroom));
+    for (auto [name, depth] :
+         {std::pair{"xoff", &xoff}, std::pair{"xon", &xon}, std::pair{"headroom", &headroom}}) {
+      if (Status s = depth->resolve(rate, name); !s) return item.error(name, s.error().message);
+    }
+    if (xoff.bytes <= xon.bytes) return item.error("xon", "it is not below xoff");
+    lossless = LosslessConfig{xoff.bytes, xon.bytes, headroom.bytes};
+    return {};
+  });
+}
+
+Status read_class(ConfigNode& item, ClassConfigs& classes, BitsPerSec rate) {
+  uint8_t number = 0;
+  ROCI_TRY(item.required("class", number, integer_in<uint8_t>(0, kTrafficClasses - 1)));
+  ClassConfig& config = classes[number];
+  ROCI_TRY(read_curve(item, "mark", config.aqm.mark, rate));
+  ROCI_TRY(read_curve(item, "drop", config.aqm.drop, rate));
+  ROCI_TRY(item.optional("mark_at", config.aqm.mark_at,
+                         one_of<AqmConfig::MarkAt>({{"enqueue", AqmConfig::MarkAt::kEnqueue},
+                                                    {"dequeue", AqmConfig::MarkAt::kDequeue}})));
+  ROCI_TRY(item.optional("average", config.aqm.weight, number_in(1e-6, 1)));
+  ROCI_TRY(item.optional("strict", config.strict));
+  if (config.strict && item.has("weight"))
+    return item.error("weight", "a strict class has none: it goes before all that have one");
+  ROCI_TRY(item.optional("weight", config.weight, integer_in<uint32_t>(1, kMostWeight)));
+  return read_lossless(item, config.lossless, rate);
+}
+
+}  // namespace
+
+Result<QueueDepth> QueueDepth::parse(std::string_view text) {
+  if (auto bytes = parse_bytes(text)) return QueueDepth{.bytes = *bytes};
+  if (auto time = parse_duration(text); time && *time > Nanos{0} && *time != roci::kNever)
+    return QueueDepth{.time = *time};
+  return fail("'" + std::string{text} +
+              "' is no length of a queue: bytes, like 100KiB, or what the port sends in a time, like 20us");
+}
+
+Status QueueDepth::resolve(BitsPerSec rate, std::string_view what) {
+  if (time == Nanos{0}) return {};
+  if (rate.value() == 0) {
+    return fail(std::string{what} +
+                " is a time, and the port has no rate that would make bytes of it; "
+                "give it a rate, or say bytes");
+  }
+  __extension__ using Wide = unsigned __int128;
+  const Wide bits = static_cast<Wide>(rate.value()) * static_cast<uint64_t>(time.count()) / 1'000'000'000;
+  bytes = Bytes{static_cast<uint64_t>(bits / 8)};
+  return {};
+}
+
+Status read_classes(ConfigNode& node, ClassConfigs& classes, BitsPerSec rate) {
+  return node.each("classes", Need::kOptional,
+                   [&](ConfigNode& item) -> Status { return read_class(item, classes, rate); });
+}
+
+Status read_classifier(ConfigNode& node, ClassifierConfig& classifier) {
+  using Trust = ClassifierConfig::Trust;
+  const auto class_number = integer_in<uint8_t>(0, kTrafficClasses - 1);
+  return node.section("classify", Need::kOptional, [&](ConfigNode& section) -> Status {
+    ROCI_TRY(section.optional("trust", classifier.trust,
+                              one_of<Trust>({{"dscp", Trust::kDscp}, {"pcp", Trust::kPcp}})));
+    ROCI_TRY(section.optional("untagged", classifier.untagged, class_number));
+    ROCI_TRY(section.each("dscp", Need::kOptional, [&](ConfigNode& item) -> Status {
+      uint8_t dscp = 0;
+      if (Status s = item.required("dscp", dscp, integer_in<uint8_t>(0, 63)); !s) return s;
+      return item.required("class", classifier.by_dscp[dscp], class_number);
+    }));
+    return section.each("pcp", Need::kOptional, [&](ConfigNode& item) -> Status {
+      uint8_t pcp = 0;
+      if (Status s = item.required("pcp", pcp, integer_in<uint8_t>(0, 7)); !s) return s;
+      return item.required("class", classifier.by_pcp[pcp], class_number);
+    });
+  });
+}
+
+Status check_classes(const ClassConfigs& classes, Bytes queue) {
+  for (size_t i = 0; i < classes.size(); ++i) {
+    const ClassConfig& config = classes[i];
+    const std::string where = "class " + std::to_string(i) + ": ";
+    for (const MarkingCurve* curve : {&config.aqm.mark, &config.aqm.drop}) {
+      if (curve->kmax < curve->kmin) return fail(where + "kmax is below kmin");
+      if (!(curve->pmax >= 0 && curve->pmax <= 1)) return fail(where + "pmax is not one of 0 to 1");
+    }
+    if (config.weight == 0 || config.weight > kMostWeight)
+      return fail(where + "a weight is one of 1 to " + std::to_string(kMostWeight));
+    if (!(config.aqm.weight > 0 && config.aqm.weight <= 1))
+      return fail(where + "the weight of the average is above 0 and at most 1");
+    if (!config.lossless) continue;
+    const LosslessConfig& lossless = *config.lossless;
+    if (lossless.xoff <= lossless.xon) return fail(where + "xon is not below xoff");
+    // Marks must have slowed senders down before a pause does (the note on DCQCN).
+    if (!config.aqm.mark.never() && config.aqm.mark.kmin >= lossless.xoff) {
+      return fail(where + "it marks from " + std::to_string(config.aqm.mark.kmin.value()) +
+                  " bytes on and pauses from " + std::to_string(lossless.xoff.value()) +
+                  " on; marks must come first");
+    }
+    if (lossless.xoff + lossless.headroom > queue) {
+      return fail(where + "xoff and headroom are " +
+                  std::to_string((lossless.xoff + lossless.headroom).value()) +
+                  " bytes of one ingress port, and the port's queue holds " + std::to_string(queue.value()));
+    }
+  }
+  return {};
+}
+
+}  // namespace roci

@@ -1,0 +1,106 @@
+// What the traffic classes of a port are told: which frames belong to them, how their queues mark and drop, which share
+// of the line they have, and whether they may lose anything.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "base/config.hpp"
+#include "base/types.hpp"
+
+namespace roci {
+
+// As many as 802.1Q has priorities. A class's number is its priority in PFC frames.
+inline constexpr uint8_t kTrafficClasses = 8;
+
+// The length of a queue: bytes, or what the port sends in a time at its rate (resolved when the configuration is read).
+struct QueueDepth {
+  Bytes bytes{0};
+  Nanos time{0};  // when it is not 0, bytes are made of it
+
+  // "100KiB" or "20us".
+  static Result<QueueDepth> parse(std::string_view text);
+  // Fails when it is a time and the port has no rate. `what` names it.
+  Status resolve(BitsPerSec rate, std::string_view what);
+};
+
+// How probable it is that a frame which finds a queue of some length is marked or dropped (draft-dai… §2.1): 0 below
+// kmin, from there in a straight line up to pmax at kmax, and 1 from kmax on. kmin = kmax is a step.
+struct MarkingCurve {
+  static constexpr Bytes kNever{std::numeric_limits<uint64_t>::max()};
+
+  Bytes kmin = kNever;
+  Bytes kmax = kNever;
+  double pmax = 1;  // 0 to 1
+
+  [[nodiscard]] double probability(double queue) const {
+    if (queue < static_cast<double>(kmin.value())) return 0;
+    if (queue >= static_cast<double>(kmax.value())) return 1;
+    return (queue - static_cast<double>(kmin.value())) / static_cast<double>(kmax.value() - kmin.value()) *
+           pmax;
+  }
+  [[nodiscard]] bool never() const { return kmin == kNever; }
+};
+
+// Active queue management of a class.
+struct AqmConfig {
+  enum class MarkAt : uint8_t { kEnqueue, kDequeue };
+
+  MarkingCurve mark;  // of ECN-capable packets: CE is set
+  MarkingCurve drop;  // of all others: they are dropped, always on arrival
+  MarkAt mark_at = MarkAt::kEnqueue;
+  // Weight of the newest length in the average that the curves are asked with (RED); 1 is the length itself.
+  double weight = 1;
+};
+
+// A class that loses nothing: it counts what each ingress port has in the switch, and stops its neighbour there by PFC
+// (802.1Q 36).
+struct LosslessConfig {
+  Bytes xoff{0};      // from so many bytes of one ingress port on it is told to stop,
+  Bytes xon{0};       // and to go on when they are down to so many
+  Bytes headroom{0};  // what may come in after it was told
+};
+
+struct ClassConfig {
+  AqmConfig aqm;
+  bool strict = false;  // before all classes that are not, the highest number first
+  uint32_t weight = 1;  // its share among the others is its weight over theirs (ETS, 802.1Q 37)
+  std::optional<LosslessConfig> lossless;
+};
+using ClassConfigs = std::array<ClassConfig, kTrafficClasses>;
+
+// Against neighbours that pause for ever: a class that has been paused for `detect` without a break is sent all the same,
+// until no pause has come for `restore`.
+struct PauseWatchdogConfig {
+  Nanos detect = kNever;
+  Nanos restore = 100ms;
+};
+
+// Which class a frame belongs to.
+struct ClassifierConfig {
+  enum class Trust : uint8_t {
+    kDscp,  // IP packets by DSCP, other frames by the priority of their tag
+    kPcp,   // all by the priority of their tag
+  };
+  Trust trust = Trust::kDscp;
+  std::array<uint8_t, 64> by_dscp = [] {
+    std::array<uint8_t, 64> classes{};
+    for (uint8_t dscp = 0; dscp < 64; ++dscp)
+      classes[dscp] = dscp / 8;  // the class selector (RFC 2474 4.2.2)
+    return classes;
+  }();
+  std::array<uint8_t, 8> by_pcp{0, 1, 2, 3, 4, 5, 6, 7};
+  uint8_t untagged = 0;  // of frames that say nothing
+};
+
+// The keys `classes` of a switch (for all ports) or of a port (for that one), over what `classes` holds.
+Status read_classes(ConfigNode& node, ClassConfigs& classes, BitsPerSec rate);
+// The key `classify` of a switch.
+Status read_classifier(ConfigNode& node, ClassifierConfig& classifier);
+// What cannot work, as one sentence, of one port's classes; `queue` is the port's limit.
+Status check_classes(const ClassConfigs& classes, Bytes queue);
+
+}  // namespace roci

@@ -1,0 +1,31 @@
+#include "switch/classify.hpp"
+
+#include "wire/headers.hpp"
+
+namespace roci {
+
+void classify(SwitchPacket& packet, const ClassifierConfig& config) {
+  const rte_mbuf* frame = packet.frame;
+  const auto* bytes = rte_pktmbuf_mtod(frame, const uint8_t*);
+  const uint32_t behind = frame->data_len - packet.l3_offset;  // parse() has seen that it is not negative
+  int traffic_class = -1;
+  packet.ecn = Ecn::kNotEct;
+  if (packet.ether_type == kEtherTypeIpv4 && behind >= sizeof(Ipv4Header)) {
+    const uint8_t tos = bytes[packet.l3_offset + 1U];
+    packet.ecn = static_cast<Ecn>(tos & 3U);
+    traffic_class = config.by_dscp[tos >> 2];
+  } else if (packet.ether_type == kEtherTypeIpv6 && behind >= sizeof(Ipv6Header)) {
+    const uint32_t word =
+        reinterpret_cast<const Ipv6Header*>(bytes + packet.l3_offset)->version_class_flow.get();
+    packet.ecn = static_cast<Ecn>(word >> 20 & 3U);
+    traffic_class = config.by_dscp[word >> 22 & 0x3fU];
+  }
+  if (traffic_class < 0 || config.trust == ClassifierConfig::Trust::kPcp) {
+    const bool tagged = packet.l3_offset > sizeof(EthernetHeader);
+    traffic_class =
+        tagged ? config.by_pcp[bytes[sizeof(EthernetHeader)] >> 5] : config.untagged;  // PCP leads the TCI
+  }
+  packet.traffic_class = static_cast<uint8_t>(traffic_class);
+}
+
+}  // namespace roci

@@ -1,0 +1,225 @@
+#include "switch/egress_port.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "switch/frame_edit.hpp"
+#include "wire/rewrite.hpp"
+
+namespace roci {
+
+EgressPort::EgressPort(const Config& config, const Surroundings& surroundings, SwitchPortCounters& counters)
+    : line_(config.rate),
+      limit_(config.limit.value()),
+      frame_limit_(config.frame_limit),
+      watchdog_(config.watchdog),
+      role_(config.role),
+      index_(config.index),
+      buffer_(surroundings.buffer),
+      telemetry_(surroundings.telemetry),
+      pool_(surroundings.pool),
+      counters_(counters),
+      scheduler_(config.classes) {
+  classes_.reserve(kTrafficClasses);
+  for (uint8_t c = 0; c < kTrafficClasses; ++c)
+    classes_.emplace_back(config.classes[c].aqm, config.rate, config.seed * kTrafficClasses + c);
+}
+
+EgressPort::~EgressPort() {
+  for (Class& c : classes_) {
+    while (!c.waiting.empty()) rte_pktmbuf_free(c.waiting.pop().frame);
+  }
+  while (!control_.empty()) rte_pktmbuf_free(control_.pop());
+  for (size_t i = 0; i < staged_count_; ++i) rte_pktmbuf_free(staged_[i]);
+}
+
+void EgressPort::push(rte_mbuf* frame, const SwitchPacket& packet, Nanos now) {
+  Class& c = classes_[packet.traffic_class];
+  c.waiting.push({frame, now, packet.ingress, packet.traffic_class, packet.ecn, packet.begins_telemetry});
+  c.bytes += frame->pkt_len;
+  bytes_ += frame->pkt_len;
+  ++frames_;
+  occupied_ = static_cast<uint8_t>(occupied_ | 1U << packet.traffic_class);
+  buffer_.take(packet.ingress, packet.traffic_class, frame->pkt_len);
+  publish(packet.traffic_class);
+  const auto raise = [](SwitchPortCounters::Counter& peak, uint64_t value) {
+    if (value > peak.load(std::memory_order_relaxed)) peak.store(value, std::memory_order_relaxed);
+  };
+  raise(counters_.queue_peak_bytes, bytes_);
+  raise(counters_.classes[packet.traffic_class].queue_peak_bytes, c.bytes);
+}
+
+void EgressPort::publish(uint8_t traffic_class) {
+  counters_.queue_bytes.store(bytes_, std::memory_order_relaxed);
+  counters_.queue_packets.store(frames_, std::memory_order_relaxed);
+  counters_.classes[traffic_class].queue_bytes.store(classes_[traffic_class].bytes,
+                                                     std::memory_order_relaxed);
+}
+
+// When the first frame of a class that has one may leave, as far as the class is concerned.
+Nanos EgressPort::may_start(const Class& c) const {
+  const Nanos since = c.waiting.front().since;
+  if (c.paused_until <= since) return since;
+  if (watchdog_.detect == kNever) return c.paused_until;
+  return std::max(since, std::min(c.paused_until, c.paused_since + watchdog_.detect));
+}
+
+Nanos EgressPort::next_start() const {
+  if (staged_count_ > 0 || !control_.empty()) return line_.free_at();
+  Nanos next = kNever;
+  for (unsigned left = occupied_; left != 0; left &= left - 1)
+    next = std::min(next, may_start(classes_[static_cast<size_t>(__builtin_ctz(left))]));
+  return next == kNever ? kNever : std::max(line_.free_at(), next);
+}
+
+void EgressPort::put_on_line(rte_mbuf* frame, const Staged& staged, Nanos start) {
+  line_.occupy(start, Bytes{staged.bytes} + kEthernetLineOverhead);
+  line_bytes_ += staged.bytes;
+  staged_[staged_count_] = frame;
+  staged_as_[staged_count_++] = staged;
+}
+
+void EgressPort::stage_control(Nanos now) {
+  while (staged_count_ < kBurst && !control_.empty() && line_.free_at() <= now) {
+    rte_mbuf* frame = control_.pop();
+    put_on_line(frame, {.bytes = frame->pkt_len, .traffic_class = kControl}, now);
+  }
+}
+
+void EgressPort::stage(Nanos now, uint16_t mtu) {
+  stage_control(now);
+  while (staged_count_ < kBurst && occupied_ != 0) {
+    Nanos start = std::max(line_.free_at(), now - kLongestCatchUp);
+    std::array<Nanos, kTrafficClasses> earliest;
+    Nanos first = kNever;
+    for (unsigned left = occupied_; left != 0; left &= left - 1) {
+      const auto c = static_cast<size_t>(__builtin_ctz(left));
+      earliest[c] = may_start(classes_[c]);
+      first = std::min(first, earliest[c]);
+    }
+    start = std::max(start, first);
+    if (start > now) return;
+    uint8_t eligible = 0;
+    for (unsigned left = occupied_; left != 0; left &= left - 1) {
+      const auto c = static_cast<unsigned>(__builtin_ctz(left));
+      if (earliest[c] <= start) eligible = static_cast<uint8_t>(eligible | 1U << c);
+    }
+    stage_one(scheduler_.pick(eligible,
+                              [this](uint8_t c) {
+                                return classes_[c].waiting.front().frame->pkt_len +
+                                       kEthernetLineOverhead.value();
+                              }),
+              start, mtu);
+  }
+}
+
+void EgressPort::stage_one(uint8_t traffic_class, Nanos start, uint16_t mtu) {
+  Class& c = classes_[traffic_class];
+  const Waiting leaving = c.waiting.pop();
+  const uint32_t queued_bytes = leaving.frame->pkt_len;
+  c.bytes -= queued_bytes;
+  if (c.waiting.empty()) {
+    occupied_ = static_cast<uint8_t>(occupied_ & ~(1U << traffic_class));
+    scheduler_.emptied(traffic_class);
+  }
+  if (c.paused_until > start) {  // only the watchdog lets such a frame go
+    c.storm = true;
+    bump(counters_.classes[traffic_class].pause_storms);
+    set_pause(traffic_class, start, start);
+  }
+  buffer_.release(leaving.ingress, traffic_class, queued_bytes);
+  rte_mbuf* frame = leaving.frame;
+  if (c.aqm.on_departure(c.bytes, leaving.ecn, start) == AqmVerdict::kMark)
+    frame = mark(frame, traffic_class);
+  if (frame != nullptr && telemetry_.enabled()) {
+    frame = telemetry_.stamp(frame,
+                             {.ingress = leaving.ingress,
+                              .egress = index_,
+                              .traffic_class = traffic_class,
+                              .from_source = leaving.begins_telemetry,
+                              .to_sink = ends_telemetry(role_),
+                              .arrived = leaving.since,
+                              .now = start,
+                              .tx_bytes = line_bytes_,
+                              .queue_bytes = c.bytes,
+                              .rate = line_.rate(),
+                              .mtu = mtu},
+                             counters_);
+  }
+  if (frame == nullptr) {
+    leave(queued_bytes);
+    publish(traffic_class);
+    return;
+  }
+  put_on_line(frame, {queued_bytes, frame->pkt_len, traffic_class}, start);
+}
+
+// Null, and the frame freed, when there was no buffer for a copy of its own.
+rte_mbuf* EgressPort::mark(rte_mbuf* frame, uint8_t traffic_class) {
+  frame = own_front(frame, 0, pool_);
+  if (frame == nullptr) {
+    bump(counters_.drops[static_cast<unsigned>(DropReason::kNoBuffer)]);
+    return nullptr;
+  }
+  mark_congestion(rte_pktmbuf_mtod(frame, uint8_t*), frame->data_len);
+  bump(counters_.classes[traffic_class].marked);
+  return frame;
+}
+
+void EgressPort::leave(uint32_t queued_bytes) {
+  bytes_ -= queued_bytes;
+  --frames_;
+}
+
+bool EgressPort::drain(Port& port, Nanos now) {
+  if (staged_count_ == 0) stage(now, port.capabilities().mtu);
+  if (staged_count_ == 0) return false;
+  const uint16_t taken = port.tx_burst({staged_.data(), staged_count_}, now);
+  if (taken == 0) return false;
+  uint64_t bytes = 0;
+  for (uint16_t i = 0; i < taken; ++i) {
+    const Staged& staged = staged_as_[i];
+    bytes += staged.bytes;
+    if (staged.traffic_class == kControl) continue;
+    leave(staged.queued_bytes);
+    bump(counters_.classes[staged.traffic_class].tx_packets);
+    bump(counters_.classes[staged.traffic_class].tx_bytes, staged.bytes);
+    publish(staged.traffic_class);
+  }
+  bump(counters_.tx_packets, taken);
+  bump(counters_.tx_bytes, bytes);
+  std::copy(staged_.begin() + taken, staged_.begin() + static_cast<ptrdiff_t>(staged_count_),
+            staged_.begin());
+  std::copy(staged_as_.begin() + taken, staged_as_.begin() + static_cast<ptrdiff_t>(staged_count_),
+            staged_as_.begin());
+  staged_count_ -= taken;
+  return true;
+}
+
+void EgressPort::pause(uint8_t traffic_class, Nanos until, Nanos now) {
+  Class& c = classes_[traffic_class];
+  SwitchClassCounters& counters = counters_.classes[traffic_class];
+  if (until <= now) {
+    c.storm = false;
+  } else {
+    bump(counters.pauses_received);
+    if (now - std::exchange(c.pause_heard, now) >= watchdog_.restore) c.storm = false;
+    if (c.storm) return;
+    if (c.paused_until <= now) c.paused_since = now;
+  }
+  set_pause(traffic_class, until, now);
+}
+
+// What a pause that is cut short had been counted for is taken back.
+void EgressPort::set_pause(uint8_t traffic_class, Nanos until, Nanos now) {
+  Class& c = classes_[traffic_class];
+  const Nanos more = std::max(until, now) - std::max(c.paused_until, now);
+  bump(counters_.classes[traffic_class].paused_nanos, static_cast<uint64_t>(more.count()));
+  c.paused_until = until;
+}
+
+void EgressPort::configure(const ClassConfigs& classes) {
+  for (uint8_t c = 0; c < kTrafficClasses; ++c) classes_[c].aqm.configure(classes[c].aqm);
+}
+
+}  // namespace roci

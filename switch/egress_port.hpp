@@ -1,0 +1,142 @@
+// The frames that wait to leave by one port: a queue for each traffic class, up to a number of bytes and frames over all,
+// and the line behind them, which sends no faster than its rate and only classes that the neighbour has not paused.
+#pragma once
+
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include <array>
+#include <vector>
+
+#include "base/growing_ring.hpp"
+#include "base/line_clock.hpp"
+#include "port/port.hpp"
+#include "switch/aqm.hpp"
+#include "switch/buffer.hpp"
+#include "switch/counters.hpp"
+#include "switch/packet.hpp"
+#include "switch/scheduler.hpp"
+#include "switch/telemetry.hpp"
+
+namespace roci {
+
+// Owned by the switch's thread. A frame starts at the latest of its arrival, the end of the one before it and the end of
+// its class's pause, and occupies the line for its bytes and kEthernetLineOverhead. When the port is polled too late, the
+// frames that should have gone meanwhile go at once (up to kLongestCatchUp of them), so the rate holds on average under a
+// real clock; a virtual runner polls at the exact time. The frame that is on the line is not in its queue any more.
+class EgressPort {
+ public:
+  static constexpr Nanos kLongestCatchUp = 100us;
+
+  struct Config {
+    BitsPerSec rate{0};
+    Bytes limit{0};
+    uint32_t frame_limit = 0;
+    ClassConfigs classes;
+    PauseWatchdogConfig watchdog;
+    TelemetryRole role = TelemetryRole::kTransit;
+    uint16_t index = 0;  // of the port in its switch
+    uint64_t seed = 0;
+  };
+  // What the ports of a switch share; outlives them. The pool gives copies of frames that must be changed and are not
+  // this switch's alone.
+  struct Surroundings {
+    SwitchBuffer& buffer;
+    Telemetry& telemetry;
+    rte_mempool* pool;
+  };
+  EgressPort(const Config& config, const Surroundings& surroundings, SwitchPortCounters& counters);
+  ~EgressPort();
+  EgressPort(const EgressPort&) = delete;
+  EgressPort& operator=(const EgressPort&) = delete;
+
+  // Whether one more frame of `bytes` would still be within the limits of the port.
+  [[nodiscard]] bool has_room(uint32_t bytes) const {
+    return bytes_ + bytes <= limit_ && frames_ < frame_limit_;
+  }
+  [[nodiscard]] uint64_t queue(uint8_t traffic_class) const { return classes_[traffic_class].bytes; }
+  // What the class's AQM says to a frame that comes now.
+  AqmVerdict ask(const SwitchPacket& packet, Nanos now) {
+    return classes_[packet.traffic_class].aqm.on_arrival(queue(packet.traffic_class), packet.ecn, now);
+  }
+  // Takes the frame over, for the class and from the port that `packet` names. The caller has asked.
+  void push(rte_mbuf* frame, const SwitchPacket& packet, Nanos now);
+  // MAC control frames: before everything else, whatever is paused, outside all limits.
+  void push_control(rte_mbuf* frame) { control_.push(frame); }
+
+  // Sends what is due, a burst at most, as far as the port takes it. Returns whether anything went.
+  bool drain(Port& port, Nanos now);
+  // When the next frame may start; kNever when none waits.
+  [[nodiscard]] Nanos next_start() const;
+
+  // The neighbour wants nothing of the class before `until`; what is over by then means: go on.
+  void pause(uint8_t traffic_class, Nanos until, Nanos now);
+
+  // New curves for all classes; nothing that waits is touched.
+  void configure(const ClassConfigs& classes);
+
+ private:
+  struct Waiting {
+    rte_mbuf* frame = nullptr;
+    Nanos since{0};
+    uint16_t ingress = kNoPort;
+    uint8_t traffic_class = 0;
+    Ecn ecn = Ecn::kNotEct;
+    bool begins_telemetry = false;
+  };
+  // A frame that is on the line and that the port has not taken yet.
+  struct Staged {
+    uint32_t queued_bytes = 0;  // as it was in its queue
+    uint32_t bytes = 0;         // as it leaves
+    uint8_t traffic_class = 0;
+  };
+  struct Class {
+    Class(const AqmConfig& config, BitsPerSec rate, uint64_t seed) : aqm(config, rate, seed) {}
+
+    GrowingRing<Waiting> waiting;
+    uint64_t bytes = 0;
+    Aqm aqm;
+    Nanos paused_until{0};
+    Nanos paused_since{0};
+    Nanos pause_heard{-1};  // when the last pause came
+    bool storm = false;     // its pauses are not listened to
+  };
+  static constexpr size_t kBurst = 32;
+  static constexpr uint8_t kControl = kTrafficClasses;  // instead of a class
+
+  [[nodiscard]] Nanos may_start(const Class& c) const;
+  void stage(Nanos now, uint16_t mtu);
+  void stage_control(Nanos now);
+  void stage_one(uint8_t traffic_class, Nanos start, uint16_t mtu);
+  rte_mbuf* mark(rte_mbuf* frame, uint8_t traffic_class);
+  void put_on_line(rte_mbuf* frame, const Staged& staged, Nanos start);
+  void leave(uint32_t queued_bytes);
+  void publish(uint8_t traffic_class);
+  void set_pause(uint8_t traffic_class, Nanos until, Nanos now);
+
+  LineClock line_;
+  uint64_t limit_;
+  uint32_t frame_limit_;
+  PauseWatchdogConfig watchdog_;
+  const TelemetryRole role_;
+  const uint16_t index_;
+  SwitchBuffer& buffer_;
+  Telemetry& telemetry_;
+  rte_mempool* pool_;
+  SwitchPortCounters& counters_;
+
+  std::vector<Class> classes_;
+  uint8_t occupied_ = 0;  // a bit for each class with something in its queue
+  Scheduler scheduler_;
+  GrowingRing<rte_mbuf*> control_;
+  uint64_t bytes_ = 0;   // in the queues and staged, without control frames
+  uint32_t frames_ = 0;  // the same
+
+  uint64_t line_bytes_ = 0;  // that have been put on the line
+
+  std::array<rte_mbuf*, kBurst> staged_{};
+  std::array<Staged, kBurst> staged_as_{};
+  size_t staged_count_ = 0;
+};
+
+}  // namespace roci

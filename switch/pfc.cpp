@@ -1,0 +1,73 @@
+#include "switch/pfc.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "wire/pause.hpp"
+
+namespace roci {
+
+PauseControl::PauseControl(SwitchBuffer& buffer, const MacAddress& mac, rte_mempool* pool,
+                           std::vector<PortView> ports)
+    : buffer_(buffer), mac_(mac), pool_(pool), ports_(std::move(ports)), states_(ports_.size()) {}
+
+BitsPerSec PauseControl::rate_of(size_t port) const {
+  return ports_[port].rate.value() == 0 ? kAssumedRate : ports_[port].rate;
+}
+
+bool PauseControl::take(const rte_mbuf* frame, uint16_t port, Nanos now) {
+  const PortView& view = ports_[port];
+  if (view.lossless == 0) return false;
+  const ParsedPause parsed = parse_pause({rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len}, mac_);
+  if (parsed.outcome != PauseOutcome::kAccepted || parsed.message.kind != PauseKind::kPriority) return false;
+  for (uint8_t c = 0; c < kTrafficClasses; ++c) {
+    if (!parsed.message.tells(c) || (view.lossless >> c & 1U) == 0) continue;
+    view.egress.pause(c, now + pause_time(parsed.message.quanta[c], rate_of(port)), now);
+  }
+  return true;
+}
+
+bool PauseControl::poll(Nanos now) {
+  bool worked = false;
+  for (size_t port = 0; port < ports_.size(); ++port) {
+    if (ports_[port].lossless == 0) continue;
+    State& state = states_[port];
+    const uint8_t stopped = buffer_.stopped(static_cast<uint16_t>(port));
+    const auto go = static_cast<uint8_t>(state.stopped & ~stopped);
+    const bool again = stopped != 0 && now >= state.again;
+    if (stopped == state.stopped && !again) continue;
+    if (!tell(port, stopped, go)) continue;  // no buffer now: asked again with the next round
+    worked = true;
+    state.stopped = stopped;
+    // Before the pause ends, with as much to spare as it takes.
+    state.again = stopped == 0 ? kNever : now + pause_time(kQuanta, rate_of(port)) / 2;
+  }
+  return worked;
+}
+
+Nanos PauseControl::next_deadline() const {
+  Nanos next = kNever;
+  for (const State& state : states_) next = std::min(next, state.again);
+  return next;
+}
+
+bool PauseControl::tell(size_t port, uint8_t stop, uint8_t go) {
+  rte_mbuf* frame = rte_pktmbuf_alloc(pool_);
+  if (frame == nullptr) return false;
+  auto* bytes = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, kPauseFrameBytes));
+  if (bytes == nullptr) {
+    rte_pktmbuf_free(frame);
+    return false;
+  }
+  PauseMessage message{.source = mac_, .classes = static_cast<uint8_t>(stop | go)};
+  for (uint8_t c = 0; c < kTrafficClasses; ++c) {
+    if ((stop >> c & 1U) == 0) continue;
+    message.quanta[c] = kQuanta;
+    bump(ports_[port].counters.classes[c].pauses_sent);
+  }
+  build_pause(message, std::span<uint8_t, kPauseFrameBytes>(bytes, kPauseFrameBytes));
+  ports_[port].egress.push_control(frame);
+  return true;
+}
+
+}  // namespace roci

@@ -1,0 +1,167 @@
+#include "switch/telemetry.hpp"
+
+#include "port/port.hpp"
+#include "switch/frame_edit.hpp"
+#include "wire/link_tags.hpp"
+
+namespace roci {
+namespace {
+
+constexpr uint32_t kLastSwitchId = (1U << 20) - 1;
+
+std::span<const uint8_t> head_of(const rte_mbuf* frame) {
+  return {rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len};
+}
+
+// Not for an adversary: a flow that shares a place is sampled less often.
+uint64_t hash_of(const FiveTuple& flow) {
+  uint64_t hash = 0xcbf29ce484222325;
+  const auto mix = [&hash](uint64_t value) { hash = (hash ^ value) * 0x9e3779b97f4a7c15; };
+  for (const IpAddress* address : {&flow.source, &flow.destination}) {
+    for (const uint8_t byte : address->bytes) mix(byte);
+  }
+  mix(uint64_t{flow.source_port} << 32 | uint64_t{flow.destination_port} << 8 | flow.protocol);
+  return hash ^ hash >> 29;
+}
+
+}  // namespace
+
+Status read_telemetry(ConfigNode& node, TelemetryConfig& config) {
+  using When = TelemetryConfig::When;
+  return node.section("telemetry", Need::kOptional, [&](ConfigNode& item) -> Status {
+    config.enabled = true;
+    ROCI_TRY(item.required("udp_port", config.udp_port, integer_in<uint16_t>(1, UINT16_MAX)));
+    ROCI_TRY(item.required("switch_id", config.switch_id, integer_in<uint32_t>(0, kLastSwitchId)));
+    ROCI_TRY(item.optional("domain", config.domain));
+    ROCI_TRY(item.optional("full", config.full));
+    ROCI_TRY(item.optional("hops", config.hops, integer_in<uint8_t>(1, 60)));
+    ROCI_TRY(item.optional(
+        "when", config.when,
+        one_of<When>(
+            {{"packet", When::kPacket}, {"interval", When::kInterval}, {"congestion", When::kCongestion}})));
+    ROCI_TRY(item.optional("interval", config.interval));
+    ROCI_TRY(item.optional("congestion", config.congestion));
+    ROCI_TRY(item.optional("wants_response", config.wants_response));
+    std::vector<uint8_t> dscp;
+    ROCI_TRY(item.optional_list("dscp", dscp, integer_in<uint8_t>(0, 63)));
+    if (item.has("dscp")) config.dscp.reset();
+    for (const uint8_t one : dscp) config.dscp.set(one);
+    if (Status s = check_telemetry(config); !s) return item.error(s.error().message);
+    return {};
+  });
+}
+
+Status check_telemetry(const TelemetryConfig& config) {
+  if (!config.enabled) return {};
+  if (config.udp_port == 0 || config.udp_port == kRoceUdpPort) {
+    return fail("telemetry: its UDP port is " + std::to_string(config.udp_port) +
+                ", which cannot tell its packets from others; take one that nobody uses");
+  }
+  if (config.switch_id > kLastSwitchId) return fail("telemetry: a switch_id has 20 bits");
+  if (config.when == TelemetryConfig::When::kInterval && config.interval <= Nanos{0})
+    return fail("telemetry: sampling by interval needs an interval, about a round trip");
+  return {};
+}
+
+HopReport Telemetry::report(const Departure& departure) const {
+  return {.switch_id = config_.switch_id,
+          .ingress_port = departure.ingress,
+          .egress_port = departure.egress,
+          .queue = departure.traffic_class,
+          .ingress_time = static_cast<uint64_t>(departure.arrived.count()),
+          .egress_time = static_cast<uint64_t>(departure.now.count()),
+          .tx_bytes = departure.tx_bytes,
+          .queue_bytes = departure.queue_bytes,
+          .rate = departure.rate};
+}
+
+bool Telemetry::begins(const rte_mbuf* frame, const Departure& departure) {
+  if (!departure.from_source || departure.to_sink) return false;
+  const UdpLocation udp = find_udp(head_of(frame), frame->pkt_len);
+  if (udp.outcome != UdpOutcome::kFound) return false;
+  const auto* bytes = rte_pktmbuf_mtod(frame, const uint8_t*);
+  const auto& header = *reinterpret_cast<const UdpHeader*>(bytes + udp.l4_offset);
+  if (header.destination_port.get() != kRoceUdpPort) return false;
+  const uint8_t* ip = bytes + udp.l3_offset;
+  const unsigned dscp = udp.ipv6 ? (ip[0] & 0xfU) << 2 | ip[1] >> 6 : ip[1] >> 2;
+  if (!config_.dscp.test(dscp)) return false;
+  switch (config_.when) {
+    case TelemetryConfig::When::kPacket:
+      return true;
+    case TelemetryConfig::When::kCongestion:
+      return departure.queue_bytes > config_.congestion.value();
+    case TelemetryConfig::When::kInterval:
+      break;
+  }
+  const auto flow = read_five_tuple(head_of(frame));
+  if (!flow) return false;
+  if (sampled_.empty()) sampled_.resize(kFlows);
+  Nanos& next = sampled_[hash_of(*flow) % kFlows];
+  if (departure.now < next) return false;
+  next = departure.now + config_.interval;
+  return true;
+}
+
+rte_mbuf* Telemetry::stamp(rte_mbuf* frame, const Departure& departure, SwitchPortCounters& counters) {
+  const IntView view = parse_int(head_of(frame), frame->pkt_len, config_.udp_port);
+  if (view.accepted()) {
+    if (!departure.to_sink) return push(frame, departure, counters);
+    const bool discard = view.header().has(IntMdHeader::kDiscard);
+    rte_mbuf* own = discard ? nullptr : own_front(frame, 0, pool_);
+    if (own == nullptr) {
+      if (discard) rte_pktmbuf_free(frame);
+      bump(discard ? counters.telemetry_discarded
+                   : counters.drops[static_cast<unsigned>(DropReason::kNoBuffer)]);
+      return nullptr;
+    }
+    FrameFront front = FrameFront::of(*own);
+    strip_int(front, parse_int(front.head(), front.length, config_.udp_port));
+    front.store(*own);
+    bump(counters.telemetry_ended);
+    return own;
+  }
+  if (view.outcome != IntOutcome::kNotInt) {  // broken: it goes on as it is
+    bump(counters.telemetry_malformed);
+    return frame;
+  }
+  return begins(frame, departure) ? begin(frame, departure, counters) : frame;
+}
+
+rte_mbuf* Telemetry::begin(rte_mbuf* frame, const Departure& departure, SwitchPortCounters& counters) {
+  frame = own_front(frame, kHeadroom, pool_);
+  if (frame == nullptr) {
+    bump(counters.drops[static_cast<unsigned>(DropReason::kNoBuffer)]);
+    return nullptr;
+  }
+  FrameFront front = FrameFront::of(*frame);
+  const IntSource source{
+      .port = config_.udp_port,
+      .domain = config_.domain,
+      .domain_instructions =
+          config_.full ? int_domain_instruction::kFullHop : int_domain_instruction::kCompactHop,
+      .domain_flags = config_.wants_response ? int_domain_flag::kWantsResponse : uint16_t{0},
+      .hops = config_.hops};
+  if (begin_int(front, source, departure.mtu) != IntEdit::kDone) {
+    bump(counters.telemetry_too_long);
+    return frame;
+  }
+  front.store(*frame);
+  bump(counters.telemetry_begun);
+  return push(frame, departure, counters);
+}
+
+rte_mbuf* Telemetry::push(rte_mbuf* frame, const Departure& departure, SwitchPortCounters& counters) {
+  frame = own_front(frame, kHeadroom, pool_);
+  if (frame == nullptr) {
+    bump(counters.drops[static_cast<unsigned>(DropReason::kNoBuffer)]);
+    return nullptr;
+  }
+  FrameFront front = FrameFront::of(*frame);
+  const IntView view = parse_int(front.head(), front.length, config_.udp_port);
+  const IntEdit edit = push_int_hop(front, view, report(departure), config_.domain, departure.mtu);
+  front.store(*frame);
+  bump(edit == IntEdit::kDone ? counters.telemetry_hops : counters.telemetry_too_long);
+  return frame;
+}
+
+}  // namespace roci

@@ -1,0 +1,115 @@
+#include <gtest/gtest.h>
+
+#include "switch/switch_config.hpp"
+
+namespace roci {
+namespace {
+
+// The `switch` section of a file, given without its indentation.
+Result<SwitchConfig> read(const std::string& text) {
+  SwitchConfig config;
+  const Status status = parse_config(text, "s.yaml", [&](ConfigNode& node) {
+    return read_switch(node, config, [](ConfigNode&, size_t) -> Status { return {}; });
+  });
+  if (!status) return fail(status.error());
+  return config;
+}
+
+std::string error_of(const std::string& text) {
+  const auto config = read(text);
+  return config ? "" : config.error().message;
+}
+
+constexpr const char* kPorts = "ports: [{name: a, rate: 10Gbps}, {name: b, rate: 100Gbps}]\n";
+
+TEST(ClassConfig, lengths_are_bytes_or_times_at_the_rate_of_each_port) {
+  const auto config = read(std::string(kPorts) +
+                           "classes:\n"
+                           "  - {class: 3, mark: {kmin: 20us, kmax: 80us, pmax: 0.1}, drop: {kmin: 150KiB}, "
+                           "mark_at: dequeue, average: 0.5, weight: 4}\n"
+                           "  - {class: 6, strict: true}\n");
+  ASSERT_TRUE(config) << config.error().message;
+  const ClassConfig& a = config->ports[0].classes[3];
+  const ClassConfig& b = config->ports[1].classes[3];
+  EXPECT_EQ(a.aqm.mark.kmin, Bytes{25'000});
+  EXPECT_EQ(a.aqm.mark.kmax, Bytes{100'000});
+  EXPECT_EQ(a.aqm.mark.pmax, 0.1);
+  EXPECT_EQ(a.aqm.drop.kmin, 150_KiB);
+  EXPECT_EQ(a.aqm.drop.kmax, 150_KiB) << "a step";
+  EXPECT_EQ(a.aqm.drop.pmax, 1);
+  EXPECT_EQ(a.aqm.mark_at, AqmConfig::MarkAt::kDequeue);
+  EXPECT_EQ(a.aqm.weight, 0.5);
+  EXPECT_EQ(a.weight, 4U);
+  EXPECT_EQ(b.aqm.mark.kmin, Bytes{250'000});
+  EXPECT_TRUE(config->ports[1].classes[6].strict);
+  EXPECT_TRUE(config->ports[0].classes[0].aqm.mark.never());
+}
+
+TEST(ClassConfig, a_port_says_otherwise_for_itself) {
+  const auto config = read(
+      "classes: [{class: 1, weight: 7, mark: {kmin: 1KiB}}]\n"
+      "ports:\n"
+      "  - {name: a, classes: [{class: 1, weight: 2}], pause_watchdog: {detect: 5ms, restore: 7ms}}\n"
+      "  - {name: b}\n");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->ports[0].classes[1].weight, 2U);
+  EXPECT_EQ(config->ports[0].classes[1].aqm.mark.kmin, 1_KiB) << "what it does not name stays";
+  EXPECT_EQ(config->ports[0].watchdog.detect, 5ms);
+  EXPECT_EQ(config->ports[0].watchdog.restore, 7ms);
+  EXPECT_EQ(config->ports[1].classes[1].weight, 7U);
+  EXPECT_EQ(config->ports[1].watchdog.detect, kNever);
+}
+
+TEST(ClassConfig, classes_of_frames_and_the_buffer) {
+  const auto config =
+      read(std::string(kPorts) +
+           "classify: {trust: pcp, untagged: 2, dscp: [{dscp: 26, class: 3}], pcp: [{pcp: 1, class: 0}]}\n"
+           "buffer: {size: 16MiB, alpha: 0.5}\n"
+           "seed: 99\n");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->classifier.trust, ClassifierConfig::Trust::kPcp);
+  EXPECT_EQ(config->classifier.untagged, 2);
+  EXPECT_EQ(config->classifier.by_dscp[26], 3);
+  EXPECT_EQ(config->classifier.by_dscp[27], 3) << "the class selector";
+  EXPECT_EQ(config->classifier.by_pcp[1], 0);
+  EXPECT_EQ(config->buffer.size, 16_MiB);
+  EXPECT_EQ(config->buffer.alpha, 0.5);
+  EXPECT_EQ(config->seed, 99U);
+}
+
+TEST(ClassConfig, a_lossless_class_must_fit_and_mark_before_it_pauses) {
+  const auto with = [](const std::string& more) {
+    return error_of("classes: [{class: 3, " + more + "}]\nports: [{name: a, queue: 100KiB}]\n");
+  };
+  EXPECT_EQ(with("lossless: {xoff: 60KiB, xon: 50KiB, headroom: 40KiB}, mark: {kmin: 59KiB}"), "");
+  EXPECT_NE(with("lossless: {xoff: 60KiB, xon: 50KiB, headroom: 41KiB}")
+                .find("class 3: xoff and headroom are 103424 bytes of one ingress port, and the port's queue "
+                      "holds 102400"),
+            std::string::npos);
+  EXPECT_NE(with("lossless: {xoff: 60KiB, xon: 60KiB, headroom: 1KiB}").find("it is not below xoff"),
+            std::string::npos);
+  EXPECT_NE(with("lossless: {xoff: 60KiB, xon: 50KiB, headroom: 1KiB}, mark: {kmin: 60KiB}")
+                .find("it marks from 61440 bytes on and pauses from 61440 on; marks must come first"),
+            std::string::npos);
+  EXPECT_NE(with("lossless: {xoff: 60KiB, xon: 50KiB}").find("headroom"), std::string::npos);
+}
+
+TEST(ClassConfig, mistakes_are_named) {
+  const auto with = [](const std::string& more) {
+    return error_of("classes: [{class: 3, " + more + "}]\nports: [{name: a}]\n");
+  };
+  EXPECT_NE(with("mark: {kmin: 20us}").find("kmin is a time, and the port has no rate"), std::string::npos);
+  EXPECT_NE(with("mark: {kmin: 20 frames}").find("'20 frames' is no length of a queue"), std::string::npos);
+  EXPECT_NE(with("mark: {kmin: 20KiB, kmax: 10KiB}").find("it is below kmin"), std::string::npos);
+  EXPECT_NE(with("mark: {kmin: 20KiB, pmax: 1.5}").find("pmax"), std::string::npos);
+  EXPECT_NE(with("mark: {kmin: 20KiB, Pmax: 0.5}").find("Pmax"), std::string::npos);
+  EXPECT_NE(with("strict: true, weight: 3").find("a strict class has none"), std::string::npos);
+  EXPECT_NE(with("weight: 0").find("weight"), std::string::npos);
+  EXPECT_NE(with("average: 0").find("average"), std::string::npos);
+  EXPECT_NE(error_of("classes: [{class: 8}]\nports: [{name: a}]\n").find("class"), std::string::npos);
+  EXPECT_NE(error_of("ports: [{name: a}]\nclassify: {dscp: [{dscp: 64, class: 0}]}\n").find("dscp"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace roci
