@@ -12,7 +12,7 @@ bool is_ect(Ecn ecn) { return ecn != Ecn::kNotEct; }
 
 }  // namespace
 
-AqmVerdict Aqm::on_arrival(uint64_t queue, Ecn ecn, Nanos now) {
+AqmVerdict Aqm::decide_arrival(uint64_t queue, Ecn ecn, Nanos now) {
   const bool here = config_.mark_at == AqmConfig::MarkAt::kEnqueue;
   const MarkingCurve& curve = is_ect(ecn) ? config_.mark : config_.drop;
   const double length = average(queue, now);
@@ -21,7 +21,7 @@ AqmVerdict Aqm::on_arrival(uint64_t queue, Ecn ecn, Nanos now) {
   return is_ect(ecn) ? AqmVerdict::kMark : AqmVerdict::kDrop;
 }
 
-AqmVerdict Aqm::on_departure(uint64_t queue, Ecn ecn, Nanos now) {
+AqmVerdict Aqm::decide_departure(uint64_t queue, Ecn ecn, Nanos now) {
   if (queue == 0) idle_since_ = now;
   if (config_.mark_at != AqmConfig::MarkAt::kDequeue || !is_ect(ecn) || config_.mark.never())
     return AqmVerdict::kPass;

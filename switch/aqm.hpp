@@ -14,21 +14,33 @@ enum class AqmVerdict : uint8_t { kPass, kMark, kDrop };
 class Aqm {
  public:
   // `seed`: of the draws between kmin and kmax.
-  Aqm(const AqmConfig& config, BitsPerSec rate, uint64_t seed) : config_(config), rate_(rate), rng_(seed) {}
+  Aqm(const AqmConfig& config, BitsPerSec rate, uint64_t seed) : rate_(rate), rng_(seed) {
+    configure(config);
+  }
 
   // A frame has come and finds so many bytes. kMark only when it is ECN-capable and marks are made here.
-  AqmVerdict on_arrival(uint64_t queue, Ecn ecn, Nanos now);
+  AqmVerdict on_arrival(uint64_t queue, Ecn ecn, Nanos now) {
+    return idle_ ? AqmVerdict::kPass : decide_arrival(queue, ecn, now);
+  }
   // A frame leaves so many bytes behind; never kDrop.
-  AqmVerdict on_departure(uint64_t queue, Ecn ecn, Nanos now);
+  AqmVerdict on_departure(uint64_t queue, Ecn ecn, Nanos now) {
+    return idle_ ? AqmVerdict::kPass : decide_departure(queue, ecn, now);
+  }
 
   // New curves for the frames from now on.
-  void configure(const AqmConfig& config) { config_ = config; }
+  void configure(const AqmConfig& config) {
+    config_ = config;
+    idle_ = config.mark.never() && config.drop.never();
+  }
   [[nodiscard]] const AqmConfig& config() const { return config_; }
 
  private:
+  AqmVerdict decide_arrival(uint64_t queue, Ecn ecn, Nanos now);
+  AqmVerdict decide_departure(uint64_t queue, Ecn ecn, Nanos now);
   double average(uint64_t queue, Nanos now);
 
   AqmConfig config_;
+  bool idle_ = true;  // neither curve ever says anything
   BitsPerSec rate_;
   Rng rng_;
   double average_ = 0;

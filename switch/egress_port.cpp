@@ -89,28 +89,39 @@ void EgressPort::stage_control(Nanos now) {
 void EgressPort::stage(Nanos now, uint16_t mtu) {
   stage_control(now);
   while (staged_count_ < kBurst && occupied_ != 0) {
-    Nanos start = std::max(line_.free_at(), now - kLongestCatchUp);
-    std::array<Nanos, kTrafficClasses> earliest;
-    Nanos first = kNever;
-    for (unsigned left = occupied_; left != 0; left &= left - 1) {
-      const auto c = static_cast<size_t>(__builtin_ctz(left));
-      earliest[c] = may_start(classes_[c]);
-      first = std::min(first, earliest[c]);
+    const Nanos free = std::max(line_.free_at(), now - kLongestCatchUp);
+    if ((occupied_ & (occupied_ - 1U)) == 0) {  // as nearly always: nobody to share with
+      const auto only = static_cast<uint8_t>(__builtin_ctz(occupied_));
+      const Nanos start = std::max(free, may_start(classes_[only]));
+      if (start > now) return;
+      stage_one(only, start, mtu);
+    } else if (!stage_best(free, now, mtu)) {
+      return;
     }
-    start = std::max(start, first);
-    if (start > now) return;
-    uint8_t eligible = 0;
-    for (unsigned left = occupied_; left != 0; left &= left - 1) {
-      const auto c = static_cast<unsigned>(__builtin_ctz(left));
-      if (earliest[c] <= start) eligible = static_cast<uint8_t>(eligible | 1U << c);
-    }
-    stage_one(scheduler_.pick(eligible,
-                              [this](uint8_t c) {
-                                return classes_[c].waiting.front().frame->pkt_len +
-                                       kEthernetLineOverhead.value();
-                              }),
-              start, mtu);
   }
+}
+
+// The first frame of the class whose turn it is at the first instant at which any may send.
+bool EgressPort::stage_best(Nanos free, Nanos now, uint16_t mtu) {
+  std::array<Nanos, kTrafficClasses> earliest;
+  Nanos first = kNever;
+  for (unsigned left = occupied_; left != 0; left &= left - 1) {
+    const auto c = static_cast<size_t>(__builtin_ctz(left));
+    earliest[c] = may_start(classes_[c]);
+    first = std::min(first, earliest[c]);
+  }
+  const Nanos start = std::max(free, first);
+  if (start > now) return false;
+  uint8_t eligible = 0;
+  for (unsigned left = occupied_; left != 0; left &= left - 1) {
+    const auto c = static_cast<unsigned>(__builtin_ctz(left));
+    if (earliest[c] <= start) eligible = static_cast<uint8_t>(eligible | 1U << c);
+  }
+  const auto on_line = [this](uint8_t c) {
+    return classes_[c].waiting.front().frame->pkt_len + kEthernetLineOverhead.value();
+  };
+  stage_one(scheduler_.pick(eligible, on_line), start, mtu);
+  return true;
 }
 
 void EgressPort::stage_one(uint8_t traffic_class, Nanos start, uint16_t mtu) {
@@ -177,6 +188,7 @@ bool EgressPort::drain(Port& port, Nanos now) {
   const uint16_t taken = port.tx_burst({staged_.data(), staged_count_}, now);
   if (taken == 0) return false;
   uint64_t bytes = 0;
+  unsigned sent = 0;  // classes, a bit for each
   for (uint16_t i = 0; i < taken; ++i) {
     const Staged& staged = staged_as_[i];
     bytes += staged.bytes;
@@ -184,8 +196,9 @@ bool EgressPort::drain(Port& port, Nanos now) {
     leave(staged.queued_bytes);
     bump(counters_.classes[staged.traffic_class].tx_packets);
     bump(counters_.classes[staged.traffic_class].tx_bytes, staged.bytes);
-    publish(staged.traffic_class);
+    sent |= 1U << staged.traffic_class;
   }
+  for (; sent != 0; sent &= sent - 1) publish(static_cast<uint8_t>(__builtin_ctz(sent)));
   bump(counters_.tx_packets, taken);
   bump(counters_.tx_bytes, bytes);
   std::copy(staged_.begin() + taken, staged_.begin() + static_cast<ptrdiff_t>(staged_count_),

@@ -106,6 +106,7 @@ class EgressPort {
 
   [[nodiscard]] Nanos may_start(const Class& c) const;
   void stage(Nanos now, uint16_t mtu);
+  bool stage_best(Nanos free, Nanos now, uint16_t mtu);
   void stage_control(Nanos now);
   void stage_one(uint8_t traffic_class, Nanos start, uint16_t mtu);
   rte_mbuf* mark(rte_mbuf* frame, uint8_t traffic_class);
