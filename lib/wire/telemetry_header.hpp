@@ -133,8 +133,8 @@ enum class IntOutcome : uint8_t {
   kNotInt,        // no UDP packet to the port of INT
   kTruncated,     // the front with the stack is cut, or the frame is shorter than IP says
   kBadIp,         // as UdpOutcome has it
-  kFragment,      //
-  kBadUdp,        //
+  kFragment,      // as UdpOutcome has it
+  kBadUdp,        // as UdpOutcome has it
   kUnknownType,   // of INT header: not INT-MD
   kUnknownNext,   // NPT: not the original UDP packet
   kBadVersion,    // of INT-MD: not 2
