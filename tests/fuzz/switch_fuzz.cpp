@@ -3,6 +3,7 @@
 // comes to rest with empty queues, no buffer is lost, and nothing is longer than a port may send.
 #include <rte_mbuf.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
@@ -137,7 +138,8 @@ rte_mbuf* as_mbuf(MbufPool& pool, std::span<const uint8_t> bytes, size_t split) 
   rte_mbuf* frame = rte_pktmbuf_alloc(pool.get());
   require(frame != nullptr, "no buffer is lost");
   split = std::min(split, bytes.size());
-  std::memcpy(rte_pktmbuf_append(frame, static_cast<uint16_t>(split)), bytes.data(), split);
+  std::ranges::copy(bytes.first(split),
+                    reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(split))));
   if (split < bytes.size()) {
     rte_mbuf* second = rte_pktmbuf_alloc(pool.get());
     require(second != nullptr, "no buffer is lost");
