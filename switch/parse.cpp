@@ -1,9 +1,16 @@
 #include "switch/parse.hpp"
 
 #include "wire/headers.hpp"
+#include "wire/link_tags.hpp"
 
 namespace roci {
 namespace {
+
+// What stands behind the EtherType of a CN-TAG.
+struct CnTagContent {
+  Be16 flow;
+  Be16 ether_type;  // of what follows
+};
 
 // 01:80:c2:00:00:00 to 0f (802.1Q table 8-1).
 bool is_link_local(const MacAddress& mac) {
@@ -27,6 +34,14 @@ DropReason parse(SwitchPacket& packet, uint16_t native, const MacAddress& own) {
     packet.l3_offset += sizeof(VlanHeader);
     const auto vid = static_cast<uint16_t>(tag.tci.get() & 0xfff);
     if (vid != 0) packet.vlan = vid;
+  }
+  if (packet.ether_type == kEtherTypeCnTag) [[unlikely]] {
+    if (frame->data_len < packet.l3_offset + sizeof(CnTag)) return DropReason::kRunt;
+    const auto& inner = *rte_pktmbuf_mtod_offset(frame, const CnTagContent*, packet.l3_offset);
+    packet.has_cn_tag = true;
+    packet.cn_flow = inner.flow.get();
+    packet.ether_type = inner.ether_type.get();
+    packet.l3_offset += sizeof(CnTag);
   }
   if (ethernet.source.is_multicast() || ethernet.source.is_zero() || ethernet.source == own) {
     return DropReason::kBadSource;
