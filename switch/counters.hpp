@@ -94,7 +94,7 @@ enum class CnmEvent : uint8_t {
   kNoRoute,  // to the source: no port is known for its MAC, or no route leads to its address
   // Self-defined CNMs that came for hosts here:
   kTranslated,
-  kUnknownFlow,
+  kUnknownFlow,  // as well as of messages from here for a host here
   kMalformed,
   kTooMany,  // more than cnm_rate
   kNoPort,   // the flow is known, and the port of its host is not any more

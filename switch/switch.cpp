@@ -209,25 +209,32 @@ bool Switch::send_messages(Nanos now) {
   while (notifier_.has_messages()) {
     const Notifier::Message message = notifier_.next();
     SwitchPacket packet{.frame = message.frame, .vlan = message.vlan, .from_us = true};
-    bool sent = false;
-    if (message.as == CnmEvent::kSentOverIp) {
-      packet.ether_type = rte_pktmbuf_mtod(packet.frame, const EthernetHeader*)->ether_type.get();
-      packet.l3_offset = sizeof(EthernetHeader);
-      classify(packet, config_.classifier);
-      sent = router_.originate(packet, message.to, now);
-    } else {
-      packet.ether_type = kEtherTypeCnm;
-      packet.traffic_class = config_.classifier.by_pcp[kCnmTransmitPriority];
-      const auto& to = rte_pktmbuf_mtod(packet.frame, const EthernetHeader*)->destination;
-      if (const auto egress = macs_.find(packet.vlan, to, now); egress) {
-        admit(packet, false, *egress, now);
-        sent = true;
-      }
-    }
-    notifier_.count(sent ? message.as : CnmEvent::kNoRoute);
-    if (!sent) rte_pktmbuf_free(packet.frame);
+    const CnmEvent event = message.as == CnmEvent::kSentOverIp ? send_over_ip(packet, message.to, now)
+                                                               : send_to_source(packet, message.as, now);
+    notifier_.count(event);
+    rte_pktmbuf_free(packet.frame);  // when it has not been sent
   }
   return true;
+}
+
+CnmEvent Switch::send_over_ip(SwitchPacket& packet, const IpAddress& to, Nanos now) {
+  // A host here is no switch: it would not know what to do with the message.
+  if (notifier_.is_tor() && !router_.leads_on(to)) return CnmEvent::kUnknownFlow;
+  packet.ether_type = rte_pktmbuf_mtod(packet.frame, const EthernetHeader*)->ether_type.get();
+  packet.l3_offset = sizeof(EthernetHeader);
+  classify(packet, config_.classifier);
+  return router_.originate(packet, to, now) ? CnmEvent::kSentOverIp : CnmEvent::kNoRoute;
+}
+
+CnmEvent Switch::send_to_source(SwitchPacket& packet, CnmEvent as, Nanos now) {
+  const auto& to = rte_pktmbuf_mtod(packet.frame, const EthernetHeader*)->destination;
+  const auto egress = macs_.find(packet.vlan, to, now);
+  if (!egress) return CnmEvent::kNoRoute;
+  packet.ether_type = kEtherTypeCnm;
+  packet.traffic_class = config_.classifier.by_pcp[kCnmTransmitPriority];
+  admit(packet, false, *egress, now);
+  packet.frame = nullptr;
+  return as;
 }
 
 void Switch::route_stage(std::span<SwitchPacket> batch, Nanos now) {

@@ -96,6 +96,9 @@ class Switch final : public Poller, private RouterOutput {
   void notification_stage(std::span<SwitchPacket> batch, Nanos now);
   void translate(SwitchPacket& packet, Nanos now);
   bool send_messages(Nanos now);
+  // Both say what became of the message, and leave the frame to the caller when it was not sent.
+  CnmEvent send_over_ip(SwitchPacket& packet, const IpAddress& to, Nanos now);
+  CnmEvent send_to_source(SwitchPacket& packet, CnmEvent as, Nanos now);
   void route_stage(std::span<SwitchPacket> batch, Nanos now);
   void forward_stage(std::span<SwitchPacket> batch, Nanos now);
   void flood(SwitchPacket& packet, Nanos now);

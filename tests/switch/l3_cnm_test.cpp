@@ -267,6 +267,51 @@ TEST_F(L3QcnTest, a_congested_tor_answers_its_own_host_without_the_detour) {
   EXPECT_EQ(events(tor_a_, CnmEvent::kSentToOwnHost), 2U);
 }
 
+TEST_F(L3QcnTest, a_congested_tor_leaves_hosts_alone_that_send_no_cn_tags) {
+  SwitchConfig a = tor_a();
+  a.ports[1].rate = 1_Gbps;
+  a.ports[1].classes[kClass] = qcn_class(true);
+  tor_a_alone(a);
+  auto bare = frame(0);
+  bare.erase(bare.begin() + 16, bare.begin() + 20);
+  for (uint32_t i = 0; i < 3; ++i) send(0, bare);
+  wait(1ms);
+  EXPECT_EQ(heard(0).size(), 0U);
+  EXPECT_EQ(events(tor_a_, CnmEvent::kUnknownFlow), 2U);
+  EXPECT_EQ(discard_from_tor_a(), 3U);
+}
+
+TEST_F(L3QcnTest, without_a_buffer_nothing_is_sent_and_nothing_else_is_lost) {
+  SwitchConfig a = tor_a();
+  a.ports[1].rate = 1_Gbps;
+  a.ports[1].classes[kClass] = qcn_class(true);
+  tor_a_alone(a);
+  for (uint32_t i = 0; i < 3; ++i) send(0, frame(0, i));
+  std::vector<rte_mbuf*> taken;
+  while (rte_mbuf* m = rte_pktmbuf_alloc(pool_->get())) taken.push_back(m);
+  wait(1ms);
+  for (rte_mbuf* m : taken) rte_pktmbuf_free(m);
+  EXPECT_EQ(heard(0).size(), 0U);
+  EXPECT_EQ(events(tor_a_, CnmEvent::kNoBuffer), 2U);
+  EXPECT_EQ(discard_from_tor_a(), 3U);
+}
+
+TEST_F(L3QcnTest, a_message_in_several_segments_is_translated) {
+  tor_a_alone(tor_a());
+  send(0, frame(0));
+  settle();
+  const auto bytes = self_defined(1, 1, 0xc000);
+  rte_mbuf* head = test::to_mbuf(*pool_, {bytes.begin(), bytes.begin() + 100});
+  rte_mbuf* tail = test::to_mbuf(*pool_, {bytes.begin() + 100, bytes.end()});
+  ASSERT_EQ(rte_pktmbuf_chain(head, tail), 0);
+  ASSERT_EQ(links_[1]->b().tx_burst({&head, 1}, runner_.now()), 1);
+  settle();
+  const auto got = heard(0);
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_EQ(got[0], cnm_for_host(1, 1));
+  discard_from_tor_a();
+}
+
 TEST_F(L3QcnTest, without_a_route_to_the_source_nothing_is_sent) {
   SwitchConfig s = spine();
   s.routes.erase(s.routes.begin());
