@@ -18,6 +18,16 @@ bool is_link_local(const MacAddress& mac) {
   return b[0] == 0x01 && b[1] == 0x80 && b[2] == 0xc2 && b[3] == 0 && b[4] == 0 && b[5] < 0x10;
 }
 
+// One in front of another tag is none: whoever took it out would put the frame into another VLAN.
+void read_cn_tag(SwitchPacket& packet, const CnTagContent& tag) {
+  const uint16_t type = tag.ether_type.get();
+  if (type == kEtherTypeVlan || type == kEtherTypeSTag || type == kEtherTypeCnTag) return;
+  packet.has_cn_tag = true;
+  packet.cn_flow = tag.flow.get();
+  packet.ether_type = type;
+  packet.l3_offset += sizeof(CnTag);
+}
+
 }  // namespace
 
 DropReason parse(SwitchPacket& packet, uint16_t native, const MacAddress& own) {
@@ -37,11 +47,7 @@ DropReason parse(SwitchPacket& packet, uint16_t native, const MacAddress& own) {
   }
   if (packet.ether_type == kEtherTypeCnTag) [[unlikely]] {
     if (frame->data_len < packet.l3_offset + sizeof(CnTag)) return DropReason::kRunt;
-    const auto& inner = *rte_pktmbuf_mtod_offset(frame, const CnTagContent*, packet.l3_offset);
-    packet.has_cn_tag = true;
-    packet.cn_flow = inner.flow.get();
-    packet.ether_type = inner.ether_type.get();
-    packet.l3_offset += sizeof(CnTag);
+    read_cn_tag(packet, *rte_pktmbuf_mtod_offset(frame, const CnTagContent*, packet.l3_offset));
   }
   if (ethernet.source.is_multicast() || ethernet.source.is_zero() || ethernet.source == own) {
     return DropReason::kBadSource;

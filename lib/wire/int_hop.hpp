@@ -1,5 +1,5 @@
-// What a switch says about one of its egress ports, in the form in which it travels back to a sender: in the
-// INT-ECHO extension and in the INT responses of switches.
+// What a switch says about one of its egress ports, in the form in which it travels with a packet (telemetry_header.hpp)
+// and back to a sender: in the INT-ECHO extension and in the INT responses of switches.
 #pragma once
 
 #include <bit>

@@ -11,6 +11,13 @@ const T& at(std::span<const uint8_t> bytes, uint32_t offset) {
   return *reinterpret_cast<const T*>(bytes.data() + offset);
 }
 
+constexpr bool is_vlan_tag(uint16_t ether_type) {
+  return ether_type == kEtherTypeVlan || ether_type == kEtherTypeSTag;
+}
+constexpr bool is_tag(uint16_t ether_type) {
+  return is_vlan_tag(ether_type) || ether_type == kEtherTypeCnTag;
+}
+
 struct Ports {
   Be16 source, destination;
 };
@@ -62,8 +69,7 @@ std::optional<TaggedFrame> parse_link_tags(std::span<const uint8_t> head) {
   uint32_t offset = kTagsAt;
   while (head.size() >= offset + sizeof(Be16)) {
     const uint16_t type = at<Be16>(head, offset).get();
-    const bool vlan =
-        (type == kEtherTypeVlan || type == kEtherTypeSTag) && tags.vlan_count < kMaxVlanTags && !tags.flow;
+    const bool vlan = is_vlan_tag(type) && tags.vlan_count < kMaxVlanTags && !tags.flow;
     const bool cn = type == kEtherTypeCnTag && !tags.flow;
     if (!vlan && !cn) {
       frame.ether_type = type;
@@ -91,8 +97,8 @@ std::optional<FiveTuple> read_five_tuple(std::span<const uint8_t> head) {
 }
 
 std::string_view cn_tag_edit_name(CnTagEdit edit) {
-  constexpr std::string_view kNames[kCnTagEditCount] = {"done", "truncated", "present", "absent",
-                                                        "no headroom"};
+  constexpr std::string_view kNames[kCnTagEditCount] = {"done",   "truncated", "present",
+                                                        "absent", "misplaced", "no headroom"};
   return kNames[static_cast<unsigned>(edit)];
 }
 
@@ -110,6 +116,7 @@ CnTagEdit remove_cn_tag(FrameFront& frame) {
   const auto tagged = parse_link_tags(frame.head());
   if (!tagged) return CnTagEdit::kTruncated;
   if (!tagged->tags.flow) return CnTagEdit::kAbsent;
+  if (is_tag(tagged->ether_type)) return CnTagEdit::kMisplaced;
   frame.close_gap(tagged->msdu_offset - static_cast<uint32_t>(sizeof(CnTag)), sizeof(CnTag));
   return CnTagEdit::kDone;
 }

@@ -71,9 +71,10 @@ enum class CnTagEdit : uint8_t {
   kTruncated,   // no whole front
   kPresent,     // to be inserted, and there is one
   kAbsent,      // to be removed, and there is none
+  kMisplaced,   // to be removed, and a tag behind it would take its place and put the frame into another VLAN
   kNoHeadroom,  // fewer than sizeof(CnTag) bytes
 };
-inline constexpr unsigned kCnTagEditCount = 5;
+inline constexpr unsigned kCnTagEditCount = 6;
 std::string_view cn_tag_edit_name(CnTagEdit edit);
 
 // Behind the VLAN tags, as the order DA, SA, S-TAG, C-TAG, CN-TAG wants it. Anything but kDone has changed nothing.

@@ -117,8 +117,7 @@ struct HopReport {
   uint8_t queue = 0;
   uint64_t ingress_time = 0;  // ns of the switch's clock
   uint64_t egress_time = 0;
-  uint64_t tx_bytes =
-      0;  // everything that the egress port has sent, this packet included or not but always alike
+  uint64_t tx_bytes = 0;     // that the egress port has sent, this packet always or never among them
   uint64_t queue_bytes = 0;  // in the egress queue behind this packet
   BitsPerSec rate;           // of the egress link, 0 for unknown
 };
@@ -133,8 +132,8 @@ enum class IntOutcome : uint8_t {
   kNotInt,        // no UDP packet to the port of INT
   kTruncated,     // the front with the stack is cut, or the frame is shorter than IP says
   kBadIp,         // as UdpOutcome has it
-  kFragment,      //
-  kBadUdp,        //
+  kFragment,      // as UdpOutcome has it
+  kBadUdp,        // as UdpOutcome has it
   kUnknownType,   // of INT header: not INT-MD
   kUnknownNext,   // NPT: not the original UDP packet
   kBadVersion,    // of INT-MD: not 2

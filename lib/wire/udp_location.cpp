@@ -36,6 +36,14 @@ UdpOutcome find_in_ipv6(UdpLocation& found, std::span<const uint8_t> head, uint3
   return ip.next_header == kProtocolUdp ? UdpOutcome::kFound : UdpOutcome::kNotUdp;
 }
 
+UdpOutcome check_udp(const UdpLocation& found, std::span<const uint8_t> head) {
+  const uint32_t bytes = found.end - found.l4_offset;
+  if (bytes < sizeof(UdpHeader)) return UdpOutcome::kBadUdp;
+  if (head.size() < found.l4_offset + sizeof(UdpHeader)) return UdpOutcome::kTruncated;
+  return at<UdpHeader>(head, found.l4_offset).length.get() == bytes ? UdpOutcome::kFound
+                                                                    : UdpOutcome::kBadUdp;
+}
+
 }  // namespace
 
 std::string_view udp_outcome_name(UdpOutcome outcome) {
@@ -57,14 +65,7 @@ UdpLocation find_udp(std::span<const uint8_t> head, uint32_t frame_length) {
   } else if (tagged->ether_type == kEtherTypeIpv6) {
     found.outcome = find_in_ipv6(found, head, frame_length);
   }
-  if (found.outcome != UdpOutcome::kFound) return found;
-  if (found.end - found.l4_offset < sizeof(UdpHeader)) {
-    found.outcome = UdpOutcome::kBadUdp;
-  } else if (head.size() < found.l4_offset + sizeof(UdpHeader)) {
-    found.outcome = UdpOutcome::kTruncated;
-  } else if (at<UdpHeader>(head, found.l4_offset).length.get() != found.end - found.l4_offset) {
-    found.outcome = UdpOutcome::kBadUdp;
-  }
+  if (found.outcome == UdpOutcome::kFound) found.outcome = check_udp(found, head);
   return found;
 }
 

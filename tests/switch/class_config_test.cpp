@@ -94,6 +94,35 @@ TEST(ClassConfig, a_lossless_class_must_fit_and_mark_before_it_pauses) {
   EXPECT_NE(with("lossless: {xoff: 60KiB, xon: 50KiB}").find("headroom"), std::string::npos);
 }
 
+TEST(ClassConfig, telemetry_of_a_switch_and_of_its_ports) {
+  const auto config = read(
+      "telemetry: {udp_port: 5201, switch_id: 9, domain: 3, full: true, hops: 5, when: interval, interval: "
+      "10us, "
+      "dscp: [26, 27]}\n"
+      "ports: [{name: a, telemetry: edge}, {name: b}, {name: c, telemetry: sink}]\n");
+  ASSERT_TRUE(config) << config.error().message;
+  const TelemetryConfig& telemetry = config->telemetry;
+  EXPECT_TRUE(telemetry.enabled && telemetry.full);
+  EXPECT_EQ(telemetry.udp_port, 5201);
+  EXPECT_EQ(telemetry.switch_id, 9U);
+  EXPECT_EQ(telemetry.domain, 3);
+  EXPECT_EQ(telemetry.hops, 5);
+  EXPECT_EQ(telemetry.when, TelemetryConfig::When::kInterval);
+  EXPECT_EQ(telemetry.interval, 10us);
+  EXPECT_EQ(telemetry.dscp.count(), 2U);
+  EXPECT_EQ(config->ports[0].telemetry, TelemetryRole::kEdge);
+  EXPECT_EQ(config->ports[1].telemetry, TelemetryRole::kTransit);
+  EXPECT_EQ(config->ports[2].telemetry, TelemetryRole::kSink);
+  const auto error = [](const std::string& more) {
+    return error_of("telemetry: {" + more + "}\nports: [{name: a}]\n");
+  };
+  EXPECT_NE(error("udp_port: 4791, switch_id: 1").find("its UDP port is 4791"), std::string::npos);
+  EXPECT_NE(error("udp_port: 5201").find("switch_id"), std::string::npos);
+  EXPECT_NE(error("udp_port: 5201, switch_id: 1048576").find("switch_id"), std::string::npos);
+  EXPECT_NE(error("udp_port: 5201, switch_id: 1, when: interval").find("needs an interval"),
+            std::string::npos);
+}
+
 TEST(ClassConfig, mistakes_are_named) {
   const auto with = [](const std::string& more) {
     return error_of("classes: [{class: 3, " + more + "}]\nports: [{name: a}]\n");

@@ -93,6 +93,22 @@ TEST_F(QcnTest, at_the_edge_of_the_domain_frames_lose_their_cn_tag_and_are_answe
   EXPECT_EQ(parse_cnm_frame(answers[0]).link.tags.flow, 77);
 }
 
+TEST_F(QcnTest, a_cn_tag_in_front_of_another_tag_is_none) {
+  SwitchConfig config = ports(2);
+  config.ports[1].keeps_cn_tags = false;
+  make(config);
+  introduce({0, 1});
+  auto bytes = test::roce_bytes({.destination = host_mac(1), .source = host_mac(0), .vlan = 7});
+  const std::array<uint8_t, 4> tag{0x22, 0xe9, 0, 1};
+  bytes.insert(bytes.begin() + 12, tag.begin(), tag.end());
+  send(0, bytes);
+  settle();
+  const auto got = heard(1);
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_EQ(got[0], bytes) << "it stays in its VLAN";
+  EXPECT_EQ(events(CnmEvent::kTagRemoved), 0U);
+}
+
 TEST_F(QcnTest, cnms_are_limited) {
   SwitchConfig config = ports(2);
   config.notify.rate = 1000;

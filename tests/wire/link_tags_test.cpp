@@ -68,6 +68,16 @@ TEST(CnTag, goes_behind_the_vlan_tags_and_comes_out_again) {
   }
 }
 
+// A tag hidden behind the CN-TAG, which would be the frame's own once that is gone.
+TEST(CnTag, does_not_uncover_another_tag) {
+  for (const std::string hidden : {"8100 0005", "88a8 0005", "22e9 0005"}) {
+    const auto before = from_hex(kMacs + "22e9 a878" + hidden + "0800 4500");
+    RoomyFrame frame(before);
+    EXPECT_EQ(remove_cn_tag(frame.front), CnTagEdit::kMisplaced);
+    EXPECT_EQ(frame.bytes(), before);
+  }
+}
+
 TEST(CnTag, changes_nothing_where_it_cannot) {
   RoomyFrame tight(from_hex(kMacs + "0800"), 3);
   EXPECT_EQ(insert_cn_tag(tight.front, 1), CnTagEdit::kNoHeadroom);

@@ -250,7 +250,7 @@ TEST(IntEdit, begins_on_whole_roce_packets_with_a_source_that_can_be) {
   bad.port = kRoceUdpPort;
   EXPECT_EQ(begin_int(frame.front, bad, kMtu), IntEdit::kBadSource);
 
-  const auto begin_on = [](ByteVector bytes) {
+  const auto begin_on = [](const ByteVector& bytes) {
     RoomyFrame other(bytes);
     const IntEdit edit = begin_int(other.front, source(), kMtu);
     EXPECT_EQ(other.bytes() == bytes, edit != IntEdit::kDone);

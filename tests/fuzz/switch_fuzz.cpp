@@ -1,0 +1,259 @@
+// Bytes become frames that come into a switch with everything switched on: well-formed ones of many kinds with some of
+// their bytes changed, whole or in segments, and time that passes between them. Whatever they are, the switch
+// comes to rest with empty queues, no buffer is lost, and nothing is longer than a port may send.
+#include <rte_mbuf.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "fuzz/fuzz_target.hpp"
+#include "port/sim_link.hpp"
+#include "support/frames.hpp"
+#include "switch/switch.hpp"
+#include "wire/l3_congestion_notification.hpp"
+#include "wire/pause.hpp"
+
+namespace roci::test {
+namespace {
+
+constexpr size_t kPorts = 4;
+constexpr uint16_t kMtu = 1600;
+constexpr uint16_t kIntPort = 5201;
+constexpr uint16_t kCnmPort = 5202;
+constexpr size_t kMostSteps = 400;
+
+SwitchConfig configuration() {
+  SwitchConfig config{.name = "fuzzed", .mac = {{2, 0, 0, 0, 9, 9}}};
+  for (size_t i = 0; i < kPorts; ++i) {
+    SwitchPortConfig port{.name = "p" + std::to_string(i)};
+    port.rate = i == 3 ? 100_Mbps : 10_Gbps;
+    port.queue = 32_KiB;
+    port.queue_frames = 64;
+    port.classes[0].aqm = {.mark = {.kmin = Bytes{500}, .kmax = Bytes{8000}, .pmax = 0.5},
+                           .drop = {.kmin = Bytes{1000}, .kmax = Bytes{4000}}};
+    port.classes[1].aqm = {
+        .mark = {.kmin = Bytes{0}, .kmax = Bytes{0}}, .drop = {}, .mark_at = AqmConfig::MarkAt::kDequeue};
+    port.classes[2].aqm = {.mark = {.kmin = Bytes{100}, .kmax = Bytes{5000}}, .drop = {}, .weight = 0.1};
+    port.classes[3].lossless = LosslessConfig{.xoff = 4_KiB, .xon = 2_KiB, .headroom = 4_KiB};
+    port.classes[5].weight = 7;
+    port.classes[6].strict = true;
+    port.watchdog = {.detect = 1ms, .restore = 2ms};
+    config.ports.push_back(port);
+  }
+  config.ports[0].telemetry = TelemetryRole::kEdge;
+  config.ports[1].telemetry = TelemetryRole::kSource;
+  config.ports[2].telemetry = TelemetryRole::kSink;
+  config.ports[1].vlan = 10;
+  config.ports[2].all_tagged = false;
+  config.ports[2].tagged = {10};
+  config.telemetry = {.enabled = true, .udp_port = kIntPort, .switch_id = 5, .hops = 3};
+  config.interfaces = {
+      {.name = "left",
+       .vlan = 1,
+       .addresses = {require(IpNetwork::parse("10.0.1.1/24")), require(IpNetwork::parse("fd01::1/64"))}},
+      {.name = "right", .vlan = 10, .addresses = {require(IpNetwork::parse("10.0.2.1/24"))}}};
+  config.routes = {{require(IpNetwork::parse("10.9.0.0/16")), require(IpAddress::parse("10.0.2.9"))}};
+  config.neighbours = {{require(IpAddress::parse("10.0.2.9")), {{2, 0, 0, 0, 1, 1}}}};
+  config.buffer = {.size = 64_KiB, .alpha = 2};
+  config.mac_table_size = 16;
+  for (const size_t slow : {1UL, 3UL}) {
+    for (const unsigned c : {0U, 4U, 7U}) {
+      ClassConfig& notifying = config.ports[slow].classes[c];
+      notifying.notify = ClassConfig::Notify::kQcn;
+      notifying.qcn = {.qeq = Bytes{200}, .weight = 1, .sample = Bytes{1000}, .l3 = true};
+    }
+  }
+  config.ports[2].keeps_cn_tags = false;
+  config.notify = {.port = kCnmPort, .rate = 1'000'000, .tor_size = 8, .tor_ageing = 100ms};
+  return config;
+}
+
+IpAddress some_address(uint8_t n) {
+  static const std::array<IpAddress, 6> kAddresses{
+      require(IpAddress::parse("10.0.1.5")),  require(IpAddress::parse("10.0.2.9")),
+      require(IpAddress::parse("10.9.3.3")),  require(IpAddress::parse("10.0.1.1")),
+      require(IpAddress::parse("10.0.2.77")), require(IpAddress::parse("99.1.1.1"))};
+  return kAddresses[n % kAddresses.size()];
+}
+
+MacAddress some_mac(uint8_t n) {
+  if (n % 8 == 7) return {{2, 0, 0, 0, 9, 9}};  // the switch
+  if (n % 8 == 6) return {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+  return {{2, 0, 0, 0, 1, static_cast<uint8_t>(n % 4)}};
+}
+
+std::vector<uint8_t> with_telemetry(std::vector<uint8_t> bytes, uint8_t words) {
+  const bool tagged = bytes[12] == 0x81;
+  const size_t udp = (tagged ? 18U : 14U) + 20;
+  if (bytes.size() < udp + 8 || bytes[tagged ? 16 : 12] != 0x08) return bytes;
+  std::vector<uint8_t> stack(16 + 4UL * (words % 12), 0x5a);
+  const std::array<uint8_t, 16> head{0x14, static_cast<uint8_t>(3 + words % 12),
+                                     0x12, 0xb7,
+                                     0x20, 0,
+                                     4,    static_cast<uint8_t>(words % 4),
+                                     0,    0,
+                                     0,    0,
+                                     0x80, 0,
+                                     0,    0};
+  std::memcpy(stack.data(), head.data(), head.size());
+  bytes.insert(bytes.begin() + static_cast<ptrdiff_t>(udp + 8), stack.begin(), stack.end());
+  const auto grow = [&](size_t at) {
+    const auto value =
+        static_cast<uint16_t>((bytes[at] << 8 | bytes[at + 1]) + static_cast<int>(stack.size()));
+    bytes[at] = static_cast<uint8_t>(value >> 8);
+    bytes[at + 1] = static_cast<uint8_t>(value);
+  };
+  grow(udp - 18);
+  grow(udp + 4);
+  bytes[udp + 2] = kIntPort >> 8;
+  bytes[udp + 3] = kIntPort & 0xff;
+  return bytes;
+}
+
+// As a host sends it that knows QCN.
+std::vector<uint8_t> with_cn_tag(std::vector<uint8_t> bytes) {
+  const std::array<uint8_t, 4> tag{0x22, 0xe9, 0, 1};
+  const ptrdiff_t at = bytes[12] == 0x81 ? 16 : 12;
+  bytes.insert(bytes.begin() + at, tag.begin(), tag.end());
+  return bytes;
+}
+
+// What a switch beyond routers would say of the flow of roce_bytes().
+std::vector<uint8_t> self_defined_cnm(const FrameSpec& spec) {
+  static constexpr std::array<uint8_t, 20> kMsdu{8, 0, 0x45};
+  const FiveTuple flow{spec.from, spec.to, kProtocolUdp, 49152, kRoceUdpPort};
+  Cnm cnm;
+  cnm.feedback = 9;
+  cnm.msdu = kMsdu;
+  std::vector<uint8_t> bytes(kMaxL3CnmFrame);
+  bytes.resize(build_l3_cnm({.source_mac = spec.source,
+                             .destination_mac = spec.destination,
+                             .source_ip = spec.to,
+                             .destination_ip = spec.from},
+                            kCnmPort, flow, cnm, {}, bytes));
+  return bytes;
+}
+
+// A frame that makes sense, and then some bytes of it as the input wants.
+std::vector<uint8_t> some_frame(Input& input) {
+  const uint8_t kind = input.byte();
+  std::vector<uint8_t> bytes;
+  if (kind % 8 == 0) {
+    PauseMessage message{.source = some_mac(1), .classes = input.byte()};
+    for (uint16_t& quanta : message.quanta) quanta = input.number<uint16_t>();
+    bytes.resize(kPauseFrameBytes);
+    build_pause(message, std::span<uint8_t, kPauseFrameBytes>(bytes.data(), kPauseFrameBytes));
+  } else if (kind % 8 == 1) {
+    const auto any = input.take(input.number<uint16_t>() % (kMtu + 40));
+    bytes.assign(any.begin(), any.end());
+  } else {
+    FrameSpec spec{.destination = some_mac(input.byte()),
+                   .source = some_mac(input.byte()),
+                   .traffic_class = input.byte()};
+    spec.from = some_address(input.byte());
+    spec.to = some_address(input.byte());
+    if (kind % 8 == 2) {
+      spec.from = require(IpAddress::parse("fd01::5"));
+      spec.to = require(IpAddress::parse("fd01::6"));
+    }
+    if (kind % 8 >= 5) spec.vlan = input.number<uint16_t>();
+    spec.payload = 4U * input.byte();
+    bytes = roce_bytes(spec);
+    if ((kind & 0x60) == 0x60) bytes = self_defined_cnm(spec);
+    if ((kind & 8) != 0) bytes = with_telemetry(bytes, input.byte());
+    if ((kind & 0x90) == 0x90) bytes = with_cn_tag(bytes);
+  }
+  for (uint8_t changes = input.byte() % 8; changes > 0 && !bytes.empty(); --changes)
+    bytes[input.number<uint16_t>() % bytes.size()] = input.byte();
+  return bytes;
+}
+
+rte_mbuf* as_mbuf(MbufPool& pool, std::span<const uint8_t> bytes, size_t split) {
+  rte_mbuf* frame = rte_pktmbuf_alloc(pool.get());
+  require(frame != nullptr, "no buffer is lost");
+  split = std::min(split, bytes.size());
+  std::ranges::copy(bytes.first(split),
+                    reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(split))));
+  if (split < bytes.size()) {
+    rte_mbuf* second = rte_pktmbuf_alloc(pool.get());
+    require(second != nullptr, "no buffer is lost");
+    std::memcpy(rte_pktmbuf_append(second, static_cast<uint16_t>(bytes.size() - split)), &bytes[split],
+                bytes.size() - split);
+    rte_pktmbuf_chain(frame, second);
+  }
+  return frame;
+}
+
+// Takes what has come out of a port.
+void receive(Port& host, Nanos now) {
+  std::array<rte_mbuf*, 32> frames;
+  for (uint16_t count = 0; (count = host.rx_burst(frames, now)) > 0;) {
+    for (uint16_t i = 0; i < count; ++i) {
+      require(rte_mbuf_check(frames[i], 1, nullptr) == 0, "what leaves is a whole mbuf");
+      require(!exceeds_mtu(*frames[i], kMtu), "what leaves fits the port");
+      rte_pktmbuf_free(frames[i]);
+    }
+  }
+}
+
+void run(Input input, const std::shared_ptr<MbufPool>& pool) {
+  std::vector<std::unique_ptr<SimLink>> links;
+  std::vector<Port*> ends;
+  for (size_t i = 0; i < kPorts; ++i) {
+    links.push_back(std::make_unique<SimLink>(
+        SimLinkConfig{.name = "l" + std::to_string(i), .seed = i, .mtu = kMtu}, pool));
+    ends.push_back(&links.back()->b());
+  }
+  const auto sw = require(Switch::create(configuration(), ends, pool));
+  Nanos now{1};
+  const auto settle = [&] {
+    for (int rounds = 0; rounds < 200; ++rounds) {
+      bool worked = false;
+      for (auto& link : links) worked |= link->poll(now);
+      worked |= sw->poll(now);
+      for (auto& link : links) receive(link->a(), now);
+      if (!worked) return;
+    }
+    require(false, "a switch comes to rest");
+  };
+  for (size_t step = 0; step < kMostSteps && !input.empty(); ++step) {
+    const uint8_t what = input.byte();
+    if ((what & 3) == 3) {
+      now += Nanos{int64_t{1} << (what >> 2 & 0x1f)};
+    } else {
+      const std::vector<uint8_t> bytes = some_frame(input);
+      const size_t split = (what & 0x40) != 0 ? input.byte() : SIZE_MAX;
+      rte_mbuf* frame = as_mbuf(*pool, bytes, split);
+      if (links[what >> 2 & 3]->a().tx_burst({&frame, 1}, now) == 0) rte_pktmbuf_free(frame);
+    }
+    if ((what & 0x80) != 0) settle();
+  }
+  settle();
+  // Everything is over: pauses, next hops that nobody answers for, queues.
+  for (int i = 0; i < 40; ++i) {
+    now += 500ms;
+    settle();
+  }
+  for (size_t i = 0; i < kPorts; ++i) {
+    const SwitchPortCounters& counters = sw->counters(i);
+    require(counters.queue_packets == 0 && counters.queue_bytes == 0, "every queue is empty in the end");
+    for (const SwitchClassCounters& one : counters.classes)
+      require(one.queue_bytes == 0, "and so is every class's");
+  }
+}
+
+}  // namespace
+}  // namespace roci::test
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const bool started = roci::start_eal().has_value();
+  roci::test::require(started, "the EAL starts");
+  static const std::shared_ptr<roci::MbufPool> pool =
+      roci::test::require(roci::MbufPool::create("switch", 2047, 2200));
+  roci::test::run(roci::test::Input(data, size), pool);
+  roci::test::require(pool->in_use() == 0, "no buffer is lost");
+  return 0;
+}
