@@ -29,6 +29,7 @@ PARSERS = {
     "sockperf": (peers.sockperf_median, output("sockperf_udp.txt"), None),
     "testpmd": (peers.testpmd_received, output("testpmd_rings.txt"), None),
     "testpmd server": (peers.testpmd_received, Output("", sample("testpmd_memif_server.txt")), None),
+    "testpmd forwarding": (peers.testpmd_forwarded, output("testpmd_forwarding.txt"), 208582043e-6 + 208582028e-6),
     "roci-perf bandwidth": (programs.perf_result("average_gbps"), output("roci_perf_bw.json"), None),
     "roci-perf latency": (programs.perf_result("p50_us", 1000), output("roci_perf_lat.json"), None),
     "roci-perf tail": (programs.p99_over_median, output("roci_perf_lat.json"), None),

@@ -34,9 +34,10 @@ SwitchConfig configuration() {
     port.queue_frames = 64;
     port.classes[0].aqm = {.mark = {.kmin = Bytes{500}, .kmax = Bytes{8000}, .pmax = 0.5},
                            .drop = {.kmin = Bytes{1000}, .kmax = Bytes{4000}}};
-    port.classes[1].aqm = {
-        .mark = {.kmin = Bytes{0}, .kmax = Bytes{0}}, .drop = {}, .mark_at = AqmConfig::MarkAt::kDequeue};
-    port.classes[2].aqm = {.mark = {.kmin = Bytes{100}, .kmax = Bytes{5000}}, .drop = {}, .weight = 0.1};
+    port.classes[1].aqm.mark = {.kmin = Bytes{0}, .kmax = Bytes{0}};
+    port.classes[1].aqm.mark_at = AqmConfig::MarkAt::kDequeue;
+    port.classes[2].aqm.mark = {.kmin = Bytes{100}, .kmax = Bytes{5000}};
+    port.classes[2].aqm.weight = 0.1;
     port.classes[3].lossless = LosslessConfig{.xoff = 4_KiB, .xon = 2_KiB, .headroom = 4_KiB};
     port.classes[5].weight = 7;
     port.classes[6].strict = true;
