@@ -1,11 +1,13 @@
 #include "switch/class_config.hpp"
 
+#include <cmath>
 #include <string>
 
 namespace roci {
 namespace {
 
 constexpr uint32_t kMostWeight = 10'000;
+constexpr double kMostQcnWeight = 1024;  // as the MIB has it (IEEE8021-CN-MIB)
 
 Status read_curve(ConfigNode& node, std::string_view key, MarkingCurve& curve, BitsPerSec rate) {
   return node.section(key, Need::kOptional, [&](ConfigNode& item) -> Status {
@@ -40,6 +42,30 @@ Status read_lossless(ConfigNode& node, std::optional<LosslessConfig>& lossless, 
   });
 }
 
+Status read_qcn(ConfigNode& node, QcnConfig& qcn, BitsPerSec rate) {
+  return node.section("qcn", Need::kOptional, [&](ConfigNode& item) -> Status {
+    QueueDepth qeq{.bytes = qcn.qeq};
+    ROCI_TRY(item.optional("qeq", qeq));
+    if (Status s = qeq.resolve(rate, "qeq"); !s) return item.error("qeq", s.error().message);
+    qcn.qeq = qeq.bytes;
+    ROCI_TRY(item.optional("weight", qcn.weight, number_in(1.0 / kMostQcnWeight, kMostQcnWeight)));
+    ROCI_TRY(item.optional("sample", qcn.sample));
+    return item.optional("l3", qcn.l3);
+  });
+}
+
+Status check_qcn(const QcnConfig& qcn) {
+  int exponent = 0;
+  if (!(qcn.weight >= 1.0 / kMostQcnWeight && qcn.weight <= kMostQcnWeight) ||
+      std::frexp(qcn.weight, &exponent) != 0.5)
+    return fail("QCN's weight is not a power of two from 1/1024 to 1024");
+  if (qcn.qeq < Bytes{1} || qcn.qeq > 1_GiB) return fail("qeq is not one of 1 byte to 1 GiB");
+  if (qcn.sample < Bytes{1000} || qcn.sample > 1_GiB)
+    return fail("QCN samples every 1 KB to 1 GiB, not every " + std::to_string(qcn.sample.value()) +
+                " bytes");
+  return {};
+}
+
 Status read_class(ConfigNode& item, ClassConfigs& classes, BitsPerSec rate) {
   uint8_t number = 0;
   ROCI_TRY(item.required("class", number, integer_in<uint8_t>(0, kTrafficClasses - 1)));
@@ -54,6 +80,10 @@ Status read_class(ConfigNode& item, ClassConfigs& classes, BitsPerSec rate) {
   if (config.strict && item.has("weight"))
     return item.error("weight", "a strict class has none: it goes before all that have one");
   ROCI_TRY(item.optional("weight", config.weight, integer_in<uint32_t>(1, kMostWeight)));
+  ROCI_TRY(item.optional("notify", config.notify,
+                         one_of<ClassConfig::Notify>(
+                             {{"none", ClassConfig::Notify::kNone}, {"qcn", ClassConfig::Notify::kQcn}})));
+  ROCI_TRY(read_qcn(item, config.qcn, rate));
   return read_lossless(item, config.lossless, rate);
 }
 
@@ -117,6 +147,9 @@ Status check_classes(const ClassConfigs& classes, Bytes queue) {
       return fail(where + "a weight is one of 1 to " + std::to_string(kMostWeight));
     if (!(config.aqm.weight > 0 && config.aqm.weight <= 1))
       return fail(where + "the weight of the average is above 0 and at most 1");
+    if (config.notify == ClassConfig::Notify::kQcn) {
+      if (Status s = check_qcn(config.qcn); !s) return fail(where + s.error().message);
+    }
     if (!config.lossless) continue;
     const LosslessConfig& lossless = *config.lossless;
     if (lossless.xoff <= lossless.xon) return fail(where + "xon is not below xoff");

@@ -64,11 +64,22 @@ struct LosslessConfig {
   Bytes headroom{0};  // what may come in after it was told
 };
 
+// A congestion point of QCN (802.1Q 30.2): senders of sampled frames are told how congested the queue is.
+struct QcnConfig {
+  Bytes qeq{26'000};      // where the queue should be
+  double weight = 2;      // of its growth against its length; a power of two from 1/1024 to 1024
+  Bytes sample{150'000};  // come between two samples when there is no congestion
+  bool l3 = false;        // answers also IP packets without a CN-TAG, in UDP through routers (L3QCN)
+};
+
 struct ClassConfig {
   AqmConfig aqm;
   bool strict = false;  // before all classes that are not, the highest number first
   uint32_t weight = 1;  // its share among the others is its weight over theirs (ETS, 802.1Q 37)
   std::optional<LosslessConfig> lossless;
+  enum class Notify : uint8_t { kNone, kQcn };
+  Notify notify = Notify::kNone;
+  QcnConfig qcn;  // when `notify` says so
 };
 using ClassConfigs = std::array<ClassConfig, kTrafficClasses>;
 

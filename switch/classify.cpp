@@ -1,6 +1,7 @@
 #include "switch/classify.hpp"
 
 #include "wire/headers.hpp"
+#include "wire/link_tags.hpp"
 
 namespace roci {
 
@@ -21,7 +22,8 @@ void classify(SwitchPacket& packet, const ClassifierConfig& config) {
     traffic_class = config.by_dscp[word >> 22 & 0x3fU];
   }
   if (traffic_class < 0 || config.trust == ClassifierConfig::Trust::kPcp) {
-    const bool tagged = packet.l3_offset > sizeof(EthernetHeader);
+    const size_t bare = sizeof(EthernetHeader) + (packet.has_cn_tag ? sizeof(CnTag) : 0);
+    const bool tagged = packet.l3_offset > bare;
     traffic_class =
         tagged ? config.by_pcp[bytes[sizeof(EthernetHeader)] >> 5] : config.untagged;  // PCP leads the TCI
   }

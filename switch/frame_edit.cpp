@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "wire/headers.hpp"
+#include "wire/link_tags.hpp"
 
 namespace roci {
 namespace {
@@ -68,6 +69,14 @@ rte_mbuf* set_tag(rte_mbuf* frame, bool tagged, uint16_t vlan, rte_mempool* pool
     VlanHeader* header = tag_of(frame);
     header->tci.set(static_cast<uint16_t>((header->tci.get() & 0xf000) | vlan));
   }
+  return frame;
+}
+
+rte_mbuf* strip_cn_tag(rte_mbuf* frame, rte_mempool* pool) {
+  frame = own_front(frame, 0, pool);
+  if (frame == nullptr) return nullptr;
+  FrameFront front = FrameFront::of(*frame);
+  if (remove_cn_tag(front) == CnTagEdit::kDone) front.store(*frame);
   return frame;
 }
 

@@ -32,4 +32,7 @@ uint32_t length_with_tag(const rte_mbuf* frame, bool tagged);
 // the frame freed, when a buffer was needed and there was none.
 rte_mbuf* set_tag(rte_mbuf* frame, bool tagged, uint16_t vlan, rte_mempool* pool);
 
+// Takes the CN-TAG out, if there is one. Null as above.
+rte_mbuf* strip_cn_tag(rte_mbuf* frame, rte_mempool* pool);
+
 }  // namespace roci

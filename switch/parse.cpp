@@ -1,14 +1,31 @@
 #include "switch/parse.hpp"
 
 #include "wire/headers.hpp"
+#include "wire/link_tags.hpp"
 
 namespace roci {
 namespace {
+
+// What stands behind the EtherType of a CN-TAG.
+struct CnTagContent {
+  Be16 flow;
+  Be16 ether_type;  // of what follows
+};
 
 // 01:80:c2:00:00:00 to 0f (802.1Q table 8-1).
 bool is_link_local(const MacAddress& mac) {
   const auto& b = mac.bytes;
   return b[0] == 0x01 && b[1] == 0x80 && b[2] == 0xc2 && b[3] == 0 && b[4] == 0 && b[5] < 0x10;
+}
+
+// One in front of another tag is none: whoever took it out would put the frame into another VLAN.
+void read_cn_tag(SwitchPacket& packet, const CnTagContent& tag) {
+  const uint16_t type = tag.ether_type.get();
+  if (type == kEtherTypeVlan || type == kEtherTypeSTag || type == kEtherTypeCnTag) return;
+  packet.has_cn_tag = true;
+  packet.cn_flow = tag.flow.get();
+  packet.ether_type = type;
+  packet.l3_offset += sizeof(CnTag);
 }
 
 }  // namespace
@@ -27,6 +44,10 @@ DropReason parse(SwitchPacket& packet, uint16_t native, const MacAddress& own) {
     packet.l3_offset += sizeof(VlanHeader);
     const auto vid = static_cast<uint16_t>(tag.tci.get() & 0xfff);
     if (vid != 0) packet.vlan = vid;
+  }
+  if (packet.ether_type == kEtherTypeCnTag) [[unlikely]] {
+    if (frame->data_len < packet.l3_offset + sizeof(CnTag)) return DropReason::kRunt;
+    read_cn_tag(packet, *rte_pktmbuf_mtod_offset(frame, const CnTagContent*, packet.l3_offset));
   }
   if (ethernet.source.is_multicast() || ethernet.source.is_zero() || ethernet.source == own) {
     return DropReason::kBadSource;

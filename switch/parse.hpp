@@ -6,7 +6,7 @@
 
 namespace roci {
 
-// Fills in ether_type, l3_offset and vlan, which is `native` when no tag names another. Looks at the first segment
+// Fills in ether_type, l3_offset, the CN-TAG and vlan, which is `native` when no tag names another. Looks at the first segment
 // only; one that is shorter than the Ethernet header and its tag is a runt. `own` is the switch's MAC.
 DropReason parse(SwitchPacket& packet, uint16_t native, const MacAddress& own);
 

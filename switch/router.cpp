@@ -127,11 +127,22 @@ void Router::route(SwitchPacket& packet, Nanos now) {
   if (found == nullptr || destination.is_multicast() || destination.is_link_local()) {
     return output_.drop(packet, DropReason::kNoRoute);
   }
-  const IpAddress next_hop = found->via.value_or(destination);
-  if (send(packet, *found->interface, next_hop, now)) return;
+  send_by(*found, packet, destination, now);
+}
+
+void Router::send_by(const Route& route, SwitchPacket& packet, const IpAddress& destination, Nanos now) {
+  const IpAddress next_hop = route.via.value_or(destination);
+  if (send(packet, *route.interface, next_hop, now)) return;
   if (waiting_.size() == kMaxWaiting) return output_.drop(packet, DropReason::kNoNeighbour);
-  waiting_.push_back({packet, found->interface, next_hop});
+  waiting_.push_back({packet, route.interface, next_hop});
   packet.frame = nullptr;
+}
+
+bool Router::originate(SwitchPacket& packet, const IpAddress& destination, Nanos now) {
+  const Route* found = find_route(destination);
+  if (found == nullptr || destination.is_multicast() || destination.is_link_local()) return false;
+  send_by(*found, packet, destination, now);
+  return true;
 }
 
 DropReason Router::step(rte_mbuf* frame, uint16_t l3_offset, IpAddress& destination) {

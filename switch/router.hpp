@@ -43,6 +43,16 @@ class Router {
   // looks at the ARP and neighbour messages among what is sent to all.
   void handle(SwitchPacket& packet, Nanos now);
 
+  // Whether IP packets that come to the switch's MAC in the VLAN are routed.
+  [[nodiscard]] bool is_in(uint16_t vlan) const { return !by_vlan_.empty() && by_vlan_[vlan] != nullptr; }
+  // Whether the way to the address, if there is any, leads to another router: it is in no network of an interface.
+  [[nodiscard]] bool leads_on(const IpAddress& destination) const {
+    const Route* found = find_route(destination);
+    return !by_vlan_.empty() && (found == nullptr || found->via.has_value());
+  }
+  // Sends a packet that the switch has made itself. False, and nothing done, when there is no route.
+  bool originate(SwitchPacket& packet, const IpAddress& destination, Nanos now);
+
   // Repeats solicitations, sends or gives up frames that wait. Returns whether there was anything.
   bool poll(Nanos now);
   [[nodiscard]] Nanos next_deadline() const;
@@ -65,6 +75,8 @@ class Router {
   // Checks the IP header and takes one hop off it; gives the destination.
   DropReason step(rte_mbuf* frame, uint16_t l3_offset, IpAddress& destination);
   [[nodiscard]] const Route* find_route(const IpAddress& destination) const;
+  // By a route, at once or when the next hop is known.
+  void send_by(const Route& route, SwitchPacket& packet, const IpAddress& destination, Nanos now);
   // False when the next hop is not known yet.
   bool send(SwitchPacket& packet, Interface& out, const IpAddress& next_hop, Nanos now);
   [[nodiscard]] uint64_t generation() const;

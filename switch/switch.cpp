@@ -38,6 +38,7 @@ Switch::PortState::PortState(Port& p, const SwitchPortConfig& config, uint16_t i
     : port(p),
       native(config.vlan),
       role(config.telemetry),
+      keeps_cn_tags(config.keeps_cn_tags),
       egress({config.rate, config.queue, config.queue_frames, config.classes, config.watchdog,
               config.telemetry, index, seed},
              surroundings, counters) {
@@ -68,13 +69,15 @@ Switch::Switch(const SwitchConfig& config, const std::vector<Port*>& ports, std:
       buffer_(config.buffer, classes_of(config)),
       telemetry_(config.telemetry, pool_->get()),
       macs_(config.mac_table_size, config.mac_ageing),
-      router_(config, mac_, pool_->get(), *this) {
+      router_(config, mac_, pool_->get(), *this),
+      notifier_(config, mac_, pool_->get()) {
   std::vector<PauseControl::PortView> views;
   for (size_t i = 0; i < ports.size(); ++i) {
     const SwitchPortConfig& port = config.ports[i];
     ports_.push_back(
         std::make_unique<PortState>(*ports[i], port, static_cast<uint16_t>(i), config.seed + i,
                                     EgressPort::Surroundings{buffer_, telemetry_, pool_->get()}));
+    ports_[i]->points = notifier_.points(static_cast<uint16_t>(i));
     views.push_back({ports_[i]->egress, ports_[i]->counters, port.rate, lossless_of(port.classes)});
   }
   pauses_ = std::make_unique<PauseControl>(buffer_, mac_, pool_->get(), std::move(views));
@@ -87,6 +90,7 @@ bool Switch::poll(Nanos now) {
   for (size_t i = 0; i < ports_.size(); ++i) worked |= receive(static_cast<uint16_t>(i), now);
   worked |= router_.poll(now);
   worked |= pauses_->poll(now);
+  if (notifier_.has_messages()) worked |= send_messages(now);
   worked |= drain(now);
   return worked;
 }
@@ -118,12 +122,14 @@ bool Switch::receive(uint16_t ingress, Nanos now) {
   parse_stage(batch, now);
   classify_stage(batch);
   learn_stage(batch, now);
+  if (cn_tags_ || notifier_.is_tor()) notification_stage(batch, now);
   route_stage(batch, now);
   forward_stage(batch, now);
   return true;
 }
 
 void Switch::parse_stage(std::span<SwitchPacket> batch, Nanos now) {
+  cn_tags_ = false;
   for (SwitchPacket& p : batch) {
     const PortState& in = *ports_[p.ingress];
     if (p.frame->data_len < std::min(kSwitchHeaderBytes, p.frame->pkt_len)) {
@@ -141,6 +147,7 @@ void Switch::parse_stage(std::span<SwitchPacket> batch, Nanos now) {
     }
     if (reason == DropReason::kNone && !in.carries(p.vlan)) reason = DropReason::kNotMember;
     if (reason != DropReason::kNone) drop(p, reason);
+    cn_tags_ |= p.has_cn_tag;
   }
 }
 
@@ -158,6 +165,76 @@ void Switch::learn_stage(std::span<SwitchPacket> batch, Nanos now) {
     if (learned == MacTable::Learned::kMoved) bump(mac_moves_);
     if (learned == MacTable::Learned::kFull) bump(mac_table_full_);
   }
+}
+
+void Switch::notification_stage(std::span<SwitchPacket> batch, Nanos now) {
+  for (SwitchPacket& p : batch) {
+    if (p.frame == nullptr) continue;
+    if (p.has_cn_tag) {
+      if (notifier_.is_tor() && ports_[p.ingress]->keeps_cn_tags) notifier_.learn(p, now);
+      // A CN-TAG does not go through routers.
+      if (rte_pktmbuf_mtod(p.frame, const EthernetHeader*)->destination == mac_ && router_.is_in(p.vlan)) {
+        p.frame = strip_cn_tag(p.frame, pool_->get());
+        if (p.frame == nullptr) {
+          drop(p, DropReason::kNoBuffer);
+          continue;
+        }
+        p.has_cn_tag = false;
+        p.l3_offset = static_cast<uint16_t>(p.l3_offset - sizeof(CnTag));
+        notifier_.count(CnmEvent::kTagRemoved);
+      }
+    }
+    if (notifier_.is_tor()) translate(p, now);
+  }
+}
+
+void Switch::translate(SwitchPacket& packet, Nanos now) {
+  const Notifier::Taken taken = notifier_.take(packet, router_, now);
+  if (taken == Notifier::Taken::kNotOurs) return;
+  if (taken == Notifier::Taken::kRefused) return drop(packet, DropReason::kNotification);
+  packet.traffic_class = config_.classifier.by_pcp[kCnmTransmitPriority];
+  const auto& to = rte_pktmbuf_mtod(packet.frame, const EthernetHeader*)->destination;
+  const auto egress = macs_.find(packet.vlan, to, now);
+  if (!egress) {
+    notifier_.count(CnmEvent::kNoPort);
+    return drop(packet, DropReason::kNotification);
+  }
+  notifier_.count(CnmEvent::kTranslated);
+  admit(packet, false, *egress, now);
+  packet.frame = nullptr;
+}
+
+// CNMs of the congestion points here. They are never flooded.
+bool Switch::send_messages(Nanos now) {
+  while (notifier_.has_messages()) {
+    const Notifier::Message message = notifier_.next();
+    SwitchPacket packet{.frame = message.frame, .vlan = message.vlan, .from_us = true};
+    const CnmEvent event = message.as == CnmEvent::kSentOverIp ? send_over_ip(packet, message.to, now)
+                                                               : send_to_source(packet, message.as, now);
+    notifier_.count(event);
+    rte_pktmbuf_free(packet.frame);  // when it has not been sent
+  }
+  return true;
+}
+
+CnmEvent Switch::send_over_ip(SwitchPacket& packet, const IpAddress& to, Nanos now) {
+  // A host here is no switch: it would not know what to do with the message.
+  if (notifier_.is_tor() && !router_.leads_on(to)) return CnmEvent::kUnknownFlow;
+  packet.ether_type = rte_pktmbuf_mtod(packet.frame, const EthernetHeader*)->ether_type.get();
+  packet.l3_offset = sizeof(EthernetHeader);
+  classify(packet, config_.classifier);
+  return router_.originate(packet, to, now) ? CnmEvent::kSentOverIp : CnmEvent::kNoRoute;
+}
+
+CnmEvent Switch::send_to_source(SwitchPacket& packet, CnmEvent as, Nanos now) {
+  const auto& to = rte_pktmbuf_mtod(packet.frame, const EthernetHeader*)->destination;
+  const auto egress = macs_.find(packet.vlan, to, now);
+  if (!egress) return CnmEvent::kNoRoute;
+  packet.ether_type = kEtherTypeCnm;
+  packet.traffic_class = config_.classifier.by_pcp[kCnmTransmitPriority];
+  admit(packet, false, *egress, now);
+  packet.frame = nullptr;
+  return as;
 }
 
 void Switch::route_stage(std::span<SwitchPacket> batch, Nanos now) {
@@ -225,6 +302,10 @@ void Switch::admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos
   if (verdict == AqmVerdict::kDrop) return refuse(out, DropReason::kEarlyDrop);
   rte_mbuf* leaving = copy ? rte_pktmbuf_copy(frame, pool_->get(), 0, UINT32_MAX) : frame;
   if (leaving != nullptr) leaving = set_tag(leaving, tagged, packet.vlan, pool_->get());
+  if (leaving != nullptr && packet.has_cn_tag && !out.keeps_cn_tags) [[unlikely]] {
+    leaving = strip_cn_tag(leaving, pool_->get());
+    if (leaving != nullptr) notifier_.count(CnmEvent::kTagRemoved);
+  }
   if (leaving != nullptr && verdict == AqmVerdict::kMark) {
     leaving = own_front(leaving, 0, pool_->get());
     if (leaving != nullptr) {
@@ -237,6 +318,8 @@ void Switch::admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos
     return;
   }
   out.egress.push(leaving, packet, now);
+  if ((out.points >> packet.traffic_class & 1U) != 0) [[unlikely]]
+    notifier_.queued(egress, packet, leaving, out.egress.queue(packet.traffic_class), now);
 }
 
 bool Switch::drain(Nanos now) {

@@ -6,7 +6,9 @@
 namespace roci {
 namespace {
 
-constexpr uint32_t kMostAddresses = 1U << 24;  // of the MAC table
+constexpr uint32_t kMostAddresses = 1U << 24;           // of the MAC table
+constexpr uint32_t kMostFlows = 1U << 20;               // of a ToR's
+constexpr uint32_t kMostNotifications = 1'000'000'000;  // a second
 
 std::string quoted(const std::string& text) { return "'" + text + "'"; }
 
@@ -100,6 +102,11 @@ Status read_port(ConfigNode& item, SwitchPortConfig& port) {
                                                 {"source", TelemetryRole::kSource},
                                                 {"sink", TelemetryRole::kSink},
                                                 {"edge", TelemetryRole::kEdge}})));
+  enum class CnTag : uint8_t { kKeep, kRemove };
+  CnTag cn_tag = port.keeps_cn_tags ? CnTag::kKeep : CnTag::kRemove;
+  ROCI_TRY(
+      item.optional("cn_tag", cn_tag, one_of<CnTag>({{"keep", CnTag::kKeep}, {"remove", CnTag::kRemove}})));
+  port.keeps_cn_tags = cn_tag == CnTag::kKeep;
   ROCI_TRY(item.section("pause_watchdog", Need::kOptional, [&](ConfigNode& watchdog) -> Status {
     if (Status s = watchdog.required("detect", port.watchdog.detect); !s) return s;
     return watchdog.optional("restore", port.watchdog.restore);
@@ -112,6 +119,37 @@ Status read_buffer(ConfigNode& node, BufferConfig& buffer) {
     ROCI_TRY(item.required("size", buffer.size));
     return item.optional("alpha", buffer.alpha, number_in(0, 1024));
   });
+}
+
+Status read_notify(ConfigNode& node, NotifyConfig& notify) {
+  ROCI_TRY(node.optional("cnm_port", notify.port));
+  ROCI_TRY(node.optional("cnm_rate", notify.rate, integer_in<uint32_t>(1, kMostNotifications)));
+  return node.section("tor", Need::kOptional, [&](ConfigNode& tor) -> Status {
+    notify.tor_size = 4096;
+    ROCI_TRY(tor.optional("size", notify.tor_size, integer_in<uint32_t>(1, kMostFlows)));
+    return tor.optional("ageing", notify.tor_ageing);
+  });
+}
+
+Status check_notify(const SwitchConfig& config) {
+  const NotifyConfig& notify = config.notify;
+  if (notify.rate == 0 || notify.rate > kMostNotifications)
+    return fail("cnm_rate is not one of 1 to " + std::to_string(kMostNotifications));
+  if (notify.tor_size > kMostFlows)
+    return fail("a ToR's table of " + std::to_string(notify.tor_size) + " flows is more than " +
+                std::to_string(kMostFlows));
+  if (notify.tor_size != 0 && notify.port == 0)
+    return fail("tor translates what comes to cnm_port, and there is none");
+  for (const SwitchPortConfig& port : config.ports) {
+    for (uint8_t c = 0; c < kTrafficClasses; ++c) {
+      const ClassConfig& config_of = port.classes[c];
+      if (config_of.notify != ClassConfig::Notify::kQcn || !config_of.qcn.l3) continue;
+      const std::string where = "port " + quoted(port.name) + ": class " + std::to_string(c);
+      if (notify.port == 0) return fail(where + ": l3 sends to cnm_port, and there is none");
+      if (config.interfaces.empty()) return fail(where + ": l3 needs routes, and there is no interface");
+    }
+  }
+  return {};
 }
 
 Status read_tables(ConfigNode& node, SwitchConfig& config) {
@@ -155,6 +193,7 @@ Status check(const SwitchConfig& config) {
     ROCI_TRY(check_telemetry(config.telemetry));
     ROCI_TRY(check_ports(config));
     ROCI_TRY(check_interfaces(config));
+    ROCI_TRY(check_notify(config));
     return check_routes(config);
   }();
   if (!checked) return fail(checked.error().within(where));
@@ -170,6 +209,7 @@ Status read_switch(ConfigNode& node, SwitchConfig& config, const SwitchPortReade
   ROCI_TRY(read_classifier(node, config.classifier));
   ROCI_TRY(read_buffer(node, config.buffer));
   ROCI_TRY(read_telemetry(node, config.telemetry));
+  ROCI_TRY(read_notify(node, config.notify));
   ROCI_TRY(node.optional("seed", config.seed));
   ROCI_TRY(node.each("ports", Need::kRequired, [&](ConfigNode& item) -> Status {
     SwitchPortConfig& port = config.ports.emplace_back();

@@ -30,6 +30,9 @@ struct SwitchPortConfig {
   ClassConfigs classes{};
   PauseWatchdogConfig watchdog{};
   TelemetryRole telemetry = TelemetryRole::kTransit;
+  // Whether who is behind the port knows CN-TAGs: where not, the domain of congestion notification ends, frames leave
+  // without theirs, and what comes in with one is not believed.
+  bool keeps_cn_tags = true;
 };
 
 // A layer 3 interface: the switch's own addresses in one VLAN. At most one per VLAN.
@@ -50,6 +53,14 @@ struct SwitchNeighbourConfig {
   MacAddress mac;
 };
 
+// Congestion notification messages that this switch sends, and what it does with those of others.
+struct NotifyConfig {
+  uint16_t port = 0;        // UDP, of the self-defined CNM (L3QCN 5.2.2); none is assigned; 0: not in use
+  uint32_t rate = 100'000;  // a second, of all that the switch sends; the same again of those it translates
+  uint32_t tor_size = 0;    // flows of hosts here that it knows, to translate CNMs for them; 0: it does not
+  Nanos tor_ageing = 10s;   // after the last frame of a flow
+};
+
 struct SwitchConfig {
   std::string name = "switch";
   MacAddress mac{};  // of all its interfaces; all zero: made from the name
@@ -60,7 +71,8 @@ struct SwitchConfig {
   ClassifierConfig classifier{};
   BufferConfig buffer{};
   TelemetryConfig telemetry{};
-  uint64_t seed = 1;  // of the draws that mark and drop
+  NotifyConfig notify{};
+  uint64_t seed = 1;  // of the draws that mark, drop and sample
   uint32_t mac_table_size = 4096;
   Nanos mac_ageing = 300s;
 };

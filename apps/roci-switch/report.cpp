@@ -22,6 +22,18 @@ std::string drops_of(const SwitchPortCounters& counters) {
   return out;
 }
 
+std::string notifications_of(const SwitchCnmCounters& counters) {
+  std::string out;
+  for (unsigned i = 0; i < kCnmEventCount; ++i) {
+    const auto event = static_cast<CnmEvent>(i);
+    const uint64_t count = counters.of(event);
+    if (count == 0) continue;
+    out += out.empty() ? "" : ", ";
+    out += std::string{cnm_event_name(event)} + " " + std::to_string(count);
+  }
+  return out;
+}
+
 }  // namespace
 
 SwitchReport::SwitchReport(const Switch& sw) : switch_(sw), last_(sample()) {}
@@ -67,6 +79,8 @@ void SwitchReport::print_since(std::FILE* out, const std::vector<Sample>& from, 
                  drops_of(c).c_str());
   }
   print_classes(out, width);
+  if (const std::string said = notifications_of(switch_.cnm_counters()); !said.empty())
+    std::fprintf(out, "notifications: %s\n", said.c_str());
   std::fflush(out);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "wire/headers.hpp"
+#include "wire/link_tags.hpp"
 
 namespace roci {
 
@@ -24,7 +25,7 @@ struct IpLocation {
   uint8_t version = 0;  // 4, 6, or 0 when there is no whole IP header in the first `length` bytes
 };
 
-// Looks behind up to two VLAN tags.
+// Looks behind up to two VLAN tags and a CN-TAG.
 inline IpLocation find_ip(const uint8_t* frame, uint32_t length) {
   if (length < sizeof(EthernetHeader)) return {};
   uint32_t offset = sizeof(EthernetHeader);
@@ -33,6 +34,10 @@ inline IpLocation find_ip(const uint8_t* frame, uint32_t length) {
     if (length < offset + sizeof(VlanHeader)) return {};
     type = reinterpret_cast<const VlanHeader*>(frame + offset)->ether_type.get();
     offset += static_cast<uint32_t>(sizeof(VlanHeader));
+  }
+  if (type == kEtherTypeCnTag && length >= offset + sizeof(CnTag)) {
+    type = reinterpret_cast<const VlanHeader*>(frame + offset)->ether_type.get();  // the same two fields
+    offset += static_cast<uint32_t>(sizeof(CnTag));
   }
   if (type == kEtherTypeIpv4 && length >= offset + sizeof(Ipv4Header) && frame[offset] >> 4 == 4)
     return {offset, 4};

@@ -13,6 +13,7 @@
 #include "port/sim_link.hpp"
 #include "support/frames.hpp"
 #include "switch/switch.hpp"
+#include "wire/l3_congestion_notification.hpp"
 #include "wire/pause.hpp"
 
 namespace roci::test {
@@ -21,6 +22,7 @@ namespace {
 constexpr size_t kPorts = 4;
 constexpr uint16_t kMtu = 1600;
 constexpr uint16_t kIntPort = 5201;
+constexpr uint16_t kCnmPort = 5202;
 constexpr size_t kMostSteps = 400;
 
 SwitchConfig configuration() {
@@ -58,6 +60,15 @@ SwitchConfig configuration() {
   config.neighbours = {{require(IpAddress::parse("10.0.2.9")), {{2, 0, 0, 0, 1, 1}}}};
   config.buffer = {.size = 64_KiB, .alpha = 2};
   config.mac_table_size = 16;
+  for (const size_t slow : {1UL, 3UL}) {
+    for (const unsigned c : {0U, 4U, 7U}) {
+      ClassConfig& notifying = config.ports[slow].classes[c];
+      notifying.notify = ClassConfig::Notify::kQcn;
+      notifying.qcn = {.qeq = Bytes{200}, .weight = 1, .sample = Bytes{1000}, .l3 = true};
+    }
+  }
+  config.ports[2].keeps_cn_tags = false;
+  config.notify = {.port = kCnmPort, .rate = 1'000'000, .tor_size = 8, .tor_ageing = 100ms};
   return config;
 }
 
@@ -103,6 +114,30 @@ std::vector<uint8_t> with_telemetry(std::vector<uint8_t> bytes, uint8_t words) {
   return bytes;
 }
 
+// As a host sends it that knows QCN.
+std::vector<uint8_t> with_cn_tag(std::vector<uint8_t> bytes) {
+  const std::array<uint8_t, 4> tag{0x22, 0xe9, 0, 1};
+  const ptrdiff_t at = bytes[12] == 0x81 ? 16 : 12;
+  bytes.insert(bytes.begin() + at, tag.begin(), tag.end());
+  return bytes;
+}
+
+// What a switch beyond routers would say of the flow of roce_bytes().
+std::vector<uint8_t> self_defined_cnm(const FrameSpec& spec) {
+  static constexpr std::array<uint8_t, 20> kMsdu{8, 0, 0x45};
+  const FiveTuple flow{spec.from, spec.to, kProtocolUdp, 49152, kRoceUdpPort};
+  Cnm cnm;
+  cnm.feedback = 9;
+  cnm.msdu = kMsdu;
+  std::vector<uint8_t> bytes(kMaxL3CnmFrame);
+  bytes.resize(build_l3_cnm({.source_mac = spec.source,
+                             .destination_mac = spec.destination,
+                             .source_ip = spec.to,
+                             .destination_ip = spec.from},
+                            kCnmPort, flow, cnm, {}, bytes));
+  return bytes;
+}
+
 // A frame that makes sense, and then some bytes of it as the input wants.
 std::vector<uint8_t> some_frame(Input& input) {
   const uint8_t kind = input.byte();
@@ -128,7 +163,9 @@ std::vector<uint8_t> some_frame(Input& input) {
     if (kind % 8 >= 5) spec.vlan = input.number<uint16_t>();
     spec.payload = 4U * input.byte();
     bytes = roce_bytes(spec);
+    if ((kind & 0x60) == 0x60) bytes = self_defined_cnm(spec);
     if ((kind & 8) != 0) bytes = with_telemetry(bytes, input.byte());
+    if ((kind & 0x90) == 0x90) bytes = with_cn_tag(bytes);
   }
   for (uint8_t changes = input.byte() % 8; changes > 0 && !bytes.empty(); --changes)
     bytes[input.number<uint16_t>() % bytes.size()] = input.byte();

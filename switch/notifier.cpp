@@ -1,0 +1,191 @@
+#include "switch/notifier.hpp"
+
+#include "switch/frame_edit.hpp"
+#include "wire/l3_congestion_notification.hpp"
+
+namespace roci {
+namespace {
+
+// DSCP 48, as NICs send feedback, and ECN-capable: not to be dropped early where it shares a queue.
+constexpr uint8_t kFeedbackTrafficClass = 48 << 2 | 2;
+
+std::span<const uint8_t> head_of(const rte_mbuf* frame) {
+  return {rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len};
+}
+
+// So that messages of different flows take different paths.
+uint16_t source_port_for(const FiveTuple& flow) {
+  uint32_t mixed = (static_cast<uint32_t>(flow.source_port) << 16 | flow.destination_port) * 0x9e3779b1U;
+  mixed ^= (flow.source.bytes[15] ^ static_cast<uint32_t>(flow.destination.bytes[15] << 8)) * 0x85ebca6bU;
+  return static_cast<uint16_t>(0xc000U | (mixed >> 16 & 0x3fffU));
+}
+
+}  // namespace
+
+Notifier::Notifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool)
+    : mac_(mac),
+      pool_(pool),
+      udp_port_(config.notify.port),
+      points_(config.ports.size() * kTrafficClasses),
+      sent_(config.notify.rate),
+      translated_(config.notify.rate),
+      tor_(config.notify.tor_size, config.notify.tor_ageing) {
+  // Draws of its own: those of the queues' curves stay what they are.
+  Rng seeds = Rng{config.seed}.fork();
+  for (size_t i = 0; i < points_.size(); ++i) {
+    const uint64_t seed = seeds.next();
+    const ClassConfig& c = config.ports[i / kTrafficClasses].classes[i % kTrafficClasses];
+    if (c.notify == ClassConfig::Notify::kQcn) points_[i] = std::make_unique<Point>(c.qcn, seed);
+  }
+}
+
+Notifier::~Notifier() {
+  while (!waiting_.empty()) rte_pktmbuf_free(waiting_.pop().frame);
+}
+
+uint8_t Notifier::points(uint16_t port) const {
+  unsigned found = 0;
+  for (unsigned c = 0; c < kTrafficClasses; ++c)
+    found |= static_cast<unsigned>(points_[port * size_t{kTrafficClasses} + c] != nullptr) << c;
+  return static_cast<uint8_t>(found);
+}
+
+void Notifier::queued(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame, uint64_t queue,
+                      Nanos now) {
+  CongestionPoint& point = points_[port * size_t{kTrafficClasses} + packet.traffic_class]->queue;
+  if (!point.is_due(frame->pkt_len)) return;
+  const auto feedback = point.sample(queue);
+  if (!feedback) return count(CnmEvent::kNoCongestion);
+  // What has been put into the ring is counted when it is sent.
+  const CnmEvent event = answer(port, packet, frame, *feedback, now);
+  if (event != CnmEvent::kSent) count(event);
+}
+
+bool Notifier::is_self_defined(const rte_mbuf* frame) const {
+  const UdpLocation udp = find_udp(head_of(frame), frame->pkt_len);
+  if (udp.outcome != UdpOutcome::kFound) return false;
+  return rte_pktmbuf_mtod_offset(frame, const UdpHeader*, udp.l4_offset)->destination_port.get() == udp_port_;
+}
+
+// kSent when a message has been put into the ring, however it is to be sent.
+CnmEvent Notifier::answer(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame,
+                          const QcnFeedback& feedback, Nanos now) {
+  auto cnm = sample_frame(head_of(frame), packet.traffic_class);
+  if (!cnm || packet.ingress == kNoPort) return CnmEvent::kNoFlow;
+  if (packet.ether_type == kEtherTypeCnm || (udp_port_ != 0 && is_self_defined(frame)))
+    return CnmEvent::kOwnKind;
+  cnm->feedback = feedback.quantised;
+  cnm->point = {mac_, Be16{static_cast<uint16_t>(port * kTrafficClasses + packet.traffic_class)}};
+  cnm->queue_offset = cnm_queue_units(feedback.offset);
+  cnm->queue_delta = cnm_queue_units(feedback.delta);
+  if (packet.has_cn_tag) {
+    auto link = CnmLink::answering(head_of(frame), mac_);
+    link->tags.flow = packet.cn_flow;  // which may have been removed
+    return put_l2(*link, *cnm, packet.vlan, CnmEvent::kSent, now);
+  }
+  if (!points_[port * size_t{kTrafficClasses} + packet.traffic_class]->l3) return CnmEvent::kNoFlow;
+  const auto flow = read_five_tuple(head_of(frame));
+  if (!flow) return CnmEvent::kNoFlow;
+  const TorFlow* own = tor_.find(*flow, now);
+  if (own == nullptr) return put_l3(*flow, *cnm, now);
+  cnm->destination = own->destination;
+  cnm->priority = own->tags.priority().value_or(cnm->priority);
+  return put_l2(own->answer(mac_), *cnm, own->vlan, CnmEvent::kSentToOwnHost, now);
+}
+
+CnmEvent Notifier::allowed(Nanos now) {
+  return waiting_.size() < kMostWaiting && sent_.take(now) ? CnmEvent::kSent : CnmEvent::kLimited;
+}
+
+CnmEvent Notifier::put_l2(const CnmLink& link, const Cnm& cnm, uint16_t vlan, CnmEvent as, Nanos now) {
+  if (const CnmEvent event = allowed(now); event != CnmEvent::kSent) return event;
+  rte_mbuf* frame = rte_pktmbuf_alloc(pool_);
+  if (frame == nullptr) return CnmEvent::kNoBuffer;
+  const uint32_t length = link.size() + cnm.pdu_bytes();
+  auto* bytes = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(length)));
+  if (bytes == nullptr) {
+    rte_pktmbuf_free(frame);
+    return CnmEvent::kNoBuffer;
+  }
+  build_cnm_frame(link, cnm, {bytes, length});
+  waiting_.push({.frame = frame, .as = as, .vlan = vlan, .to = {}});
+  return CnmEvent::kSent;
+}
+
+CnmEvent Notifier::put_l3(const FiveTuple& flow, const Cnm& cnm, Nanos now) {
+  if (const CnmEvent event = allowed(now); event != CnmEvent::kSent) return event;
+  rte_mbuf* frame = rte_pktmbuf_alloc(pool_);
+  if (frame == nullptr) return CnmEvent::kNoBuffer;
+  auto* bytes = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, kMaxL3CnmFrame));
+  if (bytes == nullptr) {
+    rte_pktmbuf_free(frame);
+    return CnmEvent::kNoBuffer;
+  }
+  // As if the receiver of the flow had sent it (L3QCN 5.2.2 step 3). The router writes the MACs.
+  const RocePath path{.source_mac = mac_,
+                      .destination_mac = {},
+                      .source_ip = flow.destination,
+                      .destination_ip = flow.source,
+                      .udp_source_port = source_port_for(flow),
+                      .traffic_class = kFeedbackTrafficClass};
+  const uint32_t length = build_l3_cnm(path, udp_port_, flow, cnm, {}, {bytes, kMaxL3CnmFrame});
+  rte_pktmbuf_trim(frame, static_cast<uint16_t>(kMaxL3CnmFrame - length));
+  waiting_.push({.frame = frame, .as = CnmEvent::kSentOverIp, .vlan = 0, .to = flow.source});
+  return CnmEvent::kSent;
+}
+
+void Notifier::learn(const SwitchPacket& packet, Nanos now) {
+  const auto head = head_of(packet.frame);
+  const auto key = read_five_tuple(head);
+  const auto link = parse_link_tags(head);
+  if (!key || !link) return;
+  const auto& ethernet = *rte_pktmbuf_mtod(packet.frame, const EthernetHeader*);
+  const auto learned =
+      tor_.learn(*key, {ethernet.source, ethernet.destination, packet.vlan, link->tags}, now);
+  if (learned == TorTable::Learned::kNew) count(CnmEvent::kFlowLearnt);
+  if (learned == TorTable::Learned::kFull) count(CnmEvent::kFlowsFull);
+}
+
+Notifier::Taken Notifier::take(SwitchPacket& packet, const Router& router, Nanos now) {
+  if (!is_self_defined(packet.frame)) return Taken::kNotOurs;
+  const auto tuple = read_five_tuple(head_of(packet.frame));
+  if (!tuple || router.leads_on(tuple->destination)) return Taken::kNotOurs;
+  const auto refuse = [this](CnmEvent event) {
+    count(event);
+    return Taken::kRefused;
+  };
+  // In one piece, and this switch's alone. Both keep packet.frame when there is no buffer.
+  if (packet.frame->nb_segs > 1) {
+    rte_mbuf* whole = rte_pktmbuf_copy(packet.frame, pool_, 0, UINT32_MAX);
+    if (whole == nullptr) return refuse(CnmEvent::kNoBuffer);
+    rte_pktmbuf_free(packet.frame);
+    packet.frame = whole;
+  }
+  const L3CnmView view = parse_l3_cnm(head_of(packet.frame), udp_port_);
+  if (!view.accepted()) return refuse(CnmEvent::kMalformed);
+  const TorFlow* flow = tor_.find(view.flow, now);
+  if (flow == nullptr) return refuse(CnmEvent::kUnknownFlow);
+  if (!translated_.take(now)) return refuse(CnmEvent::kTooMany);
+  packet.frame = own_front(packet.frame, 0, pool_);
+  if (packet.frame == nullptr) return refuse(CnmEvent::kNoBuffer);
+
+  // The host gets back what it sent, as far as the table knows it.
+  auto& pdu = *rte_pktmbuf_mtod_offset(packet.frame, CnmPdu*, view.pdu_offset);
+  pdu.destination = flow->destination;
+  if (const auto priority = flow->tags.priority()) pdu.priority.set(static_cast<uint16_t>(*priority << 13));
+  const CnmLink link = flow->answer(mac_);
+  FrameFront front = FrameFront::of(*packet.frame);
+  if (!to_l2_cnm(front, view, link)) return refuse(CnmEvent::kNoBuffer);
+  front.store(*packet.frame);
+  packet.vlan = flow->vlan;
+  packet.ether_type = kEtherTypeCnm;
+  packet.l3_offset = static_cast<uint16_t>(link.size());
+  packet.ecn = Ecn::kNotEct;
+  packet.begins_telemetry = false;
+  packet.has_cn_tag = true;
+  packet.cn_flow = link.tags.flow.value_or(0);
+  packet.from_us = true;
+  return Taken::kTranslated;
+}
+
+}  // namespace roci

@@ -1,0 +1,43 @@
+#include "switch/qcn.hpp"
+
+#include <array>
+
+namespace roci {
+namespace {
+
+constexpr int64_t kMostFeedback = 63;
+// How many parts of kWhole the distance to the next sample is, by the upper three bits of the feedback (802.1Q table
+// 30-1: 150, 75, 50, 37.5, 30, 25, 21.5 and 18.5 of 150 KB).
+constexpr std::array<uint64_t, 8> kParts{300, 150, 100, 75, 60, 50, 43, 37};
+constexpr uint64_t kWhole = 300;
+
+}  // namespace
+
+uint64_t CongestionPoint::mean_distance(uint8_t quantised) const {
+  return base_ * kParts[quantised >> 3 & 7U] / kWhole;
+}
+
+// Within 15 % of the mean, so that samples of flows that send in step do not always meet the same one.
+int64_t CongestionPoint::distance(uint8_t quantised) {
+  const uint64_t mean = mean_distance(quantised);
+  const uint64_t low = mean * 85 / 100;
+  return static_cast<int64_t>(rng_.between(low, mean + (mean - low)));
+}
+
+std::optional<QcnFeedback> CongestionPoint::sample(uint64_t queue) {
+  const auto now = static_cast<int64_t>(queue);
+  QcnFeedback feedback{.offset = now - qeq_, .delta = now - old_queue_};
+  old_queue_ = now;
+  // -Fb, in 1/kWeightUnit bytes.
+  const int64_t congestion = feedback.offset * kWeightUnit + weight_ * feedback.delta;
+  if (congestion >= limit_) {
+    feedback.quantised = kMostFeedback;
+  } else if (congestion > 0) {
+    feedback.quantised = static_cast<uint8_t>(congestion * kMostFeedback / limit_);
+  }
+  left_ = distance(feedback.quantised);
+  if (feedback.quantised == 0) return std::nullopt;
+  return feedback;
+}
+
+}  // namespace roci

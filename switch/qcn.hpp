@@ -1,0 +1,58 @@
+// The congestion point of QCN (802.1Q 30.2 and 32.8, once 802.1Qau): samples the frames that come into one queue, one in
+// about 150 KB and more often the more congested the queue is, and says for each sample how congested that is.
+#pragma once
+
+#include <optional>
+
+#include "base/rng.hpp"
+#include "switch/class_config.hpp"
+
+namespace roci {
+
+// What a sample tells the sender of the sampled frame.
+struct QcnFeedback {
+  uint8_t quantised = 0;  // 1 to 63
+  int64_t offset = 0;     // bytes: the queue beyond where it should be
+  int64_t delta = 0;      // bytes: how it grew since the sample before
+};
+
+// Owned by the switch's thread. Of one class of one port.
+class CongestionPoint {
+ public:
+  // `seed`: of the distances between samples.
+  CongestionPoint(const QcnConfig& config, uint64_t seed)
+      : qeq_(static_cast<int64_t>(config.qeq.value())),
+        base_(config.sample.value()),
+        weight_(static_cast<int64_t>(config.weight * static_cast<double>(kWeightUnit))),
+        limit_(qeq_ * (2 * weight_ + kWeightUnit)),
+        rng_(seed) {
+    left_ = distance(0);
+  }
+
+  // A frame of `bytes` has come, and with it `queue` bytes wait. True when it is the one to be sampled: then
+  // sample() is asked once.
+  [[nodiscard]] bool is_due(uint32_t bytes) {
+    left_ -= static_cast<int64_t>(bytes);
+    return left_ <= 0;
+  }
+  // Nothing when the queue is where it should be or on its way there.
+  std::optional<QcnFeedback> sample(uint64_t queue);
+
+  // How long it is to the next sample after one that was answered with `quantised`, without the jitter.
+  [[nodiscard]] uint64_t mean_distance(uint8_t quantised) const;
+
+ private:
+  static constexpr int64_t kWeightUnit = 1024;  // of weight_ and limit_
+
+  int64_t distance(uint8_t quantised);
+
+  int64_t qeq_;
+  uint64_t base_;
+  int64_t weight_;
+  int64_t limit_;  // |Fb| from which on the feedback is the largest: Qeq (2w + 1)
+  Rng rng_;
+  int64_t old_queue_ = 0;
+  int64_t left_ = 0;  // bytes to the next sample
+};
+
+}  // namespace roci
