@@ -1,18 +1,15 @@
-// Which port a MAC address of a VLAN was last seen on. Bounded: a full table forgets what is too old and otherwise
-// learns nothing new, so that a flood of forged addresses cannot drive out the real ones.
+// Which port a MAC address of a VLAN was last seen on. Bounded (ageing_table.hpp).
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
-#include "base/types.hpp"
+#include "switch/ageing_table.hpp"
 #include "wire/address.hpp"
 
 namespace roci {
 
-// A hash table with linear probing, and a list through its entries in the order they were last heard of, so the ones
-// to forget are always at its front. Owned by the switch's thread.
+// Owned by the switch's thread.
 class MacTable {
  public:
   enum class Learned : uint8_t { kNew, kKnown, kMoved, kFull };
@@ -24,36 +21,18 @@ class MacTable {
   [[nodiscard]] std::optional<uint16_t> find(uint16_t vlan, const MacAddress& mac, Nanos now) const;
 
   // Entries, counting old ones that nobody has asked for.
-  [[nodiscard]] uint32_t size() const { return used_; }
-  [[nodiscard]] uint32_t capacity() const { return size_; }
+  [[nodiscard]] uint32_t size() const { return table_.size(); }
+  [[nodiscard]] uint32_t capacity() const { return table_.capacity(); }
 
  private:
-  static constexpr uint32_t kNone = UINT32_MAX;
-  struct Entry {
-    uint64_t key = 0;  // VLAN and MAC; no real one is 0
-    Nanos heard{0};
-    uint32_t older = kNone, newer = kNone;
-    uint32_t slot = 0;  // where slots_ points here
-    uint16_t port = 0;
+  struct Hash {
+    uint64_t operator()(uint64_t key, uint64_t salt) const {
+      uint64_t h = key * salt;
+      h ^= h >> 32;
+      return h * 0x9e3779b97f4a7c15;  // 2^64 / golden ratio: spreads into the top bits
+    }
   };
-
-  static uint64_t key_of(uint16_t vlan, const MacAddress& mac);
-  [[nodiscard]] uint32_t home_of(uint64_t key) const;
-  [[nodiscard]] uint32_t find_entry(uint64_t key) const;
-  [[nodiscard]] bool is_old(const Entry& entry, Nanos now) const { return now - entry.heard >= ageing_; }
-  void to_newest(uint32_t index);
-  void unlink(uint32_t index);
-  void forget(uint32_t index);
-
-  uint32_t size_;
-  Nanos ageing_;
-  uint64_t salt_;                // unknown to whoever would choose addresses that collide
-  unsigned shift_;               // of the hash, to the size of slots_
-  std::vector<uint32_t> slots_;  // at most half full
-  std::vector<Entry> entries_;
-  std::vector<uint32_t> free_;
-  uint32_t oldest_ = kNone, newest_ = kNone;
-  uint32_t used_ = 0;
+  AgeingTable<uint64_t, uint16_t, Hash> table_;  // ports by VLAN and MAC
 };
 
 }  // namespace roci

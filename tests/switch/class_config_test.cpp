@@ -1,24 +1,12 @@
 #include <gtest/gtest.h>
 
-#include "switch/switch_config.hpp"
+#include "switch/config_text.hpp"
 
 namespace roci {
 namespace {
 
-// The `switch` section of a file, given without its indentation.
-Result<SwitchConfig> read(const std::string& text) {
-  SwitchConfig config;
-  const Status status = parse_config(text, "s.yaml", [&](ConfigNode& node) {
-    return read_switch(node, config, [](ConfigNode&, size_t) -> Status { return {}; });
-  });
-  if (!status) return fail(status.error());
-  return config;
-}
-
-std::string error_of(const std::string& text) {
-  const auto config = read(text);
-  return config ? "" : config.error().message;
-}
+auto read(const std::string& text) { return test::read_switch_text(text); }
+auto error_of(const std::string& text) { return test::switch_text_error(text); }
 
 constexpr const char* kPorts = "ports: [{name: a, rate: 10Gbps}, {name: b, rate: 100Gbps}]\n";
 

@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "switch/cnm_bench.hpp"
-#include "switch/switch_config.hpp"
+#include "switch/config_text.hpp"
+
 #include "switch/tor_table.hpp"
 
 namespace roci {
@@ -165,18 +166,8 @@ TEST(TorTable, does_as_a_map_would_under_random_flows) {
 
 // --- how it is configured
 
-Result<SwitchConfig> read(const std::string& text) {
-  SwitchConfig config;
-  const Status status = parse_config(text, "s.yaml", [&](ConfigNode& node) {
-    return read_switch(node, config, [](ConfigNode&, size_t) -> Status { return {}; });
-  });
-  if (!status) return fail(status.error());
-  return config;
-}
-std::string error_of(const std::string& text) {
-  const auto config = read(text);
-  return config ? "" : config.error().message;
-}
+auto read(const std::string& text) { return test::read_switch_text(text); }
+auto error_of(const std::string& text) { return test::switch_text_error(text); }
 
 TEST(QcnConfig, is_read_with_lengths_at_the_rate_of_each_port) {
   const auto config = read(
