@@ -75,6 +75,8 @@ struct IpNetwork {
   static Result<IpNetwork> parse(std::string_view text);
   [[nodiscard]] std::string to_string() const;
   [[nodiscard]] bool contains(const IpAddress& other) const;
+  // With all zero behind the prefix: "10.0.0.0/24".
+  [[nodiscard]] IpNetwork masked() const;
   friend constexpr auto operator<=>(const IpNetwork&, const IpNetwork&) = default;
 };
 
