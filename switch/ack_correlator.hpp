@@ -61,7 +61,8 @@ class AckCorrelator {
   void release(Watch& watch);
 
   std::array<Watch, kMost> watches_{};
-  std::array<uint8_t, 256> pairs_{};  // watched flows by a hash of their two hosts: most packets are not of any
+  std::array<uint8_t, 256>
+      pairs_{};  // watched flows by a hash of their two hosts: most packets are not of any
   uint32_t watched_ = 0;
   uint64_t ambiguous_ = 0;
 };

@@ -36,9 +36,10 @@ inline constexpr unsigned kDropReasonCount = 20;
 
 constexpr std::string_view drop_reason_name(DropReason reason) {
   constexpr std::array<std::string_view, kDropReasonCount> kNames = {
-      "none",       "runt",        "bad_source",    "link_local", "not_member",   "same_port",    "no_egress",
-      "bad_ip",     "ttl_expired", "no_route",      "not_for_us", "notification", "covered_cnp", "no_neighbour", "too_long",
-      "queue_full", "buffer_full", "headroom_full", "early_drop", "no_buffer"};
+      "none",       "runt",         "bad_source",    "link_local",   "not_member",
+      "same_port",  "no_egress",    "bad_ip",        "ttl_expired",  "no_route",
+      "not_for_us", "notification", "covered_cnp",   "no_neighbour", "too_long",
+      "queue_full", "buffer_full",  "headroom_full", "early_drop",   "no_buffer"};
   return kNames[static_cast<unsigned>(reason)];
 }
 
@@ -61,6 +62,7 @@ struct SwitchPortCounters {
   Counter tx_packets{0}, tx_bytes{0};
   Counter flooded{0};   // frames received that went to every port of their VLAN
   Counter routed{0};    // frames received that left through a layer 3 interface
+  Counter rerouted{0};  // of these by another next hop than that of their flow, which is silent
   Counter answered{0};  // frames received that the switch replied to: ARP, ND, echo
   // In-band telemetry of packets that left here: begun, a hop added, taken out; too long or too many hops for another;
   // not as it should be, and left alone; copies that ended here.
@@ -146,8 +148,8 @@ inline constexpr unsigned kCnpEventCount = 13;
 
 constexpr std::string_view cnp_event_name(CnpEvent event) {
   constexpr std::array<std::string_view, kCnpEventCount> kNames = {
-      "sent",      "no_flow",  "unknown_sender", "spaced",     "limited",     "flows_full", "no_buffer",
-      "no_route",  "passed",   "suppressed",     "from_packet", "from_cm",    "from_acks"};
+      "sent",     "no_flow", "unknown_sender", "spaced",      "limited", "flows_full", "no_buffer",
+      "no_route", "passed",  "suppressed",     "from_packet", "from_cm", "from_acks"};
   return kNames[static_cast<unsigned>(event)];
 }
 

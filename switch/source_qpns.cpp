@@ -35,8 +35,7 @@ SourceQpns::Learned SourceQpns::connect(const RoceGlance& packet, Nanos now) {
       requests_.find({packet.flow.destination, packet.flow.source, Qpn{message->remote_id}}, now);
   if (asker == nullptr) return Learned::kNothing;
   const Qpn first = *asker, second = message->queue_pair;
-  const auto to_second =
-      learn({packet.flow.destination, packet.flow.source, second}, first, Way::kCm, now);
+  const auto to_second = learn({packet.flow.destination, packet.flow.source, second}, first, Way::kCm, now);
   const auto to_first = learn({packet.flow.source, packet.flow.destination, first}, second, Way::kCm, now);
   return to_second == Learned::kFull ? to_second : to_first;
 }

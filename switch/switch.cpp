@@ -129,7 +129,7 @@ bool Switch::receive(uint16_t ingress, Nanos now) {
   learn_stage(batch, now);
   if (cn_tags_ || cnms_.is_tor()) notification_stage(batch, now);
   if (cnps_.is_on()) cnp_stage(batch, now);
-  route_stage(batch, now);
+  router_.handle(batch, now);
   forward_stage(batch, now);
   return true;
 }
@@ -249,12 +249,6 @@ Outbox::Counter* Switch::send(const Outbox::Message& message, SwitchPacket& pack
   admit(packet, false, *egress, now);
   packet.frame = nullptr;
   return message.sent;
-}
-
-void Switch::route_stage(std::span<SwitchPacket> batch, Nanos now) {
-  for (SwitchPacket& p : batch) {
-    if (p.frame != nullptr) router_.handle(p, now);
-  }
 }
 
 void Switch::forward_stage(std::span<SwitchPacket> batch, Nanos now) {

@@ -107,7 +107,6 @@ class Switch final : public Poller, private RouterOutput {
   // Says where the message is to be counted. When it was not sent, its frame is still there.
   Outbox::Counter* send(const Outbox::Message& message, SwitchPacket& packet, Nanos now);
   void notify(const SwitchPacket& packet, const rte_mbuf* frame, uint16_t egress, Nanos now);
-  void route_stage(std::span<SwitchPacket> batch, Nanos now);
   void forward_stage(std::span<SwitchPacket> batch, Nanos now);
   void flood(SwitchPacket& packet, Nanos now);
   [[nodiscard]] bool fits_mtu(const rte_mbuf& frame, const PortState& out) const;

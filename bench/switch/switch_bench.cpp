@@ -136,15 +136,16 @@ void forward(benchmark::State& state, unsigned features) {
   measure(state, {configuration(features), {kBurst, bytes}, frame_of(64, 1, 2)});
 }
 
+IpAddress network(bool v4, uint32_t i) {
+  IpAddress address = IpAddress::from_v4(0x14000000 | i << 8);
+  if (!v4) address.bytes = {0xfd, 0x14, 0, 0, 0, 0, static_cast<uint8_t>(i >> 8), static_cast<uint8_t>(i)};
+  return address;
+}
+
 // Between two networks by `routes` routes of which each packet takes one at random, to one of `hops` next hops behind the
 // second port.
 Traffic routed(bool v4, uint32_t routes, uint8_t hops) {
   const MacAddress router{{2, 0, 0, 0, 0, 9}}, hop{{2, 0, 0, 0, 0, 2}};
-  const auto network = [v4](uint32_t i) {
-    IpAddress address = IpAddress::from_v4(0x14000000 | i << 8);
-    if (!v4) address.bytes = {0xfd, 0x14, 0, 0, 0, 0, static_cast<uint8_t>(i >> 8), static_cast<uint8_t>(i)};
-    return address;
-  };
   const auto behind = [v4](uint8_t i) {
     return must(IpAddress::parse((v4 ? "10.0.2." : "fd02::") + std::to_string(i)));
   };
@@ -162,12 +163,12 @@ Traffic routed(bool v4, uint32_t routes, uint8_t hops) {
     config.neighbours.push_back({via.back(), hop});
   }
   for (uint32_t i = 0; i < routes; ++i)
-    config.routes.push_back({{network(i), static_cast<uint8_t>(v4 ? 24 : 64)}, via[0]});
+    config.routes.push_back({{network(v4, i), static_cast<uint8_t>(v4 ? 24 : 64)}, via});
   Rng random{1};
   constexpr size_t kFrames = 64UL * kBurst;
   while (traffic.frames.size() < kFrames) {
     test::FrameSpec spec{.destination = router, .source = {{2, 0, 0, 0, 0, 1}}, .payload = 16};
-    spec.to = network(static_cast<uint32_t>(random.below(routes)));
+    spec.to = network(v4, static_cast<uint32_t>(random.below(routes)));
     spec.to.bytes[15] = 5;
     spec.from = must(IpAddress::parse(v4 ? "10.0.1.2" : "fd01::2"));
     traffic.frames.push_back(test::roce_bytes(spec));
@@ -188,12 +189,45 @@ void route_v6(benchmark::State& state) {
   measure(state, routed(false, static_cast<uint32_t>(state.range(0)), 1));
 }
 
+// Look-ups alone, in bursts of addresses that take one of so many routes at random.
+void look_up(benchmark::State& state, bool v4, RouteTable::Kind kind) {
+  try {
+    must(start_eal());
+    Rng random{1};
+    const auto count = static_cast<uint32_t>(state.range(0));
+    std::vector<RouteEntry> entries;
+    for (uint32_t i = 0; i < count; ++i)
+      entries.push_back({{network(v4, i), static_cast<uint8_t>(v4 ? 24 : 64)}, static_cast<uint16_t>(i)});
+    const RouteTable table = must(RouteTable::create(entries, kind));
+    std::vector<IpAddress> addresses(64UL * kBurst);
+    for (IpAddress& address : addresses) address = network(v4, static_cast<uint32_t>(random.below(count)));
+    std::array<uint16_t, kBurst> found;
+    for (auto _ : state) {
+      for (size_t i = 0; i < addresses.size(); i += kBurst) {
+        table.find({&addresses[i], kBurst}, found);
+        benchmark::DoNotOptimize(found);
+      }
+    }
+    state.counters["look_ups_per_second"] = rate(static_cast<double>(state.iterations() * addresses.size()));
+  } catch (const std::exception& failure) {
+    state.SkipWithError(failure.what());
+  }
+}
+void look_up_ranges_v4(benchmark::State& state) { look_up(state, true, RouteTable::Kind::kRanges); }
+void look_up_table_v4(benchmark::State& state) { look_up(state, true, RouteTable::Kind::kTable); }
+void look_up_ranges_v6(benchmark::State& state) { look_up(state, false, RouteTable::Kind::kRanges); }
+void look_up_table_v6(benchmark::State& state) { look_up(state, false, RouteTable::Kind::kTable); }
+
 BENCHMARK(forward_plain)->Arg(64)->Arg(1024)->UseManualTime();
 BENCHMARK(forward_aqm)->Arg(64)->Arg(1024)->UseManualTime();
 BENCHMARK(forward_telemetry)->Arg(64)->Arg(1024)->UseManualTime();
 BENCHMARK(forward_everything)->Arg(64)->Arg(1024)->UseManualTime();
 BENCHMARK(route_v4)->ArgName("routes")->Arg(8)->Arg(64)->Arg(1000)->UseManualTime();
 BENCHMARK(route_v6)->ArgName("routes")->Arg(8)->Arg(64)->Arg(1000)->UseManualTime();
+BENCHMARK(look_up_ranges_v4)->ArgName("routes")->Arg(8)->Arg(64)->Arg(256)->Arg(1000)->Arg(16384);
+BENCHMARK(look_up_table_v4)->ArgName("routes")->Arg(8)->Arg(64)->Arg(256)->Arg(1000)->Arg(16384);
+BENCHMARK(look_up_ranges_v6)->ArgName("routes")->Arg(8)->Arg(64)->Arg(256)->Arg(1000)->Arg(16384);
+BENCHMARK(look_up_table_v6)->ArgName("routes")->Arg(8)->Arg(64)->Arg(256)->Arg(1000)->Arg(4096);
 
 }  // namespace
 }  // namespace roci::bench

@@ -15,7 +15,7 @@
 namespace roci {
 namespace {
 
-using Entry = RouteTable::Entry;
+using Entry = RouteEntry;
 using Kind = RouteTable::Kind;
 
 uint16_t longest_in(const std::vector<Entry>& entries, const IpAddress& address) {
@@ -25,7 +25,7 @@ uint16_t longest_in(const std::vector<Entry>& entries, const IpAddress& address)
         (best == nullptr || e.prefix.prefix_length >= best->prefix.prefix_length))
       best = &e;
   }
-  return best == nullptr ? RouteTable::kNone : best->route;
+  return best == nullptr ? kNoRoute : best->route;
 }
 
 unsigned bits_of(bool v4) { return v4 ? 32 : 128; }
@@ -110,7 +110,7 @@ class RouteTableTest : public testing::TestWithParam<std::tuple<bool, Kind>> {
 TEST_P(RouteTableTest, finds_what_a_search_of_the_whole_list_finds) {
   const auto [v4, kind] = GetParam();
   uint64_t seed = 0;
-  for (const size_t count : {1UL, 2UL, 5UL, 20UL, 64UL, 65UL, 300UL}) {
+  for (const size_t count : {1UL, 2UL, 3UL, 5UL, 10UL, 20UL, 64UL, 300UL}) {
     for (int round = 0; round < 4; ++round) {
       SCOPED_TRACE("seed " + std::to_string(++seed));
       Rng random{seed};
@@ -147,15 +147,14 @@ TEST_P(RouteTableTest, a_default_route_takes_what_nothing_else_takes) {
   for (const int step : {-1, 1}) EXPECT_EQ(table->find(plus(host.address, step)), 29'999);
   EXPECT_EQ(table->find(everything.address), 29'999);
   EXPECT_EQ(table->find(last_of(everything)), 29'999);
-  EXPECT_EQ(table->find(*IpAddress::parse(v4 ? "fd00::1" : "10.0.0.1")), RouteTable::kNone)
-      << "the other family";
+  EXPECT_EQ(table->find(*IpAddress::parse(v4 ? "fd00::1" : "10.0.0.1")), kNoRoute) << "the other family";
 }
 
 INSTANTIATE_TEST_SUITE_P(AllKinds, RouteTableTest,
-                         testing::Combine(testing::Bool(), testing::Values(Kind::kTree, Kind::kTable)),
+                         testing::Combine(testing::Bool(), testing::Values(Kind::kRanges, Kind::kTable)),
                          [](const auto& row) {
                            return std::string(std::get<0>(row.param) ? "v4" : "v6") +
-                                  (std::get<1>(row.param) == Kind::kTree ? "_tree" : "_table");
+                                  (std::get<1>(row.param) == Kind::kRanges ? "_ranges" : "_table");
                          });
 
 std::vector<Entry> many(bool v4, size_t count) {
@@ -179,10 +178,10 @@ class RouteTables : public testing::Test {
 
 TEST_F(RouteTables, an_empty_one_knows_nothing) {
   const RouteTable none;
-  EXPECT_EQ(none.find(*IpAddress::parse("10.0.0.1")), RouteTable::kNone);
+  EXPECT_EQ(none.find(*IpAddress::parse("10.0.0.1")), kNoRoute);
   const auto made = RouteTable::create({});
   ASSERT_TRUE(made);
-  EXPECT_EQ(made->find(*IpAddress::parse("fd00::1")), RouteTable::kNone);
+  EXPECT_EQ(made->find(*IpAddress::parse("fd00::1")), kNoRoute);
 }
 
 TEST_F(RouteTables, both_families_are_asked_for_in_one_go) {
@@ -200,7 +199,7 @@ TEST_F(RouteTables, both_families_are_asked_for_in_one_go) {
   for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i], i / 2);
 }
 
-TEST_F(RouteTables, hundreds_of_small_ones_take_little_memory_and_give_it_back) {
+TEST_F(RouteTables, hundreds_of_small_ones_take_none_of_dpdks_memory) {
   const size_t before = dpdks_memory_in_use();
   {
     std::vector<RouteTable> tables;
@@ -212,7 +211,7 @@ TEST_F(RouteTables, hundreds_of_small_ones_take_little_memory_and_give_it_back) 
       ASSERT_FALSE(made->has_table(true) || made->has_table(false));
       tables.push_back(std::move(*made));
     }
-    EXPECT_LE(dpdks_memory_in_use() - before, 300UL * 24 * 1024);
+    EXPECT_EQ(dpdks_memory_in_use(), before);
     EXPECT_EQ(tables.front().find(entries[3].prefix.address), 3);
     EXPECT_EQ(tables.back().find(entries[11].prefix.address), 3);
   }
@@ -222,7 +221,7 @@ TEST_F(RouteTables, hundreds_of_small_ones_take_little_memory_and_give_it_back) 
 TEST_F(RouteTables, one_with_many_routes_is_a_table_and_gives_its_memory_back) {
   const size_t before = dpdks_memory_in_use();
   for (const bool v4 : {true, false}) {
-    const auto table = RouteTable::create(many(v4, RouteTable::kTreeUpTo + 1));
+    const auto table = RouteTable::create(many(v4, RouteTable::kRangesUpTo + 1));
     ASSERT_TRUE(table);
     EXPECT_TRUE(table->has_table(v4));
     EXPECT_GE(dpdks_memory_in_use() - before, 32UL << 20);
@@ -231,7 +230,7 @@ TEST_F(RouteTables, one_with_many_routes_is_a_table_and_gives_its_memory_back) {
   EXPECT_EQ(dpdks_memory_in_use(), before);
 }
 
-TEST_F(RouteTables, without_memory_for_a_table_there_is_a_tree_and_the_answers_are_the_same) {
+TEST_F(RouteTables, without_memory_for_a_table_the_answers_are_the_same) {
   std::vector<RouteTable> tables;
   const std::vector<Entry> entries = many(true, 1000);
   for (int i = 0; i < 3; ++i) {
@@ -239,7 +238,7 @@ TEST_F(RouteTables, without_memory_for_a_table_there_is_a_tree_and_the_answers_a
     ASSERT_TRUE(made) << made.error().message;
     for (size_t k = 0; k < entries.size(); k += 99)
       EXPECT_EQ(made->find(entries[k].prefix.address), entries[k].route);
-    EXPECT_EQ(made->find(*IpAddress::parse("11.0.0.1")), RouteTable::kNone);
+    EXPECT_EQ(made->find(*IpAddress::parse("11.0.0.1")), kNoRoute);
     tables.push_back(std::move(*made));
   }
   if (rte_eal_has_hugepages() == 0) {
@@ -248,7 +247,7 @@ TEST_F(RouteTables, without_memory_for_a_table_there_is_a_tree_and_the_answers_a
   EXPECT_EQ(last_dpdk_error(), "") << "a want that is made up for is no error";
 }
 
-TEST_F(RouteTables, host_routes_of_ipv6_beyond_what_a_table_can_name_are_a_tree) {
+TEST_F(RouteTables, host_routes_of_ipv6_beyond_what_a_table_can_name_are_searched_for) {
   std::vector<Entry> entries;
   for (uint32_t i = 0; i < 3000; ++i) {
     IpAddress address = *IpAddress::parse("fd00::");
