@@ -280,10 +280,10 @@ Router::Choice Router::choose(const Route& route, const SwitchPacket& packet, Na
   NextHop* const first = route.hops[path_of(hash, static_cast<uint32_t>(route.hops.size()))];
   const Resolution of_first = ask(*first, now);  // also when it is silent: so it is asked again now and then
   if (!first->silent) return {first, of_first};
+  const auto speaks = [](const NextHop* hop) { return !hop->silent; };
   for (;;) {  // each round finds somebody, or one more who is silent
-    const auto speaks = [](const NextHop* hop) { return !hop->silent; };
     const auto others = static_cast<uint32_t>(std::count_if(route.hops.begin(), route.hops.end(), speaks));
-    if (others == 0) return {first, of_first};
+    if (others == 0) break;
     uint32_t skip = path_of(rehash(hash), others);
     NextHop* const other = *std::find_if(route.hops.begin(), route.hops.end(),
                                          [&](const NextHop* hop) { return speaks(hop) && skip-- == 0; });
@@ -292,6 +292,14 @@ Router::Choice Router::choose(const Route& route, const SwitchPacket& packet, Na
     if (result == Resolution::kResolved) bump(output_.counters_of(packet).rerouted);
     return {other, result};
   }
+  // Nobody: any of them will do that answers.
+  Choice any{first, of_first};
+  for (NextHop* hop : route.hops) {
+    const Resolution result = ask(*hop, now);
+    if (result == Resolution::kResolved) return {hop, result};
+    if (result == Resolution::kPending) any.result = result;
+  }
+  return any;
 }
 
 Resolution Router::ask(NextHop& hop, Nanos now) {
