@@ -27,8 +27,8 @@ class AckCorrelator {
   static constexpr int32_t kStep = 4;        // PSNs that a flow must have moved on between two votes
   static constexpr uint8_t kVotes = 4;
 
-  // Whether there is any flow to watch.
-  [[nodiscard]] bool is_watching() const { return watched_ != 0; }
+  // How many flows are watched.
+  [[nodiscard]] uint32_t watching() const { return watched_; }
   // From now on, unless it is already. `responses`: its packets are READ responses. False when there is no room.
   bool watch(const RoceFlow& flow, bool responses, Nanos now);
 
@@ -61,7 +61,8 @@ class AckCorrelator {
   void release(Watch& watch);
 
   std::array<Watch, kMost> watches_{};
-  std::array<uint8_t, 256> pairs_{};  // watched flows by a hash of their two hosts: most packets are not of any
+  std::array<uint8_t, 256>
+      pairs_{};  // watched flows by a hash of their two hosts: most packets are not of any
   uint32_t watched_ = 0;
   uint64_t ambiguous_ = 0;
 };

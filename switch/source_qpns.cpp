@@ -14,10 +14,20 @@ SourceQpns::Learned SourceQpns::see(const RoceGlance& packet, Nanos now) {
   // Datagrams say it each time, and to any number of queue pairs: nothing to remember.
   if (packet.source_qp && packet.info->transport != TransportClass::kUd)
     return learn(packet.flow, *packet.source_qp, Way::kPacket, now);
-  if (++seen_ % kRefresh == 0 && senders_.find(packet.flow, now) != nullptr) senders_.hear(packet.flow, now);
-  if (!acks_.is_watching()) return Learned::kNothing;
+  const bool is_data = packet.info->transport == TransportClass::kRc && packet.is_data();
+  if (is_data && ++seen_ % kRefresh == 0) look_at(packet, now);
+  if (acks_.watching() == 0) return Learned::kNothing;
   const auto found = acks_.see(packet, now);
   return found ? learn(found->flow, found->sender, Way::kAcks, now) : Learned::kNothing;
+}
+
+// Keeps what is known, and begins to find out about flows that may be asked for later.
+void SourceQpns::look_at(const RoceGlance& packet, Nanos now) {
+  if (senders_.find(packet.flow, now) != nullptr) {
+    senders_.hear(packet.flow, now);
+  } else if (acks_.watching() < AckCorrelator::kMost / 2) {  // the other half is for those that are asked for
+    acks_.watch(packet.flow, packet.info->operation == Operation::kReadResponse, now);
+  }
 }
 
 SourceQpns::Learned SourceQpns::connect(const RoceGlance& packet, Nanos now) {
@@ -35,8 +45,7 @@ SourceQpns::Learned SourceQpns::connect(const RoceGlance& packet, Nanos now) {
       requests_.find({packet.flow.destination, packet.flow.source, Qpn{message->remote_id}}, now);
   if (asker == nullptr) return Learned::kNothing;
   const Qpn first = *asker, second = message->queue_pair;
-  const auto to_second =
-      learn({packet.flow.destination, packet.flow.source, second}, first, Way::kCm, now);
+  const auto to_second = learn({packet.flow.destination, packet.flow.source, second}, first, Way::kCm, now);
   const auto to_first = learn({packet.flow.source, packet.flow.destination, first}, second, Way::kCm, now);
   return to_second == Learned::kFull ? to_second : to_first;
 }

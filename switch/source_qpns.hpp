@@ -3,7 +3,8 @@
 //
 //   1. the packets say so: datagrams in their DETH, others in SOURCE-QPN, where two hosts have agreed on it
 //   2. the connection manager's REQ and REP, in which both hosts tell each other theirs
-//   3. the acknowledgements that come back, for flows that somebody has asked for (ack_correlator.hpp)
+//   3. the acknowledgements that come back, for flows that somebody has asked for and for some of the others that are
+//      busy (ack_correlator.hpp)
 //
 // What a better way has said is not changed by a worse one. Nothing here is authenticated. Bounded (ageing_table.hpp).
 #pragma once
@@ -24,7 +25,7 @@ class SourceQpns {
   // What see() has learnt.
   enum class Learned : uint8_t { kNothing, kFromPacket, kFromCm, kFromAcks, kFull };
 
-  // `ageing` after its last packets (one of kRefresh is looked at) a flow is forgotten.
+  // `ageing` after its last packets (one of kRefresh, over all flows, is looked at) a flow is forgotten.
   SourceQpns(uint32_t size, Nanos ageing) : senders_(size, ageing), requests_(kRequests, kRequestAgeing) {}
 
   // A packet has come by.
@@ -49,13 +50,14 @@ class SourceQpns {
   // By whom, to whom, and under which number (in the place of a queue pair).
   using Requests = AgeingTable<RoceFlow, Qpn, RoceFlowHash>;
 
+  void look_at(const RoceGlance& packet, Nanos now);
   Learned learn(const RoceFlow& flow, Qpn sender, Way way, Nanos now);
   Learned connect(const RoceGlance& packet, Nanos now);
 
   AgeingTable<RoceFlow, Sender, RoceFlowHash> senders_;
   Requests requests_;
   AckCorrelator acks_;
-  uint32_t seen_ = 0;
+  uint32_t seen_ = 0;  // packets with data
 };
 
 }  // namespace roci
