@@ -27,8 +27,8 @@ class AckCorrelator {
   static constexpr int32_t kStep = 4;        // PSNs that a flow must have moved on between two votes
   static constexpr uint8_t kVotes = 4;
 
-  // Whether there is any flow to watch.
-  [[nodiscard]] bool is_watching() const { return watched_ != 0; }
+  // How many flows are watched.
+  [[nodiscard]] uint32_t watching() const { return watched_; }
   // From now on, unless it is already. `responses`: its packets are READ responses. False when there is no room.
   bool watch(const RoceFlow& flow, bool responses, Nanos now);
 
