@@ -187,6 +187,9 @@ void forward_everything(benchmark::State& state) { forward(state, kAqm | kTeleme
 void route_v4(benchmark::State& state) {
   measure(state, routed(true, static_cast<uint32_t>(state.range(0)), 1));
 }
+void route_ecmp(benchmark::State& state) {
+  measure(state, routed(true, static_cast<uint32_t>(state.range(0)), 4));
+}
 void route_v6(benchmark::State& state) {
   measure(state, routed(false, static_cast<uint32_t>(state.range(0)), 1));
 }
@@ -226,6 +229,7 @@ BENCHMARK(forward_telemetry)->Arg(64)->Arg(1024)->UseManualTime();
 BENCHMARK(forward_everything)->Arg(64)->Arg(1024)->UseManualTime();
 BENCHMARK(route_v4)->ArgName("routes")->Arg(8)->Arg(64)->Arg(1000)->UseManualTime();
 BENCHMARK(route_v6)->ArgName("routes")->Arg(8)->Arg(64)->Arg(1000)->UseManualTime();
+BENCHMARK(route_ecmp)->ArgName("routes")->Arg(1000)->UseManualTime();
 BENCHMARK(look_up_ranges_v4)->ArgName("routes")->Arg(8)->Arg(64)->Arg(256)->Arg(1000)->Arg(16384);
 BENCHMARK(look_up_table_v4)->ArgName("routes")->Arg(8)->Arg(64)->Arg(256)->Arg(1000)->Arg(16384);
 BENCHMARK(look_up_ranges_v6)->ArgName("routes")->Arg(8)->Arg(64)->Arg(256)->Arg(1000)->Arg(16384);
