@@ -34,7 +34,6 @@ class RouteRanges {
     }
     return routes_[found];
   }
-  [[nodiscard]] size_t size() const { return routes_.size(); }
 
  private:
   // An address as a number of 128 bits.

@@ -59,8 +59,8 @@ std::vector<RouteEntry> shortest_first(std::span<const RouteEntry> entries) {
 }
 
 void say_no_table(const char* family, size_t entries, const char* why) {
-  log().info("{} routes of {} are searched for one by one, since a table is not possible: {}", entries,
-             family, why);
+  log().info("{} routes of {} are searched by halves, which takes longer than a table: {}", entries, family,
+             why);
 }
 
 tl::unexpected<Error> refused(const RouteEntry& entry, int code) {
