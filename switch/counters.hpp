@@ -63,6 +63,7 @@ struct SwitchPortCounters {
   Counter tx_packets{0}, tx_bytes{0};
   Counter flooded{0};   // frames received that went to every port of their VLAN
   Counter routed{0};    // frames received that left through a layer 3 interface
+  Counter rerouted{0};  // of these by another next hop than that of their flow, which is silent
   Counter answered{0};  // frames received that the switch replied to: ARP, ND, echo
   // In-band telemetry of packets that left here: begun, a hop added, taken out; too long or too many hops for another;
   // not as it should be, and left alone; copies that ended here.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,12 @@ struct SwitchInterfaceConfig {
 
 struct SwitchRouteConfig {
   IpNetwork prefix;
-  IpAddress via;  // in the network of an interface
+  // Next hops, each in the network of an interface. Of several each gets its part of all flows (ECMP).
+  std::vector<IpAddress> via;
 };
+inline constexpr size_t kMostRoutes = 16'384;
+inline constexpr size_t kMostNextHops = 64;         // of a route
+inline constexpr size_t kMostOwnAddresses = 4'096;  // of all interfaces
 
 // A next hop that is not asked for by ARP or neighbour solicitation.
 struct SwitchNeighbourConfig {
@@ -90,7 +95,8 @@ struct SwitchConfig {
   NotifyConfig notify{};
   SwitchSendersConfig senders{};
   SwitchCnpConfig cnp{};
-  uint64_t seed = 1;  // of the draws that mark, drop and sample
+  uint64_t seed = 1;                    // of the draws that mark, drop and sample
+  std::optional<uint64_t> ecmp_seed{};  // of the choice among next hops; without one: made from the MAC
   uint32_t mac_table_size = 4096;
   Nanos mac_ageing = 300s;
 };

@@ -260,12 +260,13 @@ Outbox::Counter* SwitchWorker::send(const Outbox::Message& message, SwitchPacket
 }
 
 void SwitchWorker::route_stage(std::span<SwitchPacket> batch, Nanos now) {
-  for (SwitchPacket& p : batch) {
-    if (p.frame == nullptr) continue;
-    if (!is_alone() && router_.is_neighbour_message(p))
-      tell_others({SwitchHandOver::What::kNeighbour, 0, {}, p});  // one that is lost is asked for again
-    router_.handle(p, now);
+  if (!is_alone()) {
+    for (const SwitchPacket& p : batch) {
+      if (p.frame != nullptr && router_.is_neighbour_message(p))
+        tell_others({SwitchHandOver::What::kNeighbour, 0, {}, p});  // one that is lost is asked for again
+    }
   }
+  router_.handle(batch, now);
 }
 
 void SwitchWorker::forward_stage(std::span<SwitchPacket> batch, Nanos now) {
