@@ -4,7 +4,7 @@
 
 #include "base/spsc_ring.hpp"
 #include "switch/cnm_bench.hpp"
-#include "switch/line_rate_source.hpp"
+#include "support/line_rate_source.hpp"
 #include "switch/switch_bench.hpp"
 #include "wire/arp.hpp"
 #include "wire/packet.hpp"
