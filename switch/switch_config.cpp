@@ -23,13 +23,19 @@ Status check_ports(const SwitchConfig& config) {
   if (config.ports.size() > 1024)
     return fail("it has " + std::to_string(config.ports.size()) + " ports, allowed are 1024");
   std::set<std::string> names;
+  std::set<uint32_t> workers;
   for (const SwitchPortConfig& port : config.ports) {
+    workers.insert(port.worker);
     const std::string where = "port " + quoted(port.name);
     if (!names.insert(port.name).second) return fail(where + " is there twice");
     ROCI_TRY(check_vlan(port.vlan, where));
     for (const uint16_t vlan : port.tagged) ROCI_TRY(check_vlan(vlan, where));
     if (Status s = check_classes(port.classes, port.queue); !s) return fail(s.error().within(where));
   }
+  if (*workers.rbegin() >= kMostSwitchWorkers)
+    return fail("a switch has at most " + std::to_string(kMostSwitchWorkers) + " workers");
+  if (*workers.rbegin() + 1 != workers.size())
+    return fail("worker " + std::to_string(*workers.rbegin()) + " has a port, and one before it has none");
   return {};
 }
 
@@ -152,6 +158,7 @@ Status read_port(ConfigNode& item, SwitchPortConfig& port) {
   ROCI_TRY(
       item.optional("cn_tag", cn_tag, one_of<CnTag>({{"keep", CnTag::kKeep}, {"remove", CnTag::kRemove}})));
   port.keeps_cn_tags = cn_tag == CnTag::kKeep;
+  ROCI_TRY(item.optional("worker", port.worker, integer_in<uint32_t>(0, kMostSwitchWorkers - 1)));
   ROCI_TRY(item.section("pause_watchdog", Need::kOptional, [&](ConfigNode& watchdog) -> Status {
     if (Status s = watchdog.required("detect", port.watchdog.detect); !s) return s;
     return watchdog.optional("restore", port.watchdog.restore);

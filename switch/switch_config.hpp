@@ -34,7 +34,10 @@ struct SwitchPortConfig {
   // Whether who is behind the port knows CN-TAGs: where not, the domain of congestion notification ends, frames leave
   // without theirs, and what comes in with one is not believed.
   bool keeps_cn_tags = true;
+  uint32_t worker = 0;  // that owns it; workers are numbered from 0 on, and each has a port
 };
+
+inline constexpr uint32_t kMostSwitchWorkers = 16;
 
 // A layer 3 interface: the switch's own addresses in one VLAN. At most one per VLAN.
 struct SwitchInterfaceConfig {

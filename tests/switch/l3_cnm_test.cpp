@@ -190,7 +190,7 @@ class L3QcnTest : public SwitchTest {
     return static_cast<uint16_t>(bytes[at] << 8 | bytes[at + 1]);
   }
   static uint64_t events(const std::unique_ptr<Switch>& of, CnmEvent event) {
-    return of->cnm_counters().of(event);
+    return of->cnm_counts().of(event);
   }
   // A self-defined CNM comes to ToR A from the spine, which is not there.
   void send_to_tor_a(const std::vector<uint8_t>& bytes) {
