@@ -27,6 +27,13 @@ Result<std::string> parse_device(std::string_view text) {
   return std::string{text};
 }
 
+Result<Nanos> parse_fault_delay(std::string_view text) {
+  auto delay = parse_duration(text);
+  if (delay && *delay > kLongestFaultDelay)
+    return fail("'" + std::string{text} + "' is longer than the longest delay of a faulty port, 1s");
+  return delay;
+}
+
 }  // namespace
 
 Status read_eal(ConfigNode& root, EalConfig& config) {
@@ -54,6 +61,13 @@ Status read_device(ConfigNode& node, EthdevConfig& config) {
     if (!mac) return fail(std::move(mac).error());
     return std::optional{*mac};
   });
+}
+
+Status read_faults(ConfigNode& node, PortFaults& faults) {
+  ROCI_TRY(node.optional("loss", faults.loss, number_in(0, 1)));
+  ROCI_TRY(node.optional("corrupt", faults.corruption, number_in(0, 1)));
+  ROCI_TRY(node.optional("delay", faults.delay, parse_fault_delay));
+  return node.optional("down", faults.down);
 }
 
 Status read_idle(ConfigNode& node, IdlePolicy& idle) {

@@ -13,11 +13,13 @@
 //     rx_descriptors: 1024
 //     tx_descriptors: 1024
 //     connect_timeout: 5s           # how long a memif client waits for its server
+//     faults: {loss: 0.01, corrupt: 0.001, delay: 10us, down: false}   # where a program has them
 #pragma once
 
 #include "base/config.hpp"
 #include "port/eal.hpp"
 #include "port/ethdev_port.hpp"
+#include "port/faulty_port.hpp"
 #include "port/realtime_runner.hpp"
 
 namespace roci {
@@ -27,6 +29,9 @@ Status read_eal(ConfigNode& root, EalConfig& config);
 
 // The keys of a port above. `device` is required; a pool is not read. Keeps what `config` has for the others.
 Status read_device(ConfigNode& node, EthdevConfig& config);
+
+// The keys of `faults`, over what `faults` holds.
+Status read_faults(ConfigNode& node, PortFaults& faults);
 
 // The optional key `idle`: spin, yield or sleep.
 Status read_idle(ConfigNode& node, IdlePolicy& idle);
