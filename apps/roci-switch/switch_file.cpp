@@ -4,6 +4,7 @@ namespace roci {
 
 Result<SwitchFile> read_switch_file(const std::string& path) {
   SwitchFile file;
+  file.eal.telemetry = true;  // what a switch does is meant to be watched
   const auto read_port = [&](ConfigNode& item, size_t) -> Status {
     EthdevConfig& device = file.devices.emplace_back();
     device.promiscuous = true;  // a bridge takes frames for any MAC

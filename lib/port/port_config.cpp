@@ -45,6 +45,7 @@ Status read_eal(ConfigNode& root, EalConfig& config) {
     ROCI_TRY(node.optional("pci", config.pci));
     ROCI_TRY(node.optional("memory", config.memory_mib, parse_memory));
     ROCI_TRY(node.optional("share_buffers", config.share_buffers));
+    ROCI_TRY(node.optional("telemetry", config.telemetry));
     return node.optional_list("args", config.extra_args);
   });
 }

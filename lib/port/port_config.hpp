@@ -5,6 +5,7 @@
 //     pci: false
 //     memory: 512MiB                # for packet buffers
 //     share_buffers: false          # with other processes, for zero-copy memif and virtio-user; not needed with hugepages
+//     telemetry: false              # DPDK's telemetry socket; a program may have another default
 //     args: []
 //   ...
 //     device: "net_memif0,role=client,id=0,socket=/run/roci.sock"   # or a PCI address, net_af_packet0,iface=veth0, ...
