@@ -33,6 +33,8 @@ struct SwitchPortConfig {
   // Whether who is behind the port knows CN-TAGs: where not, the domain of congestion notification ends, frames leave
   // without theirs, and what comes in with one is not believed.
   bool keeps_cn_tags = true;
+
+  friend bool operator==(const SwitchPortConfig&, const SwitchPortConfig&) = default;
 };
 
 // A layer 3 interface: the switch's own addresses in one VLAN. At most one per VLAN.
@@ -40,17 +42,23 @@ struct SwitchInterfaceConfig {
   std::string name;
   uint16_t vlan = kDefaultVlan;
   std::vector<IpNetwork> addresses{};  // each also a route to its network
+
+  friend bool operator==(const SwitchInterfaceConfig&, const SwitchInterfaceConfig&) = default;
 };
 
 struct SwitchRouteConfig {
   IpNetwork prefix;
   IpAddress via;  // in the network of an interface
+
+  friend bool operator==(const SwitchRouteConfig&, const SwitchRouteConfig&) = default;
 };
 
 // A next hop that is not asked for by ARP or neighbour solicitation.
 struct SwitchNeighbourConfig {
   IpAddress address;
   MacAddress mac;
+
+  friend bool operator==(const SwitchNeighbourConfig&, const SwitchNeighbourConfig&) = default;
 };
 
 // Congestion notification messages that this switch sends, and what it does with those of others.
@@ -59,6 +67,8 @@ struct NotifyConfig {
   uint32_t rate = 100'000;  // a second, of all that the switch sends; the same again of those it translates
   uint32_t tor_size = 0;    // flows of hosts here that it knows, to translate CNMs for them; 0: it does not
   Nanos tor_ageing = 10s;   // after the last frame of a flow
+
+  friend bool operator==(const NotifyConfig&, const NotifyConfig&) = default;
 };
 
 struct SwitchConfig {
@@ -75,6 +85,8 @@ struct SwitchConfig {
   uint64_t seed = 1;  // of the draws that mark, drop and sample
   uint32_t mac_table_size = 4096;
   Nanos mac_ageing = 300s;
+
+  friend bool operator==(const SwitchConfig&, const SwitchConfig&) = default;
 };
 
 // What is wrong with it, as one sentence: names and VLANs used twice, a route through no interface, and so on.

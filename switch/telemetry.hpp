@@ -36,6 +36,8 @@ struct TelemetryConfig {
   Bytes congestion{0};
   std::bitset<64> dscp = ~std::bitset<64>{};  // subscribed: RoCEv2 packets of these
   bool wants_response = false;  // switches on the way may answer the sender themselves (HPCC++ 6.3)
+
+  friend bool operator==(const TelemetryConfig&, const TelemetryConfig&) = default;
 };
 Status read_telemetry(ConfigNode& node, TelemetryConfig& config);
 Status check_telemetry(const TelemetryConfig& config);

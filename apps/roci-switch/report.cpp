@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "port/port_config.hpp"
+
 namespace roci {
 namespace {
 
@@ -34,9 +36,26 @@ std::string notifications_of(const SwitchCnmCounters& counters) {
   return out;
 }
 
+// What was done to frames on purpose: "lost 12, down 3", or nothing.
+std::string injected_of(const PortFaultCounters& counters) {
+  std::string out;
+  const auto add = [&out](const char* name, uint64_t count) {
+    if (count > 0) out += (out.empty() ? "" : ", ") + std::string{name} + " " + std::to_string(count);
+  };
+  add("lost", counters.lost);
+  add("corrupted", counters.corrupted);
+  add("delayed", counters.delayed);
+  add("delay_full", counters.delay_full);
+  add("no_buffer", counters.no_buffer);
+  add("down_rx", counters.down_rx);
+  add("down_tx", counters.down_tx);
+  return out;
+}
+
 }  // namespace
 
-SwitchReport::SwitchReport(const Switch& sw) : switch_(sw), last_(sample()) {}
+SwitchReport::SwitchReport(const Switch& sw, const std::vector<FaultyPort*>& faulty)
+    : switch_(sw), faulty_(faulty), last_(sample()) {}
 
 void SwitchReport::start(Nanos now) { started_ = last_time_ = now; }
 
@@ -79,6 +98,7 @@ void SwitchReport::print_since(std::FILE* out, const std::vector<Sample>& from, 
                  drops_of(c).c_str());
   }
   print_classes(out, width);
+  print_injected(out);
   if (const std::string said = notifications_of(switch_.cnm_counters()); !said.empty())
     std::fprintf(out, "notifications: %s\n", said.c_str());
   std::fflush(out);
@@ -106,6 +126,16 @@ void SwitchReport::print_classes(std::FILE* out, int width) {
                    value(c.queue_bytes), value(c.queue_peak_bytes), value(c.pauses_received),
                    static_cast<double>(c.paused_nanos) * 1e-6, value(c.pauses_sent), value(c.pause_storms));
     }
+  }
+}
+
+void SwitchReport::print_injected(std::FILE* out) {
+  for (size_t i = 0; i < faulty_.size(); ++i) {
+    const std::string done = injected_of(faulty_[i]->counters());
+    const PortFaults faults = faulty_[i]->faults();
+    if (done.empty() && faults == PortFaults{}) continue;
+    std::fprintf(out, "injected at %s: %s (faults: %s)\n", switch_.port_config(i).name.c_str(),
+                 done.empty() ? "nothing" : done.c_str(), describe(faults).c_str());
   }
 }
 

@@ -1,5 +1,8 @@
 #include "port/port_config.hpp"
 
+#include <array>
+#include <cstdio>
+
 namespace roci {
 namespace {
 
@@ -69,6 +72,20 @@ Status read_faults(ConfigNode& node, PortFaults& faults) {
   ROCI_TRY(node.optional("corrupt", faults.corruption, number_in(0, 1)));
   ROCI_TRY(node.optional("delay", faults.delay, parse_fault_delay));
   return node.optional("down", faults.down);
+}
+
+std::string describe(const PortFaults& faults) {
+  std::string out;
+  const auto add = [&out](const char* name, const char* unit, double value) {
+    std::array<char, 48> text;
+    std::snprintf(text.data(), text.size(), "%s %g%s", name, value, unit);
+    out += (out.empty() ? "" : ", ") + std::string{text.data()};
+  };
+  if (faults.loss > 0) add("loss", "", faults.loss);
+  if (faults.corruption > 0) add("corrupt", "", faults.corruption);
+  if (faults.delay > Nanos{0}) add("delay", "us", static_cast<double>(faults.delay.count()) * 1e-3);
+  if (faults.down) out += out.empty() ? "down" : ", down";
+  return out.empty() ? "none" : out;
 }
 
 Status read_idle(ConfigNode& node, IdlePolicy& idle) {

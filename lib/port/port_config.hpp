@@ -33,6 +33,8 @@ Status read_device(ConfigNode& node, EthdevConfig& config);
 
 // The keys of `faults`, over what `faults` holds.
 Status read_faults(ConfigNode& node, PortFaults& faults);
+// For people: "loss 0.01, delay 10us, down", or "none".
+std::string describe(const PortFaults& faults);
 
 // The optional key `idle`: spin, yield or sleep.
 Status read_idle(ConfigNode& node, IdlePolicy& idle);
