@@ -1,6 +1,7 @@
 #include "roci-switch/endpoints.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/units.hpp"
 #include "port/port_config.hpp"
@@ -11,15 +12,21 @@ namespace {
 
 constexpr size_t kMostPorts = 1024;
 
-// Whether `parameters` begins with the name, alone or in front of a comma; then both are taken off. Names may have
-// commas in them.
-bool take(std::string_view& parameters, std::string_view name) {
-  if (!parameters.starts_with(name)) return false;
-  std::string_view rest = parameters.substr(name.size());
-  if (!rest.empty() && rest.front() != ',') return false;
-  if (!rest.empty()) rest.remove_prefix(1);
-  parameters = rest;
-  return true;
+// Which of `count` names the parameters begin with, alone or in front of a comma; both are taken off. Names may have
+// commas in them: the longest one counts. Nothing when it is none of them.
+template <class NameOf>
+std::optional<size_t> take(std::string_view& parameters, size_t count, NameOf name_of) {
+  std::optional<size_t> found;
+  size_t longest = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const std::string_view name = name_of(i);
+    if (!parameters.starts_with(name) || (found && name.size() <= longest)) continue;
+    if (parameters.size() > name.size() && parameters[name.size()] != ',') continue;
+    found = i;
+    longest = name.size();
+  }
+  if (found) parameters.remove_prefix(std::min(longest + 1, parameters.size()));
+  return found;
 }
 
 std::string quoted(std::string_view text) { return "'" + std::string{text} + "'"; }
@@ -90,18 +97,17 @@ Result<std::unique_ptr<SwitchEndpoints>> SwitchEndpoints::open(std::vector<Watch
 }
 
 Result<const WatchedSwitch*> SwitchEndpoints::take_switch(std::string_view& parameters) const {
-  for (const WatchedSwitch& watched : switches_) {
-    if (take(parameters, watched.sw->name())) return &watched;
-  }
+  const auto found = take(parameters, switches_.size(), [this](size_t i) { return switches_[i].sw->name(); });
+  if (found) return &switches_[*found];
   if (switches_.size() == 1) return &switches_.front();
   return fail("no switch here is called " + quoted(parameters.substr(0, parameters.find(','))) +
               "; /roci/switch/list names them");
 }
 
 Result<size_t> SwitchEndpoints::take_port(const Switch& sw, std::string_view& parameters) {
-  for (size_t i = 0; i < sw.port_count(); ++i) {
-    if (take(parameters, sw.port_config(i).name)) return i;
-  }
+  const auto found = take(parameters, sw.port_count(),
+                          [&sw](size_t i) -> std::string_view { return sw.port_config(i).name; });
+  if (found) return *found;
   return fail("no port of switch " + quoted(sw.name()) + " is called " +
               quoted(parameters.substr(0, parameters.find(','))) + "; /roci/switch/ports names them");
 }
