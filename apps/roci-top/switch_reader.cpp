@@ -5,7 +5,9 @@
 namespace roci::top {
 namespace {
 
-constexpr unsigned kClasses = 64;  // more than there are; `used_classes` says which
+// More than there are. Whoever claims to have more is not believed.
+constexpr unsigned kClasses = 64;
+constexpr size_t kMostNames = 1024;
 
 // The names of a list, which comes in pages when `paged`.
 Result<std::vector<std::string>> read_names(Asker& asker, const std::string& question, bool paged) {
@@ -18,7 +20,7 @@ Result<std::vector<std::string>> read_names(Asker& asker, const std::string& que
     for (const auto& name : *answer) {
       if (name.is_string()) names.push_back(name.get<std::string>());
     }
-    if (!paged || names.size() == before) return names;
+    if (!paged || names.size() == before || names.size() >= kMostNames) return names;
   }
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <string_view>
 
 namespace roci::top {
 namespace {
@@ -65,6 +66,28 @@ const std::array kRight = {
            [](const Row& r) { return thousands(r.rate("pauses_sent")); }},
     Column{"paused", kPausesFrom, false, true, percent_paused},
 };
+
+// Bytes of the UTF-8 character at the front; 0 when there is none.
+size_t character_length(std::string_view text) {
+  const auto byte = static_cast<unsigned char>(text.front());
+  const size_t length = byte < 0x80   ? 1
+                        : byte < 0xc2 ? 0
+                        : byte < 0xe0 ? 2
+                        : byte < 0xf0 ? 3
+                        : byte < 0xf5 ? 4
+                                      : 0;
+  if (length > text.size()) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
+  }
+  return length;
+}
+
+// ASCII's control characters, and U+0080 to U+009f, which terminals obey too.
+bool is_control(std::string_view character) {
+  const auto byte = static_cast<unsigned char>(character[0]);
+  return byte < 0x20 || byte == 0x7f || (byte == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0);
+}
 
 std::string right_aligned(const std::string& text, size_t width) {
   return text.size() >= width ? " " + text : std::string(width - text.size(), ' ') + text;
@@ -276,16 +299,10 @@ std::string fitted(const std::string& text, size_t width) {
   std::string out;
   size_t characters = 0;
   for (size_t i = 0; i < text.size() && characters < width; ++characters) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    size_t length = 1;
-    while (byte >= 0xc0 && i + length < text.size() &&
-           (static_cast<unsigned char>(text[i + length]) & 0xc0) == 0x80)
-      ++length;
-    // ASCII's control characters, stray bytes, and U+0080 to U+009f, which are control characters too.
-    const bool control = byte < 0x20 || byte == 0x7f || (byte >= 0x80 && byte < 0xc0) ||
-                         (byte == 0xc2 && length == 2 && static_cast<unsigned char>(text[i + 1]) < 0xa0);
-    out += control ? "?" : text.substr(i, length);
-    i += length;
+    const size_t length = character_length(std::string_view{text}.substr(i));
+    const std::string_view character = std::string_view{text}.substr(i, std::max<size_t>(length, 1));
+    out += length == 0 || is_control(character) ? "?" : character;
+    i += character.size();
   }
   return out + std::string(width - characters, ' ');
 }

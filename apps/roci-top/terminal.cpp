@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "base/units.hpp"
 
@@ -114,21 +115,22 @@ size_t Terminal::height() const {
 
 void Terminal::draw(const std::vector<Line>& lines) {
   const size_t rows = height();
-  std::string out = "\x1b[H";
+  std::string out;
   for (size_t i = 0; i < std::min(lines.size(), rows); ++i) {
     std::string_view text = lines[i].text;
     if (lines[i].style != Line::Style::kHeading) text = text.substr(0, text.find_last_not_of(' ') + 1);
     // Erased before it is written: behind a full line the cursor would still be on its last character.
-    out += i == 0 ? "\x1b[K" : "\r\n\x1b[K";
+    out += "\x1b[" + std::to_string(i + 1) + ";1H\x1b[K";
     out += style_code(lines[i].style, colours_);
     out += text;
     out += "\x1b[0m";
   }
-  if (lines.size() < rows) out += "\r\n\x1b[J";
+  if (lines.size() < rows) out += "\x1b[" + std::to_string(lines.size() + 1) + ";1H\x1b[J";
   write_all(out);
 }
 
 Terminal::Input Terminal::wait(Nanos timeout) {
+  if (!typed_.empty()) return next_key();
   std::array<pollfd, 2> files{{{signals_, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}}};
   const auto millis = std::chrono::ceil<std::chrono::milliseconds>(std::max(timeout, Nanos{0})).count();
   const int ready = poll(files.data(), keys_ ? 2 : 1, static_cast<int>(std::min<int64_t>(millis, 1'000'000)));
@@ -148,17 +150,32 @@ Terminal::Input Terminal::read_signal() {
   return {Event::kRedraw};
 }
 
+// What has been typed and not taken yet may be several keys.
+Terminal::Input Terminal::next_key() {
+  const std::string keys = std::exchange(typed_, {});
+  const bool special = keys.size() > 2 && keys[0] == '\x1b' && (keys[1] == '[' || keys[1] == 'O');
+  if (!special) {
+    typed_ = keys.substr(1);
+    return {Event::kKey, keys.front()};
+  }
+  // ECMA-48: parameters, and a last character from '@' to '~'.
+  size_t end = 2;
+  while (end < keys.size() && (keys[end] < '@' || keys[end] > '~')) ++end;
+  if (end < keys.size()) typed_ = keys.substr(end + 1);
+  const std::string_view sequence = std::string_view{keys}.substr(2, end - 1);
+  if (sequence == "A") return {Event::kUp};
+  if (sequence == "B") return {Event::kDown};
+  if (sequence == "5~") return {Event::kPageUp};
+  if (sequence == "6~") return {Event::kPageDown};
+  return {};
+}
+
 Terminal::Input Terminal::read_keys() {
-  std::array<char, 16> bytes;
+  std::array<char, 64> bytes;
   const ssize_t count = read(STDIN_FILENO, bytes.data(), bytes.size());
   if (count <= 0) return {Event::kEnd};
-  const std::string_view keys{bytes.data(), static_cast<size_t>(count)};
-  if (keys == "\x1b[A") return {Event::kUp};
-  if (keys == "\x1b[B") return {Event::kDown};
-  if (keys == "\x1b[5~") return {Event::kPageUp};
-  if (keys == "\x1b[6~") return {Event::kPageDown};
-  if (keys.front() == '\x1b' && keys.size() > 1) return {};  // another one of the special keys
-  return {Event::kKey, keys.front()};
+  typed_.assign(bytes.data(), static_cast<size_t>(count));
+  return next_key();
 }
 
 }  // namespace roci::top

@@ -41,12 +41,14 @@ class Terminal {
   void enter();
   void leave();
   Input read_keys();
+  Input next_key();
   Input read_signal();
 
   bool keys_ = false;  // standard input is a terminal
   bool entered_ = false;
   bool colours_ = true;
   int signals_ = -1;
+  std::string typed_;  // and not taken yet
   termios before_{};
 };
 
