@@ -44,6 +44,15 @@ void add_faults(TelemetryMap& out, const FaultyPort& port) {
   add(out, "injected/down_tx", c.down_tx);
 }
 
+// The counters of events by the events' names.
+template <class Event, class Counters>
+TelemetryMap event_map(const Counters& counters, std::string_view (*name)(Event)) {
+  TelemetryMap out;
+  for (size_t i = 0; i < counters.events.size(); ++i)
+    add(out, std::string{name(static_cast<Event>(i))}, counters.events[i]);
+  return out;
+}
+
 // A bit for each class that has something to tell.
 uint64_t used_classes(const SwitchPortCounters& counters) {
   uint64_t used = 0;
@@ -71,7 +80,11 @@ Result<std::unique_ptr<SwitchEndpoints>> SwitchEndpoints::open(std::vector<Watch
       {"/roci/switch/port", "Counters of a port. Parameters: switch,port", &SwitchEndpoints::port},
       {"/roci/switch/class", "Counters of a class. Parameters: switch,port,class",
        &SwitchEndpoints::traffic_class},
-      {"/roci/switch/cnm", "Congestion notification. Parameters: switch", &SwitchEndpoints::cnm},
+      {"/roci/switch/cnm", "Congestion notification messages. Parameters: switch", &SwitchEndpoints::cnm},
+      {"/roci/switch/cnp", "Congestion notification packets. Parameters: switch", &SwitchEndpoints::cnp},
+      {"/roci/switch/responses", "Telemetry responses. Parameters: switch", &SwitchEndpoints::responses},
+      {"/roci/switch/senders", "How senders of flows are learnt. Parameters: switch",
+       &SwitchEndpoints::senders},
       {"/roci/switch/set_faults",
        "Sets the faults of a port. Parameters: switch,port,loss=0.01,corrupt=0.001,delay=10us,down=true",
        &SwitchEndpoints::set_faults},
@@ -221,11 +234,32 @@ Result<TelemetryAnswer> SwitchEndpoints::traffic_class(std::string_view paramete
 Result<TelemetryAnswer> SwitchEndpoints::cnm(std::string_view parameters) const {
   const auto watched = take_switch(parameters);
   if (!watched) return fail(watched.error());
+  return event_map<CnmEvent>((*watched)->sw->cnm_counters(), cnm_event_name);
+}
+
+Result<TelemetryAnswer> SwitchEndpoints::cnp(std::string_view parameters) const {
+  const auto watched = take_switch(parameters);
+  if (!watched) return fail(watched.error());
+  return event_map<CnpEvent>((*watched)->sw->cnp_counters(), cnp_event_name);
+}
+
+Result<TelemetryAnswer> SwitchEndpoints::responses(std::string_view parameters) const {
+  const auto watched = take_switch(parameters);
+  if (!watched) return fail(watched.error());
+  return event_map<IntResponseEvent>((*watched)->sw->int_response_counters(), int_response_event_name);
+}
+
+Result<TelemetryAnswer> SwitchEndpoints::senders(std::string_view parameters) const {
+  const auto watched = take_switch(parameters);
+  if (!watched) return fail(watched.error());
   TelemetryMap out;
-  for (unsigned i = 0; i < kCnmEventCount; ++i) {
-    const auto event = static_cast<CnmEvent>(i);
-    add(out, std::string{cnm_event_name(event)}, (*watched)->sw->cnm_counters().of(event));
-  }
+  const SwitchSenderCounters* counters = (*watched)->sw->sender_counters();
+  if (counters == nullptr) return out;
+  add(out, "from_packet", counters->from_packet);
+  add(out, "from_cm", counters->from_cm);
+  add(out, "from_acks", counters->from_acks);
+  add(out, "full", counters->full);
+  add(out, "ambiguous", counters->ambiguous);
   return out;
 }
 

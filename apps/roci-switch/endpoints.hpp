@@ -5,7 +5,10 @@
 //   /roci/switch/ports,SWITCH[,FIRST]                names, as many as fit, from the FIRST one on
 //   /roci/switch/port,SWITCH,PORT                    counters, what was dropped and why, what was injected
 //   /roci/switch/class,SWITCH,PORT,CLASS             counters of a traffic class
-//   /roci/switch/cnm,SWITCH                          congestion notification
+//   /roci/switch/cnm,SWITCH                          what became of congestion notification messages (QCN),
+//   /roci/switch/cnp,SWITCH                          of CNPs,
+//   /roci/switch/responses,SWITCH                    and of telemetry responses
+//   /roci/switch/senders,SWITCH                      how it has learnt who sends which flow
 //   /roci/switch/set_faults,SWITCH,PORT,KEY=VALUE…   loss, corrupt, delay, down from now on; those not named are off
 //
 // "SWITCH," may be left out when the process has one switch.
@@ -43,6 +46,9 @@ class SwitchEndpoints {
   [[nodiscard]] Result<TelemetryAnswer> port(std::string_view parameters) const;
   [[nodiscard]] Result<TelemetryAnswer> traffic_class(std::string_view parameters) const;
   [[nodiscard]] Result<TelemetryAnswer> cnm(std::string_view parameters) const;
+  [[nodiscard]] Result<TelemetryAnswer> cnp(std::string_view parameters) const;
+  [[nodiscard]] Result<TelemetryAnswer> responses(std::string_view parameters) const;
+  [[nodiscard]] Result<TelemetryAnswer> senders(std::string_view parameters) const;
   [[nodiscard]] Result<TelemetryAnswer> set_faults(std::string_view parameters) const;
 
  private:

@@ -34,6 +34,8 @@ void compare_switch(FirstDifference& d, const SwitchConfig& a, const SwitchConfi
   d.look("switch.cnm_port", a.notify.port, b.notify.port);
   d.look("switch.cnm_rate", a.notify.rate, b.notify.rate);
   d.look("switch.tor", a.notify, b.notify);
+  d.look("switch.cnp", a.cnp, b.cnp);
+  d.look("switch.senders", a.senders, b.senders);
   d.look("switch.seed", a.seed, b.seed);
   d.look("switch.mac_table", std::pair{a.mac_table_size, a.mac_ageing},
          std::pair{b.mac_table_size, b.mac_ageing});
@@ -47,6 +49,7 @@ void compare_class(FirstDifference& d, const std::string& where, const ClassConf
   d.look(where + "weight", a.weight, b.weight);
   d.look(where + "notify", a.notify, b.notify);
   d.look(where + "qcn", a.qcn, b.qcn);
+  d.look(where + "cnp", a.cnp, b.cnp);
   d.look(where + "lossless", a.lossless, b.lossless);
 }
 

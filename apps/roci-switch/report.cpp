@@ -12,44 +12,57 @@ double gigabits(uint64_t bytes, Nanos span) {
   return span <= Nanos{0} ? 0.0 : static_cast<double>(bytes) * 8 / static_cast<double>(span.count());
 }
 
-// "queue_full 12, runt 1", or nothing.
+// "queue_full 12, runt 1": counters that are not 0, by their names.
+class Listing {
+ public:
+  void add(std::string_view name, uint64_t count) {
+    if (count == 0) return;
+    text_ += text_.empty() ? "" : ", ";
+    text_ += std::string{name} + " " + std::to_string(count);
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
 std::string drops_of(const SwitchPortCounters& counters) {
-  std::string out;
-  for (unsigned i = 1; i < kDropReasonCount; ++i) {
-    const uint64_t count = counters.drops[i];
-    if (count == 0) continue;
-    if (!out.empty()) out += ", ";
-    out += std::string{drop_reason_name(static_cast<DropReason>(i))} + " " + std::to_string(count);
-  }
-  return out;
+  Listing all;
+  for (unsigned i = 1; i < kDropReasonCount; ++i)
+    all.add(drop_reason_name(static_cast<DropReason>(i)), counters.drops[i]);
+  return all.text();
 }
 
-std::string notifications_of(const SwitchCnmCounters& counters) {
-  std::string out;
-  for (unsigned i = 0; i < kCnmEventCount; ++i) {
-    const auto event = static_cast<CnmEvent>(i);
-    const uint64_t count = counters.of(event);
-    if (count == 0) continue;
-    out += out.empty() ? "" : ", ";
-    out += std::string{cnm_event_name(event)} + " " + std::to_string(count);
-  }
-  return out;
+// Of an array of counters and the names of its places.
+template <class Counters, class Name>
+std::string events_of(const Counters& counters, Name name) {
+  Listing all;
+  for (size_t i = 0; i < counters.events.size(); ++i) all.add(name(i), counters.events[i]);
+  return all.text();
 }
 
-// What was done to frames on purpose: "lost 12, down 3", or nothing.
+std::string senders_of(const SwitchSenderCounters* counters) {
+  if (counters == nullptr) return "";
+  Listing all;
+  all.add("from_packet", counters->from_packet);
+  all.add("from_cm", counters->from_cm);
+  all.add("from_acks", counters->from_acks);
+  all.add("full", counters->full);
+  all.add("ambiguous", counters->ambiguous);
+  return all.text();
+}
+
+// What was done to frames on purpose.
 std::string injected_of(const PortFaultCounters& counters) {
-  std::string out;
-  const auto add = [&out](const char* name, uint64_t count) {
-    if (count > 0) out += (out.empty() ? "" : ", ") + std::string{name} + " " + std::to_string(count);
-  };
-  add("lost", counters.lost);
-  add("corrupted", counters.corrupted);
-  add("delayed", counters.delayed);
-  add("delay_full", counters.delay_full);
-  add("no_buffer", counters.no_buffer);
-  add("down_rx", counters.down_rx);
-  add("down_tx", counters.down_tx);
-  return out;
+  Listing all;
+  all.add("lost", counters.lost);
+  all.add("corrupted", counters.corrupted);
+  all.add("delayed", counters.delayed);
+  all.add("delay_full", counters.delay_full);
+  all.add("no_buffer", counters.no_buffer);
+  all.add("down_rx", counters.down_rx);
+  all.add("down_tx", counters.down_tx);
+  return all.text();
 }
 
 }  // namespace
@@ -99,8 +112,17 @@ void SwitchReport::print_since(std::FILE* out, const std::vector<Sample>& from, 
   }
   print_classes(out, width);
   print_injected(out);
-  if (const std::string said = notifications_of(switch_.cnm_counters()); !said.empty())
-    std::fprintf(out, "notifications: %s\n", said.c_str());
+  const auto line = [out](const char* what, const std::string& events) {
+    if (!events.empty()) std::fprintf(out, "%s: %s\n", what, events.c_str());
+  };
+  line("CNMs",
+       events_of(switch_.cnm_counters(), [](size_t i) { return cnm_event_name(static_cast<CnmEvent>(i)); }));
+  line("CNPs",
+       events_of(switch_.cnp_counters(), [](size_t i) { return cnp_event_name(static_cast<CnpEvent>(i)); }));
+  line("telemetry responses", events_of(switch_.int_response_counters(), [](size_t i) {
+         return int_response_event_name(static_cast<IntResponseEvent>(i));
+       }));
+  line("senders", senders_of(switch_.sender_counters()));
   std::fflush(out);
 }
 

@@ -42,11 +42,7 @@ json port_json(const PortSeen& port, const PortSeen* before) {
   out["name"] = port.name;
   json classes = json::object();
   for (const auto& [number, counted] : port.classes) {
-    const Counted* from = nullptr;
-    if (before != nullptr) {
-      const auto found = before->classes.find(number);
-      if (found != before->classes.end()) from = &found->second;
-    }
+    const Counted* from = before == nullptr ? nullptr : find(before->classes, number);
     classes[std::to_string(number)] = counted_json(counted, from);
   }
   out["classes"] = std::move(classes);
@@ -56,7 +52,8 @@ json port_json(const PortSeen& port, const PortSeen* before) {
 json switch_json(const SwitchSeen& sw, const SwitchSeen* before) {
   json out = counted_json(sw.info, before == nullptr ? nullptr : &before->info);
   out["name"] = sw.name;
-  out["notifications"] = counted_json(sw.notifications, before == nullptr ? nullptr : &before->notifications);
+  for (const auto& [kind, events] : sw.events)
+    out[kind] = counted_json(events, before == nullptr ? nullptr : find(before->events, kind));
   json ports = json::array();
   for (size_t i = 0; i < sw.ports.size(); ++i)
     ports.push_back(port_json(sw.ports[i], find_port(before, sw.ports[i].name, i)));

@@ -32,7 +32,8 @@ struct PortSeen {
 
 struct SwitchSeen {
   std::string name;
-  Counted info, notifications;
+  Counted info;
+  std::map<std::string, Counted> events;  // by the question's last word: cnm, cnp, responses, senders
   std::vector<PortSeen> ports;
 };
 
@@ -51,6 +52,12 @@ struct Snapshot {
   // The same port in another snapshot; null when it is not there.
   [[nodiscard]] const SwitchSeen* find(const ProcessSeen& process, const SwitchSeen& sw) const;
 };
+// The answer of that name or number; null when there is none.
+template <class Key>
+const Counted* find(const std::map<Key, Counted>& answers, const Key& key) {
+  const auto found = answers.find(key);
+  return found == answers.end() ? nullptr : &found->second;
+}
 const PortSeen* find_port(const SwitchSeen* sw, const std::string& name, size_t likely);
 
 // Increase of a counter a second between two answers; 0 without a first one, or when it went back.

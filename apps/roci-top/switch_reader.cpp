@@ -1,5 +1,7 @@
 #include "roci-top/switch_reader.hpp"
 
+#include <array>
+
 #include "roci-top/processes.hpp"
 
 namespace roci::top {
@@ -8,6 +10,9 @@ namespace {
 // More than there are. Whoever claims to have more is not believed.
 constexpr unsigned kClasses = 64;
 constexpr size_t kMostNames = 1024;
+
+// What is counted once for a switch, by what became of it.
+constexpr std::array kEvents = {"cnm", "cnp", "responses", "senders"};
 
 // The names of a list, which comes in pages when `paged`.
 Result<std::vector<std::string>> read_names(Asker& asker, const std::string& question, bool paged) {
@@ -44,7 +49,8 @@ Status read_port(Asker& asker, const std::string& of, PortSeen& port) {
 
 Status read_switch(Asker& asker, SwitchSeen& sw) {
   ROCI_TRY(read_counted(asker, "/roci/switch/info," + sw.name, sw.info));
-  ROCI_TRY(read_counted(asker, "/roci/switch/cnm," + sw.name, sw.notifications));
+  for (const char* kind : kEvents)
+    ROCI_TRY(read_counted(asker, std::string{"/roci/switch/"} + kind + "," + sw.name, sw.events[kind]));
   const auto ports = read_names(asker, "/roci/switch/ports," + sw.name, true);
   if (!ports) return fail(ports.error());
   for (const std::string& name : *ports) {

@@ -218,11 +218,7 @@ void add_switch(std::vector<Line>& lines, const SwitchSeen& sw, const SwitchSeen
     add_port_details(lines, row, layout);
     if (!look.classes || !worth_showing(port)) continue;
     for (const auto& [number, counted] : port.classes) {
-      const Counted* from = nullptr;
-      if (old != nullptr) {
-        const auto found = old->classes.find(number);
-        if (found != old->classes.end()) from = &found->second;
-      }
+      const Counted* from = old == nullptr ? nullptr : find(old->classes, number);
       const Row class_row{" class " + std::to_string(number), &counted, from, limit, false};
       lines.push_back(row_line(class_row, layout));
       add_class_details(lines, class_row, layout);
@@ -232,10 +228,11 @@ void add_switch(std::vector<Line>& lines, const SwitchSeen& sw, const SwitchSeen
 
 void add_switch_details(std::vector<Line>& lines, const SwitchSeen& sw, const SwitchSeen* before,
                         const Look& look) {
-  const Row notifications{"", &sw.notifications, before == nullptr ? nullptr : &before->notifications, 0,
-                          false};
-  if (const std::string said = grown(notifications, ""); !said.empty())
-    lines.push_back({fitted("  CNM/s: " + said, look.width)});
+  for (const auto& [kind, events] : sw.events) {
+    const Row row{"", &events, before == nullptr ? nullptr : find(before->events, kind), 0, false};
+    if (const std::string said = grown(row, ""); !said.empty())
+      lines.push_back({fitted("  " + kind + "/s: " + said, look.width)});
+  }
   const Row info{"", &sw.info, before == nullptr ? nullptr : &before->info, 0, false};
   if (const std::string said = grown(info, ""); !said.empty())
     lines.push_back({fitted("  whole switch/s: " + said, look.width)});

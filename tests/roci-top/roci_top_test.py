@@ -165,7 +165,7 @@ class RociTop(unittest.TestCase):
         self.assertEqual(second["per_second"]["rx_packets"], 0)
         self.assertEqual(first["queue_limit"], 1 << 20)
         self.assertNotIn("queue_limit", first["counts"])
-        self.assertEqual(switch["notifications"]["counts"]["sent"], 0)
+        self.assertEqual(switch["cnm"]["counts"]["sent"], 0)
 
     def test_json_goes_on_with_a_line_each_interval(self):
         self.start_switch()

@@ -20,12 +20,15 @@ switch:
   cnm_port: 4999
   cnm_rate: 1000
   tor: {size: 64}
-  telemetry: {udp_port: 5201, switch_id: 7}
+  cnp: {spacing: 60us}
+  senders: {flows: 100}
+  telemetry: {udp_port: 5201, switch_id: 7, respond: {to: sender, above: 50KiB}}
   seed: 9
   mac_table: {size: 100, ageing: 10s}
   classes:
     - {class: 3, mark: {kmin: 100KiB, kmax: 400KiB, pmax: 0.2}, drop: {kmin: 150KiB}, average: 0.5, weight: 4}
     - {class: 5, strict: true}
+    - {class: 6, notify: cnp, cnp: {threshold: 90KB}}
   interfaces: [{name: left, vlan: 10, addresses: [10.0.1.1/24]}]
   routes: [{prefix: 10.9.0.0/16, via: 10.0.1.9}]
   neighbours: [{address: 10.0.1.9, mac: "02:00:00:00:00:09"}]
@@ -141,7 +144,11 @@ TEST_F(ReloadTest, everything_else_is_refused_by_its_key) {
       {"cnm_port: 4999", "cnm_port: 4998", "switch.cnm_port"},
       {"cnm_rate: 1000", "cnm_rate: 2000", "switch.cnm_rate"},
       {"tor: {size: 64}", "tor: {size: 65}", "switch.tor"},
+      {"spacing: 60us", "spacing: 61us", "switch.cnp"},
+      {"flows: 100", "flows: 101", "switch.senders"},
       {"switch_id: 7", "switch_id: 8", "switch.telemetry"},
+      {"above: 50KiB", "above: 51KiB", "switch.telemetry"},
+      {"threshold: 90KB", "threshold: 91KB", "switch.ports[0].classes: class 6: cnp"},
       {"seed: 9", "seed: 10", "switch.seed"},
       {"ageing: 10s", "ageing: 11s", "switch.mac_table"},
       {"10.0.1.1/24", "10.0.1.2/24", "switch.interfaces"},

@@ -22,8 +22,10 @@ class TableTest : public testing::Test {
   }
 
   static Snapshot look_at(Nanos at, uint64_t seconds) {
-    SwitchSeen sw{
-        .name = "s1", .info = {}, .notifications = counted(at, {{"sent", 100 + 12 * seconds}}), .ports = {}};
+    SwitchSeen sw{.name = "s1",
+                  .info = {},
+                  .events = {{"cnm", counted(at, {{"sent", 100 + 12 * seconds}})}},
+                  .ports = {}};
     PortSeen p0{.name = "p0",
                 .counted = counted(at, {{"link_up", 1},
                                         {"queue_limit", 1000},
@@ -79,7 +81,7 @@ TEST_F(TableTest, eighty_columns) {
             "    pauses/s: in 20, stood still 40%\n"
             "p2         0.000   0.000   0.000   0.000 [         ]     0     0               0\n"
             "  nobody is at the other end\n"
-            "  CNM/s: sent 12\n");
+            "  cnm/s: sent 12\n");
 }
 
 TEST_F(TableTest, a_hundred_and_sixty_columns_have_the_pauses) {
@@ -138,7 +140,7 @@ TEST_F(TableTest, json_says_the_same) {
   EXPECT_EQ(json["seconds"], 1.0);
   const auto& sw = json["processes"][0]["switches"][0];
   EXPECT_EQ(sw["name"], "s1");
-  EXPECT_EQ(sw["notifications"]["per_second"]["sent"], 12.0);
+  EXPECT_EQ(sw["cnm"]["per_second"]["sent"], 12.0);
   const auto& p1 = sw["ports"][1];
   EXPECT_EQ(p1["name"], "p1");
   EXPECT_EQ(p1["queue_bytes"], 250'000);
