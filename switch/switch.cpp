@@ -67,9 +67,9 @@ Nanos Switch::next_deadline() const {
   return next;
 }
 
-uint64_t Switch::own_dropped(DropReason reason) const {
+uint64_t Switch::own_dropped() const {
   uint64_t sum = 0;
-  for (const auto& worker : workers_) sum += worker->own_counters().dropped(reason);
+  for (const auto& worker : workers_) sum += worker->own_counters().dropped();
   return sum;
 }
 

@@ -30,6 +30,8 @@ struct EthdevConfig {
   Nanos connect_timeout = 5s;        // how long a memif client waits for its server to listen
   std::optional<MacAddress> mac{};   // instead of the device's own
   std::shared_ptr<MbufPool> pool{};  // received frames come from it
+
+  friend bool operator==(const EthdevConfig&, const EthdevConfig&) = default;
 };
 
 class EthdevPort final : public Port {

@@ -5,7 +5,7 @@
 
 namespace roci::test {
 
-class BorrowedPort final : public Port {
+class BorrowedPort : public Port {
  public:
   explicit BorrowedPort(Port& port) : port_(port) {}
   uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override { return port_.rx_burst(out, now); }
