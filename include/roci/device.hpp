@@ -23,6 +23,7 @@
 #include "roci/progress.hpp"
 #include "roci/result.hpp"
 #include "roci/shared_receive_queue.hpp"
+#include "roci/telemetry_config.hpp"
 
 namespace roci {
 
@@ -67,6 +68,7 @@ struct DeviceConfig {
   uint32_t max_qp = 1U << 23;
   uint32_t max_mr = 1U << 23;
   ExtensionConfig extensions;
+  HostTelemetryConfig telemetry;
   uint64_t seed = 0;  // 0: QPNs, keys and PSNs from the operating system's generator; else replayable ones
 };
 

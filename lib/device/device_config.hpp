@@ -26,6 +26,12 @@
 //       source_qpn: false                          # on every request, for switches
 //       data_lsn: false                            # the byte sequence on every request
 //       receive_window: 64KiB                      # that a peer may have in flight to one queue pair; without it: any
+//     telemetry:                                   # in-band telemetry of switches; without it the host knows none
+//       udp_port: 5201                             # of its packets, the same in the whole network
+//       domain: 1
+//       begin: none                                # none | probe | all: packets that begin to carry it at this host
+//       hops: 5                                    # that those have room for
+//       wants_response: false                      # congested switches may answer them
 //     window: 512KiB                               # un-acknowledged bytes of a queue pair
 #pragma once
 

@@ -23,7 +23,9 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       events_(surroundings.events),
       tx_buffers_(surroundings.tx_pool),
       place_early_(!surroundings.check_before_placing && copies_in_one_pass()),
-      extensions_(name_, surroundings.extensions, surroundings.port.capabilities().mtu),
+      telemetry_(surroundings.telemetry, kRxBurst, tx_buffers_.pool()),
+      extensions_(name_, surroundings.extensions, surroundings.telemetry,
+                  surroundings.port.capabilities().mtu),
       link_up_(surroundings.port.link_up()),
       all_flows_(surroundings.flows),
       flows_(surroundings.flows.of(index)) {
@@ -56,7 +58,8 @@ Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
     const PeerExtensions& extensions = worker->extensions_;
     PacketSink& sink = *worker;
     worker->peers_ = std::make_unique<Peers>(extensions.config(), kReorderWindow, extensions.extra_bytes(),
-                                             surroundings.ids, sink, *worker->neighbours_, worker->counters_);
+                                             extensions.int_hops(), surroundings.ids, sink,
+                                             *worker->neighbours_, worker->counters_);
   }
   return worker;
 }
@@ -135,6 +138,7 @@ bool Worker::poll(Nanos now) {
   if (extensions_.enabled()) {
     flows_.advance(now);
     context.flows = all_flows_.sum();
+    context.telemetry = telemetry_.hops();
   }
   blocked_ = false;
   now_ = now;

@@ -29,6 +29,7 @@
 #include "engine/flow_count.hpp"
 #include "engine/hand_over.hpp"
 #include "engine/multicast_table.hpp"
+#include "engine/telemetry_sink.hpp"
 #include "engine/tx_buffers.hpp"
 #include "engine/worker_token.hpp"
 #include "memory/memory_table.hpp"
@@ -50,6 +51,7 @@ struct WorkerSurroundings {
   FlowCounts& flows;
   std::shared_ptr<MbufPool> tx_pool;  // of whole frames in one segment each
   const ExtensionConfig& extensions;
+  const HostTelemetryConfig& telemetry;
   IdSource& ids;
   bool check_before_placing;
 };
@@ -161,6 +163,9 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   bool receive(TransportContext& context);
   void execute(TransportContext& context, std::span<rte_mbuf*> burst, Origin origin);
   Fate classify(Received& received, Nanos now, Origin origin);
+  Fate classify_telemetry(Received& received, Origin origin);
+  Fate classify_roce(Received& received, Origin origin);
+  void parse(Received& received) const;
   Fate classify_neighbourly(const FrameView& view, rte_mbuf* frame, Nanos now, Origin origin);
   [[nodiscard]] bool is_for_datagrams(const FrameView& view) const;
   bool receive_own_multicasts(TransportContext& context);
@@ -197,6 +202,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   uint16_t vlan_ = 0;
   std::unique_ptr<Neighbours> neighbours_;
   std::unique_ptr<AddressResolver> addresses_;
+  TelemetrySink telemetry_;
   PeerExtensions extensions_;
   std::unique_ptr<Peers> peers_;  // null but in the first worker
   bool link_up_;                  // when it was last looked at, by the first worker

@@ -42,6 +42,7 @@ class ReliableQueuePair final : public QueuePairCore {
   bool open_extensions(TransportContext& context, FrameView& view, const rte_mbuf* frame,
                        ExtensionView& block);
   void on_private(TransportContext& context, const FrameView& view, const ExtensionView& block);
+  void on_switch_report(TransportContext& context, const FrameView& view);
 };
 
 }  // namespace roci

@@ -30,6 +30,24 @@ TEST(DeviceConfigFile, the_port_is_asked_for_a_queue_for_each_worker) {
   EXPECT_EQ(file->device.cpus, (std::vector<int>{0, 2, 5}));
 }
 
+TEST(DeviceConfigFile, telemetry_is_off_until_it_has_a_port) {
+  EXPECT_FALSE(read("")->device.telemetry.enabled());
+  const auto file =
+      read("  telemetry: {udp_port: 5201, domain: 7, begin: probe, hops: 3, wants_response: true}\n");
+  ASSERT_TRUE(file) << file.error().message;
+  const HostTelemetryConfig& telemetry = file->device.telemetry;
+  EXPECT_TRUE(telemetry.enabled());
+  EXPECT_EQ(telemetry.udp_port, 5201);
+  EXPECT_EQ(telemetry.domain, 7);
+  EXPECT_EQ(telemetry.begin, TelemetryBegin::kProbe);
+  EXPECT_EQ(telemetry.hops, 3);
+  EXPECT_TRUE(telemetry.wants_response);
+  for (const char* wrong :
+       {"{domain: 7}", "{udp_port: 4791}", "{udp_port: 5201, hops: 17}", "{udp_port: 5201, begin: always}"}) {
+    EXPECT_FALSE(read(std::string("  telemetry: ") + wrong + "\n")) << wrong;
+  }
+}
+
 TEST(DeviceConfigFile, errors_say_what_is_allowed) {
   const auto error_of = [](const std::string& keys) {
     const auto file = read(keys);
