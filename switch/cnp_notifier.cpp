@@ -20,16 +20,17 @@ CnpNotifier::Point::Point(const CnpConfig& config, uint64_t seed) : pacer(config
     sketch = std::make_unique<FlowSketch>(config.sample.value() * kWindowSamples);
 }
 
-CnpNotifier::CnpNotifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool, Outbox& outbox)
+CnpNotifier::CnpNotifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool,
+                         SourceQpns* senders, Outbox& outbox)
     : mac_(mac),
       pool_(pool),
+      senders_(senders),
       outbox_(outbox),
       int_port_(config.telemetry.enabled ? config.telemetry.udp_port : uint16_t{0}),
       suppress_(config.cnp.suppress),
       points_(config.ports.size() * kTrafficClasses),
-      told_(sends_cnps(config) ? config.cnp.flows : 0, config.cnp.spacing) {
+      told_(sends_cnps(config) ? config.senders.flows : 0, config.cnp.spacing) {
   if (!sends_cnps(config)) return;
-  senders_.emplace(config.cnp.flows, config.cnp.ageing);
   limits_.assign(config.ports.size(), EventLimit(config.cnp.rate));
   Rng seeds = Rng{config.seed ^ 0xc9u}.fork();  // draws of its own
   for (size_t i = 0; i < points_.size(); ++i) {
@@ -46,36 +47,12 @@ uint8_t CnpNotifier::points(uint16_t port) const {
   return static_cast<uint8_t>(found);
 }
 
-bool CnpNotifier::see(const SwitchPacket& packet, Nanos now) {
-  const auto glance = glance_roce(head_of(packet.frame), packet.frame->pkt_len, int_port_);
-  if (!glance) return false;
-  if (glance->info->operation == Operation::kCongestionNotification) {
-    if (!suppress_) return false;
-    if (told_.find(glance->flow, now) != nullptr) {
-      count(CnpEvent::kSuppressed);
-      return true;
-    }
-    told_.hear(glance->flow, now);  // a full table lets it pass all the same
-    count(CnpEvent::kPassed);
-    return false;
-  }
-  switch (senders_->see(*glance, now)) {
-    case SourceQpns::Learned::kNothing:
-      break;
-    case SourceQpns::Learned::kFromPacket:
-      count(CnpEvent::kLearntFromPacket);
-      break;
-    case SourceQpns::Learned::kFromCm:
-      count(CnpEvent::kLearntFromCm);
-      break;
-    case SourceQpns::Learned::kFromAcks:
-      count(CnpEvent::kLearntFromAcks);
-      break;
-    case SourceQpns::Learned::kFull:
-      count(CnpEvent::kFlowsFull);
-      break;
-  }
-  return false;
+bool CnpNotifier::pass(const RoceGlance& cnp, Nanos now) {
+  if (!suppress_ || told_.capacity() == 0) return true;
+  const bool covered = told_.find(cnp.flow, now) != nullptr;
+  if (!covered) told_.hear(cnp.flow, now);  // a full table lets it pass all the same
+  count(covered ? CnpEvent::kSuppressed : CnpEvent::kPassed);
+  return !covered;
 }
 
 std::optional<KeyFlow> CnpNotifier::flow_of(const SwitchPacket& packet, const rte_mbuf* frame) const {

@@ -26,15 +26,15 @@ namespace roci {
 // Owned by the switch's thread; counters() may be read by any.
 class CnpNotifier {
  public:
-  CnpNotifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool, Outbox& outbox);
+  // `senders` may be null when no class sends CNPs: then nothing here is asked.
+  CnpNotifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool, SourceQpns* senders,
+              Outbox& outbox);
 
-  // Whether any class sends CNPs. If not, nothing here is asked.
-  [[nodiscard]] bool is_on() const { return senders_.has_value(); }
   // The classes of a port that do, a bit for each.
   [[nodiscard]] uint8_t points(uint16_t port) const;
 
-  // An IP packet has come in. True when it is a CNP that is not to go on.
-  bool see(const SwitchPacket& packet, Nanos now);
+  // A CNP of somebody else has come by. False when it is not to go on.
+  bool pass(const RoceGlance& cnp, Nanos now);
   // A frame has been put into the queue of such a class, which now holds `queue` bytes. `packet` says where it came from.
   void queued(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame, uint64_t queue, Nanos now);
 
@@ -61,12 +61,12 @@ class CnpNotifier {
 
   MacAddress mac_;
   rte_mempool* pool_;
+  SourceQpns* senders_;
   Outbox& outbox_;
   uint16_t int_port_;
   bool suppress_;
   std::vector<std::unique_ptr<Point>> points_;  // by port and class
   std::vector<EventLimit> limits_;              // by port
-  std::optional<SourceQpns> senders_;
   // Which CNPs have gone by within `spacing`.
   AgeingTable<RoceFlow, Nothing, RoceFlowHash> told_;
   SwitchCnpCounters counters_;

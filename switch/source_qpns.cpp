@@ -1,5 +1,8 @@
 #include "switch/source_qpns.hpp"
 
+#include <algorithm>
+
+#include "port/port.hpp"
 #include "wire/capability_mad.hpp"
 
 namespace roci {
@@ -9,16 +12,16 @@ constexpr bool is_ordinary(Qpn qpn) { return qpn.value() > kManagementQp.value()
 
 }  // namespace
 
-SourceQpns::Learned SourceQpns::see(const RoceGlance& packet, Nanos now) {
+void SourceQpns::see(const RoceGlance& packet, Nanos now) {
   if (packet.flow.queue_pair == kManagementQp) return connect(packet, now);
   // Datagrams say it each time, and to any number of queue pairs: nothing to remember.
   if (packet.source_qp && packet.info->transport != TransportClass::kUd)
     return learn(packet.flow, *packet.source_qp, Way::kPacket, now);
   const bool is_data = packet.info->transport == TransportClass::kRc && packet.is_data();
   if (is_data && ++seen_ % kRefresh == 0) look_at(packet, now);
-  if (acks_.watching() == 0) return Learned::kNothing;
-  const auto found = acks_.see(packet, now);
-  return found ? learn(found->flow, found->sender, Way::kAcks, now) : Learned::kNothing;
+  if (acks_.watching() == 0) return;
+  if (const auto found = acks_.see(packet, now)) learn(found->flow, found->sender, Way::kAcks, now);
+  counters_.ambiguous.store(acks_.ambiguous(), std::memory_order_relaxed);
 }
 
 // Keeps what is known, and begins to find out about flows that may be asked for later.
@@ -30,45 +33,40 @@ void SourceQpns::look_at(const RoceGlance& packet, Nanos now) {
   }
 }
 
-SourceQpns::Learned SourceQpns::connect(const RoceGlance& packet, Nanos now) {
-  if (packet.info->opcode != Opcode::kUdSendOnly) return Learned::kNothing;
+void SourceQpns::connect(const RoceGlance& packet, Nanos now) {
+  if (packet.info->opcode != Opcode::kUdSendOnly) return;
   const auto message = read_cm_connect(packet.rest);
-  if (!message || !is_ordinary(message->queue_pair)) return Learned::kNothing;
+  if (!message || !is_ordinary(message->queue_pair)) return;
+  const IpAddress &from = packet.flow.source, &to = packet.flow.destination;
   if (message->message == CmConnect::Message::kRequest) {
-    const auto heard =
-        requests_.hear({packet.flow.source, packet.flow.destination, Qpn{message->local_id}}, now);
-    if (heard.value == nullptr) return Learned::kFull;
+    const auto heard = requests_.hear({from, to, Qpn{message->local_id}}, now);
+    if (heard.value == nullptr) return bump(counters_.full);
     *heard.value = message->queue_pair;
-    return Learned::kNothing;
+    return;
   }
-  const Qpn* asker =
-      requests_.find({packet.flow.destination, packet.flow.source, Qpn{message->remote_id}}, now);
-  if (asker == nullptr) return Learned::kNothing;
+  const Qpn* asker = requests_.find({to, from, Qpn{message->remote_id}}, now);
+  if (asker == nullptr) return;
   const Qpn first = *asker, second = message->queue_pair;
-  const auto to_second = learn({packet.flow.destination, packet.flow.source, second}, first, Way::kCm, now);
-  const auto to_first = learn({packet.flow.source, packet.flow.destination, first}, second, Way::kCm, now);
-  return to_second == Learned::kFull ? to_second : to_first;
+  learn({to, from, second}, first, Way::kCm, now);
+  learn({from, to, first}, second, Way::kCm, now);
 }
 
-SourceQpns::Learned SourceQpns::learn(const RoceFlow& flow, Qpn sender, Way way, Nanos now) {
-  if (!is_ordinary(sender) || !is_ordinary(flow.queue_pair)) return Learned::kNothing;
+void SourceQpns::learn(const RoceFlow& flow, Qpn sender, Way way, Nanos now) {
+  if (!is_ordinary(sender) || !is_ordinary(flow.queue_pair)) return;
   const auto heard = senders_.hear(flow, now);
-  if (heard.value == nullptr) return Learned::kFull;
-  const bool is_new = heard.learned == decltype(senders_)::Learned::kNew;
-  if (!is_new && (heard.value->way > way || heard.value->queue_pair == sender)) {
-    if (heard.value->queue_pair == sender && way > heard.value->way) heard.value->way = way;
-    return Learned::kNothing;
+  if (heard.value == nullptr) return bump(counters_.full);
+  Sender& known = *heard.value;
+  if (heard.learned == decltype(senders_)::Learned::kKnown) {
+    if (known.queue_pair == sender) {
+      known.way = std::max(known.way, way);
+      return;
+    }
+    if (known.way > way) return;
   }
-  *heard.value = {sender, way};
-  switch (way) {
-    case Way::kAcks:
-      return Learned::kFromAcks;
-    case Way::kCm:
-      return Learned::kFromCm;
-    case Way::kPacket:
-      return Learned::kFromPacket;
-  }
-  return Learned::kNothing;
+  known = {sender, way};
+  bump(way == Way::kPacket ? counters_.from_packet
+       : way == Way::kCm   ? counters_.from_cm
+                           : counters_.from_acks);
 }
 
 std::optional<Qpn> SourceQpns::find(const RoceFlow& flow, bool responses, Nanos now) {

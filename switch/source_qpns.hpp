@@ -14,28 +14,25 @@
 
 #include "switch/ack_correlator.hpp"
 #include "switch/ageing_table.hpp"
+#include "switch/counters.hpp"
 #include "wire/cm_connect.hpp"
 
 namespace roci {
 
-// Owned by the switch's thread.
+// Owned by the switch's thread; counters() may be read by any.
 class SourceQpns {
  public:
-  enum class Way : uint8_t { kAcks, kCm, kPacket };  // the better the later
-  // What see() has learnt.
-  enum class Learned : uint8_t { kNothing, kFromPacket, kFromCm, kFromAcks, kFull };
-
   // `ageing` after its last packets (one of kRefresh, over all flows, is looked at) a flow is forgotten.
   SourceQpns(uint32_t size, Nanos ageing) : senders_(size, ageing), requests_(kRequests, kRequestAgeing) {}
 
   // A packet has come by.
-  Learned see(const RoceGlance& packet, Nanos now);
+  void see(const RoceGlance& packet, Nanos now);
 
-  // Who sends the flow that the packet is of. When it is not known the flow is watched from now on.
+  // Who sends the flow; `responses`: its packets are READ responses. When it is not known the flow is watched from now on.
   std::optional<Qpn> find(const RoceFlow& flow, bool responses, Nanos now);
 
   [[nodiscard]] uint32_t size() const { return senders_.size(); }
-  [[nodiscard]] uint64_t ambiguous() const { return acks_.ambiguous(); }
+  [[nodiscard]] const SwitchSenderCounters& counters() const { return counters_; }
 
  private:
   static constexpr uint32_t kRefresh = 64;
@@ -43,6 +40,7 @@ class SourceQpns {
   static constexpr uint32_t kRequests = 1024;
   static constexpr Nanos kRequestAgeing = 10s;
 
+  enum class Way : uint8_t { kAcks, kCm, kPacket };  // the better the later
   struct Sender {
     Qpn queue_pair;
     Way way = Way::kAcks;
@@ -51,12 +49,13 @@ class SourceQpns {
   using Requests = AgeingTable<RoceFlow, Qpn, RoceFlowHash>;
 
   void look_at(const RoceGlance& packet, Nanos now);
-  Learned learn(const RoceFlow& flow, Qpn sender, Way way, Nanos now);
-  Learned connect(const RoceGlance& packet, Nanos now);
+  void learn(const RoceFlow& flow, Qpn sender, Way way, Nanos now);
+  void connect(const RoceGlance& packet, Nanos now);
 
   AgeingTable<RoceFlow, Sender, RoceFlowHash> senders_;
   Requests requests_;
   AckCorrelator acks_;
+  SwitchSenderCounters counters_;
   uint32_t seen_ = 0;  // packets with data
 };
 

@@ -67,17 +67,21 @@ Switch::Switch(const SwitchConfig& config, const std::vector<Port*>& ports, std:
       mac_(mac_for(config)),
       pool_(std::move(pool)),
       buffer_(config.buffer, classes_of(config)),
+      senders_(sends_cnps(config) || responds(config.telemetry)
+                   ? std::make_unique<SourceQpns>(config.senders.flows, config.senders.ageing)
+                   : nullptr),
+      cnms_(config, mac_, pool_->get(), outbox_),
+      cnps_(config, mac_, pool_->get(), senders_.get(), outbox_),
+      responder_(config.telemetry, mac_, pool_->get(), senders_.get(), outbox_),
       telemetry_(config.telemetry, pool_->get()),
       macs_(config.mac_table_size, config.mac_ageing),
-      router_(config, mac_, pool_->get(), *this),
-      cnms_(config, mac_, pool_->get(), outbox_),
-      cnps_(config, mac_, pool_->get(), outbox_) {
+      router_(config, mac_, pool_->get(), *this) {
   std::vector<PauseControl::PortView> views;
   for (size_t i = 0; i < ports.size(); ++i) {
     const SwitchPortConfig& port = config.ports[i];
     ports_.push_back(
         std::make_unique<PortState>(*ports[i], port, static_cast<uint16_t>(i), config.seed + i,
-                                    EgressPort::Surroundings{buffer_, telemetry_, pool_->get()}));
+                                    EgressPort::Surroundings{buffer_, telemetry_, responder_, pool_->get()}));
     ports_[i]->cnm_points = cnms_.points(static_cast<uint16_t>(i));
     ports_[i]->cnp_points = cnps_.points(static_cast<uint16_t>(i));
     views.push_back({ports_[i]->egress, ports_[i]->counters, port.rate, lossless_of(port.classes)});
@@ -101,6 +105,7 @@ bool Switch::poll(Nanos now) {
 }
 
 Nanos Switch::next_deadline() const {
+  if (!outbox_.empty()) return Nanos{0};  // what has been made while frames left
   Nanos next = std::min(router_.next_deadline(), pauses_->next_deadline());
   for (const auto& p : ports_) next = std::min({next, p->port.next_arrival(), p->egress.next_start()});
   return next;
@@ -128,7 +133,7 @@ bool Switch::receive(uint16_t ingress, Nanos now) {
   classify_stage(batch);
   learn_stage(batch, now);
   if (cn_tags_ || cnms_.is_tor()) notification_stage(batch, now);
-  if (cnps_.is_on()) cnp_stage(batch, now);
+  if (senders_ != nullptr) observe_stage(batch, now);
   route_stage(batch, now);
   forward_stage(batch, now);
   return true;
@@ -210,10 +215,18 @@ void Switch::translate(SwitchPacket& packet, Nanos now) {
   packet.frame = nullptr;
 }
 
-void Switch::cnp_stage(std::span<SwitchPacket> batch, Nanos now) {
+void Switch::observe_stage(std::span<SwitchPacket> batch, Nanos now) {
+  const uint16_t int_port = config_.telemetry.enabled ? config_.telemetry.udp_port : uint16_t{0};
   for (SwitchPacket& p : batch) {
     if (p.frame == nullptr || (p.ether_type != kEtherTypeIpv4 && p.ether_type != kEtherTypeIpv6)) continue;
-    if (cnps_.see(p, now)) drop(p, DropReason::kCovered);
+    const auto glance = glance_roce({rte_pktmbuf_mtod(p.frame, const uint8_t*), p.frame->data_len},
+                                    p.frame->pkt_len, int_port);
+    if (!glance) continue;
+    if (glance->info->operation != Operation::kCongestionNotification) {
+      senders_->see(*glance, now);
+    } else if (!cnps_.pass(*glance, now)) {
+      drop(p, DropReason::kCovered);
+    }
   }
 }
 

@@ -34,11 +34,13 @@
 #include "switch/cnp_notifier.hpp"
 #include "switch/counters.hpp"
 #include "switch/egress_port.hpp"
+#include "switch/int_responder.hpp"
 #include "switch/mac_table.hpp"
 #include "switch/outbox.hpp"
 #include "switch/packet.hpp"
 #include "switch/pfc.hpp"
 #include "switch/router.hpp"
+#include "switch/source_qpns.hpp"
 #include "switch/switch_config.hpp"
 
 namespace roci {
@@ -67,6 +69,13 @@ class Switch final : public Poller, private RouterOutput {
   // Congestion notification of all ports.
   [[nodiscard]] const SwitchCnmCounters& cnm_counters() const { return cnms_.counters(); }
   [[nodiscard]] const SwitchCnpCounters& cnp_counters() const { return cnps_.counters(); }
+  [[nodiscard]] const SwitchIntResponseCounters& int_response_counters() const {
+    return responder_.counters();
+  }
+  // Of flows whose senders it may have to tell something; null when it tells nobody.
+  [[nodiscard]] const SwitchSenderCounters* sender_counters() const {
+    return senders_ == nullptr ? nullptr : &senders_->counters();
+  }
   [[nodiscard]] const MacAddress& mac() const { return mac_; }
   // By the polling thread: curves of a port's classes from now on. Shares, limits and PFC stay as they are; what waits
   // is not touched. Fails as check() does.
@@ -100,8 +109,8 @@ class Switch final : public Poller, private RouterOutput {
   // CN-TAGs, and CNMs for hosts here.
   void notification_stage(std::span<SwitchPacket> batch, Nanos now);
   void translate(SwitchPacket& packet, Nanos now);
-  // Who sends which flow; CNPs of others.
-  void cnp_stage(std::span<SwitchPacket> batch, Nanos now);
+  // Who sends which flow of RoCEv2; CNPs of others.
+  void observe_stage(std::span<SwitchPacket> batch, Nanos now);
   // What the notifiers have made.
   void send_messages(Nanos now);
   // Says where the message is to be counted. When it was not sent, its frame is still there.
@@ -123,14 +132,16 @@ class Switch final : public Poller, private RouterOutput {
   MacAddress mac_;
   std::shared_ptr<MbufPool> pool_;
   SwitchBuffer buffer_;
+  Outbox outbox_;
+  std::unique_ptr<SourceQpns> senders_;  // null when nobody is to be told anything
+  CnmNotifier cnms_;
+  CnpNotifier cnps_;
+  IntResponder responder_;
   Telemetry telemetry_;
   std::vector<std::unique_ptr<PortState>> ports_;
   std::unique_ptr<PauseControl> pauses_;
   MacTable macs_;
   Router router_;
-  Outbox outbox_;
-  CnmNotifier cnms_;
-  CnpNotifier cnps_;
   bool cn_tags_ = false;  // the batch has frames with a CN-TAG
   SwitchPortCounters own_counters_;
   std::atomic<uint64_t> mac_moves_{0};

@@ -61,10 +61,14 @@ struct NotifyConfig {
   Nanos tor_ageing = 10s;   // after the last frame of a flow
 };
 
-// CNPs of classes with `notify: cnp` (cnp_notifier.hpp).
+// What it learns of who sends the flows that it may have to tell something (source_qpns.hpp).
+struct SwitchSendersConfig {
+  uint32_t flows = 16384;
+  Nanos ageing = 10s;  // after the last packets of a flow
+};
+
+// CNPs of classes with `notify: cnp` (cnp_notifier.hpp). No more queue pairs than `senders.flows` are told within `spacing`.
 struct SwitchCnpConfig {
-  uint32_t flows = 16384;   // whose senders it remembers, and the most that it tells within `spacing`
-  Nanos ageing = 10s;       // after the last packet of a flow
   Nanos spacing = 50us;     // between two CNPs to one queue pair
   uint32_t rate = 100'000;  // a second, of each congested port
   bool suppress = true;     // CNPs of others that come within `spacing` of another are dropped
@@ -81,6 +85,7 @@ struct SwitchConfig {
   BufferConfig buffer{};
   TelemetryConfig telemetry{};
   NotifyConfig notify{};
+  SwitchSendersConfig senders{};
   SwitchCnpConfig cnp{};
   uint64_t seed = 1;  // of the draws that mark, drop and sample
   uint32_t mac_table_size = 4096;
