@@ -19,6 +19,7 @@
 #include "roci/completion.hpp"
 #include "roci/events.hpp"
 #include "roci/extension_config.hpp"
+#include "roci/flow_control_config.hpp"
 #include "roci/memory.hpp"
 #include "roci/progress.hpp"
 #include "roci/result.hpp"
@@ -69,6 +70,7 @@ struct DeviceConfig {
   uint32_t max_mr = 1U << 23;
   ExtensionConfig extensions;
   HostTelemetryConfig telemetry;
+  FlowControlConfig flow_control;
   uint64_t seed = 0;  // 0: QPNs, keys and PSNs from the operating system's generator; else replayable ones
 };
 

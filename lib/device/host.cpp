@@ -90,6 +90,15 @@ Status check_telemetry(const DeviceConfig& config) {
   return {};
 }
 
+Status check_flow_control(const DeviceConfig& config) {
+  const FlowControlConfig& flow = config.flow_control;
+  if (flow.xoff > 0 && flow.xon >= flow.xoff) {
+    return fail("device " + config.name + ": flow control with xon " + std::to_string(flow.xon) +
+                " would never let go; it must be below xoff, which is " + std::to_string(flow.xoff));
+  }
+  return {};
+}
+
 Status check_workers(const DeviceConfig& config) {
   if (config.workers < 1 || config.workers > kMaxWorkers) {
     return fail("device " + config.name + ": " + std::to_string(config.workers) + " workers; 1 to " +
@@ -163,7 +172,8 @@ Host::Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gid
       memory_(ids_, config_.max_mr),
       tx_pool_(std::move(tx_pool)),
       hand_over_(config_.workers, std::max<uint32_t>(port_->queues(), 1)),
-      flows_(config_.workers) {}
+      flows_(config_.workers),
+      flow_control_(config_.flow_control, port_->capabilities().link_rate, port_->mac()) {}
 
 Host::~Host() {
   helper_.reset();
@@ -173,6 +183,7 @@ Host::~Host() {
 Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const DeviceConfig& config) {
   ROCI_TRY(check_workers(config));
   ROCI_TRY(check_telemetry(config));
+  ROCI_TRY(check_flow_control(config));
   ROCI_TRY(check_tables(config));
   auto neighbours = read_addresses(*port, config);
   if (!neighbours) return fail(neighbours.error());
@@ -217,6 +228,7 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
                                         tx_pool_,
                                         config_.extensions,
                                         config_.telemetry,
+                                        flow_control_,
                                         ids_,
                                         config_.check_before_placing};
   for (uint32_t i = 0; i < config_.workers; ++i) {

@@ -45,6 +45,7 @@ bool Worker::receive(TransportContext& context) {
   }
   for (PortQueue* queue : queues_) {
     const uint16_t count = queue->rx_burst(burst, context.now);
+    if (pausable_ && flow_control_.tells()) note_backlog(*queue, count == burst.size());
     if (count == 0) continue;
     counters_.add(Counter::kRxFrames, count);
     execute(context, {burst.data(), count}, Origin::kPort);
@@ -122,6 +123,7 @@ Worker::Fate Worker::classify(Received& received, Nanos now, Origin origin) {
   }
   const MacAddress& to = view.ethernet().destination;
   if ((to != mac_ && !to.is_multicast()) || (view.vlan_id() != vlan_)) {
+    if (is_mac_control(view.ethernet())) return take_mac_control(frame, now, origin);  // it has no tag
     counters_.add(Counter::kRxNotForUs);
     return Fate::kDone;
   }
@@ -135,6 +137,7 @@ Worker::Fate Worker::classify(Received& received, Nanos now, Origin origin) {
     case FrameKind::kArp:
       return classify_neighbourly(view, frame, now, origin);
     case FrameKind::kOther:
+      if (is_mac_control(view.ethernet())) return take_mac_control(frame, now, origin);
       counters_.add(Counter::kRxOtherProtocol);
       return Fate::kDone;
     case FrameKind::kUnknownOpcode:

@@ -79,6 +79,10 @@ std::string_view counter_name(Counter counter) {
       "int_echoes_old",
       "int_responses_taken",
       "int_responses_refused",
+      "pauses_received",
+      "pauses_ignored",
+      "pause_storms",
+      "pauses_sent",
   };
   return kNames[static_cast<size_t>(counter)];
 }

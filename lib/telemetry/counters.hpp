@@ -84,6 +84,10 @@ enum class Counter : uint8_t {
   kIntEchoesOld,         // of them, those that something newer had overtaken
   kIntResponsesTaken,    // CC_INT_RESP of switches
   kIntResponsesRefused,  // about packets that are not under way, or too many
+  kPausesReceived,       // PFC frames about priorities of ours
+  kPausesIgnored,        // other MAC control frames; all of them without flow control
+  kPauseStorms,          // times the watchdog gave up waiting for the end of a pause
+  kPausesSent,           // PFC frames to the neighbour, those that let it go on among them
   kCount,
 };
 inline constexpr size_t kCounterCount = static_cast<size_t>(Counter::kCount);

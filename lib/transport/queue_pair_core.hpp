@@ -100,6 +100,9 @@ class alignas(64) QueuePairCore {
   virtual bool transmit(TransportContext& context, uint32_t budget) = 0;
   [[nodiscard]] virtual Nanos deadline() const = 0;
   virtual void on_deadline(TransportContext& context) = 0;
+  // It was held back for a time in which nothing could be sent, and its peer not be heard because of that: what it waits for
+  // has as much time as if it had been sent now.
+  virtual void note_resumed(Nanos /*now*/) {}
   // Nobody answers for the peer's address: what is queued fails as if its retries had run out.
   virtual void on_unreachable(TransportContext& context) = 0;
 

@@ -426,6 +426,12 @@ void Requester::on_deadline(TransportContext& context) {
   retry(context, una_, sent_end_);
 }
 
+void Requester::note_resumed(Nanos now) {
+  if (deadline_ == kNever || waits_for_rnr_) return;
+  if (timeout() != kNever) deadline_ = std::max(deadline_, now + timeout());
+  schedule_tail_probe(now);
+}
+
 Nanos Requester::deadline() const {
   return session() == nullptr || deadline_ == kNever ? deadline_
                                                      : std::min(deadline_, session()->tail_probe.at);

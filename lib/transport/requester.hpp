@@ -47,6 +47,7 @@ class Requester {
 
   [[nodiscard]] Nanos deadline() const;
   void on_deadline(TransportContext& context);
+  void note_resumed(Nanos now);
 
   // Completes the oldest request with an error and puts the queue pair into the error state.
   void fail_oldest(TransportContext& context, ibv_wc_status status);

@@ -48,6 +48,26 @@ TEST(DeviceConfigFile, telemetry_is_off_until_it_has_a_port) {
   }
 }
 
+TEST(DeviceConfigFile, flow_control_is_off_until_it_has_priorities) {
+  EXPECT_FALSE(read("")->device.flow_control.enabled());
+  const auto file = read(
+      "  flow_control: {pfc: [3, 5], trust: pcp, rate: 25Gbps, pause_watchdog: {detect: 5ms, restore: 7ms}, "
+      "xoff: 512, xon: 128}\n");
+  ASSERT_TRUE(file) << file.error().message;
+  const FlowControlConfig& flow = file->device.flow_control;
+  EXPECT_EQ(flow.priorities, 1U << 3 | 1U << 5);
+  EXPECT_TRUE(flow.trust_pcp);
+  EXPECT_EQ(flow.rate, 25'000'000'000U);
+  EXPECT_EQ(flow.watchdog_detect, 5ms);
+  EXPECT_EQ(flow.watchdog_restore, 7ms);
+  EXPECT_EQ(flow.xoff, 512U);
+  EXPECT_EQ(flow.xon, 128U);
+  for (const char* wrong :
+       {"{rate: 10Gbps}", "{pfc: [8]}", "{pfc: [3], trust: tag}", "{pfc: [3], xoff: 100, xon: 100}"}) {
+    EXPECT_FALSE(read(std::string("  flow_control: ") + wrong + "\n")) << wrong;
+  }
+}
+
 TEST(DeviceConfigFile, errors_say_what_is_allowed) {
   const auto error_of = [](const std::string& keys) {
     const auto file = read(keys);
