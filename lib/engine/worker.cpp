@@ -82,7 +82,8 @@ void Worker::detach(AttachedQueuePair& qp) {
   timers_.cancel(qp);
   qp.neighbour = NeighbourRef();
   stop_waiting(qp);
-  if (qp.ready) unlink_ready(qp);
+  if (qp.parked != 0) unpark(qp);
+  if (qp.ready) unlink(qp, ready_);
 }
 
 void Worker::link(AttachedQueuePair& qp, QueuePairList& list) {
@@ -94,13 +95,11 @@ void Worker::link(AttachedQueuePair& qp, QueuePairList& list) {
   ++list.count;
 }
 
-void Worker::unlink_ready(AttachedQueuePair& qp) {
-  QueuePairList& list = qp.parked == 0 ? ready_ : parked_[qp.parked - 1];
+void Worker::unlink(AttachedQueuePair& qp, QueuePairList& list) {
   (qp.previous_ready == nullptr ? list.first : qp.previous_ready->next_ready) = qp.next_ready;
   (qp.next_ready == nullptr ? list.last : qp.next_ready->previous_ready) = qp.previous_ready;
   --list.count;
   qp.ready = false;
-  qp.parked = 0;
 }
 
 void Worker::ring(AttachedQueuePair& qp) {
@@ -217,7 +216,7 @@ bool Worker::serve_ready(TransportContext& context) {
   for (uint32_t turns = std::min(ready_.count, kTurnsPerRound); turns > 0 && !blocked_; --turns) {
     fetch();
     AttachedQueuePair& qp = *ready_.first;
-    unlink_ready(qp);
+    unlink(qp, ready_);
     if (stopped_ != 0 && park_if_stopped(qp)) continue;
     const uint64_t sent_before = counters_.get(Counter::kTxFrames);
     bool more = false;

@@ -99,7 +99,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   void make_ready(AttachedQueuePair& qp) {
     if (!qp.ready) {
       link_ready(qp);
-    } else if (pausable_ && qp.parked != 0) {
+    } else if (pausable_ && qp.parked != 0) [[unlikely]] {
       look_at_parked(qp);
     }
   }
@@ -164,6 +164,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   bool park_if_stopped(AttachedQueuePair& qp);
   void park(AttachedQueuePair& qp, unsigned priority);
   void look_at_parked(AttachedQueuePair& qp);
+  void unpark(AttachedQueuePair& qp);
   Fate take_mac_control(rte_mbuf* frame, Nanos now, Origin origin);
   void note_backlog(const PortQueue& queue, bool full_burst);
   bool tell_neighbour(Nanos now);
@@ -172,7 +173,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   bool take_doorbells();
   void link_ready(AttachedQueuePair& qp) { link(qp, ready_); }
   void link(AttachedQueuePair& qp, QueuePairList& list);
-  void unlink_ready(AttachedQueuePair& qp);
+  void unlink(AttachedQueuePair& qp, QueuePairList& list);
   bool serve_ready(TransportContext& context);
   bool transmit(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta);
   bool refresh_path(TransportContext& context, AttachedQueuePair& qp);

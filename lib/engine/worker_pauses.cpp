@@ -12,9 +12,8 @@ void Worker::follow_pauses(Nanos now) {
     QueuePairList& list = parked_[static_cast<size_t>(__builtin_ctz(left))];
     while (list.first != nullptr) {
       AttachedQueuePair& qp = *list.first;
-      unlink_ready(qp);
+      unpark(qp);
       qp.core.note_resumed(now);
-      link_ready(qp);
     }
   }
   stopped_ = stopped;
@@ -31,15 +30,21 @@ bool Worker::park_if_stopped(AttachedQueuePair& qp) {
 }
 
 void Worker::park(AttachedQueuePair& qp, unsigned priority) {
-  if (qp.ready) unlink_ready(qp);
+  if (qp.parked != 0) return;  // its timer ran out meanwhile
+  if (qp.ready) unlink(qp, ready_);
   link(qp, parked_[priority]);
   qp.parked = static_cast<uint8_t>(priority + 1);
 }
 
-void Worker::look_at_parked(AttachedQueuePair& qp) {
-  if (qp.core.state() != IBV_QPS_ERR) return;
-  unlink_ready(qp);
+// Back among those with something to do.
+void Worker::unpark(AttachedQueuePair& qp) {
+  unlink(qp, parked_[qp.parked - 1U]);
+  qp.parked = 0;
   link_ready(qp);
+}
+
+void Worker::look_at_parked(AttachedQueuePair& qp) {
+  if (qp.core.state() == IBV_QPS_ERR) unpark(qp);
 }
 
 // The first worker's to take; what is no IP packet mostly comes to it.

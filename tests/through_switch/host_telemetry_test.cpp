@@ -32,6 +32,7 @@ struct RowOptions {
   TelemetryRole at_a = TelemetryRole::kSource, at_b = TelemetryRole::kSource;
   bool full_hops = false;
   uint16_t mtu = 4400;
+  TelemetryConfig::Respond respond{};
   uint32_t workers_of_b = 1;
   ExtensionConfig extensions{.mode = ExtensionMode::kAuto};
   ConnectOptions connection{.path_mtu = IBV_MTU_1024};
@@ -58,6 +59,7 @@ class Row : public Fabric {
       config.telemetry.udp_port = kPort;
       config.telemetry.domain = kDomain;
       config.telemetry.full = options.full_hops;
+      config.telemetry.respond = options.respond;
       config.telemetry.switch_id = static_cast<uint32_t>(100 + i);
       add_switch(config, {&link(i).b(), &link(i + 1).a()});
     }
@@ -356,6 +358,37 @@ TEST(HostTelemetry, unreliable_services_get_their_packets_without_it) {
     EXPECT_TRUE(holds(*net.b, 40, 1000, 5));
     EXPECT_EQ(net.b->counter("int_stripped"), 1U);
   }
+}
+
+TEST(HostTelemetry, a_congested_switch_tells_the_sender_half_a_round_trip_earlier) {
+  HostTelemetryConfig asks = knows(TelemetryBegin::kAll);
+  asks.wants_response = true;
+  TelemetryConfig::Respond respond;
+  respond.to = TelemetryConfig::Respond::To::kSender;
+  respond.above = 10_KiB;
+  Row net({.a = asks,
+           .at_a = TelemetryRole::kTransit,
+           .at_b = TelemetryRole::kTransit,
+           .respond = respond,
+           .extensions = {.mode = ExtensionMode::kAuto, .source_qpn = true}});
+  ASSERT_EQ(net.write(0, 64), 0);
+  net.run(1ms);
+  ASSERT_EQ(successes(*net.a), 1U);
+  ASSERT_EQ(net.write(1, 60'000), 0);  // all at once, since the first link has no rate
+  Nanos told = kNever;
+  for (int step = 0; step < 10'000 && net.a->counter("responses_received") < 2; ++step) {
+    net.run(100ns);
+    if (told == kNever && net.a->counter("int_responses_taken") > 0) told = net.runner.now();
+  }
+  EXPECT_LT(told, net.runner.now()) << "before the first acknowledgement";
+  const SwitchReport& report = net.telemetry(*net.a)->report();
+  EXPECT_EQ(report.hop.switch_id, 100U) << "the first switch has the queue";
+  EXPECT_EQ(report.hop.port, 1);
+  EXPECT_EQ(report.hop.rate(), kRate);
+  EXPECT_GT(report.hop.queue_bytes.value(), 10'000U);
+  net.run(10ms);
+  EXPECT_EQ(successes(*net.a), 1U);
+  EXPECT_EQ(net.a->counter("int_responses_refused"), 0U);
 }
 
 // A response of a congested switch about our packet with this PSN, as it would come in b's name.
