@@ -10,6 +10,7 @@
 
 #include "base/config.hpp"
 #include "base/types.hpp"
+#include "port/pause_state.hpp"
 
 namespace roci {
 
@@ -104,15 +105,6 @@ struct ClassConfig {
   friend bool operator==(const ClassConfig&, const ClassConfig&) = default;
 };
 using ClassConfigs = std::array<ClassConfig, kTrafficClasses>;
-
-// Against neighbours that pause for ever: a class that has been paused for `detect` without a break is sent all the same,
-// until no pause has come for `restore`.
-struct PauseWatchdogConfig {
-  Nanos detect = kNever;
-  Nanos restore = 100ms;
-
-  friend bool operator==(const PauseWatchdogConfig&, const PauseWatchdogConfig&) = default;
-};
 
 // Which class a frame belongs to.
 struct ClassifierConfig {
