@@ -45,7 +45,7 @@ _SOURCES = (
     (HEADERS, r"^lib/wire/(roce_writer|link_header|extension_)"),
     (PARSING, r"^lib/wire/(frame|packet|extensions)"),
     (CLOCK, r"^lib/base/tick_clock|^lib/port/realtime_runner\.\w+ .*\bmonotonic_now\b"),
-    (PORT, r"^lib/port/(ethdev_port|port|lossy_port|capture)|^\S*/rte_ethdev\w*\.h "),
+    (PORT, r"^lib/port/(ethdev_port|port|faulty_port|capture)|^\S*/rte_ethdev\w*\.h "),
     (TIMERS, r"^lib/base/timing_wheel"),
     (POSTING, r"^lib/transport/queue_pair_core\.\w+ .*\b(post_\w+|check_send|check_recv)\b|^lib/device/queue_pair\."),
     (COMPLETIONS, r"^lib/transport/(completer|completion_ring|receive_completion|channel_queue)"),

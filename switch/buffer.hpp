@@ -18,6 +18,8 @@ struct BufferConfig {
   Bytes size{std::numeric_limits<uint64_t>::max()};
   // A queue may hold this many times what is free of `size` (dynamic thresholds, Choudhury and Hahne 1998); 0: no limit.
   double alpha = 0;
+
+  friend bool operator==(const BufferConfig&, const BufferConfig&) = default;
 };
 
 // Shared by the workers of a switch: whoever owns an egress port takes and releases, whoever owns an ingress port asks how

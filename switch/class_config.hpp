@@ -10,6 +10,7 @@
 
 #include "base/config.hpp"
 #include "base/types.hpp"
+#include "port/pause_state.hpp"
 
 namespace roci {
 
@@ -43,6 +44,8 @@ struct MarkingCurve {
            pmax;
   }
   [[nodiscard]] bool never() const { return kmin == kNever; }
+
+  friend bool operator==(const MarkingCurve&, const MarkingCurve&) = default;
 };
 
 // Active queue management of a class.
@@ -54,6 +57,8 @@ struct AqmConfig {
   MarkAt mark_at = MarkAt::kEnqueue;
   // Weight of the newest length in the average that the curves are asked with (RED); 1 is the length itself.
   double weight = 1;
+
+  friend bool operator==(const AqmConfig&, const AqmConfig&) = default;
 };
 
 // A class that loses nothing: it counts what each ingress port has in the switch, and stops its neighbour there by PFC
@@ -62,6 +67,8 @@ struct LosslessConfig {
   Bytes xoff{0};      // from so many bytes of one ingress port on it is told to stop,
   Bytes xon{0};       // and to go on when they are down to so many
   Bytes headroom{0};  // what may come in after it was told
+
+  friend bool operator==(const LosslessConfig&, const LosslessConfig&) = default;
 };
 
 // A congestion point of QCN (802.1Q 30.2): senders of sampled frames are told how congested the queue is.
@@ -70,6 +77,8 @@ struct QcnConfig {
   double weight = 2;      // of its growth against its length; a power of two from 1/1024 to 1024
   Bytes sample{150'000};  // come between two samples when there is no congestion
   bool l3 = false;        // answers also IP packets without a CN-TAG, in UDP through routers (L3QCN)
+
+  friend bool operator==(const QcnConfig&, const QcnConfig&) = default;
 };
 
 // A congested queue whose key flows' senders get CNPs (L3QCN 5.2.1), key_flow.hpp.
@@ -79,6 +88,8 @@ struct CnpConfig {
   Bytes threshold{100'000};  // of the queue
   Bytes sample{64'000};      // come between two CNPs, about
   Choice key_flow = Choice::kSampled;
+
+  friend bool operator==(const CnpConfig&, const CnpConfig&) = default;
 };
 
 struct ClassConfig {
@@ -90,15 +101,10 @@ struct ClassConfig {
   Notify notify = Notify::kNone;
   QcnConfig qcn;  // when `notify` says so
   CnpConfig cnp;  // the same
+
+  friend bool operator==(const ClassConfig&, const ClassConfig&) = default;
 };
 using ClassConfigs = std::array<ClassConfig, kTrafficClasses>;
-
-// Against neighbours that pause for ever: a class that has been paused for `detect` without a break is sent all the same,
-// until no pause has come for `restore`.
-struct PauseWatchdogConfig {
-  Nanos detect = kNever;
-  Nanos restore = 100ms;
-};
 
 // Which class a frame belongs to.
 struct ClassifierConfig {
@@ -115,6 +121,8 @@ struct ClassifierConfig {
   }();
   std::array<uint8_t, 8> by_pcp{0, 1, 2, 3, 4, 5, 6, 7};
   uint8_t untagged = 0;  // of frames that say nothing
+
+  friend bool operator==(const ClassifierConfig&, const ClassifierConfig&) = default;
 };
 
 // The keys `classes` of a switch (for all ports) or of a port (for that one), over what `classes` holds.

@@ -60,10 +60,7 @@ void EgressPort::publish(uint8_t traffic_class) {
 
 // When the first frame of a class that has one may leave, as far as the class is concerned.
 Nanos EgressPort::may_start(const Class& c) const {
-  const Nanos since = c.waiting.front().since;
-  if (c.paused_until <= since) return since;
-  if (watchdog_.detect == kNever) return c.paused_until;
-  return std::max(since, std::min(c.paused_until, c.paused_since + watchdog_.detect));
+  return std::max(c.waiting.front().since, c.pause.over(watchdog_));
 }
 
 Nanos EgressPort::next_start() const {
@@ -135,10 +132,9 @@ void EgressPort::stage_one(uint8_t traffic_class, Nanos start, uint16_t mtu) {
     occupied_ = static_cast<uint8_t>(occupied_ & ~(1U << traffic_class));
     scheduler_.emptied(traffic_class);
   }
-  if (c.paused_until > start) {  // only the watchdog lets such a frame go
-    c.storm = true;
+  if (const Nanos until = c.pause.until(); c.pause.break_at(start)) {
     bump(counters_.classes[traffic_class].pause_storms);
-    set_pause(traffic_class, start, start);
+    count_pause(traffic_class, until, start, start);
   }
   buffer_.release(leaving.ingress, traffic_class, queued_bytes);
   rte_mbuf* frame = leaving.frame;
@@ -215,25 +211,17 @@ bool EgressPort::drain(Port& port, Nanos now) {
 }
 
 void EgressPort::pause(uint8_t traffic_class, Nanos until, Nanos now) {
-  Class& c = classes_[traffic_class];
-  SwitchClassCounters& counters = counters_.classes[traffic_class];
-  if (until <= now) {
-    c.storm = false;
-  } else {
-    bump(counters.pauses_received);
-    if (now - std::exchange(c.pause_heard, now) >= watchdog_.restore) c.storm = false;
-    if (c.storm) return;
-    if (c.paused_until <= now) c.paused_since = now;
-  }
-  set_pause(traffic_class, until, now);
+  PauseState& pause = classes_[traffic_class].pause;
+  const Nanos before = pause.until();
+  if (until > now) bump(counters_.classes[traffic_class].pauses_received);
+  if (pause.hear(until, now, watchdog_) != PauseState::Heard::kIgnored)
+    count_pause(traffic_class, before, until, now);
 }
 
 // What a pause that is cut short had been counted for is taken back.
-void EgressPort::set_pause(uint8_t traffic_class, Nanos until, Nanos now) {
-  Class& c = classes_[traffic_class];
-  const Nanos more = std::max(until, now) - std::max(c.paused_until, now);
+void EgressPort::count_pause(uint8_t traffic_class, Nanos before, Nanos until, Nanos now) {
+  const Nanos more = std::max(until, now) - std::max(before, now);
   bump(counters_.classes[traffic_class].paused_nanos, static_cast<uint64_t>(more.count()));
-  c.paused_until = until;
 }
 
 void EgressPort::configure(const ClassConfigs& classes) {

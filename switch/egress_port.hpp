@@ -101,10 +101,7 @@ class EgressPort {
     GrowingRing<Waiting> waiting;
     uint64_t bytes = 0;
     Aqm aqm;
-    Nanos paused_until{0};
-    Nanos paused_since{0};
-    Nanos pause_heard{-1};  // when the last pause came
-    bool storm = false;     // its pauses are not listened to
+    PauseState pause;
   };
   static constexpr size_t kBurst = 32;
   static constexpr uint8_t kControl = kTrafficClasses;  // instead of a class
@@ -118,7 +115,7 @@ class EgressPort {
   void put_on_line(rte_mbuf* frame, const Staged& staged, Nanos start);
   void leave(uint32_t queued_bytes);
   void publish(uint8_t traffic_class);
-  void set_pause(uint8_t traffic_class, Nanos until, Nanos now);
+  void count_pause(uint8_t traffic_class, Nanos before, Nanos until, Nanos now);
 
   LineClock line_;
   uint64_t limit_;

@@ -68,12 +68,30 @@ Router::~Router() {
   for (Waiting& w : waiting_) rte_pktmbuf_free(w.packet.frame);
 }
 
-Status Router::open(const SwitchConfig& config) {
+// The numbers in the table are those of routes_: for each own address its network and itself, then what is configured.
+Result<RouteTable> Router::make_table(const SwitchConfig& config) {
+  std::vector<RouteEntry> entries;
+  const auto add = [&](const IpNetwork& prefix) {
+    entries.push_back({prefix, static_cast<uint16_t>(entries.size())});
+  };
+  for (const SwitchInterfaceConfig& c : config.interfaces) {
+    for (const IpNetwork& network : c.addresses) {
+      add(network);
+      add(IpNetwork::host(network.address));
+    }
+  }
+  for (const SwitchRouteConfig& r : config.routes) add(r.prefix);
+  return RouteTable::create(entries);
+}
+
+Status Router::open(const SwitchConfig& config, const RouteTable& table) {
+  table_ = &table;
   for (const SwitchInterfaceConfig& c : config.interfaces) {
     by_vlan_[c.vlan] = interfaces_.emplace_back(std::make_unique<Interface>(c.vlan, pool_, output_)).get();
   }
   for (const SwitchInterfaceConfig& c : config.interfaces) ROCI_TRY(open_interface(c, config));
-  return open_routes(config);
+  open_routes(config);
+  return {};
 }
 
 Router::Interface* Router::interface_of(const SwitchConfig& config, const IpAddress& address) const {
@@ -98,16 +116,11 @@ Status Router::open_interface(const SwitchInterfaceConfig& c, const SwitchConfig
   return {};
 }
 
-Status Router::open_routes(const SwitchConfig& config) {
-  std::vector<RouteEntry> entries;
-  const auto add = [&](const IpNetwork& prefix, const Route& route) {
-    entries.push_back({prefix, static_cast<uint16_t>(routes_.size())});
-    routes_.push_back(route);
-  };
+void Router::open_routes(const SwitchConfig& config) {
   for (const SwitchInterfaceConfig& c : config.interfaces) {
-    for (const IpNetwork& network : c.addresses) {
-      add(network, {.interface = by_vlan_[c.vlan]});
-      add(IpNetwork::host(network.address), {.interface = by_vlan_[c.vlan], .own = true});
+    for (size_t i = 0; i < c.addresses.size(); ++i) {
+      routes_.push_back({.interface = by_vlan_[c.vlan]});
+      routes_.push_back({.interface = by_vlan_[c.vlan], .own = true});
     }
   }
   std::map<IpAddress, size_t> places;  // of next hops
@@ -125,12 +138,8 @@ Status Router::open_routes(const SwitchConfig& config) {
   for (const SwitchRouteConfig& r : config.routes) {
     const size_t first = hops_of_routes_.size();
     for (const IpAddress& via : r.via) hops_of_routes_.push_back(&hops_[places.at(via)]);
-    add(r.prefix, {.hops = std::span(hops_of_routes_).subspan(first)});
+    routes_.push_back({.hops = std::span(hops_of_routes_).subspan(first)});
   }
-  auto table = RouteTable::create(entries);
-  if (!table) return fail(table.error());
-  table_ = std::move(*table);
-  return {};
 }
 
 bool Router::is_neighbour_message(const SwitchPacket& packet) const {
@@ -215,7 +224,7 @@ void Router::answer(SwitchPacket& packet, Interface& host, Nanos now) {
 void Router::route(std::span<SwitchPacket* const> packets, std::span<const IpAddress> destinations,
                    Nanos now) {
   std::array<uint16_t, kBatch> found;
-  table_.find(destinations, found);
+  table_->find(destinations, found);
   if (!waiting_.empty()) send_waiting(now);  // before what came after it
   for (size_t i = 0; i < packets.size(); ++i) {
     const Route* one = found[i] == kNoRoute ? nullptr : &routes_[found[i]];
@@ -238,7 +247,7 @@ void Router::route_one(SwitchPacket& packet, const Route* found, const IpAddress
 }
 
 const Router::Route* Router::find_route(const IpAddress& destination) const {
-  const uint16_t found = table_.find(destination);
+  const uint16_t found = table_->find(destination);
   return found == kNoRoute ? nullptr : &routes_[found];
 }
 

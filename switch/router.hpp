@@ -42,8 +42,10 @@ class Router {
   ~Router();
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
-  // Makes the interfaces; `config` has passed check().
-  Status open(const SwitchConfig& config);
+  // Where the prefixes of a configuration lead, for the routers of all its workers. Does not change, so threads share it.
+  static Result<RouteTable> make_table(const SwitchConfig& config);
+  // Makes the interfaces; `config` has passed check(), and `table` was made of it and outlives the router.
+  Status open(const SwitchConfig& config, const RouteTable& table);
 
   // Shows the router every frame that has come in. It takes what is sent to its MAC (packet.frame is null then) and only
   // looks at the ARP and neighbour messages among what is sent to all.
@@ -93,7 +95,7 @@ class Router {
   };
 
   Status open_interface(const SwitchInterfaceConfig& c, const SwitchConfig& config);
-  Status open_routes(const SwitchConfig& config);
+  void open_routes(const SwitchConfig& config);
   [[nodiscard]] Interface* interface_of(const SwitchConfig& config, const IpAddress& address) const;
 
   // Whether the packet is to be routed, or for an address of another interface; gives the destination then.
@@ -123,8 +125,8 @@ class Router {
   std::vector<Interface*> by_vlan_;
   std::vector<NextHop> hops_;             // each once
   std::vector<NextHop*> hops_of_routes_;  // one route's behind another's
-  std::vector<Route> routes_;
-  RouteTable table_;
+  std::vector<Route> routes_;             // in the order of make_table()
+  const RouteTable* table_ = nullptr;
   std::vector<Waiting> waiting_;  // in the order they came
   uint64_t seen_generation_ = 0;
 };

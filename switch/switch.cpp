@@ -34,6 +34,9 @@ Result<std::unique_ptr<Switch>> Switch::create(const SwitchConfig& config, const
                 " ports and was given " + std::to_string(ports.size()));
   }
   std::unique_ptr<Switch> made{new Switch{config, std::move(pool)}};
+  auto routes = Router::make_table(config);
+  if (!routes) return fail(routes.error().within("switch '" + config.name + "'"));
+  made->shared_.routes = std::move(*routes);
   for (const auto& worker : made->workers_) {
     if (Status opened = worker->open(ports); !opened)
       return fail(opened.error().within("switch '" + config.name + "'"));
@@ -47,6 +50,7 @@ Switch::Switch(const SwitchConfig& config, std::shared_ptr<MbufPool> pool)
               std::move(pool),
               SwitchBuffer(config.buffer, classes_of(config), workers_of(config)),
               SwitchRings(workers_of(config)),
+              {},
               {}} {
   shared_.ports.resize(config.ports.size());
   for (uint32_t i = 0; i < workers_of(config); ++i)
@@ -67,9 +71,9 @@ Nanos Switch::next_deadline() const {
   return next;
 }
 
-uint64_t Switch::own_dropped(DropReason reason) const {
+uint64_t Switch::own_dropped() const {
   uint64_t sum = 0;
-  for (const auto& worker : workers_) sum += worker->own_counters().dropped(reason);
+  for (const auto& worker : workers_) sum += worker->own_counters().dropped();
   return sum;
 }
 

@@ -28,6 +28,7 @@ class Switch final : public Poller {
 
   // As pollers of their own, in the place of the switch.
   [[nodiscard]] size_t worker_count() const { return workers_.size(); }
+  [[nodiscard]] size_t worker_of(size_t port) const { return shared_.config.ports[port].worker; }
   [[nodiscard]] Poller& worker(size_t i) { return *workers_[i]; }
 
   [[nodiscard]] size_t port_count() const { return shared_.ports.size(); }
@@ -36,7 +37,7 @@ class Switch final : public Poller {
     return shared_.ports[port]->counters;
   }
   // What was dropped of the frames that the switch itself had made.
-  [[nodiscard]] uint64_t own_dropped(DropReason reason) const;
+  [[nodiscard]] uint64_t own_dropped() const;
   // Addresses that changed their port, and that were not learnt because the table was full.
   [[nodiscard]] uint64_t mac_moves() const;
   [[nodiscard]] uint64_t mac_table_full() const;

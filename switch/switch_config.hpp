@@ -35,6 +35,8 @@ struct SwitchPortConfig {
   // without theirs, and what comes in with one is not believed.
   bool keeps_cn_tags = true;
   uint32_t worker = 0;  // that owns it; workers are numbered from 0 on, and each has a port
+
+  friend bool operator==(const SwitchPortConfig&, const SwitchPortConfig&) = default;
 };
 
 inline constexpr uint32_t kMostSwitchWorkers = 16;
@@ -44,12 +46,16 @@ struct SwitchInterfaceConfig {
   std::string name;
   uint16_t vlan = kDefaultVlan;
   std::vector<IpNetwork> addresses{};  // each also a route to its network
+
+  friend bool operator==(const SwitchInterfaceConfig&, const SwitchInterfaceConfig&) = default;
 };
 
 struct SwitchRouteConfig {
   IpNetwork prefix;
   // Next hops, each in the network of an interface. Of several each gets its part of all flows (ECMP).
   std::vector<IpAddress> via;
+
+  friend bool operator==(const SwitchRouteConfig&, const SwitchRouteConfig&) = default;
 };
 inline constexpr size_t kMostRoutes = 16'384;
 inline constexpr size_t kMostNextHops = 64;         // of a route
@@ -59,6 +65,8 @@ inline constexpr size_t kMostOwnAddresses = 4'096;  // of all interfaces
 struct SwitchNeighbourConfig {
   IpAddress address;
   MacAddress mac;
+
+  friend bool operator==(const SwitchNeighbourConfig&, const SwitchNeighbourConfig&) = default;
 };
 
 // Congestion notification messages that this switch sends, and what it does with those of others.
@@ -67,12 +75,16 @@ struct NotifyConfig {
   uint32_t rate = 100'000;  // a second, of all that the switch sends; the same again of those it translates
   uint32_t tor_size = 0;    // flows of hosts here that it knows, to translate CNMs for them; 0: it does not
   Nanos tor_ageing = 10s;   // after the last frame of a flow
+
+  friend bool operator==(const NotifyConfig&, const NotifyConfig&) = default;
 };
 
 // What it learns of who sends the flows that it may have to tell something (source_qpns.hpp).
 struct SwitchSendersConfig {
   uint32_t flows = 16384;
   Nanos ageing = 10s;  // after the last packets of a flow
+
+  friend bool operator==(const SwitchSendersConfig&, const SwitchSendersConfig&) = default;
 };
 
 // CNPs of classes with `notify: cnp` (cnp_notifier.hpp). No more queue pairs than `senders.flows` are told within `spacing`.
@@ -80,6 +92,8 @@ struct SwitchCnpConfig {
   Nanos spacing = 50us;     // between two CNPs to one queue pair
   uint32_t rate = 100'000;  // a second, of each congested port
   bool suppress = true;     // CNPs of others that come within `spacing` of another are dropped
+
+  friend bool operator==(const SwitchCnpConfig&, const SwitchCnpConfig&) = default;
 };
 
 struct SwitchConfig {
@@ -99,6 +113,8 @@ struct SwitchConfig {
   std::optional<uint64_t> ecmp_seed{};  // of the choice among next hops; without one: made from the MAC
   uint32_t mac_table_size = 4096;
   Nanos mac_ageing = 300s;
+
+  friend bool operator==(const SwitchConfig&, const SwitchConfig&) = default;
 };
 
 // Whether any class of it does.

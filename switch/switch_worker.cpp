@@ -63,7 +63,7 @@ Status SwitchWorker::open(const std::vector<Port*>& ports) {
     views.push_back({i, made.egress, made.counters, port.rate, lossless_of(port.classes)});
   }
   pauses_ = std::make_unique<PauseControl>(shared_.buffer, shared_.mac, pool(), std::move(views));
-  return router_.open(config_);
+  return router_.open(config_, shared_.routes);
 }
 
 bool SwitchWorker::poll(Nanos now) {

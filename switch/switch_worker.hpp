@@ -37,6 +37,7 @@
 #include "switch/mac_table.hpp"
 #include "switch/outbox.hpp"
 #include "switch/pfc.hpp"
+#include "switch/route_table.hpp"
 #include "switch/router.hpp"
 #include "switch/source_qpns.hpp"
 #include "switch/switch_config.hpp"
@@ -52,6 +53,7 @@ struct SwitchShared {
   SwitchBuffer buffer;
   SwitchRings rings;
   std::vector<std::unique_ptr<SwitchPort>> ports;
+  RouteTable routes;
 };
 
 // Threads: one polls; counters may be read by any.

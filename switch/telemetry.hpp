@@ -45,8 +45,12 @@ struct TelemetryConfig {
     Nanos spacing = 20us;     // in which a sender hears nothing more, or up to twice as long
     uint32_t rate = 100'000;  // a second, of the whole switch
     std::bitset<64> dscp{};   // RoCEv2 packets of these are subscribed without telemetry's flag
+
+    friend bool operator==(const Respond&, const Respond&) = default;
   };
   Respond respond;
+
+  friend bool operator==(const TelemetryConfig&, const TelemetryConfig&) = default;
 };
 // Whether it answers at all.
 bool responds(const TelemetryConfig& config);

@@ -4,7 +4,7 @@
 
 #include "base/rng.hpp"
 #include "port/ethdev_port.hpp"
-#include "port/lossy_port.hpp"
+#include "port/faulty_port.hpp"
 #include "roci-perf/capture_tap.hpp"
 #include "roci-perf/cores.hpp"
 #include "roci-perf/device_options.hpp"
@@ -80,7 +80,7 @@ Status run_loopback(const Options& options, Report& report) {
   if (options.loss > 0) {
     Rng random(options.given.contains("seed") ? options.test.seed : os_random());
     for (std::unique_ptr<Port>* end : {&wires->client, &wires->server})
-      *end = std::make_unique<LossyPort>(std::move(*end), options.loss, random.next());
+      *end = std::make_unique<FaultyPort>(std::move(*end), PortFaults{.loss = options.loss}, random.next());
   }
   auto tapped = with_capture(std::move(wires->client), options);
   if (!tapped) return fail(tapped.error());

@@ -1,4 +1,5 @@
 // roci-switch: a software switch between DPDK ports, from a configuration file.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -8,9 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "port/ethdev_port.hpp"
-#include "roci-switch/report.hpp"
-#include "roci-switch/switch_file.hpp"
+#include "roci-switch/switch_process.hpp"
 
 namespace roci {
 namespace {
@@ -49,27 +48,42 @@ class ReadyFile {
   std::string path_;
 };
 
-// Buffers for full queues and rings of every port, and some in hand for answers and batches.
-Result<std::shared_ptr<MbufPool>> make_pool(const SwitchFile& file) {
-  constexpr uint32_t kSpare = 2048;
-  uint32_t count = kSpare;
-  uint16_t room = 2048;
-  for (size_t i = 0; i < file.devices.size(); ++i) {
-    const EthdevConfig& device = file.devices[i];
-    count += file.sw.ports[i].queue_frames + device.rx_descriptors + device.tx_descriptors;
-    room = std::max(room, EthdevPort::data_room_for(device.device, device.mtu));
+// SIGHUP means two things: read the file again, and, from the system to a program in a terminal, that the terminal is
+// gone. They are told apart by whether there was a terminal and is none any more.
+class Terminal {
+ public:
+  Terminal() : had_(is_there()) {}
+  [[nodiscard]] bool gone() const { return had_ && !is_there(); }
+
+ private:
+  static bool is_there() {
+    const int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0) close(fd);
+    return fd >= 0;
   }
-  auto pool = MbufPool::create(file.sw.name, count, room);
-  if (!pool) {
-    return fail(pool.error().message + " (" + std::to_string(count) + " buffers of " + std::to_string(room) +
-                    " bytes are needed: raise eal.memory, or lower the ports' queue_frames and descriptors)",
-                pool.error().code);
-  }
-  return pool;
+  bool had_;
+};
+
+bool hangups_are_ignored() {
+  struct sigaction action {};
+  return sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;  // as nohup does
 }
 
-// SIGINT and SIGTERM are blocked in every thread and waited for by this one. Prints a table every `stats`.
-void serve(const Options& options, const sigset_t& signals, SwitchReport& report) {
+void reload(SwitchProcess& process, const std::string& path) {
+  if (const auto said = process.reload(); said) {
+    std::printf("roci-switch: '%s' has read %s again: %s\n", process.name().c_str(), path.c_str(),
+                said->c_str());
+    std::fflush(stdout);
+  } else {
+    std::fprintf(stderr, "roci-switch: %s (nothing was applied, '%s' goes on as it was)\n",
+                 said.error().message.c_str(), process.name().c_str());
+  }
+}
+
+// All signals of `signals` are blocked in every thread and waited for by this one. Prints a table every `stats`.
+void serve(const Options& options, const sigset_t& signals, SwitchProcess& process, SwitchReport& report) {
+  const Terminal terminal;
+  const bool outlives_terminal = hangups_are_ignored();
   const Nanos begin = monotonic_now();
   const Nanos end = options.duration == kNever ? kNever : begin + options.duration;
   report.start(begin);
@@ -85,7 +99,11 @@ void serve(const Options& options, const sigset_t& signals, SwitchReport& report
     const Nanos wait = std::min({end, next_report, now + Nanos{1h}}) - now;
     const timespec span{static_cast<time_t>(wait.count() / 1'000'000'000),
                         static_cast<long>(wait.count() % 1'000'000'000)};
-    if (sigtimedwait(&signals, nullptr, &span) > 0) return;
+    const int signal = sigtimedwait(&signals, nullptr, &span);
+    if (signal <= 0) continue;
+    if (signal != SIGHUP) return;
+    if (!outlives_terminal && terminal.gone()) return;
+    reload(process, options.config);
   }
 }
 
@@ -100,36 +118,20 @@ Status run(const Options& options) {
 
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread is made, so all inherit it
 
-  ROCI_TRY(start_eal(file->eal));
-  auto pool = make_pool(*file);
-  if (!pool) return fail(pool.error());
-  std::vector<std::unique_ptr<EthdevPort>> ports;
-  std::vector<Port*> ends;
-  for (size_t i = 0; i < file->devices.size(); ++i) {
-    EthdevConfig& device = file->devices[i];
-    device.pool = *pool;
-    auto port = EthdevPort::open(device);
-    if (!port) return fail(port.error().within(options.config + ": port '" + file->sw.ports[i].name + "'"));
-    ends.push_back(ports.emplace_back(std::move(*port)).get());
-  }
-  auto sw = Switch::create(file->sw, ends, *pool);
-  if (!sw) return fail(sw.error().within(options.config));
-
-  RealtimeRunner runner{
-      {{.name = "roci-switch", .pollers = {sw->get()}, .core = file->core, .idle = file->idle}}};
-  ROCI_TRY(runner.start());
+  auto process = SwitchProcess::start(std::move(*file), options.config);
+  if (!process) return fail(process.error());
   ReadyFile ready;
   if (!options.ready_file.empty()) ROCI_TRY(ready.write(options.ready_file));
-  std::printf("roci-switch: '%s' is ready: %zu ports\n", file->sw.name.c_str(), ports.size());
+  std::printf("roci-switch: '%s' is ready: %zu ports\n", (*process)->name().c_str(),
+              (*process)->port_count());
   std::fflush(stdout);
 
-  SwitchReport report{**sw};
-  serve(options, signals, report);
-  runner.stop();
+  SwitchReport report = (*process)->report();
+  serve(options, signals, **process, report);
+  (*process)->stop();
   report.print_total(stdout, monotonic_now());
   return {};
 }
@@ -155,7 +157,9 @@ CLI::Validator is_positive_span() {
 
 int main_(int argc, char** argv) {
   CLI::App app{
-      "A software switch between DPDK ports: learning bridge with VLANs, static routing, bounded queues."};
+      "A software switch between DPDK ports: learning bridge with VLANs, static routing, traffic classes "
+      "with "
+      "marking, shares of the line and flow control."};
   Options options;
   std::string duration, stats;
   app.add_option("--config", options.config, "configuration file (YAML)")->required()->type_name("FILE");
@@ -166,7 +170,14 @@ int main_(int argc, char** argv) {
       ->check(is_positive_span());
   app.add_option("--ready-file", options.ready_file, "make this file when all ports are open")
       ->type_name("PATH");
-  app.footer("Stops at SIGINT and SIGTERM and prints the counters.");
+  app.footer(
+      "SIGINT and SIGTERM stop it, and it prints the counters. At SIGHUP it reads the file again and takes "
+      "over, without\n"
+      "losing a frame, how classes mark and drop, and faults of ports where they are enabled; a file that "
+      "changes\n"
+      "anything else is refused as a whole. roci-top shows what it does, and it answers questions on DPDK's "
+      "telemetry\n"
+      "socket (dpdk-telemetry.py, /roci/switch/...), unless eal.telemetry is false.");
   CLI11_PARSE(app, argc, argv);
   if (!duration.empty()) options.duration = *parse_span(duration);
   if (!stats.empty()) options.stats = *parse_span(stats);

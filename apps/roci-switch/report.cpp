@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "port/port_config.hpp"
+
 namespace roci {
 namespace {
 
@@ -10,34 +12,52 @@ double gigabits(uint64_t bytes, Nanos span) {
   return span <= Nanos{0} ? 0.0 : static_cast<double>(bytes) * 8 / static_cast<double>(span.count());
 }
 
-// "queue_full 12, runt 1", or nothing.
-std::string drops_of(const SwitchPortCounters& counters) {
-  std::string out;
-  for (unsigned i = 1; i < kDropReasonCount; ++i) {
-    const uint64_t count = counters.drops[i];
-    if (count == 0) continue;
-    if (!out.empty()) out += ", ";
-    out += std::string{drop_reason_name(static_cast<DropReason>(i))} + " " + std::to_string(count);
+// "queue_full 12, runt 1": counters that are not 0, by their names.
+class Listing {
+ public:
+  void add(std::string_view name, uint64_t count) {
+    if (count == 0) return;
+    text_ += text_.empty() ? "" : ", ";
+    text_ += std::string{name} + " " + std::to_string(count);
   }
-  return out;
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+std::string drops_of(const SwitchPortCounters& counters) {
+  Listing all;
+  for (unsigned i = 1; i < kDropReasonCount; ++i)
+    all.add(drop_reason_name(static_cast<DropReason>(i)), counters.drops[i]);
+  return all.text();
 }
 
-// "sent 12, spaced 3" of an array of counters and the names of its places; nothing when all are 0.
+// Of an array of counters and the names of its places.
 template <class Counters, class Name>
 std::string events_of(const Counters& counters, Name name) {
-  std::string out;
-  for (size_t i = 0; i < counters.events.size(); ++i) {
-    const uint64_t count = counters.events[i];
-    if (count == 0) continue;
-    out += out.empty() ? "" : ", ";
-    out += std::string{name(i)} + " " + std::to_string(count);
-  }
-  return out;
+  Listing all;
+  for (size_t i = 0; i < counters.events.size(); ++i) all.add(name(i), counters.events[i]);
+  return all.text();
+}
+
+// What was done to frames on purpose.
+std::string injected_of(const PortFaultCounters& counters) {
+  Listing all;
+  all.add("lost", counters.lost);
+  all.add("corrupted", counters.corrupted);
+  all.add("delayed", counters.delayed);
+  all.add("delay_full", counters.delay_full);
+  all.add("no_buffer", counters.no_buffer);
+  all.add("down_rx", counters.down_rx);
+  all.add("down_tx", counters.down_tx);
+  return all.text();
 }
 
 }  // namespace
 
-SwitchReport::SwitchReport(const Switch& sw) : switch_(sw), last_(sample()) {}
+SwitchReport::SwitchReport(const Switch& sw, const std::vector<FaultyPort*>& faulty)
+    : switch_(sw), faulty_(faulty), last_(sample()) {}
 
 void SwitchReport::start(Nanos now) { started_ = last_time_ = now; }
 
@@ -80,6 +100,7 @@ void SwitchReport::print_since(std::FILE* out, const std::vector<Sample>& from, 
                  drops_of(c).c_str());
   }
   print_classes(out, width);
+  print_injected(out);
   const auto line = [out](const char* what, const std::string& events) {
     if (!events.empty()) std::fprintf(out, "%s: %s\n", what, events.c_str());
   };
@@ -90,6 +111,8 @@ void SwitchReport::print_since(std::FILE* out, const std::vector<Sample>& from, 
   line("telemetry responses", events_of(switch_.int_response_counts(), [](size_t i) {
          return int_response_event_name(static_cast<IntResponseEvent>(i));
        }));
+  line("senders", events_of(switch_.sender_counts(),
+                            [](size_t i) { return sender_event_name(static_cast<SenderEvent>(i)); }));
   std::fflush(out);
 }
 
@@ -115,6 +138,16 @@ void SwitchReport::print_classes(std::FILE* out, int width) {
                    value(c.queue_bytes), value(c.queue_peak_bytes), value(c.pauses_received),
                    static_cast<double>(c.paused_nanos) * 1e-6, value(c.pauses_sent), value(c.pause_storms));
     }
+  }
+}
+
+void SwitchReport::print_injected(std::FILE* out) {
+  for (size_t i = 0; i < faulty_.size(); ++i) {
+    const std::string done = injected_of(faulty_[i]->counters());
+    const PortFaults faults = faulty_[i]->faults();
+    if (done.empty() && faults == PortFaults{}) continue;
+    std::fprintf(out, "injected at %s: %s (faults: %s)\n", switch_.port_config(i).name.c_str(),
+                 done.empty() ? "nothing" : done.c_str(), describe(faults).c_str());
   }
 }
 

@@ -5,13 +5,15 @@
 #include <vector>
 
 #include "base/types.hpp"
+#include "port/faulty_port.hpp"
 #include "switch/switch.hpp"
 
 namespace roci {
 
 class SwitchReport {
  public:
-  explicit SwitchReport(const Switch& sw);
+  // `faulty`: the switch's ports when they inject faults, else nothing.
+  explicit SwitchReport(const Switch& sw, const std::vector<FaultyPort*>& faulty = {});
 
   // Counts since the start, rates since the last call (the first: since construction).
   void print(std::FILE* out, Nanos now);
@@ -24,10 +26,12 @@ class SwitchReport {
     uint64_t rx_bytes = 0, tx_bytes = 0;
   };
   void print_classes(std::FILE* out, int width);
+  void print_injected(std::FILE* out);
   void print_since(std::FILE* out, const std::vector<Sample>& from, Nanos span);
   [[nodiscard]] std::vector<Sample> sample() const;
 
   const Switch& switch_;
+  std::vector<FaultyPort*> faulty_;
   std::vector<Sample> last_;
   Nanos started_{0}, last_time_{0};
 };

@@ -1,7 +1,6 @@
 // The configuration file of roci-switch; config/switch-memif.yaml shows every key.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,14 +9,30 @@
 
 namespace roci {
 
+// Faults are a feature of the lab: a switch has none, and takes none, unless it is told so once for all ports.
+struct FaultInjection {
+  bool enabled = false;
+  uint64_t seed = 1;
+
+  friend bool operator==(const FaultInjection&, const FaultInjection&) = default;
+};
+
 struct SwitchFile {
   EalConfig eal;
   SwitchConfig sw;
   std::vector<EthdevConfig> devices;  // in the order of sw.ports
+  FaultInjection injection;
+  std::vector<PortFaults> faults;  // in the order of sw.ports; without `injection` none of them has any
   IdlePolicy idle = IdlePolicy::kYield;
-  std::optional<unsigned> core;
+  std::vector<unsigned> cores;  // of the workers; empty: wherever the system puts them
+
+  friend bool operator==(const SwitchFile&, const SwitchFile&) = default;
 };
 
 Result<SwitchFile> read_switch_file(const std::string& path);
+
+// What is said instead of injecting faults into a port when they are not enabled.
+inline constexpr const char* kFaultsNotEnabled =
+    "faults are injected only when the switch has 'faults: {enabled: true}'";
 
 }  // namespace roci

@@ -7,7 +7,7 @@
 
 #include "device/host.hpp"
 #include "port/ethdev_port.hpp"
-#include "port/lossy_port.hpp"
+#include "port/faulty_port.hpp"
 #include "support/connect.hpp"
 #include "support/must.hpp"
 
@@ -38,7 +38,8 @@ Loopback::Loopback(const LoopbackConfig& config) : config_(config) {
   must(start_eal());
   std::unique_ptr<Port> a, b;
   make_ports(a, b);
-  if (config_.one_lost_in > 0) b = std::make_unique<LossyPort>(std::move(b), 1.0 / config_.one_lost_in, 1);
+  if (config_.one_lost_in > 0)
+    b = std::make_unique<FaultyPort>(std::move(b), PortFaults{.loss = 1.0 / config_.one_lost_in}, 1);
   make_host(a_, std::move(a), "a", "10.0.0.1/24");
   make_host(b_, std::move(b), "b", "10.0.0.2/24");
   connect(a_, b_);

@@ -19,10 +19,12 @@
 #include "roci/completion.hpp"
 #include "roci/events.hpp"
 #include "roci/extension_config.hpp"
+#include "roci/flow_control_config.hpp"
 #include "roci/memory.hpp"
 #include "roci/progress.hpp"
 #include "roci/result.hpp"
 #include "roci/shared_receive_queue.hpp"
+#include "roci/telemetry_config.hpp"
 
 namespace roci {
 
@@ -67,6 +69,8 @@ struct DeviceConfig {
   uint32_t max_qp = 1U << 23;
   uint32_t max_mr = 1U << 23;
   ExtensionConfig extensions;
+  HostTelemetryConfig telemetry;
+  FlowControlConfig flow_control;
   uint64_t seed = 0;  // 0: QPNs, keys and PSNs from the operating system's generator; else replayable ones
 };
 

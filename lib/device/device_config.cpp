@@ -6,6 +6,7 @@
 
 #include "device/limits.hpp"
 #include "wire/address.hpp"
+#include "wire/extensions.hpp"
 
 namespace roci {
 namespace {
@@ -56,6 +57,47 @@ Status read_extensions(ConfigNode& node, ExtensionConfig& extensions) {
   });
 }
 
+Status read_telemetry(ConfigNode& node, HostTelemetryConfig& telemetry) {
+  return node.section("telemetry", Need::kOptional, [&](ConfigNode& section) -> Status {
+    ROCI_TRY(section.required("udp_port", telemetry.udp_port, integer_in<uint16_t>(1, UINT16_MAX)));
+    if (telemetry.udp_port == kRoceUdpPort)
+      return section.error("udp_port",
+                           "is RoCEv2's own, which cannot tell packets with telemetry from others");
+    ROCI_TRY(section.optional("domain", telemetry.domain));
+    ROCI_TRY(section.optional("begin", telemetry.begin,
+                              one_of<TelemetryBegin>({{"none", TelemetryBegin::kNone},
+                                                      {"probe", TelemetryBegin::kProbe},
+                                                      {"all", TelemetryBegin::kAll}})));
+    ROCI_TRY(section.optional("hops", telemetry.hops, integer_in<uint8_t>(1, kMaxIntHops)));
+    ROCI_TRY(section.optional("wants_response", telemetry.wants_response));
+    return {};
+  });
+}
+
+Status read_flow_control(ConfigNode& node, FlowControlConfig& flow) {
+  return node.section("flow_control", Need::kOptional, [&](ConfigNode& section) -> Status {
+    std::vector<uint8_t> priorities;
+    ROCI_TRY(section.optional_list("pfc", priorities, integer_in<uint8_t>(0, 7)));
+    if (priorities.empty())
+      return section.error("pfc", "must name the priorities that lose nothing, such as [3]");
+    for (const uint8_t one : priorities) flow.priorities = static_cast<uint8_t>(flow.priorities | 1U << one);
+    ROCI_TRY(section.optional("trust", flow.trust_pcp, one_of<bool>({{"dscp", false}, {"pcp", true}})));
+    BitsPerSec rate{flow.rate};
+    ROCI_TRY(section.optional("rate", rate));
+    flow.rate = rate.value();
+    const Status watched =
+        section.section("pause_watchdog", Need::kOptional, [&](ConfigNode& watchdog) -> Status {
+          ROCI_TRY(watchdog.required("detect", flow.watchdog_detect));
+          return watchdog.optional("restore", flow.watchdog_restore);
+        });
+    if (!watched) return watched;
+    ROCI_TRY(section.optional("xoff", flow.xoff, integer_in<uint32_t>(1, 1U << 20)));
+    ROCI_TRY(section.optional("xon", flow.xon, integer_in<uint32_t>(0, 1U << 20)));
+    if (section.has("xon") && flow.xon >= flow.xoff) return section.error("xon", "must be below xoff");
+    return {};
+  });
+}
+
 Status read_progress(ConfigNode& node, DeviceConfig& device) {
   ROCI_TRY(node.optional(
       "progress", device.progress,
@@ -89,6 +131,8 @@ Status read_device_section(ConfigNode& root, DeviceFile& config) {
     ROCI_TRY(node.optional("priority", device.priority, integer_in<uint8_t>(0, 7)));
     ROCI_TRY(read_progress(node, device));
     ROCI_TRY(read_extensions(node, device.extensions));
+    ROCI_TRY(read_telemetry(node, device.telemetry));
+    ROCI_TRY(read_flow_control(node, device.flow_control));
     ROCI_TRY(node.optional("tx_buffers", device.tx_buffers, integer_in<uint32_t>(256, 1U << 20)));
     config.port.queues = static_cast<uint16_t>(device.workers);
     ROCI_TRY(node.optional("packets_per_ack", device.packets_per_ack, integer_in<uint32_t>(1, 1024)));

@@ -26,6 +26,19 @@
 //       source_qpn: false                          # on every request, for switches
 //       data_lsn: false                            # the byte sequence on every request
 //       receive_window: 64KiB                      # that a peer may have in flight to one queue pair; without it: any
+//     telemetry:                                   # in-band telemetry of switches; without it the host knows none
+//       udp_port: 5201                             # of its packets, the same in the whole network
+//       domain: 1
+//       begin: none                                # none | probe | all: packets that begin to carry it at this host
+//       hops: 5                                    # that those have room for
+//       wants_response: false                      # congested switches may answer them
+//     flow_control:                                # PFC with the neighbour; without it pauses are not listened to
+//       pfc: [3]                                   # priorities that lose nothing
+//       trust: dscp                                # dscp (its first three bits) | pcp: what the priority of a packet is
+//       rate: 10Gbps                               # of the line; default: as the port says, or 100Gbps
+//       pause_watchdog: {detect: 100ms, restore: 100ms}  # send on when a pause lasts so long; default: never
+//       xoff: 512                                  # frames waiting to be received at which the neighbour is stopped;
+//       xon: 128                                   # ... and at which it may go on; default: it is never stopped
 //     window: 512KiB                               # un-acknowledged bytes of a queue pair
 #pragma once
 

@@ -77,6 +77,28 @@ Status check_tables(const DeviceConfig& config) {
   return {};
 }
 
+Status check_telemetry(const DeviceConfig& config) {
+  const HostTelemetryConfig& telemetry = config.telemetry;
+  if (telemetry.udp_port == kRoceUdpPort) {
+    return fail("device " + config.name + ": the UDP port of telemetry cannot be RoCEv2's own, " +
+                std::to_string(kRoceUdpPort));
+  }
+  if (telemetry.hops < 1 || telemetry.hops > kMaxIntHops) {
+    return fail("device " + config.name + ": telemetry with " + std::to_string(telemetry.hops) +
+                " hops; 1 to " + std::to_string(kMaxIntHops) + " are allowed");
+  }
+  return {};
+}
+
+Status check_flow_control(const DeviceConfig& config) {
+  const FlowControlConfig& flow = config.flow_control;
+  if (flow.xoff > 0 && flow.xon >= flow.xoff) {
+    return fail("device " + config.name + ": flow control with xon " + std::to_string(flow.xon) +
+                " would never let go; it must be below xoff, which is " + std::to_string(flow.xoff));
+  }
+  return {};
+}
+
 Status check_workers(const DeviceConfig& config) {
   if (config.workers < 1 || config.workers > kMaxWorkers) {
     return fail("device " + config.name + ": " + std::to_string(config.workers) + " workers; 1 to " +
@@ -150,7 +172,8 @@ Host::Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gid
       memory_(ids_, config_.max_mr),
       tx_pool_(std::move(tx_pool)),
       hand_over_(config_.workers, std::max<uint32_t>(port_->queues(), 1)),
-      flows_(config_.workers) {}
+      flows_(config_.workers),
+      flow_control_(config_.flow_control, port_->capabilities().link_rate, port_->mac()) {}
 
 Host::~Host() {
   helper_.reset();
@@ -159,6 +182,8 @@ Host::~Host() {
 
 Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const DeviceConfig& config) {
   ROCI_TRY(check_workers(config));
+  ROCI_TRY(check_telemetry(config));
+  ROCI_TRY(check_flow_control(config));
   ROCI_TRY(check_tables(config));
   auto neighbours = read_addresses(*port, config);
   if (!neighbours) return fail(neighbours.error());
@@ -194,11 +219,18 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
   NeighbourConfig each = neighbours;
   // Each has a table of its own and asks for itself; together they ask no more often than one would.
   each.solicitations_per_second = std::max(1U, neighbours.solicitations_per_second / config_.workers);
-  const WorkerSurroundings surroundings{*port_,     memory_,
-                                        groups_,    *events_,
-                                        hand_over_, flows_,
-                                        tx_pool_,   config_.extensions,
-                                        ids_,       config_.check_before_placing};
+  const WorkerSurroundings surroundings{*port_,
+                                        memory_,
+                                        groups_,
+                                        *events_,
+                                        hand_over_,
+                                        flows_,
+                                        tx_pool_,
+                                        config_.extensions,
+                                        config_.telemetry,
+                                        flow_control_,
+                                        ids_,
+                                        config_.check_before_placing};
   for (uint32_t i = 0; i < config_.workers; ++i) {
     const std::string name = config_.workers == 1 ? config_.name : config_.name + "." + std::to_string(i);
     auto worker = Worker::create(name, i, surroundings, each);

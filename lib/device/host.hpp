@@ -15,6 +15,7 @@
 #include "base/tick_clock.hpp"
 #include "device/events.hpp"
 #include "device/limits.hpp"
+#include "engine/flow_control.hpp"
 #include "engine/flow_count.hpp"
 #include "engine/hand_over.hpp"
 #include "engine/worker.hpp"
@@ -133,6 +134,7 @@ class alignas(64) Host final : public Poller {
   std::shared_ptr<MbufPool> tx_pool_;
   HandOver hand_over_;
   FlowCounts flows_;
+  FlowControl flow_control_;
   MulticastTable groups_;
   std::vector<std::unique_ptr<Worker>> workers_;
   RetiredAddresses retired_addresses_;  // they hold neighbours of the workers

@@ -48,6 +48,7 @@ struct AttachedQueuePair : Timer {
   uint32_t peer_version = 0;  // of it that the session was made from
   std::shared_ptr<const PeerRecord> peer;
   uint32_t flow_seen = 0;  // FlowCount's
+  uint8_t parked = 0;      // `ready`, but its priority, one less than this, is paused; 0: it is not
 
   // Doorbell, any thread: set while the queue pair waits in the worker's stack of rung ones.
   std::atomic<bool> rung{false};

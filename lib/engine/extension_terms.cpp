@@ -7,7 +7,8 @@
 
 namespace roci {
 
-ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& config, const QueuePairConfig& qp,
+ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& config,
+                          const HostTelemetryConfig& telemetry, const QueuePairConfig& qp,
                           const QueuePairAttributes& attributes, uint16_t port_mtu) {
   using enum ExtensionType;
   const CapabilityAgreement& agreed = peer.agreement;
@@ -16,16 +17,21 @@ ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& conf
   terms.may_send = peer.confirmed;
   terms.peer_time_unit = peer.time_unit;
   constexpr uint16_t kFeedback = bit_of(kCeEcho) | bit_of(kLsn) | bit_of(kTimestampEcho) | bit_of(kRxWindow) |
-                                 bit_of(kFlows) | bit_of(kSack) | bit_of(kAuth);
+                                 bit_of(kFlows) | bit_of(kIntEcho) | bit_of(kSack) | bit_of(kAuth);
   terms.on_feedback = agreed.extensions() & kFeedback;
+  const uint32_t full = attributes.path_mtu + kMaxIpOverhead;
+  const uint32_t room = std::min<uint32_t>(agreed.mtu_extra, port_mtu > full ? port_mtu - full : 0);
   if (agreed.has(Capability::kDataBlocks)) {
     const auto wanted = static_cast<uint16_t>((config.source_qpn ? bit_of(kSourceQp) : 0) |
                                               (config.data_lsn ? bit_of(kLsn) : 0) |
                                               (config.timestamps ? bit_of(kTimestamp) : 0));
-    const uint32_t full = attributes.path_mtu + kMaxIpOverhead;
-    const uint32_t room = std::min<uint32_t>(agreed.mtu_extra, port_mtu > full ? port_mtu - full : 0);
     const auto types = static_cast<uint16_t>(wanted & agreed.extensions());
     if (fixed_block_bytes(types) <= room) terms.on_data = types;
+  }
+  if (telemetry.enabled() && (agreed.extensions() & bit_of(kIntEcho)) != 0) {
+    terms.int_hops = agreed.int_hops;
+    const auto hops = static_cast<uint32_t>(telemetry.hops * sizeof(IntHop));
+    terms.longest_int = full + room > hops ? full + room - hops : 0;
   }
   if (agreed.has(Capability::kSelectiveRepeat)) {
     terms.keeps = kReorderWindow;
@@ -38,6 +44,16 @@ ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& conf
     terms.receive_key = derive_auth_key(peer.ours, qp.number, attributes.remote_qp);
   }
   return terms;
+}
+
+uint8_t int_echo_hops(uint16_t port_mtu) {
+  // All that feedback can have beside hops; the response to a probe is shorter.
+  constexpr uint32_t kWithoutHops = 40 + 8 + sizeof(Bth) + sizeof(Aeth) + kIcrcBytes + kExtensionHeaderBytes +
+                                    sizeof(CeEcho) + sizeof(LsnValue) + sizeof(TimestampEcho) +
+                                    sizeof(RxWindow) + sizeof(Flows) + sizeof(IntEchoHeader) + sizeof(Sack) +
+                                    sizeof(Auth);
+  const uint32_t room = port_mtu > kWithoutHops ? port_mtu - kWithoutHops : 0;
+  return static_cast<uint8_t>(std::min<size_t>(room / sizeof(IntHop), kMaxIntHops));
 }
 
 uint16_t PeerExtensions::extra_bytes() const {
@@ -64,7 +80,8 @@ void PeerExtensions::adopt(AttachedQueuePair& qp) {
     return;
   }
   if (session != nullptr) {
-    const ExtensionTerms terms = make_terms(known, config_, qp.core.config, qp.core.attributes, port_mtu_);
+    const ExtensionTerms terms =
+        make_terms(known, config_, telemetry_, qp.core.config, qp.core.attributes, port_mtu_);
     ExtensionTerms but_for_sending = terms;
     but_for_sending.may_send = session->terms.may_send;
     if (but_for_sending == session->terms) {
@@ -82,10 +99,15 @@ void PeerExtensions::adopt(AttachedQueuePair& qp) {
 // yet, and tries again with the next packet.
 void PeerExtensions::make_session(AttachedQueuePair& qp, const PeerKnowledge& known) {
   std::unique_ptr<ExtensionSession>& session = qp.core.session;
-  const ExtensionTerms terms = make_terms(known, config_, qp.core.config, qp.core.attributes, port_mtu_);
+  const ExtensionTerms terms =
+      make_terms(known, config_, telemetry_, qp.core.config, qp.core.attributes, port_mtu_);
   session.reset(new (qp.core.arena()) ExtensionSession(terms, keep_budget_));
   qp.session_due = qp.core.extensions_undecided = session == nullptr;
-  if (session != nullptr && config_.receive_window != 0) session->set_receiver_window(config_.receive_window);
+  if (session == nullptr) return;
+  if (config_.receive_window != 0) session->set_receiver_window(config_.receive_window);
+  if (terms.int_hops > 0)
+    session->telemetry.reset(new (qp.core.arena())
+                                 TelemetrySession(telemetry_, terms.int_hops, terms.longest_int));
 }
 
 PeerExtensions::Talk PeerExtensions::may_talk(const AttachedQueuePair& qp) const {

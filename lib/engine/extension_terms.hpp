@@ -16,20 +16,28 @@ namespace roci {
 inline constexpr uint32_t kReorderWindow = 256;
 
 // `peer` has agreed. `port_mtu`: of our port, which has to take a full packet with its block.
-ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& config, const QueuePairConfig& qp,
+ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& config,
+                          const HostTelemetryConfig& telemetry, const QueuePairConfig& qp,
                           const QueuePairAttributes& attributes, uint16_t port_mtu);
+// Hops of the longest INT-ECHO that fits into every packet which may have one, on a port of this MTU.
+uint8_t int_echo_hops(uint16_t port_mtu);
 
 // What the queue pairs of one worker speak beyond the standard; owned by the worker.
 class PeerExtensions {
  public:
   // `device` names the worker in the log.
-  PeerExtensions(std::string device, const ExtensionConfig& config, uint16_t port_mtu)
-      : device_(std::move(device)), config_(config), port_mtu_(port_mtu) {}
+  PeerExtensions(std::string device, const ExtensionConfig& config, const HostTelemetryConfig& telemetry,
+                 uint16_t port_mtu)
+      : device_(std::move(device)), config_(config), telemetry_(telemetry), port_mtu_(port_mtu) {}
 
   [[nodiscard]] bool enabled() const { return config_.mode != ExtensionMode::kOff; }
   [[nodiscard]] const ExtensionConfig& config() const { return config_; }
   // What the port takes beside the longest packets of the largest path MTU.
   [[nodiscard]] uint16_t extra_bytes() const;
+  // Hops of the longest INT-ECHO that this host takes; 0 when it knows nothing of telemetry.
+  [[nodiscard]] uint8_t int_hops() const {
+    return telemetry_.enabled() ? int_echo_hops(port_mtu_) : uint8_t{0};
+  }
 
   // The queue pair talks to this peer from now on; null for one that is spoken to as the standard says.
   void set_peer(AttachedQueuePair& qp, std::shared_ptr<const PeerRecord> peer);
@@ -54,6 +62,7 @@ class PeerExtensions {
 
   std::string device_;
   const ExtensionConfig config_;
+  const HostTelemetryConfig telemetry_;
   const uint16_t port_mtu_;
   KeepBudget keep_budget_;  // of all these queue pairs
 };

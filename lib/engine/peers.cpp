@@ -15,23 +15,25 @@ constexpr Nanos kNeighbourWait{1'000'000};  // between looks whether the peer's 
 
 uint32_t bit(Capability c) { return static_cast<uint32_t>(c); }
 
-uint32_t capabilities_of(const ExtensionConfig& config) {
+uint32_t capabilities_of(const ExtensionConfig& config, bool telemetry) {
   using enum ExtensionType;
   uint32_t all = bit_of(kSourceQp) | bit_of(kCeEcho) | bit_of(kLsn) | bit_of(kTimestamp) |
                  bit_of(kTimestampEcho) | bit_of(kRxWindow) | bit_of(kFlows) | bit(Capability::kDataBlocks) |
                  bit(Capability::kProbes) | bit(Capability::kReadAcks) | bit(Capability::kWindowMessages);
   if (config.selective_repeat) all |= bit_of(kSack) | bit(Capability::kSelectiveRepeat);
   if (config.authenticate) all |= bit_of(kAuth);
+  if (telemetry) all |= bit_of(kIntEcho) | bit(Capability::kIntResponses);
   return all;
 }
 
 }  // namespace
 
-Peers::Peers(const ExtensionConfig& config, uint32_t window, uint16_t extra, IdSource& ids, PacketSink& sink,
-             Neighbours& neighbours, Counters& counters)
+Peers::Peers(const ExtensionConfig& config, uint32_t window, uint16_t extra, uint8_t int_hops, IdSource& ids,
+             PacketSink& sink, Neighbours& neighbours, Counters& counters)
     : config_(config),
       window_(window),
       extra_(extra),
+      int_hops_(int_hops),
       ids_(ids),
       sink_(sink),
       neighbours_(neighbours),
@@ -74,8 +76,9 @@ Peers::Peer* Peers::find_or_make(const IpAddress& address, Nanos now) {
 // The key material differs from peer to peer, so that one cannot forge what another says.
 CapabilityOffer Peers::offer_to(const IpAddress& peer) const {
   CapabilityOffer offer;
-  offer.capabilities = capabilities_of(config_);
+  offer.capabilities = capabilities_of(config_, int_hops_ > 0);
   offer.mtu_extra = extra_;
+  offer.int_hops = int_hops_;
   offer.window = config_.selective_repeat ? window_ : 0;
   offer.incarnation = incarnation_;
   if (!config_.authenticate) return offer;

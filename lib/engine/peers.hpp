@@ -71,9 +71,9 @@ class Peers {
   static constexpr size_t kMost = 65536;  // peers that are remembered without a queue pair that needs them
 
   // `window` packets are kept behind a gap, 0 without selective repeat; `extra`: bytes that the port
-  // takes beyond the largest path MTU.
-  Peers(const ExtensionConfig& config, uint32_t window, uint16_t extra, IdSource& ids, PacketSink& sink,
-        Neighbours& neighbours, Counters& counters);
+  // takes beyond the largest path MTU. `int_hops`: of the longest INT-ECHO that it takes, 0 without telemetry.
+  Peers(const ExtensionConfig& config, uint32_t window, uint16_t extra, uint8_t int_hops, IdSource& ids,
+        PacketSink& sink, Neighbours& neighbours, Counters& counters);
   ~Peers();
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
@@ -114,6 +114,7 @@ class Peers {
   ExtensionConfig config_;
   uint32_t window_;
   uint16_t extra_;
+  uint8_t int_hops_;
   uint64_t incarnation_;
   SipKey secret_{};
   IdSource& ids_;

@@ -23,10 +23,14 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       events_(surroundings.events),
       tx_buffers_(surroundings.tx_pool),
       place_early_(!surroundings.check_before_placing && copies_in_one_pass()),
-      extensions_(name_, surroundings.extensions, surroundings.port.capabilities().mtu),
+      telemetry_(surroundings.telemetry, kRxBurst, tx_buffers_.pool()),
+      extensions_(name_, surroundings.extensions, surroundings.telemetry,
+                  surroundings.port.capabilities().mtu),
       link_up_(surroundings.port.link_up()),
       all_flows_(surroundings.flows),
-      flows_(surroundings.flows.of(index)) {
+      flows_(surroundings.flows.of(index)),
+      flow_control_(surroundings.flow_control),
+      pausable_(surroundings.flow_control.enabled()) {
   HandOver& rings = surroundings.hand_over;
   for (uint32_t queue = index; queue < surroundings.port.queues(); queue += rings.workers()) {
     queues_.push_back(&surroundings.port.queue(static_cast<uint16_t>(queue)));
@@ -56,7 +60,8 @@ Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
     const PeerExtensions& extensions = worker->extensions_;
     PacketSink& sink = *worker;
     worker->peers_ = std::make_unique<Peers>(extensions.config(), kReorderWindow, extensions.extra_bytes(),
-                                             surroundings.ids, sink, *worker->neighbours_, worker->counters_);
+                                             extensions.int_hops(), surroundings.ids, sink,
+                                             *worker->neighbours_, worker->counters_);
   }
   return worker;
 }
@@ -77,22 +82,23 @@ void Worker::detach(AttachedQueuePair& qp) {
   timers_.cancel(qp);
   qp.neighbour = NeighbourRef();
   stop_waiting(qp);
-  if (qp.ready) unlink_ready(qp);
+  if (qp.parked != 0) unpark(qp);
+  if (qp.ready) unlink(qp, ready_);
 }
 
-void Worker::link_ready(AttachedQueuePair& qp) {
+void Worker::link(AttachedQueuePair& qp, QueuePairList& list) {
   qp.ready = true;
   qp.next_ready = nullptr;
-  qp.previous_ready = last_ready_;
-  (last_ready_ == nullptr ? first_ready_ : last_ready_->next_ready) = &qp;
-  last_ready_ = &qp;
-  ++ready_count_;
+  qp.previous_ready = list.last;
+  (list.last == nullptr ? list.first : list.last->next_ready) = &qp;
+  list.last = &qp;
+  ++list.count;
 }
 
-void Worker::unlink_ready(AttachedQueuePair& qp) {
-  (qp.previous_ready == nullptr ? first_ready_ : qp.previous_ready->next_ready) = qp.next_ready;
-  (qp.next_ready == nullptr ? last_ready_ : qp.next_ready->previous_ready) = qp.previous_ready;
-  --ready_count_;
+void Worker::unlink(AttachedQueuePair& qp, QueuePairList& list) {
+  (qp.previous_ready == nullptr ? list.first : qp.previous_ready->next_ready) = qp.next_ready;
+  (qp.next_ready == nullptr ? list.last : qp.next_ready->previous_ready) = qp.previous_ready;
+  --list.count;
   qp.ready = false;
 }
 
@@ -135,18 +141,25 @@ bool Worker::poll(Nanos now) {
   if (extensions_.enabled()) {
     flows_.advance(now);
     context.flows = all_flows_.sum();
+    context.telemetry = telemetry_.hops();
   }
   blocked_ = false;
   now_ = now;
   bool worked = flush();
   if (index_ == 0 && now - link_watched_ >= kLinkWatch) worked |= watch_link(context);
   worked |= take_doorbells();
+  if (pausable_) follow_pauses(now);
   worked |= timers_.advance(now, [&](Timer& timer) {
     auto& qp = static_cast<AttachedQueuePair&>(timer);
+    if (stopped_ != 0 && park_if_stopped(qp)) return;  // it could not send what the time was for
     qp.core.on_deadline(context);
     make_ready(qp);
   }) > 0;
   worked |= receive(context);
+  if (pausable_) {
+    follow_pauses(now);
+    if (index_ == 0) worked |= tell_neighbour(now);
+  }
   completions_.show();
   worked |= receive_own_multicasts(context);
   worked |= neighbours_->poll(now);
@@ -161,7 +174,7 @@ bool Worker::poll(Nanos now) {
 }
 
 Nanos Worker::next_deadline() const {
-  if (rung_.load(std::memory_order_relaxed) != nullptr || ready_count_ > 0 || staged_count_ > 0 ||
+  if (rung_.load(std::memory_order_relaxed) != nullptr || ready_.count > 0 || staged_count_ > 0 ||
       !loopback_.empty()) {
     return Nanos{0};
   }
@@ -173,11 +186,18 @@ Nanos Worker::next_deadline() const {
   Nanos next = std::min(timers_.next_deadline(), neighbours_->next_deadline());
   if (peers_ != nullptr) next = std::min(next, peers_->next_deadline());
   for (const PortQueue* queue : queues_) next = std::min(next, queue->next_arrival());
+  if (stopped_ != 0) next = std::min(next, flow_control_.over(stopped_));
+  if (pausable_ && index_ == 0) next = std::min(next, flow_control_.tell_again_at());
   if (!link_up_ && index_ == 0) next = std::min(next, link_watched_ + kLinkWatch);
   return next;
 }
 
 PathSource::Answer Worker::find(AddressPath& to, Nanos now) {
+  if (const unsigned priority = stopped_ == 0 ? 0 : flow_control_.priority_of(to.path);
+      is_stopped(priority)) {
+    stopped_to_ = static_cast<uint8_t>(priority + 1);
+    return {PathState::kPending};
+  }
   return addresses_->find(static_cast<AttachedAddress&>(to), now);
 }
 
@@ -185,18 +205,19 @@ PathSource::Answer Worker::find(AddressPath& to, Nanos now) {
 bool Worker::serve_ready(TransportContext& context) {
   bool worked = false;
   // Runs some turns in front, where it fetches.
-  AttachedQueuePair* ahead = queue_pairs_.size() > kFew ? first_ready_ : nullptr;
+  AttachedQueuePair* ahead = queue_pairs_.size() > kFew ? ready_.first : nullptr;
   const auto fetch = [&ahead] {
     if (ahead == nullptr) return;
     ahead->prefetch();
     ahead = ahead->next_ready;
   };
   for (uint32_t i = 0; i < kTurnsAhead; ++i) fetch();
-  const uint32_t quanta = std::max(1U, kQuantaPerRound / std::max(ready_count_, 1U));
-  for (uint32_t turns = std::min(ready_count_, kTurnsPerRound); turns > 0 && !blocked_; --turns) {
+  const uint32_t quanta = std::max(1U, kQuantaPerRound / std::max(ready_.count, 1U));
+  for (uint32_t turns = std::min(ready_.count, kTurnsPerRound); turns > 0 && !blocked_; --turns) {
     fetch();
-    AttachedQueuePair& qp = *first_ready_;
-    unlink_ready(qp);
+    AttachedQueuePair& qp = *ready_.first;
+    unlink(qp, ready_);
+    if (stopped_ != 0 && park_if_stopped(qp)) continue;
     const uint64_t sent_before = counters_.get(Counter::kTxFrames);
     bool more = false;
     extensions_.follow(qp, false);
@@ -208,6 +229,7 @@ bool Worker::serve_ready(TransportContext& context) {
     if (reachable || state == IBV_QPS_ERR || state == IBV_QPS_SQD)  // some of their duties need no peer
       more = transmit(context, qp, quanta);
     if (addresses_->take_pending()) wait_for_neighbour(qp);
+    if (stopped_to_ != 0) park(qp, std::exchange(stopped_to_, uint8_t{0}) - 1U);
     worked |= counters_.get(Counter::kTxFrames) != sent_before;
     if (more) {
       make_ready(qp);

@@ -26,9 +26,11 @@
 #include "engine/attached_address.hpp"
 #include "engine/attached_queue_pair.hpp"
 #include "engine/extension_terms.hpp"
+#include "engine/flow_control.hpp"
 #include "engine/flow_count.hpp"
 #include "engine/hand_over.hpp"
 #include "engine/multicast_table.hpp"
+#include "engine/telemetry_sink.hpp"
 #include "engine/tx_buffers.hpp"
 #include "engine/worker_token.hpp"
 #include "memory/memory_table.hpp"
@@ -50,6 +52,8 @@ struct WorkerSurroundings {
   FlowCounts& flows;
   std::shared_ptr<MbufPool> tx_pool;  // of whole frames in one segment each
   const ExtensionConfig& extensions;
+  const HostTelemetryConfig& telemetry;
+  FlowControl& flow_control;
   IdSource& ids;
   bool check_before_placing;
 };
@@ -93,7 +97,11 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   }
   // The queue pair may have something to do: after a change of its state.
   void make_ready(AttachedQueuePair& qp) {
-    if (!qp.ready) link_ready(qp);
+    if (!qp.ready) {
+      link_ready(qp);
+    } else if (pausable_ && qp.parked != 0) [[unlikely]] {
+      look_at_parked(qp);
+    }
   }
 
   // Any thread: the application has posted to the queue pair.
@@ -143,10 +151,29 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   Answer find(AddressPath& to, Nanos now) override;
   void loop_back(const rte_mbuf& frame, const IpAddress& group) override;  // worker_receive.cpp
 
+  // Queue pairs with something to do, in order.
+  struct QueuePairList {
+    AttachedQueuePair* first = nullptr;
+    AttachedQueuePair* last = nullptr;
+    uint32_t count = 0;
+  };
+
+  // PFC: queue pairs of priorities that the neighbour has stopped are put aside and make nobody wait.
+  void follow_pauses(Nanos now);
+  [[nodiscard]] bool is_stopped(unsigned priority) const { return (stopped_ >> priority & 1U) != 0; }
+  bool park_if_stopped(AttachedQueuePair& qp);
+  void park(AttachedQueuePair& qp, unsigned priority);
+  void look_at_parked(AttachedQueuePair& qp);
+  void unpark(AttachedQueuePair& qp);
+  Fate take_mac_control(rte_mbuf* frame, Nanos now, Origin origin);
+  void note_backlog(const PortQueue& queue, bool full_burst);
+  bool tell_neighbour(Nanos now);
+
   bool watch_link(TransportContext& context);
   bool take_doorbells();
-  void link_ready(AttachedQueuePair& qp);
-  void unlink_ready(AttachedQueuePair& qp);
+  void link_ready(AttachedQueuePair& qp) { link(qp, ready_); }
+  void link(AttachedQueuePair& qp, QueuePairList& list);
+  void unlink(AttachedQueuePair& qp, QueuePairList& list);
   bool serve_ready(TransportContext& context);
   bool transmit(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta);
   bool refresh_path(TransportContext& context, AttachedQueuePair& qp);
@@ -161,6 +188,9 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   bool receive(TransportContext& context);
   void execute(TransportContext& context, std::span<rte_mbuf*> burst, Origin origin);
   Fate classify(Received& received, Nanos now, Origin origin);
+  Fate classify_telemetry(Received& received, Origin origin);
+  Fate classify_roce(Received& received, Origin origin);
+  void parse(Received& received) const;
   Fate classify_neighbourly(const FrameView& view, rte_mbuf* frame, Nanos now, Origin origin);
   [[nodiscard]] bool is_for_datagrams(const FrameView& view) const;
   bool receive_own_multicasts(TransportContext& context);
@@ -197,6 +227,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   uint16_t vlan_ = 0;
   std::unique_ptr<Neighbours> neighbours_;
   std::unique_ptr<AddressResolver> addresses_;
+  TelemetrySink telemetry_;
   PeerExtensions extensions_;
   std::unique_ptr<Peers> peers_;  // null but in the first worker
   bool link_up_;                  // when it was last looked at, by the first worker
@@ -208,9 +239,14 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   TimingWheel timers_;
   IdTable<AttachedQueuePair> queue_pairs_;
 
-  AttachedQueuePair* first_ready_ = nullptr;
-  AttachedQueuePair* last_ready_ = nullptr;
-  uint32_t ready_count_ = 0;
+  FlowControl& flow_control_;
+  const bool pausable_;       // the neighbour may stop priorities
+  uint8_t stopped_ = 0;       // priorities, of the round under way
+  uint8_t stopped_to_ = 0;    // one more than the priority of the datagram that could not be sent; 0: none
+  uint32_t full_bursts_ = 0;  // in a row
+  std::array<QueuePairList, kPriorities> parked_;
+
+  QueuePairList ready_;
   Nanos now_{0};          // of the round under way
   bool blocked_ = false;  // the port took nothing, or the pool is empty: no use in asking queue pairs
   std::atomic<AttachedQueuePair*> rung_{nullptr};

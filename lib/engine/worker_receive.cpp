@@ -45,6 +45,7 @@ bool Worker::receive(TransportContext& context) {
   }
   for (PortQueue* queue : queues_) {
     const uint16_t count = queue->rx_burst(burst, context.now);
+    if (pausable_ && flow_control_.tells()) note_backlog(*queue, count == burst.size());
     if (count == 0) continue;
     counters_.add(Counter::kRxFrames, count);
     execute(context, {burst.data(), count}, Origin::kPort);
@@ -69,7 +70,7 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
     slot.frame = frame;
     const Fate fate = classify(slot, context.now, origin);
     if (fate == Fate::kPassedOn) continue;
-    burst[ours++] = frame;
+    burst[ours++] = slot.frame;  // its own copy, where it needed one
     if (fate == Fate::kForQueuePair) {
       queue_pairs_.prefetch(slot.view.destination_qp().value());
       ++good;
@@ -101,35 +102,42 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
   rte_pktmbuf_free_bulk(burst.data(), ours);
 }
 
+void Worker::parse(Received& received) const {
+  rte_mbuf* frame = received.frame;
+  received.view = FrameView();
+  parse_frame(received.view, rte_pktmbuf_mtod(frame, const uint8_t*), rte_pktmbuf_data_len(frame),
+              rte_pktmbuf_pkt_len(frame),
+              extensions_.enabled() ? OpcodeRange::kWithPrivate : OpcodeRange::kStandard);
+}
+
 // Everything that is not for a queue pair of ours is done with here.
 Worker::Fate Worker::classify(Received& received, Nanos now, Origin origin) {
   rte_mbuf* frame = received.frame;
-  const auto parse = [&] {
-    received.view = FrameView();
-    parse_frame(received.view, rte_pktmbuf_mtod(frame, const uint8_t*), rte_pktmbuf_data_len(frame),
-                rte_pktmbuf_pkt_len(frame),
-                extensions_.enabled() ? OpcodeRange::kWithPrivate : OpcodeRange::kStandard);
-  };
-  parse();
+  parse(received);
   FrameView& view = received.view;
-  if (view.kind == FrameKind::kTruncated && frame->nb_segs > 1 && rte_pktmbuf_linearize(frame) == 0) parse();
+  if (view.kind == FrameKind::kTruncated && frame->nb_segs > 1 && rte_pktmbuf_linearize(frame) == 0)
+    parse(received);
   if (view.kind == FrameKind::kTruncated && rte_pktmbuf_data_len(frame) < sizeof(EthernetHeader)) {
     counters_.add(Counter::kRxMalformed);
     return Fate::kDone;
   }
   const MacAddress& to = view.ethernet().destination;
   if ((to != mac_ && !to.is_multicast()) || (view.vlan_id() != vlan_)) {
+    if (is_mac_control(view.ethernet())) return take_mac_control(frame, now, origin);  // it has no tag
     counters_.add(Counter::kRxNotForUs);
     return Fate::kDone;
   }
   switch (view.kind) {
     case FrameKind::kRoce:
-      break;
-    case FrameKind::kArp:
+      return classify_roce(received, origin);
     case FrameKind::kIpv4:
     case FrameKind::kIpv6:
+      if (telemetry_.is_telemetry(view, *frame)) return classify_telemetry(received, origin);
+      [[fallthrough]];
+    case FrameKind::kArp:
       return classify_neighbourly(view, frame, now, origin);
     case FrameKind::kOther:
+      if (is_mac_control(view.ethernet())) return take_mac_control(frame, now, origin);
       counters_.add(Counter::kRxOtherProtocol);
       return Fate::kDone;
     case FrameKind::kUnknownOpcode:
@@ -139,6 +147,38 @@ Worker::Fate Worker::classify(Received& received, Nanos now, Origin origin) {
       counters_.add(Counter::kRxMalformed);
       return Fate::kDone;
   }
+}
+
+// What is inside is RoCEv2 or nothing: telemetry within telemetry is nobody's.
+Worker::Fate Worker::classify_telemetry(Received& received, Origin origin) {
+  if (origin == Origin::kPort && outboxes_.size() > 1) {
+    // As it is: its hops are for the owner to read.
+    const std::optional<Qpn> number = telemetry_.destination_of(*received.frame);
+    const uint32_t owner = number && *number != kMulticastQp
+                               ? worker_of(*number, static_cast<uint32_t>(outboxes_.size()))
+                               : index_;
+    if (owner != index_) {
+      pass_on(owner, received.frame);
+      return Fate::kPassedOn;
+    }
+  }
+  const auto slot = static_cast<uint32_t>(&received - received_.data());
+  rte_mbuf* frame = telemetry_.strip(received.frame, slot, counters_);
+  if (frame == nullptr) return Fate::kDone;
+  received.frame = frame;
+  parse(received);
+  if (received.view.kind != FrameKind::kRoce) {
+    counters_.add(received.view.kind == FrameKind::kUnknownOpcode ? Counter::kRxUnknownOpcode
+                                                                  : Counter::kRxMalformed);
+    return Fate::kDone;
+  }
+  received.view.telemetry = static_cast<uint8_t>(slot + 1);
+  return classify_roce(received, origin);
+}
+
+Worker::Fate Worker::classify_roce(Received& received, Origin origin) {
+  rte_mbuf* frame = received.frame;
+  const FrameView& view = received.view;
   if (!is_for_datagrams(view)) {
     counters_.add(Counter::kRxNotForUs);
     return Fate::kDone;

@@ -5,19 +5,24 @@
 #include <rte_errno.h>
 #include <rte_log.h>
 #include <sched.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 #include "base/log.hpp"
 #include "base/rng.hpp"
 #include "port/buffer_memory.hpp"
 #include "port/hugepages.hpp"
+#include "telemetry/runtime_folder.hpp"
 
 namespace roci {
 namespace {
@@ -68,6 +73,28 @@ std::string unique_prefix() {
   return text;
 }
 
+// Why the telemetry socket of a process with this prefix cannot be made, or nothing. DPDK would not start at all.
+Status check_telemetry_folder(const std::string& prefix) {
+  const std::filesystem::path folder = dpdk_runtime_folder();
+  const std::filesystem::path socket = folder / prefix / kTelemetrySocket;
+  if (socket.native().size() >= sizeof(sockaddr_un::sun_path))
+    return fail("the path '" + socket.native() + "' is too long for a socket");
+  const bool there = mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST;
+  if (!there || access(folder.c_str(), W_OK | X_OK) != 0) {
+    const int error = errno;
+    return fail("the folder '" + folder.native() +
+                    "' cannot be used: " + std::generic_category().message(error) +
+                    " (RUNTIME_DIRECTORY in the environment names another one)",
+                error);
+  }
+  return {};
+}
+
+// After DPDK has removed its sockets.
+void remove_runtime_folder() {
+  if (const char* folder = rte_eal_get_runtime_dir(); folder != nullptr) rmdir(folder);
+}
+
 // What DPDK itself needs beside buffers that are not in its memory: devices, rings, and lists of the buffers, which take 8
 // bytes for each of at least 400.
 uint32_t dpdks_own_mib(const EalConfig& config) {
@@ -75,11 +102,12 @@ uint32_t dpdks_own_mib(const EalConfig& config) {
   return config.share_buffers ? config.memory_mib : std::max(kLeast, config.memory_mib / 32);
 }
 
-std::vector<std::string> eal_arguments(const EalConfig& config, bool hugepages, const cpu_set_t& cpus) {
+std::vector<std::string> eal_arguments(const EalConfig& config, bool hugepages, const cpu_set_t& cpus,
+                                       const std::string& prefix, bool telemetry) {
   std::vector<std::string> arguments{"roci",
-                                     "--no-telemetry",
+                                     telemetry ? "--telemetry" : "--no-telemetry",
                                      "--file-prefix",
-                                     unique_prefix(),
+                                     prefix,
                                      "--log-level=warning",
                                      "--lcores",
                                      "0@(" + cpu_list(cpus) + ")"};
@@ -140,11 +168,21 @@ Status initialise(const EalConfig& config) {
   first_error.clear();
   const Result<bool> hugepages = choose_hugepages(config);
   if (!hugepages) return fail(hugepages.error());
-  std::vector<std::string> arguments = eal_arguments(config, *hugepages, cpus);
+  const std::string prefix = unique_prefix();
+  bool telemetry = config.telemetry;
+  if (telemetry) {
+    if (const Status folder = check_telemetry_folder(prefix); !folder) {
+      log().warn("there is no telemetry: {}", folder.error().message);
+      telemetry = false;
+    }
+  }
+  std::vector<std::string> arguments = eal_arguments(config, *hugepages, cpus, prefix, telemetry);
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   std::vector<char*> argv_copy = argv;  // EAL permutes it
   argv_copy.push_back(nullptr);
+  // Registered before DPDK's own, so that it runs after it.
+  if (telemetry && std::atexit(remove_runtime_folder) != 0) log().info("DPDK's runtime folder will stay");
   rte_errno = 0;
   const int result = rte_eal_init(static_cast<int>(argv.size()), argv_copy.data());
   const int code = rte_errno;
@@ -157,7 +195,7 @@ Status initialise(const EalConfig& config) {
     return describe_failure(config, *hugepages, code);
   }
   // With --no-shconf and without telemetry nothing lives there, so no empty folder is left behind.
-  if (const char* folder = rte_eal_get_runtime_dir(); folder != nullptr) rmdir(folder);
+  if (!telemetry) remove_runtime_folder();
   return {};
 }
 

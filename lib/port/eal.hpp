@@ -29,6 +29,9 @@ struct EalConfig {
   // Without hugepages: packet buffers in memory that a device may share with another process, as zero-copy memif and
   // virtio-user do. There are no transparent hugepages for it then.
   bool share_buffers = false;
+  // DPDK's telemetry socket, by which other processes of the same user may ask this one (telemetry/endpoint.hpp). It is in
+  // DPDK's runtime folder; where that cannot be made the process starts without, and says so.
+  bool telemetry = false;
   std::vector<std::string> extra_args{};  // appended to EAL's own arguments
 
   friend bool operator==(const EalConfig&, const EalConfig&) = default;

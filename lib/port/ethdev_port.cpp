@@ -361,6 +361,12 @@ uint16_t EthdevPort::Queue::rx_burst(std::span<rte_mbuf*> out, Nanos) {
   return kept;
 }
 
+// Of the drivers that we use memif, af_packet, tap and rings cannot tell.
+std::optional<uint32_t> EthdevPort::Queue::waiting() const {
+  const int frames = rte_eth_rx_queue_count(port_.id_, index_);
+  return frames < 0 ? std::nullopt : std::optional(static_cast<uint32_t>(frames));
+}
+
 uint16_t EthdevPort::Queue::tx_burst(std::span<rte_mbuf*> frames, Nanos) {
   uint16_t done = 0;
   while (done < frames.size()) {

@@ -30,6 +30,8 @@ struct EthdevConfig {
   Nanos connect_timeout = 5s;        // how long a memif client waits for its server to listen
   std::optional<MacAddress> mac{};   // instead of the device's own
   std::shared_ptr<MbufPool> pool{};  // received frames come from it
+
+  friend bool operator==(const EthdevConfig&, const EthdevConfig&) = default;
 };
 
 class EthdevPort final : public Port {
@@ -49,6 +51,7 @@ class EthdevPort final : public Port {
     return queues_[0]->tx_burst(frames, now);
   }
   [[nodiscard]] Nanos next_arrival() const override { return Nanos{0}; }
+  [[nodiscard]] std::optional<uint32_t> waiting() const override { return queues_[0]->waiting(); }
   [[nodiscard]] uint16_t queues() const override { return static_cast<uint16_t>(queues_.size()); }
   [[nodiscard]] PortQueue& queue(uint16_t index) override { return *queues_[index]; }
   [[nodiscard]] const PortCapabilities& capabilities() const override { return capabilities_; }
@@ -80,6 +83,7 @@ class EthdevPort final : public Port {
     uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override;
     uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override;
     [[nodiscard]] Nanos next_arrival() const override { return Nanos{0}; }
+    [[nodiscard]] std::optional<uint32_t> waiting() const override;
     [[nodiscard]] const PortStats& stats() const { return stats_; }
 
    private:

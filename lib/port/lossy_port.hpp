@@ -19,6 +19,7 @@ class LossyPort final : public Port {
   uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override;
   uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override { return port_->tx_burst(frames, now); }
   [[nodiscard]] Nanos next_arrival() const override { return port_->next_arrival(); }
+  [[nodiscard]] std::optional<uint32_t> waiting() const override { return port_->waiting(); }
   [[nodiscard]] const PortCapabilities& capabilities() const override { return port_->capabilities(); }
   [[nodiscard]] MacAddress mac() const override { return port_->mac(); }
   [[nodiscard]] std::string_view name() const override { return port_->name(); }

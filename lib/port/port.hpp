@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -68,6 +69,9 @@ class PortQueue {
   // When the next frame can be taken by rx_burst(): the exact time on a simulated port, Nanos{0} ("ask me")
   // on a real one, kNever when nothing is on its way.
   [[nodiscard]] virtual Nanos next_arrival() const = 0;
+
+  // Frames that have arrived and wait for rx_burst(); nothing when the port cannot tell.
+  [[nodiscard]] virtual std::optional<uint32_t> waiting() const { return std::nullopt; }
 };
 
 // As a queue, a port is its queue 0, which is all there is unless several were asked for when it was opened. With several

@@ -1,5 +1,8 @@
 #include "port/port_config.hpp"
 
+#include <array>
+#include <cstdio>
+
 namespace roci {
 namespace {
 
@@ -27,6 +30,13 @@ Result<std::string> parse_device(std::string_view text) {
   return std::string{text};
 }
 
+Result<Nanos> parse_fault_delay(std::string_view text) {
+  auto delay = parse_duration(text);
+  if (delay && *delay > kLongestFaultDelay)
+    return fail("'" + std::string{text} + "' is longer than the longest delay of a faulty port, 1s");
+  return delay;
+}
+
 }  // namespace
 
 Status read_eal(ConfigNode& root, EalConfig& config) {
@@ -38,6 +48,7 @@ Status read_eal(ConfigNode& root, EalConfig& config) {
     ROCI_TRY(node.optional("pci", config.pci));
     ROCI_TRY(node.optional("memory", config.memory_mib, parse_memory));
     ROCI_TRY(node.optional("share_buffers", config.share_buffers));
+    ROCI_TRY(node.optional("telemetry", config.telemetry));
     return node.optional_list("args", config.extra_args);
   });
 }
@@ -54,6 +65,27 @@ Status read_device(ConfigNode& node, EthdevConfig& config) {
     if (!mac) return fail(std::move(mac).error());
     return std::optional{*mac};
   });
+}
+
+Status read_faults(ConfigNode& node, PortFaults& faults) {
+  ROCI_TRY(node.optional("loss", faults.loss, number_in(0, 1)));
+  ROCI_TRY(node.optional("corrupt", faults.corruption, number_in(0, 1)));
+  ROCI_TRY(node.optional("delay", faults.delay, parse_fault_delay));
+  return node.optional("down", faults.down);
+}
+
+std::string describe(const PortFaults& faults) {
+  std::string out;
+  const auto add = [&out](const char* name, const char* unit, double value) {
+    std::array<char, 48> text;
+    std::snprintf(text.data(), text.size(), "%s %g%s", name, value, unit);
+    out += (out.empty() ? "" : ", ") + std::string{text.data()};
+  };
+  if (faults.loss > 0) add("loss", "", faults.loss);
+  if (faults.corruption > 0) add("corrupt", "", faults.corruption);
+  if (faults.delay > Nanos{0}) add("delay", "us", static_cast<double>(faults.delay.count()) * 1e-3);
+  if (faults.down) out += out.empty() ? "down" : ", down";
+  return out.empty() ? "none" : out;
 }
 
 Status read_idle(ConfigNode& node, IdlePolicy& idle) {

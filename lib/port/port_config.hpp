@@ -5,6 +5,7 @@
 //     pci: false
 //     memory: 512MiB                # for packet buffers
 //     share_buffers: false          # with other processes, for zero-copy memif and virtio-user; not needed with hugepages
+//     telemetry: false              # DPDK's telemetry socket; a program may have another default
 //     args: []
 //   ...
 //     device: "net_memif0,role=client,id=0,socket=/run/roci.sock"   # or a PCI address, net_af_packet0,iface=veth0, ...
@@ -13,11 +14,13 @@
 //     rx_descriptors: 1024
 //     tx_descriptors: 1024
 //     connect_timeout: 5s           # how long a memif client waits for its server
+//     faults: {loss: 0.01, corrupt: 0.001, delay: 10us, down: false}   # where a program has them
 #pragma once
 
 #include "base/config.hpp"
 #include "port/eal.hpp"
 #include "port/ethdev_port.hpp"
+#include "port/faulty_port.hpp"
 #include "port/realtime_runner.hpp"
 
 namespace roci {
@@ -27,6 +30,11 @@ Status read_eal(ConfigNode& root, EalConfig& config);
 
 // The keys of a port above. `device` is required; a pool is not read. Keeps what `config` has for the others.
 Status read_device(ConfigNode& node, EthdevConfig& config);
+
+// The keys of `faults`, over what `faults` holds.
+Status read_faults(ConfigNode& node, PortFaults& faults);
+// For people: "loss 0.01, delay 10us, down", or "none".
+std::string describe(const PortFaults& faults);
 
 // The optional key `idle`: spin, yield or sleep.
 Status read_idle(ConfigNode& node, IdlePolicy& idle);

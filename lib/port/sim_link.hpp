@@ -36,9 +36,8 @@ struct SimFaults {
   double corruption = 0;   // 1 to corruption_bits different bits behind the Ethernet header are flipped
   double marking = 0;      // ECN-capable packets get CE, the IPv4 header checksum stays right
   Nanos reordering_delay = 20us;
-  unsigned corruption_bits = 4;  // at most kSimCorruptionBits
+  unsigned corruption_bits = 4;  // at most kMostBitErrors (bit_errors.hpp)
 };
-inline constexpr unsigned kSimCorruptionBits = 64;
 
 // What a test's script wants done to one frame, on top of the random faults.
 struct SimVerdict {

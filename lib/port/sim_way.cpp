@@ -2,31 +2,11 @@
 
 #include <algorithm>
 
+#include "port/bit_errors.hpp"
 #include "wire/frame.hpp"
 #include "wire/rewrite.hpp"
 
 namespace roci {
-namespace {
-
-bool is_private(const rte_mbuf* frame) {
-  for (; frame != nullptr; frame = frame->next) {
-    if (!RTE_MBUF_DIRECT(frame) || rte_mbuf_refcnt_read(frame) != 1) return false;
-  }
-  return true;
-}
-
-// Flips one bit of the frame, wherever in the chain it lies.
-void flip_bit(rte_mbuf* frame, uint32_t bit) {
-  uint32_t byte = bit / 8;
-  while (frame != nullptr && byte >= frame->data_len) {
-    byte -= frame->data_len;
-    frame = frame->next;
-  }
-  if (frame != nullptr)
-    *rte_pktmbuf_mtod_offset(frame, uint8_t*, byte) ^= static_cast<uint8_t>(1U << bit % 8);
-}
-
-}  // namespace
 
 SimLink::Way::Way(const SimDirectionConfig& config, uint16_t queues, Rng rng, rte_mempool* copies)
     : faults(config.faults),
@@ -120,18 +100,13 @@ void SimLink::Way::retire(Nanos now) {
 }
 
 rte_mbuf* SimLink::Way::own(rte_mbuf* frame) {
-  if (is_private(frame)) {
-    frame->ol_flags = 0;  // what the sender wanted of its NIC is nothing the receiver's NIC says
-    return frame;
-  }
-  rte_mbuf* copy = rte_pktmbuf_copy(frame, copies_, 0, UINT32_MAX);
-  rte_pktmbuf_free(frame);
-  if (copy == nullptr) {
+  frame = own_frame(frame, copies_);
+  if (frame == nullptr) {
     bump(stats.no_buffer);
   } else {
-    copy->ol_flags = 0;
+    frame->ol_flags = 0;  // what the sender wanted of its NIC is nothing the receiver's NIC says
   }
-  return copy;
+  return frame;
 }
 
 void SimLink::Way::harm(rte_mbuf* frame, const SimVerdict& verdict, const SimFaults& random) {
@@ -141,25 +116,8 @@ void SimLink::Way::harm(rte_mbuf* frame, const SimVerdict& verdict, const SimFau
   }
   for (const uint32_t bit : verdict.flip_bits) flip_bit(frame, bit);
   bool corrupted = !verdict.flip_bits.empty();
-  if (rng_.chance(random.corruption)) corrupted |= flip_random_bits(frame, random.corruption_bits);
+  if (rng_.chance(random.corruption)) corrupted |= flip_random_bits(frame, random.corruption_bits, rng_);
   if (corrupted) bump(stats.corrupted);
-}
-
-bool SimLink::Way::flip_random_bits(rte_mbuf* frame, unsigned most) {
-  constexpr uint32_t kSpared = sizeof(EthernetHeader) * 8;
-  const uint32_t bits = frame->pkt_len * 8;
-  if (bits <= kSpared || most == 0) return false;
-  const uint64_t room = std::min<uint64_t>({most, kSimCorruptionBits, bits - kSpared});
-  const auto count = static_cast<unsigned>(rng_.between(1, room));
-  std::array<uint32_t, kSimCorruptionBits> chosen;
-  for (unsigned n = 0; n < count;) {
-    const auto bit = static_cast<uint32_t>(rng_.between(kSpared, bits - 1));
-    const auto end = chosen.begin() + n;
-    if (std::find(chosen.begin(), end, bit) != end) continue;  // flipped twice would be whole again
-    chosen[n++] = bit;
-    flip_bit(frame, bit);
-  }
-  return true;
 }
 
 void SimLink::Way::fly(rte_mbuf* frame, Nanos arrival) {

@@ -53,7 +53,6 @@ class SimLink::Way {
   void retire(Nanos now);
   rte_mbuf* own(rte_mbuf* frame);
   void harm(rte_mbuf* frame, const SimVerdict& verdict, const SimFaults& random);
-  bool flip_random_bits(rte_mbuf* frame, unsigned most);
   void fly(rte_mbuf* frame, Nanos arrival);
   [[nodiscard]] size_t queue_of(const rte_mbuf* frame) const;
 

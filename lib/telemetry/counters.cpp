@@ -68,6 +68,21 @@ std::string_view counter_name(Counter counter) {
       "mads_refused",
       "feedback_impossible",
       "events_lost",
+      "int_stripped",
+      "int_malformed",
+      "int_discarded",
+      "int_no_buffer",
+      "int_begun",
+      "int_too_long",
+      "int_echoes_sent",
+      "int_echoes_received",
+      "int_echoes_old",
+      "int_responses_taken",
+      "int_responses_refused",
+      "pauses_received",
+      "pauses_ignored",
+      "pause_storms",
+      "pauses_sent",
   };
   return kNames[static_cast<size_t>(counter)];
 }

@@ -73,6 +73,21 @@ enum class Counter : uint8_t {
   kMadsRefused,         // for another class, malformed, or answers to nothing
   kFeedbackImpossible,  // extension values that say what cannot be
   kEventsLost,          // asynchronous events that found their queue full
+  kIntStripped,         // packets that came with in-band telemetry, which was taken out of them
+  kIntMalformed,        // dropped, because it could not be read
+  kIntDiscarded,        // dropped, because it said that it is a copy for the end of its way
+  kIntNoBuffer,         // lost, because there was no buffer for a copy of the host's own
+  kIntBegun,            // packets that were sent with telemetry
+  kIntTooLong,          // and those that should have been, and would have been too long with it
+  kIntEchoesSent,       // INT-ECHO
+  kIntEchoesReceived,
+  kIntEchoesOld,         // of them, those that something newer had overtaken
+  kIntResponsesTaken,    // CC_INT_RESP of switches
+  kIntResponsesRefused,  // about packets that are not under way, or too many
+  kPausesReceived,       // PFC frames about priorities of ours
+  kPausesIgnored,        // other MAC control frames; all of them without flow control
+  kPauseStorms,          // times the watchdog gave up waiting for the end of a pause
+  kPausesSent,           // PFC frames to the neighbour, those that let it go on among them
   kCount,
 };
 inline constexpr size_t kCounterCount = static_cast<size_t>(Counter::kCount);

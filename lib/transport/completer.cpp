@@ -33,7 +33,7 @@ void Requester::on_response(TransportContext& context, const FrameView& view, co
       break;
     case Operation::kReadResponse:
       responses_.count(view.ecn() == Ecn::kCe);
-      if (session() != nullptr) session()->note_data_block(block, Direction::kResponses, context.now);
+      if (session() != nullptr) session()->note_data(context, view, block, Direction::kResponses);
       on_read_response(context, view, frame);
       break;
     case Operation::kAtomicAcknowledge:
@@ -47,7 +47,7 @@ void Requester::on_response(TransportContext& context, const FrameView& view, co
 
 void Requester::on_acknowledge(TransportContext& context, const FrameView& view, const ExtensionView& block) {
   const Psn psn = view.psn();
-  if (block.types != 0) session()->take_feedback(context, block, flow_);
+  if (block.types != 0) session()->take_feedback(context, block, Direction::kRequests, flow_);
   const uint8_t syndrome = view.aeth().syndrome;
   switch (aeth_kind(syndrome)) {
     case AethKind::kAck:
@@ -384,10 +384,16 @@ void Requester::retry_gap(TransportContext& context) {
 }
 
 void Requester::on_window_message(TransportContext& context, const ExtensionView& block) {
-  session()->take_feedback(context, block, flow_);
+  session()->take_feedback(context, block, Direction::kRequests, flow_);
 }
 
-void Requester::on_probe_response(TransportContext& context, const FrameView& view) {
+bool Requester::has_under_way(const OpcodeInfo& sampled, Psn psn) const {
+  if (sampled.operation == Operation::kProbeRequest) return session()->probes.sent != kNever;
+  return sampled.is_request() && sent_before(psn);
+}
+
+void Requester::on_probe_response(TransportContext& context, const FrameView& view,
+                                  const ExtensionView& block) {
   ExtensionSession::Probes& probes = session()->probes;
   const Probe& probe = view.probe();
   const auto sent = static_cast<uint64_t>(probes.sent.count());
@@ -404,6 +410,7 @@ void Requester::on_probe_response(TransportContext& context, const FrameView& vi
     return;
   }
   flow_.note_rtt(Nanos{static_cast<int64_t>(whole - held)}, Nanos{static_cast<int64_t>(held)});
+  if (block.has(ExtensionType::kIntEcho)) session()->take_hops(context, block, HopsOf::kProbe);
 }
 
 }  // namespace roci

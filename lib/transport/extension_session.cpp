@@ -39,10 +39,22 @@ uint32_t take_feedback(const ExtensionView& block, Nanos now, uint32_t time_unit
   return impossible;
 }
 
-void ExtensionSession::take_feedback(TransportContext& context, const ExtensionView& block,
-                                     SendFlow& flow) const {
+void ExtensionSession::take_feedback(TransportContext& context, const ExtensionView& block, Direction about,
+                                     SendFlow& flow) {
   context.counters.add(Counter::kFeedbackImpossible,
                        roci::take_feedback(block, context.now, terms.peer_time_unit, flow));
+  if (block.has(ExtensionType::kIntEcho)) take_hops(context, block, hops_of(about));
+}
+
+void ExtensionSession::take_hops(TransportContext& context, const ExtensionView& block, HopsOf of) {
+  context.counters.add(Counter::kIntEchoesReceived);
+  if (telemetry != nullptr && !telemetry->take_echo(block, of, context.now))
+    context.counters.add(Counter::kIntEchoesOld);
+}
+
+void ExtensionSession::write_hops(const TransportContext& context, const ExtensionView& block, HopsOf of) {
+  telemetry->write_echo(block, of, context.now);
+  context.counters.add(Counter::kIntEchoesSent);
 }
 
 void ExtensionSession::write_data_block(const ExtensionView& block, Qpn from, Lsn lsn, Nanos now) {
@@ -53,8 +65,8 @@ void ExtensionSession::write_data_block(const ExtensionView& block, Qpn from, Ls
     value_to_write<Timestamp>(block, kTimestamp).time.set(static_cast<uint64_t>(now.count()));
 }
 
-void ExtensionSession::write_feedback(const ExtensionView& block, Direction about, const ReceiveFlow& flow,
-                                      uint32_t flows, Nanos now) {
+void ExtensionSession::write_feedback(const TransportContext& context, const ExtensionView& block,
+                                      Direction about, const ReceiveFlow& flow) {
   using enum ExtensionType;
   if (block.has(kCeEcho)) {
     auto& echo = value_to_write<CeEcho>(block, kCeEcho);
@@ -65,7 +77,7 @@ void ExtensionSession::write_feedback(const ExtensionView& block, Direction abou
   if (std::optional<Echo>& caused = echo_[index(about)]; block.has(kTimestampEcho) && caused) {
     auto& echo = value_to_write<TimestampEcho>(block, kTimestampEcho);
     const auto hold =
-        static_cast<uint32_t>(std::clamp<int64_t>((now - caused->arrived).count(), 0, UINT32_MAX));
+        static_cast<uint32_t>(std::clamp<int64_t>((context.now - caused->arrived).count(), 0, UINT32_MAX));
     echo.time.set(caused->time);
     echo.hold.set(hold);
     echo.host_delay.set(hold);  // what arrives waits for the queue pair's turn and for nothing else
@@ -77,7 +89,9 @@ void ExtensionSession::write_feedback(const ExtensionView& block, Direction abou
     window_message_due_ = false;
     window.psn.set(flow.next_psn.value());
   }
-  if (block.has(kFlows)) value_to_write<Flows>(block, kFlows).count.set(std::min(flows, uint32_t{0xffffff}));
+  if (block.has(kFlows))
+    value_to_write<Flows>(block, kFlows).count.set(std::min(context.flows, uint32_t{0xffffff}));
+  if (block.has(kIntEcho)) write_hops(context, block, hops_of(about));
 }
 
 }  // namespace roci

@@ -4,19 +4,20 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "base/sparse_arena.hpp"
 #include "base/types.hpp"
 #include "transport/flow.hpp"
+#include "transport/packet_sink.hpp"
 #include "transport/reorder_buffer.hpp"
+#include "transport/telemetry_session.hpp"
 #include "transport/work_queue.hpp"
 #include "wire/capability_mad.hpp"
 #include "wire/extension_auth.hpp"
 
 namespace roci {
-
-struct TransportContext;
 
 // The agreement of two hosts, as it applies to one queue pair. The engine makes it.
 struct ExtensionTerms {
@@ -28,6 +29,8 @@ struct ExtensionTerms {
   uint32_t peer_keeps = 0;         // the same of the peer
   uint32_t peer_time_unit = 1000;  // of the times that the peer puts into packets, ps
   bool authenticate = false;       // feedback carries a MAC in both directions
+  uint8_t int_hops = 0;            // of the longest INT-ECHO; 0 without telemetry
+  uint32_t longest_int = 0;        // IP packet in which telemetry may begin, bytes
   SipKey send_key{};
   SipKey receive_key{};
 
@@ -38,6 +41,19 @@ struct ExtensionTerms {
 
 // Of a queue pair, seen from its requester.
 enum class Direction : uint8_t { kRequests, kResponses };
+constexpr HopsOf hops_of(Direction direction) { return static_cast<HopsOf>(direction); }
+static_assert(hops_of(Direction::kResponses) == HopsOf::kResponses);
+
+// What a packet gets beyond what the standard knows.
+struct PacketExtras {
+  uint16_t types = 0;      // of its extension block, 0 for none
+  uint8_t hops = 0;        // in the block's INT-ECHO
+  bool begin_int = false;  // in-band telemetry begins in it
+
+  constexpr PacketExtras() = default;
+  constexpr PacketExtras(uint16_t block, uint8_t echoed = 0, bool begin = false)
+      : types(block), hops(echoed), begin_int(begin) {}
+};
 
 // Puts what a block of feedback says about a flow into it. Nothing of that is needed: what cannot be is passed over.
 // Returns how many values that were. `time_unit`: of the peer's times, ps.
@@ -89,26 +105,45 @@ class ExtensionSession {
     if (!receiver_window_ || about != Direction::kRequests)
       types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kRxWindow));
     if (!kept_some) types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kSack));
+    if ((types & bit_of(ExtensionType::kIntEcho)) != 0 &&
+        (telemetry == nullptr || !telemetry->is_due(hops_of(about))))
+      types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kIntEcho));
     return types;
+  }
+  // The same with the hops that go with them.
+  [[nodiscard]] PacketExtras feedback(Direction about, bool kept_some) const {
+    const uint16_t types = feedback_types(about, kept_some);
+    return {types, (types & bit_of(ExtensionType::kIntEcho)) != 0 ? telemetry->due_hops(hops_of(about))
+                                                                  : uint8_t{0}};
   }
   // Whether packets of this private opcode may be sent to the peer.
   [[nodiscard]] bool takes(Capability what) const { return terms.may_send && terms.has(what); }
-  // A request or READ response with this block arrived at `now`.
-  void note_data_block(const ExtensionView& block, Direction of, Nanos now) {
-    if (block.has(ExtensionType::kTimestamp)) echo_[index(of)] = Echo{block.timestamp().time.get(), now};
+  // A request or READ response with this block has arrived.
+  void note_data(const TransportContext& context, const FrameView& view, const ExtensionView& block,
+                 Direction of) {
+    if (block.has(ExtensionType::kTimestamp))
+      echo_[index(of)] = Echo{block.timestamp().time.get(), context.now};
+    if (view.telemetry != 0 && telemetry != nullptr)
+      telemetry->note(hops_of(of), context.telemetry[view.telemetry - 1], context.now);
   }
-  // Types in the block of a request or a READ response, and writing it.
+  // What a request or a READ response gets: types in its block, and whether telemetry begins in it.
   [[nodiscard]] uint16_t data_types() const { return terms.may_send ? terms.on_data : uint16_t{0}; }
+  [[nodiscard]] PacketExtras data_extras() const {
+    return {data_types(), 0, telemetry != nullptr && terms.may_send && telemetry->begins(HopsOf::kRequests)};
+  }
   static void write_data_block(const ExtensionView& block, Qpn from, Lsn lsn, Nanos now);
-  // The same for a peer's block, counted.
-  void take_feedback(TransportContext& context, const ExtensionView& block, SendFlow& flow) const;
+  // What a peer's feedback says about one of our directions, which is `flow`; counted.
+  void take_feedback(TransportContext& context, const ExtensionView& block, Direction about, SendFlow& flow);
+  void take_hops(TransportContext& context, const ExtensionView& block, HopsOf of);
   // Writes what the receiving end of a direction says about it. The time is echoed once.
   // `flows` share this host's link.
-  void write_feedback(const ExtensionView& block, Direction about, const ReceiveFlow& flow, uint32_t flows,
-                      Nanos now);
+  void write_feedback(const TransportContext& context, const ExtensionView& block, Direction about,
+                      const ReceiveFlow& flow);
+  void write_hops(const TransportContext& context, const ExtensionView& block, HopsOf of);
 
   ExtensionTerms terms;
-  std::optional<ReorderBuffer> kept;  // responder, with selective repeat
+  std::unique_ptr<TelemetrySession> telemetry;  // null without an agreement on it, or without memory
+  std::optional<ReorderBuffer> kept;            // responder, with selective repeat
   Psn newest_kept;
   std::optional<SackBoard> sacked;  // requester, likewise
   // Requester, with selective repeat: packets from `next` on may be missing, of those from `from` up to `end`.

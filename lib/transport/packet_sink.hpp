@@ -8,6 +8,7 @@
 #include "telemetry/counters.hpp"
 #include "transport/address_path.hpp"
 #include "transport/event_sink.hpp"
+#include "transport/packet_hops.hpp"
 
 namespace roci {
 
@@ -45,6 +46,7 @@ struct TransportContext {
   PathSource& paths;
   CompletionBatch* completions = nullptr;  // shown by the engine; null: each at once
   uint32_t flows = 0;                      // queue pairs of the host that have received of late
+  const PacketHops* telemetry = nullptr;   // of the packets of this burst (FrameView::telemetry)
 
   void raise(ibv_event_type type, const EventObject& object) const {
     if (!events.raise({type, object})) counters.add(Counter::kEventsLost);

@@ -100,6 +100,9 @@ class alignas(64) QueuePairCore {
   virtual bool transmit(TransportContext& context, uint32_t budget) = 0;
   [[nodiscard]] virtual Nanos deadline() const = 0;
   virtual void on_deadline(TransportContext& context) = 0;
+  // It was held back for a time in which nothing could be sent, and its peer not be heard because of that: what it waits for
+  // has as much time as if it had been sent now.
+  virtual void note_resumed(Nanos /*now*/) {}
   // Nobody answers for the peer's address: what is queued fails as if its retries had run out.
   virtual void on_unreachable(TransportContext& context) = 0;
 
@@ -227,14 +230,14 @@ class alignas(64) QueuePairCore {
   int check_send(const ibv_send_wr& wr, uint64_t* length) const;
 };
 
-// Writes and sends one packet of `qp`. `types` are those of its extension block, 0 for none. fill(open, block) is called
-// with the frame's headers and an empty block in place, to fill the extended headers, the block and the payload, and
+// Writes and sends one packet of `qp`, with an extension block if `extras` has types. fill(open, block) is called with the frame's headers and an empty block in place, to fill the extended headers, the block and the payload, and
 // returns false to give the packet up (the buffer is freed).
 template <class Fill>
 SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, BthFields bth, uint32_t payload_length,
-                        uint16_t types, Fill&& fill) {
-  const uint32_t block_bytes = types == 0 ? 0 : fixed_block_bytes(types);
-  bth.extensions = types != 0;
+                        PacketExtras extras, Fill&& fill) {
+  const uint32_t block_bytes =
+      extras.types == 0 ? 0 : fixed_block_bytes(extras.types) + extras.hops * uint32_t{sizeof(IntHop)};
+  bth.extensions = extras.types != 0;
   payload_length += block_bytes;
   rte_mbuf* frame = context.sink.allocate();
   if (frame == nullptr) return SendOutcome::kNoRoom;
@@ -247,10 +250,10 @@ SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, BthFields 
   }
   RoceWriter::Open open = qp.writer.begin(start, bth, payload_length);
   bool filled = false;
-  if (types == 0) {
+  if (extras.types == 0) {
     filled = fill(open, kNoExtensions);
   } else {
-    const ExtensionView block = lay_out_block(open.payload, types);
+    const ExtensionView block = lay_out_block(open.payload, extras.types, extras.hops);
     open.payload += block_bytes;
     filled = fill(open, block);
     if (filled && block.has(ExtensionType::kAuth)) {
@@ -263,6 +266,7 @@ SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, BthFields 
     return SendOutcome::kGivenUp;
   }
   RoceWriter::finish(open);
+  if (extras.begin_int) qp.session->telemetry->begin(context, *frame);
   context.sink.send(frame);
   return SendOutcome::kSent;
 }

@@ -77,7 +77,11 @@ void ReliableQueuePair::on_private(TransportContext& context, const FrameView& v
       if (session->takes(Capability::kProbes)) return responder.on_probe(context, view);
       break;
     case Operation::kProbeResponse:
-      if (agreed(Capability::kProbes)) return requester.on_probe_response(context, view);
+      if (agreed(Capability::kProbes)) return requester.on_probe_response(context, view, block);
+      break;
+    case Operation::kIntResponse:
+      if (agreed(Capability::kIntResponses) && session->telemetry != nullptr)
+        return on_switch_report(context, view);
       break;
     case Operation::kReceiverWindow:
       if (agreed(Capability::kWindowMessages)) return requester.on_window_message(context, block);
@@ -86,6 +90,19 @@ void ReliableQueuePair::on_private(TransportContext& context, const FrameView& v
       break;
   }
   context.counters.add(Counter::kRxUnknownOpcode);
+}
+
+// Nobody signs what switches say, and they send it in the receiver's name: it must be about a packet that is under way.
+void ReliableQueuePair::on_switch_report(TransportContext& context, const FrameView& view) {
+  const IntReport& report = view.int_report();
+  const OpcodeInfo* sampled = find_opcode(report.sampled.opcode);
+  const Psn psn{report.sampled.psn.get()};
+  const bool ours = sampled != nullptr && psn == view.psn() &&
+                    report.sampled.destination_qp.get() == attributes.remote_qp.value() &&
+                    (report.flags.get() & IntReport::kToReceiver) == 0 &&
+                    (requester.has_under_way(*sampled, psn) || responder.has_under_way(*sampled, psn));
+  const bool taken = ours && session->telemetry->take_report(report, psn, context.now);
+  context.counters.add(taken ? Counter::kIntResponsesTaken : Counter::kIntResponsesRefused);
 }
 
 bool ReliableQueuePair::transmit(TransportContext& context, uint32_t budget) {

@@ -25,6 +25,7 @@ class ReliableQueuePair final : public QueuePairCore {
   bool transmit(TransportContext& context, uint32_t budget) override;
   [[nodiscard]] Nanos deadline() const override { return requester.deadline(); }
   void on_deadline(TransportContext& context) override { requester.on_deadline(context); }
+  void note_resumed(Nanos now) override { requester.note_resumed(now); }
   void on_unreachable(TransportContext& context) override;
   [[nodiscard]] int remember_reads(uint32_t reads) override { return responder.remember(reads); }
   [[nodiscard]] Psn send_psn() const override { return requester.next_psn(); }
@@ -42,6 +43,7 @@ class ReliableQueuePair final : public QueuePairCore {
   bool open_extensions(TransportContext& context, FrameView& view, const rte_mbuf* frame,
                        ExtensionView& block);
   void on_private(TransportContext& context, const FrameView& view, const ExtensionView& block);
+  void on_switch_report(TransportContext& context, const FrameView& view);
 };
 
 }  // namespace roci

@@ -233,7 +233,7 @@ Requester::Step Requester::send_message_packet(TransportContext& context, SendWq
       .ack_request = true,
       .ect = again};
   const auto outcome =
-      send_packet(context, qp_, bth, packet.length, data_types(),
+      send_packet(context, qp_, bth, packet.length, data_extras(),
                   [&](RoceWriter::Open& open, const ExtensionView& block) {
                     session_block(block, wqe.first_lsn + packet.offset, context.now);
                     return fill_message_packet(context.memory, qp_.config.pd, wqe, packet, open);
@@ -258,7 +258,7 @@ Requester::Step Requester::send_read_request(TransportContext& context, SendWqe&
                       .ack_request = true,
                       .ect = sent_before(psn)};
   const auto outcome = send_packet(
-      context, qp_, bth, 0, data_types(), [&](RoceWriter::Open& open, const ExtensionView& block) {
+      context, qp_, bth, 0, data_extras(), [&](RoceWriter::Open& open, const ExtensionView& block) {
         RoceWriter::put_reth(open, wqe.remote_address + offset, MemoryKey{wqe.rkey},
                              static_cast<uint32_t>(wqe.length - offset));
         session_block(block, wqe.first_lsn, context.now);
@@ -279,7 +279,7 @@ Requester::Step Requester::send_atomic_request(TransportContext& context, SendWq
       .pkey = qp_.attributes.pkey,
       .ack_request = true,
       .ect = sent_before(wqe.first_psn)};
-  const auto outcome = send_packet(context, qp_, bth, 0, data_types(),
+  const auto outcome = send_packet(context, qp_, bth, 0, data_extras(),
                                    [&](RoceWriter::Open& open, const ExtensionView& block) {
                                      const bool add = wqe.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
                                      auto& atomic = open.header<AtomicEth>(Header::kAtomicEth);
@@ -295,8 +295,8 @@ Requester::Step Requester::send_atomic_request(TransportContext& context, SendWq
   return Step::kSent;
 }
 
-uint16_t Requester::data_types() const {
-  return session() == nullptr ? uint16_t{0} : session()->data_types();
+PacketExtras Requester::data_extras() const {
+  return session() == nullptr ? PacketExtras{} : session()->data_extras();
 }
 
 void Requester::session_block(const ExtensionView& block, Lsn lsn, Nanos now) const {
@@ -316,13 +316,13 @@ bool Requester::send_read_acknowledge(TransportContext& context) {
                       .destination_qp = qp_.attributes.remote_qp,
                       .psn = acks.last,
                       .pkey = qp_.attributes.pkey};
-  const auto outcome = send_packet(
-      context, qp_, bth, 0, session()->feedback_types(Direction::kResponses, false),
-      [&](RoceWriter::Open& open, const ExtensionView& block) {
-        RoceWriter::put_aeth(open, kSyndromeAck, Msn{acks.completed});
-        session()->write_feedback(block, Direction::kResponses, responses_, context.flows, context.now);
-        return true;
-      });
+  const auto outcome =
+      send_packet(context, qp_, bth, 0, session()->feedback(Direction::kResponses, false),
+                  [&](RoceWriter::Open& open, const ExtensionView& block) {
+                    RoceWriter::put_aeth(open, kSyndromeAck, Msn{acks.completed});
+                    session()->write_feedback(context, block, Direction::kResponses, responses_);
+                    return true;
+                  });
   if (outcome != SendOutcome::kSent) return false;
   acks.due = false;
   context.counters.add(Counter::kReadAcksSent);
@@ -345,12 +345,14 @@ bool Requester::send_probe(TransportContext& context) {
                       .destination_qp = qp_.attributes.remote_qp,
                       .psn = sent_end_ - 1,
                       .pkey = qp_.attributes.pkey};
+  const TelemetrySession* telemetry = session()->telemetry.get();
+  const PacketExtras with{0, 0, telemetry != nullptr && telemetry->begins(HopsOf::kProbe)};
   const auto outcome =
-      send_packet(context, qp_, bth, 0, 0, [&](RoceWriter::Open& open, const ExtensionView&) {
+      send_packet(context, qp_, bth, 0, with, [&](RoceWriter::Open& open, const ExtensionView&) {
         auto& probe = open.header<Probe>(Header::kProbe);
         probe = Probe{};
         probe.id.set(probes.id);
-        probe.flags.set(Probe::kRtt);
+        probe.flags.set(telemetry != nullptr ? Probe::kRtt | Probe::kInt : Probe::kRtt);
         probe.sent.set(static_cast<uint64_t>(context.now.count()));
         probe.lsn.set(flow_.next.value());
         return true;
@@ -422,6 +424,12 @@ void Requester::on_deadline(TransportContext& context) {
   }
   context.counters.add(Counter::kTimeouts);
   retry(context, una_, sent_end_);
+}
+
+void Requester::note_resumed(Nanos now) {
+  if (deadline_ == kNever || waits_for_rnr_) return;
+  if (timeout() != kNever) deadline_ = std::max(deadline_, now + timeout());
+  schedule_tail_probe(now);
 }
 
 Nanos Requester::deadline() const {

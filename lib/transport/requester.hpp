@@ -25,6 +25,7 @@ class ExtensionSession;
 class QueuePairCore;
 class SackBoard;
 struct MessagePacket;
+struct PacketExtras;
 
 class Requester {
  public:
@@ -40,10 +41,13 @@ class Requester {
   // The receiver's window when it has nothing else to say.
   void on_window_message(TransportContext& context, const ExtensionView& block);
   // The answer to a probe.
-  void on_probe_response(TransportContext& context, const FrameView& view);
+  void on_probe_response(TransportContext& context, const FrameView& view, const ExtensionView& block);
+  // Whether the packet that a switch speaks of is one of ours that may be under way.
+  [[nodiscard]] bool has_under_way(const OpcodeInfo& sampled, Psn psn) const;
 
   [[nodiscard]] Nanos deadline() const;
   void on_deadline(TransportContext& context);
+  void note_resumed(Nanos now);
 
   // Completes the oldest request with an error and puts the queue pair into the error state.
   void fail_oldest(TransportContext& context, ibv_wc_status status);
@@ -136,7 +140,7 @@ class Requester {
   bool send_extras(TransportContext& context);
   bool send_read_acknowledge(TransportContext& context);
   bool send_probe(TransportContext& context);
-  [[nodiscard]] uint16_t data_types() const;
+  [[nodiscard]] PacketExtras data_extras() const;
   void session_block(const ExtensionView& block, Lsn lsn, Nanos now) const;
   void note_sent(TransportContext& context, Psn psn, uint32_t count, bool again);
   void rewind();

@@ -32,7 +32,7 @@ void Responder::on_request(TransportContext& context, const FrameView& view, con
   const bool ce = view.ecn() == Ecn::kCe;
   if (ce) context.counters.add(Counter::kRxCeMarked);
   flow_.count(ce);
-  if (session() != nullptr) session()->note_data_block(block, Direction::kRequests, context.now);
+  if (session() != nullptr) session()->note_data(context, view, block, Direction::kRequests);
   const int32_t ahead = view.psn() - expected_;
   if (ahead > 0) {
     context.counters.add(Counter::kRequestsOutOfOrder);

@@ -39,6 +39,8 @@ class Responder {
   // The peer acknowledges READ responses, or asks for a round trip.
   void on_read_acknowledge(TransportContext& context, const FrameView& view, const ExtensionView& block);
   void on_probe(TransportContext& context, const FrameView& view);
+  // Whether the packet that a switch speaks of is a READ response of ours that has been sent, and may be under way.
+  [[nodiscard]] bool has_under_way(const OpcodeInfo& sampled, Psn psn) const;
   // Sends answers that are due. True when more are left.
   bool transmit(TransportContext& context, uint32_t& budget);
   // Completes everything posted to the receive queue as flushed, the message under way first.

@@ -201,7 +201,7 @@ void Responder::on_read_acknowledge(TransportContext& context, const FrameView& 
     if (packet >= resource.end) break;  // not sent yet
     session()->peer_acknowledges_reads = true;
     note_acknowledged(resource, packet + 1);
-    session()->take_feedback(context, block, answers_->flow);
+    session()->take_feedback(context, block, Direction::kResponses, answers_->flow);
     context.counters.add(Counter::kReadAcksReceived);
     return;
   }
@@ -213,6 +213,19 @@ void Responder::on_probe(TransportContext& context, const FrameView& view) {
   const Probe& probe = view.probe();
   session()->probe_to_answer = ExtensionSession::ProbeToAnswer{probe.id.get(), probe.flags.get(),
                                                                probe.sent.get(), view.psn(), context.now};
+  TelemetrySession* telemetry = session()->telemetry.get();
+  if (telemetry == nullptr) return;
+  telemetry->forget(HopsOf::kProbe);  // what came with an earlier one
+  if (view.telemetry != 0 && (probe.flags.get() & Probe::kInt) != 0)
+    telemetry->note(HopsOf::kProbe, context.telemetry[view.telemetry - 1], context.now);
+}
+
+bool Responder::has_under_way(const OpcodeInfo& sampled, Psn psn) const {
+  if (sampled.operation != Operation::kReadResponse) return false;
+  const auto resources = this->resources();
+  return std::ranges::any_of(resources, [psn](const Resource& resource) {
+    return resource.next > 0 && is_within(psn, resource.first, resource.first + (resource.next - 1));
+  });
 }
 
 // When nothing is acknowledged at the moment.
@@ -225,7 +238,7 @@ bool Responder::send_window_message(TransportContext& context) {
                       .pkey = qp_.attributes.pkey};
   flow_.next_psn = expected_;
   return send_packet(context, qp_, bth, 0, types, [&](RoceWriter::Open&, const ExtensionView& block) {
-           session()->write_feedback(block, Direction::kRequests, flow_, context.flows, context.now);
+           session()->write_feedback(context, block, Direction::kRequests, flow_);
            return true;
          }) == SendOutcome::kSent;
 }
@@ -236,10 +249,15 @@ bool Responder::send_probe_response(TransportContext& context) {
                       .destination_qp = qp_.attributes.remote_qp,
                       .psn = asked.psn,
                       .pkey = qp_.attributes.pkey};
-  const auto types = static_cast<uint16_t>(session()->feedback_types(Direction::kRequests, false) &
-                                           bit_of(ExtensionType::kAuth));
+  PacketExtras with(session()->feedback_types(Direction::kRequests, false) & bit_of(ExtensionType::kAuth));
+  const bool with_hops = session()->telemetry != nullptr && session()->telemetry->is_due(HopsOf::kProbe);
+  if (with_hops) {
+    with.types |= bit_of(ExtensionType::kIntEcho);
+    with.hops = session()->telemetry->due_hops(HopsOf::kProbe);
+  }
   const auto outcome =
-      send_packet(context, qp_, bth, 0, types, [&](RoceWriter::Open& open, const ExtensionView&) {
+      send_packet(context, qp_, bth, 0, with, [&](RoceWriter::Open& open, const ExtensionView& block) {
+        if (with_hops) session()->write_hops(context, block, HopsOf::kProbe);
         auto& probe = open.header<Probe>(Header::kProbe);
         probe = Probe{};
         probe.id.set(asked.id);
@@ -327,10 +345,10 @@ SendOutcome Responder::send_read_response(TransportContext& context, const Resou
                       .pkey = qp_.attributes.pkey,
                       .ect = read.replay};
   ++answers_->flow.packets_sent;
-  const uint16_t types = session() == nullptr ? uint16_t{0} : session()->data_types();
+  const PacketExtras with = session() == nullptr ? PacketExtras{} : session()->data_extras();
   return send_packet(
-      context, qp_, bth, length, types, [&](RoceWriter::Open& open, const ExtensionView& block) {
-        if (types != 0)
+      context, qp_, bth, length, with, [&](RoceWriter::Open& open, const ExtensionView& block) {
+        if (with.types != 0)
           ExtensionSession::write_data_block(block, qp_.number(), read.lsn + offset, context.now);
         if (open.view.opcode->has(Header::kAeth)) RoceWriter::put_aeth(open, kSyndromeAck, read.msn);
         uint8_t* where = nullptr;
@@ -366,14 +384,14 @@ bool Responder::send_pending(TransportContext& context) {
                       .becn = pending_ce_};
   ExtensionSession* extras = session();
   const bool kept_some = extras != nullptr && extras->kept && !extras->kept->empty();
-  const uint16_t types =
-      extras == nullptr ? uint16_t{0} : extras->feedback_types(Direction::kRequests, kept_some);
+  const PacketExtras with =
+      extras == nullptr ? PacketExtras{} : extras->feedback(Direction::kRequests, kept_some);
   const auto outcome =
-      send_packet(context, qp_, bth, 0, types, [&](RoceWriter::Open& open, const ExtensionView& block) {
+      send_packet(context, qp_, bth, 0, with, [&](RoceWriter::Open& open, const ExtensionView& block) {
         RoceWriter::put_aeth(open, syndrome, msn_);
-        if (types == 0) return true;
+        if (with.types == 0) return true;
         flow_.next_psn = expected_;
-        extras->write_feedback(block, Direction::kRequests, flow_, context.flows, context.now);
+        extras->write_feedback(context, block, Direction::kRequests, flow_);
         if (block.has(ExtensionType::kSack)) {
           // The newest packet is among the 64 that fit.
           const int32_t reach = extras->newest_kept - expected_;

@@ -80,6 +80,8 @@ constexpr uint32_t kMaxWords = [] {
 }();
 static_assert(kMaxWords <= 0xff, "`words` has 8 bits");
 
+constexpr uint32_t kHopWords = sizeof(IntHop) / 4;
+
 // Index into the table by bit.
 constexpr auto kIndex = [] {
   std::array<uint8_t, 16> index{};
@@ -115,16 +117,18 @@ uint32_t fixed_block_bytes(uint16_t types) {
   return 4 * words;
 }
 
-ExtensionView lay_out_block(uint8_t* at, uint16_t types) {
+ExtensionView lay_out_block(uint8_t* at, uint16_t types, uint8_t hops) {
   ExtensionView view;
   uint8_t word = 1;
   for (uint16_t left = types; left != 0; left = static_cast<uint16_t>(left & (left - 1))) {
     const auto bit = static_cast<unsigned>(std::countr_zero(left));
     view.word[bit] = word;
     word = static_cast<uint8_t>(word + kTable[kIndex[bit]].words);
+    if (bit == static_cast<unsigned>(kIntEcho)) word = static_cast<uint8_t>(word + hops * kHopWords);
   }
   std::memset(at, 0, 4U * word);
   *reinterpret_cast<ExtensionHeader*>(at) = {.words = word, .types = Be16{types}};
+  if ((types & bit_of(kIntEcho)) != 0) at[4U * view.word[static_cast<unsigned>(kIntEcho)]] = hops;
   view.block = at;
   view.types = types;
   view.bytes = static_cast<uint16_t>(4 * word);

@@ -198,10 +198,11 @@ enum class Behind : uint8_t { kNothing, kPayload };
 
 inline constexpr ExtensionView kNoExtensions{};
 
-// Bytes of a block of these types, of which INT-ECHO is none; 0 for no types.
+// Bytes of a block of these types, an INT-ECHO among them without hops; 0 for no types.
 uint32_t fixed_block_bytes(uint16_t types);
-// Lays such a block out at `at`, which has room for it, with all values 0, and says where they lie.
-ExtensionView lay_out_block(uint8_t* at, uint16_t types);
+// Lays such a block out at `at`, which has room for it, with all values 0, and says where they lie. An INT-ECHO gets room
+// for `hops`, at most kMaxIntHops, and says so.
+ExtensionView lay_out_block(uint8_t* at, uint16_t types, uint8_t hops = 0);
 // The place of a value in a block that is being written.
 template <class T>
 T& value_to_write(const ExtensionView& block, ExtensionType type) {

@@ -41,6 +41,8 @@ struct FrameView {
   bool ipv6 = false;
   uint8_t pad = 0;
   bool placed = false;  // set by who has copied the payload already to where its message goes
+  // Set by who has taken telemetry out of the packet: one more than its place in TransportContext::telemetry, 0 for none.
+  uint8_t telemetry = 0;
 
   template <class T>
   [[nodiscard]] const T& at(uint32_t offset) const {

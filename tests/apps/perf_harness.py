@@ -34,6 +34,8 @@ class PerfTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
         self.tcp_port = str(free_port())
+        # DPDK's runtime folder is below, so that nobody finds the processes of others.
+        self.environment = {**os.environ, "RUNTIME_DIRECTORY": str(self.folder)}
 
     # Configurations
 
@@ -51,20 +53,26 @@ device:
   addresses: [{address}/24]
 {more}""")
 
-    def memif_hosts(self):
-        """The configurations of two hosts on a switch that runs until the test ends."""
+    def write_switch(self, more="", p1="", p2=""):
+        """The configuration of a switch between two hosts, with more of its own keys and of its ports'."""
         path = self.folder / "memif.sock"
-        config = self.write("switch.yaml", f"""
+        return self.write("switch.yaml", f"""
 eal: {{memory: 256MiB}}
 switch:
   name: s1
   idle: yield
+{more}
   ports:
-    - {{name: p1, mtu: 4200, device: "net_memif0,role=server,id=0,socket={path}"}}
-    - {{name: p2, mtu: 4200, device: "net_memif1,role=server,id=1,socket={path}"}}
+    - {{name: p1, mtu: 4200, device: "net_memif0,role=server,id=0,socket={path}" {p1}}}
+    - {{name: p2, mtu: 4200, device: "net_memif1,role=server,id=1,socket={path}" {p2}}}
 """)
+
+    def memif_hosts(self, **of_switch):
+        """The configurations of two hosts on a switch that runs until the test ends."""
+        path = self.folder / "memif.sock"
+        config = self.write_switch(**of_switch)
         ready = self.folder / "ready"
-        switch = self.start([self.programs["roci-switch"], "--config", config, "--ready-file", ready])
+        switch = self.switch = self.start([self.programs["roci-switch"], "--config", config, "--ready-file", ready])
         self.wait_until(lambda: ready.exists() or switch.poll() is not None, "the switch to be ready")
         return (self.host("client", f"net_memif0,role=client,id=0,socket={path}", "10.0.0.1"),
                 self.host("server", f"net_memif0,role=client,id=1,socket={path}", "10.0.0.2"))
@@ -72,6 +80,7 @@ switch:
     # Processes
 
     def start(self, command, **options):
+        options.setdefault("env", self.environment)
         process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True, **options)
 

@@ -30,6 +30,44 @@ TEST(DeviceConfigFile, the_port_is_asked_for_a_queue_for_each_worker) {
   EXPECT_EQ(file->device.cpus, (std::vector<int>{0, 2, 5}));
 }
 
+TEST(DeviceConfigFile, telemetry_is_off_until_it_has_a_port) {
+  EXPECT_FALSE(read("")->device.telemetry.enabled());
+  const auto file =
+      read("  telemetry: {udp_port: 5201, domain: 7, begin: probe, hops: 3, wants_response: true}\n");
+  ASSERT_TRUE(file) << file.error().message;
+  const HostTelemetryConfig& telemetry = file->device.telemetry;
+  EXPECT_TRUE(telemetry.enabled());
+  EXPECT_EQ(telemetry.udp_port, 5201);
+  EXPECT_EQ(telemetry.domain, 7);
+  EXPECT_EQ(telemetry.begin, TelemetryBegin::kProbe);
+  EXPECT_EQ(telemetry.hops, 3);
+  EXPECT_TRUE(telemetry.wants_response);
+  for (const char* wrong :
+       {"{domain: 7}", "{udp_port: 4791}", "{udp_port: 5201, hops: 17}", "{udp_port: 5201, begin: always}"}) {
+    EXPECT_FALSE(read(std::string("  telemetry: ") + wrong + "\n")) << wrong;
+  }
+}
+
+TEST(DeviceConfigFile, flow_control_is_off_until_it_has_priorities) {
+  EXPECT_FALSE(read("")->device.flow_control.enabled());
+  const auto file = read(
+      "  flow_control: {pfc: [3, 5], trust: pcp, rate: 25Gbps, pause_watchdog: {detect: 5ms, restore: 7ms}, "
+      "xoff: 512, xon: 128}\n");
+  ASSERT_TRUE(file) << file.error().message;
+  const FlowControlConfig& flow = file->device.flow_control;
+  EXPECT_EQ(flow.priorities, 1U << 3 | 1U << 5);
+  EXPECT_TRUE(flow.trust_pcp);
+  EXPECT_EQ(flow.rate, 25'000'000'000U);
+  EXPECT_EQ(flow.watchdog_detect, 5ms);
+  EXPECT_EQ(flow.watchdog_restore, 7ms);
+  EXPECT_EQ(flow.xoff, 512U);
+  EXPECT_EQ(flow.xon, 128U);
+  for (const char* wrong :
+       {"{rate: 10Gbps}", "{pfc: [8]}", "{pfc: [3], trust: tag}", "{pfc: [3], xoff: 100, xon: 100}"}) {
+    EXPECT_FALSE(read(std::string("  flow_control: ") + wrong + "\n")) << wrong;
+  }
+}
+
 TEST(DeviceConfigFile, errors_say_what_is_allowed) {
   const auto error_of = [](const std::string& keys) {
     const auto file = read(keys);

@@ -41,6 +41,8 @@ API_FOR_ROOM = {
     "roci/version.h": set(MAY_INCLUDE),
     "roci/result.hpp": set(MAY_INCLUDE) - {"cc"},
     "roci/extension_config.hpp": {"engine"},
+    "roci/telemetry_config.hpp": {"transport", "engine"},
+    "roci/flow_control_config.hpp": {"engine"},
     "roci/progress.hpp": {"port", "engine"},
     "roci/events.hpp": {"transport", "engine"},
     "roci/cc.h": {"congestion", "engine", "cc"},

@@ -58,5 +58,32 @@ TEST(PortConfig, errors_name_the_key_and_what_is_allowed) {
   EXPECT_EQ(error_of("device: x\nmac: 1:2").rfind("x.yaml:2: mac: ", 0), 0U);
 }
 
+PortFaults faults_of(const std::string& text) {
+  PortFaults faults;
+  const Status status =
+      parse_config(text, "faults", [&](ConfigNode& node) { return read_faults(node, faults); });
+  EXPECT_TRUE(status) << status.error().message;
+  return faults;
+}
+
+std::string faults_error(const std::string& text) {
+  PortFaults faults;
+  const Status status =
+      parse_config(text, "faults", [&](ConfigNode& node) { return read_faults(node, faults); });
+  return status ? "" : status.error().message;
+}
+
+TEST(PortConfig, faults_are_read_and_their_limits_said) {
+  EXPECT_EQ(faults_of("{}"), PortFaults{});
+  EXPECT_EQ(faults_of("{loss: 0.01, corrupt: 1e-3, delay: 10us, down: true}"),
+            (PortFaults{.loss = 0.01, .corruption = 0.001, .delay = 10us, .down = true}));
+  EXPECT_EQ(faults_error("loss: 2"), "faults:1: loss: '2' is not a number from 0 to 1");
+  EXPECT_EQ(faults_error("delay: 2s"),
+            "faults:1: delay: '2s' is longer than the longest delay of a faulty port, 1s");
+  EXPECT_EQ(faults_error("delay: never"),
+            "faults:1: delay: 'never' is longer than the longest delay of a faulty port, 1s");
+  EXPECT_NE(faults_error("lost: 0.1").find("did you mean 'loss'"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace roci

@@ -1,9 +1,12 @@
 """roci-switch as its users see it: ready, counters at the end, one sentence for every mistake."""
 
+import json
 import os
 import pathlib
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -25,11 +28,34 @@ switch:
 """
 
 
+# Its first port receives empty frames for ever, of which some are lost; the second may be told to have faults.
+FAULTY = """
+eal: {memory: 256MiB}
+switch:
+  name: s1
+  idle: sleep
+  faults: {enabled: true, seed: 3}
+  classes:
+    - {class: 3, mark: {kmin: 100KiB}}
+  ports:
+    - {name: p1, device: "net_null0", queue_frames: 64, faults: {loss: 0.25}}
+    - {name: p2, device: "net_null1,no-rx=1", queue_frames: 64}
+"""
+
+
+def end(process):
+    if process.poll() is None:
+        process.kill()
+    process.communicate()
+
+
 class RociSwitch(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
         self.config = os.path.join(self.folder.name, "s.yaml")
+        # DPDK's runtime folder is below, so that nobody finds the switches of others.
+        self.environment = {**os.environ, "RUNTIME_DIRECTORY": self.folder.name}
 
     def write(self, text):
         with open(self.config, "w", encoding="utf-8") as f:
@@ -37,7 +63,7 @@ class RociSwitch(unittest.TestCase):
 
     def run_switch(self, *options):
         return subprocess.run([PROGRAM, "--config", self.config, *options], capture_output=True, text=True, timeout=60,
-                              check=False)
+                              check=False, env=self.environment)
 
     def expect_error(self, message, *options):
         """Exit 1, nothing on standard output, and exactly one line on standard error."""
@@ -50,7 +76,8 @@ class RociSwitch(unittest.TestCase):
     def start(self, *options):
         ready = os.path.join(self.folder.name, "ready")
         process = subprocess.Popen([PROGRAM, "--config", self.config, "--ready-file", ready, *options],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment)
+        self.addCleanup(end, process)
         deadline = time.monotonic() + 60
         while not os.path.exists(ready) and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -140,7 +167,7 @@ class RociSwitch(unittest.TestCase):
 
     def test_an_unknown_key_is_one_sentence_with_the_key_that_was_meant(self):
         self.write(QUIET.replace("idle: sleep", "idel: sleep"))
-        self.expect_error("s.yaml:5: switch.idel is an unknown key, did you mean 'idle'? (allowed: idle, core, name, ")
+        self.expect_error("s.yaml:5: switch.idel is an unknown key, did you mean 'idle'? (allowed: idle, cores, faults, name, ")
 
     def test_a_port_without_a_device_is_one_sentence(self):
         self.write("switch:\n  ports:\n    - {name: p1}\n")
@@ -165,13 +192,173 @@ class RociSwitch(unittest.TestCase):
         self.expect_error("s.yaml' cannot be read: No such file or directory")
 
     def test_a_core_that_is_not_there_is_one_sentence(self):
-        self.write(QUIET.replace("idle: sleep", "core: 4000"))
+        self.write(QUIET.replace("idle: sleep", "cores: [4000]"))
         self.expect_error("core 4000")
 
     def test_a_bad_option_is_an_error(self):
         self.write(QUIET)
         for options in (["--duration", "soon"], ["--stats", "0"], ["--nonsense"]):
             self.assertNotEqual(self.run_switch(*options).returncode, 0)
+
+    # Reload
+
+    def reloaded(self, process, text):
+        """What it says to a new file, on the stream that it says it on."""
+        self.write(text)
+        process.send_signal(signal.SIGHUP)
+
+    def test_sighup_takes_over_curves_and_faults_and_says_which(self):
+        self.write(FAULTY)
+        process, _ = self.start()
+        self.assertIn("ready", process.stdout.readline())
+        for old, new, said in (("kmin: 100KiB", "kmin: 50KiB", "marking of p1 class 3, p2 class 3"),
+                               ("loss: 0.25", "down: true", "marking of p1 class 3, p2 class 3; faults of p1: down")):
+            self.reloaded(process, FAULTY.replace(old, new))
+            self.assertEqual(process.stdout.readline(), f"roci-switch: 's1' has read {self.config} again: {said}\n")
+        process.send_signal(signal.SIGHUP)
+        self.assertEqual(process.stdout.readline(),
+                         f"roci-switch: 's1' has read {self.config} again: nothing changed\n")
+        process.terminate()
+        out, err = process.communicate(timeout=30)
+        self.assertEqual((process.returncode, err), (0, ""))
+        self.assertRegex(out, r"injected at p1: lost \d+, down_rx \d+ \(faults: down\)")
+
+    def test_sighup_refuses_a_file_that_changes_anything_else_or_is_broken_and_goes_on(self):
+        self.write(FAULTY)
+        process, _ = self.start()
+        goes_on = "(nothing was applied, 's1' goes on as it was)"
+        for text, said in (
+                (FAULTY.replace("kmin: 100KiB", "kmin: 50KiB").replace("no-rx=1\", queue_frames: 64",
+                                                                       "no-rx=1\", queue_frames: 65"),
+                 "s.yaml: switch.ports[1].queue_frames cannot change while the switch runs"),
+                (FAULTY + "nonsense: 1\n", "s.yaml:12: nonsense is an unknown key"),
+                (FAULTY.replace("{enabled: true, seed: 3}", "{enabled: false}"), "faults are injected only when")):
+            self.reloaded(process, text)
+            line = process.stderr.readline()
+            self.assertIn(said, line)
+            self.assertIn(goes_on, line)
+        os.remove(self.config)
+        process.send_signal(signal.SIGHUP)
+        self.assertIn("cannot be read", process.stderr.readline())
+        # The curve that came with a change that was refused has not been taken over: it is news still.
+        self.reloaded(process, FAULTY.replace("kmin: 100KiB", "kmin: 50KiB"))
+        self.assertIn("ready", process.stdout.readline())
+        self.assertIn("marking of p1 class 3", process.stdout.readline())
+        process.terminate()
+        self.assertEqual(process.wait(timeout=30), 0)
+
+    # Faults
+
+    def test_faults_are_refused_unless_they_are_enabled(self):
+        self.write(FAULTY.replace("  faults: {enabled: true, seed: 3}\n", ""))
+        self.expect_error("s.yaml:9: switch.ports[0].faults: faults are injected only when the switch has "
+                          "'faults: {enabled: true}'", "--check")
+
+    def test_what_was_injected_is_in_the_report(self):
+        self.write(FAULTY)
+        done = self.run_switch("--duration", "0.3")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        received = int(re.search(r"^p1 +(\d+)", done.stdout, re.MULTILINE)[1])
+        lost = int(re.search(r"^injected at p1: lost (\d+) \(faults: loss 0.25\)$", done.stdout, re.MULTILINE)[1])
+        self.assertAlmostEqual(lost / (lost + received), 0.25, delta=0.02)
+        self.assertNotIn("injected at p2", done.stdout)
+
+    # Telemetry
+
+    def socket_folder(self):
+        (folder,) = pathlib.Path(self.folder.name, "dpdk").iterdir()
+        return folder
+
+    def ask(self, *questions):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as asker:
+            asker.settimeout(30)
+            asker.connect(str(self.socket_folder() / "dpdk_telemetry.v2"))
+            asker.recv(1 << 16)
+            answers = []
+            for question in questions:
+                asker.send(question.encode())
+                (answer,) = json.loads(asker.recv(1 << 16)).values()
+                answers.append(answer)
+            return answers
+
+    def test_answers_on_dpdks_telemetry_socket_and_leaves_nothing_behind(self):
+        self.write(FAULTY)
+        process, _ = self.start()
+        names, ports, port, traffic_class, cnm = self.ask(
+            "/roci/switch/list", "/roci/switch/ports,s1", "/roci/switch/port,s1,p1", "/roci/switch/class,s1,p1,3",
+            "/roci/switch/cnm,s1")
+        self.assertEqual((names, ports), (["s1"], ["p1", "p2"]))
+        self.assertEqual(port["faults"], "loss 0.25")
+        self.assertGreater(port["injected/lost"], 0)
+        self.assertGreaterEqual(port["drops/bad_source"], port["dropped"])  # read a little later
+        self.assertEqual(traffic_class["marked"], 0)
+        self.assertEqual(cnm["sent"], 0)
+        (none,) = self.ask("/roci/switch/port,s1,p9")
+        self.assertIn("no port of switch 's1' is called 'p9'", none)
+        process.terminate()
+        self.assertEqual(process.wait(timeout=30), 0)
+        self.assertEqual(list(pathlib.Path(self.folder.name, "dpdk").iterdir()), [])
+
+    def test_faults_are_switched_over_the_socket_and_the_file_has_the_last_word(self):
+        self.write(FAULTY)
+        process, _ = self.start()
+        self.assertIn("ready", process.stdout.readline())
+        said, wrong = self.ask("/roci/switch/set_faults,s1,p2,delay=10us,down=true",
+                               "/roci/switch/set_faults,s1,p2,speed=1")
+        self.assertEqual(said, {"faults": "delay 10us, down"})
+        self.assertIn("speed is an unknown key", wrong)
+        (port,) = self.ask("/roci/switch/port,s1,p2")
+        self.assertEqual((port["faults"], port["link_up"]), ("delay 10us, down", 0))
+        process.send_signal(signal.SIGHUP)
+        self.assertIn("again: faults of p2: none", process.stdout.readline())
+        (port,) = self.ask("/roci/switch/port,s1,p2")
+        self.assertEqual((port["faults"], port["link_up"]), ("none", 1))
+
+    def test_faults_are_refused_over_the_socket_unless_they_are_enabled(self):
+        self.write(QUIET)
+        self.start()
+        (said,) = self.ask("/roci/switch/set_faults,s1,p1,loss=1")
+        self.assertEqual(said, "faults are injected only when the switch has 'faults: {enabled: true}'")
+
+    @unittest.skipUnless(shutil.which("dpdk-telemetry.py"), "the distribution's script is not installed")
+    def test_the_distributions_script_gets_answers(self):
+        self.write(QUIET)
+        self.start()
+        done = subprocess.run(["dpdk-telemetry.py", "-f", self.socket_folder().name], input="/roci/switch/list\n",
+                              capture_output=True, text=True, timeout=60, check=False, env=self.environment)
+        self.assertIn('{"/roci/switch/list": ["s1"]}', done.stdout, done.stderr)
+
+    def test_telemetry_can_be_left_out(self):
+        self.write(QUIET.replace("128MiB", "128MiB, telemetry: false"))
+        process, _ = self.start()
+        self.assertFalse(os.path.exists(os.path.join(self.folder.name, "dpdk", "roci")))
+        self.assertEqual(list(pathlib.Path(self.folder.name).glob("dpdk/*/*")), [])
+        process.terminate()
+        self.assertEqual(process.wait(timeout=30), 0)
+
+    def test_where_the_socket_cannot_be_the_switch_runs_without_and_says_so(self):
+        self.write(QUIET)
+        self.environment["RUNTIME_DIRECTORY"] = "/nonexistent"
+        done = self.run_switch("--duration", "0.05")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"\A[^\n]*there is no telemetry: the folder '/nonexistent/dpdk'[^\n]*\n\Z")
+
+    # A terminal that closes ends the switch; without one SIGHUP is for the file alone.
+    def test_a_terminal_that_is_closed_stops_it(self):
+        self.write(QUIET)
+        ready = os.path.join(self.folder.name, "ready")
+        pid, terminal = os.forkpty()
+        if pid == 0:
+            os.execve(PROGRAM, [PROGRAM, "--config", self.config, "--ready-file", ready], self.environment)
+        deadline = time.monotonic() + 60
+        while not os.path.exists(ready) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(pid, signal.SIGHUP)
+        time.sleep(0.2)
+        self.assertEqual(os.waitpid(pid, os.WNOHANG), (0, 0), "it has read its file again, and goes on")
+        os.close(terminal)
+        _, status = os.waitpid(pid, 0)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,13 @@
 
 namespace roci::test {
 
-class BorrowedPort final : public Port {
+class BorrowedPort : public Port {
  public:
   explicit BorrowedPort(Port& port) : port_(port) {}
   uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override { return port_.rx_burst(out, now); }
   uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override { return port_.tx_burst(frames, now); }
   [[nodiscard]] Nanos next_arrival() const override { return port_.next_arrival(); }
+  [[nodiscard]] std::optional<uint32_t> waiting() const override { return port_.waiting(); }
   [[nodiscard]] uint16_t queues() const override { return port_.queues(); }
   [[nodiscard]] PortQueue& queue(uint16_t index) override { return port_.queue(index); }
   [[nodiscard]] const PortCapabilities& capabilities() const override { return port_.capabilities(); }

@@ -19,6 +19,9 @@ class SwitchTest : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(start_eal());
+    make_pool();
+  }
+  void make_pool() {
     auto pool = MbufPool::create("switch", 8191, 4400);
     ASSERT_TRUE(pool) << pool.error().message;
     pool_ = *pool;

@@ -1,0 +1,160 @@
+#include "roci-switch/reload.hpp"
+
+namespace roci {
+namespace {
+
+// Keeps the first of the keys that are looked at of which two configurations do not say the same.
+class FirstDifference {
+ public:
+  template <class T>
+  void look(const std::string& key, const T& a, const T& b) {
+    if (first_.empty() && !(a == b)) first_ = key;
+  }
+  [[nodiscard]] const std::string& key() const { return first_; }
+
+ private:
+  std::string first_;
+};
+
+void compare_eal(FirstDifference& d, const EalConfig& a, const EalConfig& b) {
+  d.look("eal.hugepages", a.hugepages, b.hugepages);
+  d.look("eal.pci", a.pci, b.pci);
+  d.look("eal.memory", a.memory_mib, b.memory_mib);
+  d.look("eal.share_buffers", a.share_buffers, b.share_buffers);
+  d.look("eal.telemetry", a.telemetry, b.telemetry);
+  d.look("eal.args", a.extra_args, b.extra_args);
+}
+
+void compare_switch(FirstDifference& d, const SwitchConfig& a, const SwitchConfig& b) {
+  d.look("switch.name", a.name, b.name);
+  d.look("switch.mac", a.mac, b.mac);
+  d.look("switch.classify", a.classifier, b.classifier);
+  d.look("switch.buffer", a.buffer, b.buffer);
+  d.look("switch.telemetry", a.telemetry, b.telemetry);
+  d.look("switch.cnm_port", a.notify.port, b.notify.port);
+  d.look("switch.cnm_rate", a.notify.rate, b.notify.rate);
+  d.look("switch.tor", a.notify, b.notify);
+  d.look("switch.cnp", a.cnp, b.cnp);
+  d.look("switch.senders", a.senders, b.senders);
+  d.look("switch.seed", a.seed, b.seed);
+  d.look("switch.ecmp_seed", a.ecmp_seed, b.ecmp_seed);
+  d.look("switch.mac_table", std::pair{a.mac_table_size, a.mac_ageing},
+         std::pair{b.mac_table_size, b.mac_ageing});
+  d.look("switch.interfaces", a.interfaces, b.interfaces);
+  d.look("switch.routes", a.routes, b.routes);
+  d.look("switch.neighbours", a.neighbours, b.neighbours);
+}
+
+void compare_class(FirstDifference& d, const std::string& where, const ClassConfig& a, const ClassConfig& b) {
+  d.look(where + "strict", a.strict, b.strict);
+  d.look(where + "weight", a.weight, b.weight);
+  d.look(where + "notify", a.notify, b.notify);
+  d.look(where + "qcn", a.qcn, b.qcn);
+  d.look(where + "cnp", a.cnp, b.cnp);
+  d.look(where + "lossless", a.lossless, b.lossless);
+}
+
+void compare_port(FirstDifference& d, const std::string& where, const SwitchPortConfig& a,
+                  const SwitchPortConfig& b) {
+  d.look(where + "name", a.name, b.name);
+  d.look(where + "rate", a.rate, b.rate);
+  d.look(where + "queue", a.queue, b.queue);
+  d.look(where + "queue_frames", a.queue_frames, b.queue_frames);
+  d.look(where + "vlan", a.vlan, b.vlan);
+  d.look(where + "tagged", std::pair{a.all_tagged, a.tagged}, std::pair{b.all_tagged, b.tagged});
+  d.look(where + "telemetry", a.telemetry, b.telemetry);
+  d.look(where + "cn_tag", a.keeps_cn_tags, b.keeps_cn_tags);
+  d.look(where + "pause_watchdog", a.watchdog, b.watchdog);
+  d.look(where + "worker", a.worker, b.worker);
+  for (size_t c = 0; c < kTrafficClasses; ++c)
+    compare_class(d, where + "classes: class " + std::to_string(c) + ": ", a.classes[c], b.classes[c]);
+}
+
+void compare_device(FirstDifference& d, const std::string& where, const EthdevConfig& a,
+                    const EthdevConfig& b) {
+  d.look(where + "device", a.device, b.device);
+  d.look(where + "mtu", a.mtu, b.mtu);
+  d.look(where + "mac", a.mac, b.mac);
+  d.look(where + "rx_descriptors", a.rx_descriptors, b.rx_descriptors);
+  d.look(where + "tx_descriptors", a.tx_descriptors, b.tx_descriptors);
+  d.look(where + "connect_timeout", a.connect_timeout, b.connect_timeout);
+}
+
+// `running` with all of `wanted` that may change.
+SwitchFile adjusted(SwitchFile running, const SwitchFile& wanted) {
+  for (size_t i = 0; i < running.sw.ports.size(); ++i) {
+    for (size_t c = 0; c < kTrafficClasses; ++c)
+      running.sw.ports[i].classes[c].aqm = wanted.sw.ports[i].classes[c].aqm;
+  }
+  running.faults = wanted.faults;
+  return running;
+}
+
+// Of what cannot change; empty when there is none.
+std::string first_fixed_difference(const SwitchFile& running, const SwitchFile& wanted) {
+  FirstDifference d;
+  compare_eal(d, running.eal, wanted.eal);
+  compare_switch(d, running.sw, wanted.sw);
+  d.look("switch.idle", running.idle, wanted.idle);
+  d.look("switch.cores", running.cores, wanted.cores);
+  d.look("switch.faults", running.injection, wanted.injection);
+  d.look("the number of switch.ports", running.sw.ports.size(), wanted.sw.ports.size());
+  if (!d.key().empty()) return d.key();
+  for (size_t i = 0; i < running.sw.ports.size(); ++i) {
+    const std::string where = "switch.ports[" + std::to_string(i) + "].";
+    compare_port(d, where, running.sw.ports[i], wanted.sw.ports[i]);
+    compare_device(d, where, running.devices[i], wanted.devices[i]);
+  }
+  // Whatever else a configuration may come to say is not silently left as it was.
+  d.look("something", adjusted(running, wanted), wanted);
+  return d.key();
+}
+
+// "p1 class 3, p2 class 3 and 6 others".
+class Enumeration {
+ public:
+  void add(const std::string& item) {
+    if (++count_ > kMost) return;
+    text_ += (text_.empty() ? "" : ", ") + item;
+  }
+  [[nodiscard]] std::string text() const {
+    return count_ <= kMost ? text_ : text_ + " and " + std::to_string(count_ - kMost) + " others";
+  }
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+
+ private:
+  static constexpr size_t kMost = 8;
+  std::string text_;
+  size_t count_ = 0;
+};
+
+}  // namespace
+
+Result<Reload> plan_reload(const SwitchFile& running, const SwitchFile& wanted) {
+  if (const std::string key = first_fixed_difference(running, wanted); !key.empty()) {
+    return fail(
+        key +
+        " cannot change while the switch runs; mark, drop, mark_at and average of classes can, and the "
+        "faults of ports where they are enabled");
+  }
+  Reload plan;
+  Enumeration marking, faults;
+  for (size_t i = 0; i < running.sw.ports.size(); ++i) {
+    const std::string& name = running.sw.ports[i].name;
+    const ClassConfigs& from = running.sw.ports[i].classes;
+    const ClassConfigs& to = wanted.sw.ports[i].classes;
+    for (size_t c = 0; c < kTrafficClasses; ++c) {
+      if (!(from[c].aqm == to[c].aqm)) marking.add(name + " class " + std::to_string(c));
+    }
+    if (!(from == to)) plan.marking.emplace_back(i, to);
+    if (running.faults[i] == wanted.faults[i]) continue;
+    plan.faults.emplace_back(i, wanted.faults[i]);
+    faults.add(name + ": " + describe(wanted.faults[i]));
+  }
+  if (!marking.empty()) plan.said = "marking of " + marking.text();
+  if (!faults.empty()) plan.said += (plan.said.empty() ? "" : "; ") + ("faults of " + faults.text());
+  if (plan.said.empty()) plan.said = "nothing changed";
+  return plan;
+}
+
+}  // namespace roci

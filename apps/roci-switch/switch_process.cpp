@@ -1,0 +1,149 @@
+#include "roci-switch/switch_process.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace roci {
+namespace {
+
+// The polling thread looks into its mailbox every round; it does not when the process is stopped or starved.
+constexpr Nanos kPatience = 5s;
+
+}  // namespace
+
+Result<std::unique_ptr<SwitchProcess>> SwitchProcess::start(SwitchFile file, const std::string& path) {
+  std::unique_ptr<SwitchProcess> made{new SwitchProcess{std::move(file), path}};
+  ROCI_TRY(made->open());
+  return made;
+}
+
+Status SwitchProcess::open() {
+  ROCI_TRY(start_eal(file_.eal));
+  ROCI_TRY(open_pool());
+  ROCI_TRY(open_ports());
+  std::vector<Port*> ends;
+  for (const auto& port : ports_) ends.push_back(port.get());
+  auto made = Switch::create(file_.sw, ends, pool_);
+  if (!made) return fail(made.error().within(path_));
+  switch_ = std::move(*made);
+
+  std::vector<RunnerThreadConfig> threads;
+  for (size_t i = 0; i < switch_->worker_count(); ++i) {
+    mailboxes_.push_back(std::make_unique<Mailbox>());
+    RunnerThreadConfig& thread = threads.emplace_back();
+    thread.name = i == 0 ? "roci-switch" : "roci-switch-" + std::to_string(i);
+    thread.pollers = {mailboxes_.back().get(), &switch_->worker(i)};
+    if (!file_.cores.empty()) thread.core = file_.cores[i];
+    thread.idle = file_.idle;
+  }
+  runner_ = std::make_unique<RealtimeRunner>(std::move(threads));
+  ROCI_TRY(runner_->start());
+
+  auto endpoints = SwitchEndpoints::open(
+      {{.sw = switch_.get(),
+        .ports = {ends.begin(), ends.end()},
+        .faults = {faulty_.begin(), faulty_.end()},
+        .set_faults = [this](size_t port, const PortFaults& faults) { return set_faults(port, faults); }}});
+  if (!endpoints) return fail(endpoints.error());
+  endpoints_ = std::move(*endpoints);
+  return {};
+}
+
+// Buffers for full queues and rings of every port, for what is delayed on its way, and some in hand for answers and
+// batches.
+Status SwitchProcess::open_pool() {
+  constexpr uint32_t kSpare = 2048;
+  uint32_t count = kSpare;
+  uint16_t room = 2048;
+  for (size_t i = 0; i < file_.devices.size(); ++i) {
+    const EthdevConfig& device = file_.devices[i];
+    count += file_.sw.ports[i].queue_frames + device.rx_descriptors + device.tx_descriptors;
+    if (file_.injection.enabled) count += FaultyPort::kMostHeld;
+    room = std::max(room, EthdevPort::data_room_for(device.device, device.mtu));
+  }
+  auto pool = MbufPool::create(file_.sw.name, count, room);
+  if (!pool) {
+    return fail(pool.error().message + " (" + std::to_string(count) + " buffers of " + std::to_string(room) +
+                    " bytes are needed: raise eal.memory, or lower the ports' queue_frames and descriptors)",
+                pool.error().code);
+  }
+  pool_ = std::move(*pool);
+  return {};
+}
+
+Status SwitchProcess::open_ports() {
+  Rng seeds{file_.injection.seed};
+  for (size_t i = 0; i < file_.devices.size(); ++i) {
+    EthdevConfig device = file_.devices[i];
+    device.pool = pool_;
+    auto opened = EthdevPort::open(device);
+    if (!opened) return fail(opened.error().within(path_ + ": port '" + file_.sw.ports[i].name + "'"));
+    std::unique_ptr<Port> port = std::move(*opened);
+    if (file_.injection.enabled) {
+      auto faulty = std::make_unique<FaultyPort>(std::move(port), file_.faults[i], seeds.next(), pool_);
+      faulty_.push_back(faulty.get());
+      port = std::move(faulty);
+    }
+    ports_.push_back(std::move(port));
+  }
+  return {};
+}
+
+Result<std::string> SwitchProcess::reload() {
+  const auto wanted = read_switch_file(path_);
+  if (!wanted) return fail(wanted.error());
+  const std::lock_guard lock(changing_);
+  const auto plan = plan_reload(file_, *wanted);
+  if (!plan) return fail(plan.error().within(path_));
+  ROCI_TRY(apply(*plan));
+  file_ = *wanted;
+  return plan->said;
+}
+
+Status SwitchProcess::set_faults(size_t port, const PortFaults& faults) {
+  const std::lock_guard lock(changing_);
+  Reload change;
+  change.faults.emplace_back(port, faults);
+  ROCI_TRY(apply(change));
+  file_.faults[port] = faults;
+  return {};
+}
+
+// Each worker's ports by the thread that polls it, a port a round: however many there are, the switch misses nothing
+// meanwhile.
+Status SwitchProcess::apply(const Reload& change) {
+  Status outcome;
+  for (size_t worker = 0; worker < mailboxes_.size(); ++worker) {
+    std::vector<std::function<void()>> steps;
+    for (const auto& one : change.marking) {
+      if (switch_->worker_of(one.first) != worker) continue;
+      steps.emplace_back([this, &one, &outcome] {
+        if (Status s = switch_->configure_marking(one.first, one.second); !s && outcome)
+          outcome = std::move(s);
+      });
+    }
+    for (const auto& one : change.faults) {
+      if (switch_->worker_of(one.first) == worker)
+        steps.emplace_back([this, &one] { faulty_[one.first]->set_faults(one.second); });
+    }
+    if (steps.empty()) continue;
+    size_t next = 0;
+    const auto step = [&] {
+      steps[next]();
+      return ++next < steps.size();
+    };
+    if (!mailboxes_[worker]->deliver(step, kPatience)) {
+      return fail("the thread of worker " + std::to_string(worker) +
+                      " does not come to it; nothing of its ports was changed",
+                  EBUSY);
+    }
+  }
+  return outcome;
+}
+
+void SwitchProcess::stop() {
+  endpoints_.reset();  // nobody asks for a change any more
+  if (runner_ != nullptr) runner_->stop();
+}
+
+}  // namespace roci

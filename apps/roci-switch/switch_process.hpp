@@ -1,0 +1,61 @@
+// A switch as a process runs it: the ports it opened, with faults in front of them where they are enabled, the thread that
+// polls it, what is asked about it, and what changes while it runs.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "port/ethdev_port.hpp"
+#include "port/realtime_runner.hpp"
+#include "roci-switch/endpoints.hpp"
+#include "roci-switch/mailbox.hpp"
+#include "roci-switch/reload.hpp"
+#include "roci-switch/report.hpp"
+#include "roci-switch/switch_file.hpp"
+
+namespace roci {
+
+// Made, run and ended by one thread.
+class SwitchProcess {
+ public:
+  // Opens the ports and starts to forward. `path` is the file's, for errors.
+  static Result<std::unique_ptr<SwitchProcess>> start(SwitchFile file, const std::string& path);
+  ~SwitchProcess() { stop(); }
+  SwitchProcess(const SwitchProcess&) = delete;
+  SwitchProcess& operator=(const SwitchProcess&) = delete;
+
+  // Reads the file again and makes of it what may change; says what that was. On an error nothing has changed.
+  Result<std::string> reload();
+  // Ends the thread that forwards. Counters stay.
+  void stop();
+
+  [[nodiscard]] const std::string& name() const { return file_.sw.name; }
+  [[nodiscard]] size_t port_count() const { return ports_.size(); }
+  [[nodiscard]] SwitchReport report() const { return SwitchReport{*switch_, faulty_}; }
+
+ private:
+  SwitchProcess(SwitchFile file, const std::string& path) : path_(path), file_(std::move(file)) {}
+
+  Status open();
+  Status open_pool();
+  Status open_ports();
+  // Both by any thread that does not poll.
+  Status apply(const Reload& change);
+  Status set_faults(size_t port, const PortFaults& faults);
+
+  const std::string path_;
+  std::mutex changing_;
+  SwitchFile file_;  // what holds at the moment; changes under `changing_`
+
+  std::shared_ptr<MbufPool> pool_;
+  std::vector<std::unique_ptr<Port>> ports_;
+  std::vector<FaultyPort*> faulty_;  // of ports_; empty when faults are not enabled
+  std::unique_ptr<Switch> switch_;
+  std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // of each worker
+  std::unique_ptr<RealtimeRunner> runner_;
+  std::unique_ptr<SwitchEndpoints> endpoints_;
+};
+
+}  // namespace roci

@@ -1,0 +1,92 @@
+// roci-top: what the switches of this machine do, live.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <thread>
+
+#include "roci-top/json_lines.hpp"
+#include "roci-top/live.hpp"
+#include "roci-top/terminal.hpp"
+#include "telemetry/runtime_folder.hpp"
+
+namespace roci::top {
+namespace {
+
+struct Options {
+  bool once = false;
+  bool json = false;
+  double interval = 1;
+  std::string prefix;
+};
+
+void print_table(const Snapshot& now, const Snapshot& before) {
+  for (const Line& line : render(now, before, {.width = output_width()})) {
+    const std::string_view text = line.text;
+    const size_t end = text.find_last_not_of(' ') + 1;
+    std::printf("%.*s\n", static_cast<int>(end), text.data());
+  }
+}
+
+// Whoever reads the other end may have gone away.
+bool print_json(const Snapshot& now, const Snapshot& before) {
+  // Names may be no UTF-8.
+  std::puts(to_json(now, before).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  return std::fflush(stdout) == 0;
+}
+
+Error nobody(const Options& options, const std::filesystem::path& folder, size_t silent) {
+  std::string sentence = "no process of roci answers";
+  if (!options.prefix.empty()) sentence += " whose DPDK prefix begins with '" + options.prefix + "'";
+  if (silent > 0) sentence += ", and " + std::to_string(silent) + " are silent";
+  return {sentence + " in " + folder.native() +
+              "; a roci-switch of the same user does, unless its file says 'eal: {telemetry: false}'",
+          ESRCH};
+}
+
+Status run(const Options& options) {
+  const std::filesystem::path folder = dpdk_runtime_folder();
+  Processes processes{folder, options.prefix};
+  Snapshot before = processes.look();
+  if (before.processes.empty()) return fail(nobody(options, folder, before.silent));
+  const Nanos interval{static_cast<int64_t>(options.interval * 1e9)};
+  if (!options.once && !options.json) return run_live(processes, std::move(before), interval);
+  for (;;) {
+    std::this_thread::sleep_for(before.at + interval - steady_now());
+    Snapshot now = processes.look();
+    if (options.json) {
+      if (!print_json(now, before)) return fail("standard output takes no more", EPIPE);
+    } else {
+      print_table(now, before);
+    }
+    if (options.once) return {};
+    before = std::move(now);
+  }
+}
+
+int main_(int argc, char** argv) {
+  CLI::App app{
+      "What the switches on this machine do, live: rates, queues, marks, drops and why, pauses, "
+      "notifications.\n"
+      "Shows every process of this user that answers on DPDK's telemetry socket, as roci-switch does."};
+  Options options;
+  app.add_flag("--once", options.once, "one table of one interval, for scripts");
+  app.add_flag("--json", options.json, "all counters and their rates, one line of JSON each interval");
+  app.add_option("--interval", options.interval, "seconds between two looks")
+      ->check(CLI::Range(0.05, 3600.0))
+      ->capture_default_str();
+  app.add_option("--process", options.prefix, "only processes whose DPDK prefix begins so, like roci-1234")
+      ->type_name("PREFIX");
+  app.footer(
+      "Keys: q quits, p pauses, c shows and hides classes, s sorts, the arrows scroll.\n"
+      "Rates are means over the interval; a queue's peak is that since its switch started.");
+  CLI11_PARSE(app, argc, argv);
+  if (const Status status = run(options); !status) {
+    std::fprintf(stderr, "roci-top: %s\n", status.error().message.c_str());
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace roci::top
+
+int main(int argc, char** argv) { return roci::top::main_(argc, argv); }

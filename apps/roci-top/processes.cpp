@@ -1,0 +1,82 @@
+#include "roci-top/processes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <fstream>
+
+#include "roci-top/switch_reader.hpp"
+#include "telemetry/runtime_folder.hpp"
+
+namespace roci::top {
+namespace {
+
+// How long a process that did not answer is left alone, so that it does not hold up the others each time.
+constexpr Nanos kLeftAlone = 5s;
+
+// The kinds of things that processes have: reads them all into `seen`, or says why not. A process that does not know
+// the question has none.
+using Reader = Status (*)(Asker& asker, ProcessSeen& seen);
+constexpr std::array<Reader, 1> kKinds = {read_switches};
+
+std::string program_of(int pid) {
+  std::string name;
+  std::getline(std::ifstream{"/proc/" + std::to_string(pid) + "/comm"}, name);
+  return name;
+}
+
+}  // namespace
+
+Nanos steady_now() { return std::chrono::steady_clock::now().time_since_epoch(); }
+
+void Processes::find_sockets() {
+  for (auto& [socket, known] : known_) known.seen = false;
+  std::error_code ignored;
+  for (const auto& folder : std::filesystem::directory_iterator(folder_, ignored)) {
+    if (!folder.path().filename().native().starts_with(prefix_)) continue;
+    for (const auto& file : std::filesystem::directory_iterator(folder, ignored)) {
+      if (file.path().filename().native().starts_with(kTelemetrySocket)) known_[file.path()].seen = true;
+    }
+  }
+  std::erase_if(known_, [](const auto& entry) { return !entry.second.seen; });
+}
+
+std::optional<bool> Processes::ask(const std::filesystem::path& socket, Known& known, ProcessSeen& seen) {
+  if (!known.asker) {
+    if (steady_now() < known.not_before) return std::nullopt;
+    auto made = Asker::connect(socket);
+    if (!made) {
+      // Nobody listens: left behind by a process that was killed.
+      if (made.error().code == ECONNREFUSED || made.error().code == ENOENT) return false;
+      known.not_before = steady_now() + kLeftAlone;
+      return std::nullopt;
+    }
+    known.asker = std::move(*made);
+    known.program = program_of(known.asker->pid());
+  }
+  seen.prefix = socket.parent_path().filename();
+  seen.pid = known.asker->pid();
+  seen.program = known.program;
+  for (const Reader read : kKinds) {
+    if (read(*known.asker, seen)) continue;
+    known.asker.reset();
+    known.not_before = steady_now() + kLeftAlone;
+    return std::nullopt;
+  }
+  return !seen.switches.empty();
+}
+
+Snapshot Processes::look() {
+  find_sockets();
+  Snapshot snapshot;
+  snapshot.at = steady_now();
+  for (auto& [socket, known] : known_) {
+    ProcessSeen seen;
+    const std::optional<bool> answered = ask(socket, known, seen);
+    if (!answered) ++snapshot.silent;
+    if (answered.value_or(false)) snapshot.processes.push_back(std::move(seen));
+  }
+  return snapshot;
+}
+
+}  // namespace roci::top

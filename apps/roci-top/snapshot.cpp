@@ -1,0 +1,52 @@
+#include "roci-top/snapshot.hpp"
+
+#include <algorithm>
+
+namespace roci::top {
+
+Counted Counted::from(const nlohmann::json& answer, Nanos at) {
+  Counted counted;
+  counted.at = at;
+  if (!answer.is_object()) return counted;
+  for (const auto& [name, value] : answer.items()) {
+    if (value.is_number_unsigned()) counted.numbers[name] = value.get<uint64_t>();
+    if (value.is_string()) counted.texts[name] = value.get<std::string>();
+  }
+  return counted;
+}
+
+uint64_t Counted::number(const std::string& name) const {
+  const auto found = numbers.find(name);
+  return found == numbers.end() ? 0 : found->second;
+}
+
+std::string Counted::text(const std::string& name) const {
+  const auto found = texts.find(name);
+  return found == texts.end() ? "" : found->second;
+}
+
+const SwitchSeen* Snapshot::find(const ProcessSeen& process, const SwitchSeen& sw) const {
+  for (const ProcessSeen& p : processes) {
+    if (p.prefix != process.prefix || p.pid != process.pid) continue;
+    for (const SwitchSeen& s : p.switches) {
+      if (s.name == sw.name) return &s;
+    }
+  }
+  return nullptr;
+}
+
+const PortSeen* find_port(const SwitchSeen* sw, const std::string& name, size_t likely) {
+  if (sw == nullptr) return nullptr;
+  if (likely < sw->ports.size() && sw->ports[likely].name == name) return &sw->ports[likely];
+  const auto found = std::ranges::find(sw->ports, name, &PortSeen::name);
+  return found == sw->ports.end() ? nullptr : &*found;
+}
+
+double per_second(const Counted& now, const Counted* before, const std::string& name) {
+  if (before == nullptr || now.at <= before->at) return 0;
+  const uint64_t to = now.number(name), from = before->number(name);
+  if (to < from) return 0;
+  return static_cast<double>(to - from) * 1e9 / static_cast<double>((now.at - before->at).count());
+}
+
+}  // namespace roci::top

@@ -1,0 +1,77 @@
+#include "roci-top/switch_reader.hpp"
+
+#include <array>
+
+#include "roci-top/processes.hpp"
+
+namespace roci::top {
+namespace {
+
+// More than there are. Whoever claims to have more is not believed.
+constexpr unsigned kClasses = 64;
+constexpr size_t kMostNames = 1024;
+
+// What is counted once for a switch, by what became of it.
+constexpr std::array kEvents = {"cnm", "cnp", "responses", "senders"};
+
+// The names of a list, which comes in pages when `paged`.
+Result<std::vector<std::string>> read_names(Asker& asker, const std::string& question, bool paged) {
+  std::vector<std::string> names;
+  for (;;) {
+    const auto answer = asker.ask(paged ? question + "," + std::to_string(names.size()) : question);
+    if (!answer) return fail(answer.error());
+    if (!answer->is_array()) return names;
+    const size_t before = names.size();
+    for (const auto& name : *answer) {
+      if (name.is_string()) names.push_back(name.get<std::string>());
+    }
+    if (!paged || names.size() == before || names.size() >= kMostNames) return names;
+  }
+}
+
+Status read_counted(Asker& asker, const std::string& question, Counted& counted) {
+  const auto answer = asker.ask(question);
+  if (!answer) return fail(answer.error());
+  counted = Counted::from(*answer, steady_now());
+  return {};
+}
+
+Status read_port(Asker& asker, const std::string& of, PortSeen& port) {
+  ROCI_TRY(read_counted(asker, "/roci/switch/port," + of, port.counted));
+  const uint64_t used = port.counted.number("used_classes");
+  for (unsigned number = 0; number < kClasses; ++number) {
+    if ((used >> number & 1U) == 0) continue;
+    ROCI_TRY(
+        read_counted(asker, "/roci/switch/class," + of + "," + std::to_string(number), port.classes[number]));
+  }
+  return {};
+}
+
+Status read_switch(Asker& asker, SwitchSeen& sw) {
+  ROCI_TRY(read_counted(asker, "/roci/switch/info," + sw.name, sw.info));
+  for (const char* kind : kEvents)
+    ROCI_TRY(read_counted(asker, std::string{"/roci/switch/"} + kind + "," + sw.name, sw.events[kind]));
+  const auto ports = read_names(asker, "/roci/switch/ports," + sw.name, true);
+  if (!ports) return fail(ports.error());
+  for (const std::string& name : *ports) {
+    PortSeen& port = sw.ports.emplace_back();
+    port.name = name;
+    if (Status s = read_port(asker, sw.name + "," + name, port); !s) return s;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status read_switches(Asker& asker, ProcessSeen& seen) {
+  const auto names = read_names(asker, "/roci/switch/list", false);
+  if (!names) return fail(names.error());
+  for (const std::string& name : *names) {
+    SwitchSeen& sw = seen.switches.emplace_back();
+    sw.name = name;
+    if (Status s = read_switch(asker, sw); !s) return s;
+  }
+  return {};
+}
+
+}  // namespace roci::top

@@ -1,0 +1,113 @@
+#include "telemetry/endpoint.hpp"
+
+#include <rte_telemetry.h>
+
+#include <map>
+#include <mutex>
+
+namespace roci {
+namespace {
+
+// DPDK drops what does not fit into its answer of 16 KiB, piece by piece and without a word.
+constexpr size_t kPageBytes = 12 * 1024;
+constexpr size_t kTextBytes = RTE_TEL_MAX_STRING_LEN - 1;
+
+struct Table {
+  std::mutex mutex;
+  std::map<std::string, Endpoint::Handler, std::less<>>
+      handlers;  // an empty one: DPDK knows it, and nobody answers
+};
+
+// Never destroyed: DPDK's threads go on until the process ends.
+Table& table() {
+  static auto* const table = new Table;
+  return *table;
+}
+
+// At most so many bytes of UTF-8, without a character that is cut in two.
+std::string shortened(const std::string& text, size_t most) {
+  if (text.size() <= most) return text;
+  size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end);
+}
+
+// Bytes in JSON, between quotes and with a comma and a space.
+size_t json_size(const std::string& text) {
+  size_t size = 4;
+  for (const char c : text) size += static_cast<unsigned char>(c) < 0x20 ? 6 : c == '"' || c == '\\' ? 2 : 1;
+  return size;
+}
+
+void write(const TelemetryMap& map, rte_tel_data* out) {
+  rte_tel_data_start_dict(out);
+  for (const auto& [name, value] : map) {
+    if (const auto* number = std::get_if<uint64_t>(&value)) {
+      rte_tel_data_add_dict_u64(out, name.c_str(), *number);
+    } else {
+      rte_tel_data_add_dict_string(out, name.c_str(),
+                                   shortened(std::get<std::string>(value), kTextBytes).c_str());
+    }
+  }
+}
+
+void write(const TelemetryList& list, rte_tel_data* out) {
+  rte_tel_data_start_array(out, RTE_TEL_STRING_VAL);
+  for (const std::string& item : telemetry_page(list, 0))
+    rte_tel_data_add_array_string(out, shortened(item, kTextBytes).c_str());
+}
+
+int answer(const char* command, const char* parameters, rte_tel_data* out) {
+  Table& all = table();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.handlers.find(std::string_view{command});
+  if (found == all.handlers.end() || !found->second) {
+    rte_tel_data_string(out, "nobody answers this any more");
+    return 0;
+  }
+  const auto said = found->second(parameters == nullptr ? "" : parameters);
+  if (!said) {
+    rte_tel_data_string(out, said.error().message.c_str());
+  } else {
+    std::visit([out](const auto& value) { write(value, out); }, *said);
+  }
+  return 0;
+}
+
+}  // namespace
+
+TelemetryList telemetry_page(const TelemetryList& all, size_t first) {
+  TelemetryList page;
+  size_t bytes = 0;
+  for (size_t i = first; i < all.size() && page.size() < RTE_TEL_MAX_ARRAY_ENTRIES; ++i) {
+    bytes += json_size(shortened(all[i], kTextBytes));
+    if (bytes > kPageBytes) break;
+    page.push_back(all[i]);
+  }
+  return page;
+}
+
+Result<std::unique_ptr<Endpoint>> Endpoint::open(std::string command, const std::string& help,
+                                                 Handler handler) {
+  Table& all = table();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.handlers.find(command);
+  if (found != all.handlers.end() && found->second)
+    return fail("the telemetry endpoint " + command + " is there already", EEXIST);
+  if (found == all.handlers.end()) {
+    const int error = rte_telemetry_register_cmd(command.c_str(), answer, help.c_str());
+    if (error != 0)
+      return fail("DPDK takes no telemetry endpoint '" + command + "' (it begins with / and is short)",
+                  -error);
+  }
+  all.handlers[command] = std::move(handler);
+  return std::unique_ptr<Endpoint>{new Endpoint{std::move(command)}};
+}
+
+Endpoint::~Endpoint() {
+  Table& all = table();
+  const std::lock_guard lock(all.mutex);
+  all.handlers[command_] = nullptr;
+}
+
+}  // namespace roci

@@ -1,0 +1,55 @@
+// A question that other processes of the same user may ask this one on DPDK's telemetry socket, with dpdk-telemetry.py or
+// roci-top:
+//
+//   auto ports = Endpoint::open("/roci/switch/ports", "Ports of a switch. Parameters: switch", [&](std::string_view of) {
+//     return Result<TelemetryAnswer>{TelemetryList{"p1", "p2"}};
+//   });
+//
+// DPDK cannot forget a question once it knows it; what asks here is a table of ours, so what an answer needs may be
+// destroyed after its endpoint. The socket is there when the EAL was started with telemetry (EalConfig).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace roci {
+
+// Names and values, in this order. DPDK takes names of letters, digits, '_' and '/', 256 of them, and texts of up to 127
+// bytes; what is longer is cut.
+using TelemetryValue = std::variant<uint64_t, std::string>;
+using TelemetryMap = std::vector<std::pair<std::string, TelemetryValue>>;
+using TelemetryList = std::vector<std::string>;
+using TelemetryAnswer = std::variant<TelemetryMap, TelemetryList>;
+
+// As much of a list as one answer has room for, from `first` on. Whoever asks goes on behind it until nothing comes.
+TelemetryList telemetry_page(const TelemetryList& all, size_t first);
+
+class Endpoint {
+ public:
+  // What is behind the first comma of the question, or nothing. Called by threads of DPDK's, one at a time over all
+  // endpoints, so it reads what any thread may read, and neither opens nor destroys an endpoint. An error is answered with
+  // its sentence, as a text instead of a map or a list.
+  using Handler = std::function<Result<TelemetryAnswer>(std::string_view parameters)>;
+
+  // Fails when the command is no name for DPDK or has an endpoint already.
+  static Result<std::unique_ptr<Endpoint>> open(std::string command, const std::string& help,
+                                                Handler handler);
+  // When it returns, the handler is not running and will not be called any more.
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+ private:
+  explicit Endpoint(std::string command) : command_(std::move(command)) {}
+  std::string command_;
+};
+
+}  // namespace roci

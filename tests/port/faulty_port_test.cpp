@@ -1,0 +1,295 @@
+#include "port/faulty_port.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/virtual_runner.hpp"
+#include "port/sim_link.hpp"
+#include "support/borrowed_port.hpp"
+#include "support/frames.hpp"
+
+namespace roci {
+namespace {
+
+constexpr uint32_t kFrames = 50'000;
+constexpr Nanos kEach = 100ns;
+
+struct Seen {
+  Nanos at{0};
+  uint32_t number = 0;
+  std::vector<uint8_t> bytes;
+  friend bool operator==(const Seen&, const Seen&) = default;
+};
+
+// Within what chance leaves in 99.9 % of all cases; the seeds are fixed.
+void expect_rate(uint64_t hits, uint64_t tries, double p) {
+  const auto n = static_cast<double>(tries);
+  EXPECT_NEAR(static_cast<double>(hits), n * p, 3.29 * std::sqrt(n * p * (1 - p))) << "of " << tries;
+}
+
+// Sends at one end of a simulated link; the port with faults is at the other.
+class FaultyPortTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(start_eal());
+    auto pool = MbufPool::create("faulty", 8191, 512);
+    ASSERT_TRUE(pool) << pool.error().message;
+    pool_ = *pool;
+  }
+  void TearDown() override {
+    port_.reset();
+    link_.reset();
+    EXPECT_EQ(pool_->in_use(), 0U) << "lost frames must go back to their pool";
+  }
+
+  void make(const PortFaults& faults, uint64_t seed = 7) {
+    port_.reset();
+    link_ =
+        std::make_unique<SimLink>(SimLinkConfig{.a_to_b = {.delay = 1us}, .b_to_a = {.delay = 1us}}, pool_);
+    port_ =
+        std::make_unique<FaultyPort>(std::make_unique<test::BorrowedPort>(link_->b()), faults, seed, pool_);
+    now_ = Nanos{0};
+  }
+
+  rte_mbuf* frame(uint32_t number) { return test::roce_mbuf(*pool_, {.number = number}); }
+  void send(uint32_t number) {
+    rte_mbuf* m = frame(number);
+    ASSERT_EQ(link_->a().tx_burst({&m, 1}, now_), 1U);
+  }
+  // Everything that comes until `until`, polled as a runner would: at the times that the port names.
+  std::vector<Seen> receive(Nanos until) {
+    std::vector<Seen> seen;
+    for (Nanos at = port_->next_arrival(); at <= until; at = port_->next_arrival()) {
+      now_ = std::max(now_, at);
+      rte_mbuf* m = nullptr;
+      while (port_->rx_burst({&m, 1}, now_) == 1) {
+        seen.push_back({now_, test::number_of(m), test::bytes_of(m)});
+        rte_pktmbuf_free(m);
+      }
+    }
+    now_ = std::max(now_, until);
+    return seen;
+  }
+  // Sends so many, one each kEach, and takes what arrives.
+  std::vector<Seen> carry(uint32_t frames) {
+    std::vector<Seen> all;
+    for (uint32_t number = 0; number < frames; ++number) {
+      send(number);
+      std::ranges::move(receive(now_ + kEach), std::back_inserter(all));
+    }
+    std::ranges::move(receive(now_ + 2s), std::back_inserter(all));
+    return all;
+  }
+  static std::vector<uint32_t> numbers(const std::vector<Seen>& seen) {
+    std::vector<uint32_t> out;
+    for (const Seen& s : seen) out.push_back(s.number);
+    return out;
+  }
+
+  std::shared_ptr<MbufPool> pool_;
+  std::unique_ptr<SimLink> link_;
+  std::unique_ptr<FaultyPort> port_;
+  Nanos now_{0};
+};
+
+TEST_F(FaultyPortTest, without_faults_everything_comes_through_unchanged_and_at_once) {
+  make({});
+  const std::vector<Seen> seen = carry(1000);
+  ASSERT_EQ(seen.size(), 1000U);
+  for (uint32_t i = 0; i < 1000; ++i) {
+    EXPECT_EQ(seen[i].number, i);
+    EXPECT_EQ(seen[i].at, i * kEach + 1us);
+    EXPECT_EQ(seen[i].bytes, test::roce_bytes({.number = i}));
+  }
+  EXPECT_EQ(port_->counters().lost + port_->counters().corrupted + port_->counters().delayed, 0U);
+  EXPECT_EQ(port_->next_arrival(), kNever);
+}
+
+TEST_F(FaultyPortTest, loses_as_many_as_it_was_asked_to_and_the_rest_keeps_its_order) {
+  for (const double loss : {0.001, 0.01, 0.5}) {
+    make({.loss = loss});
+    const std::vector<uint32_t> arrived = numbers(carry(kFrames));
+    EXPECT_EQ(arrived.size() + port_->counters().lost, kFrames);
+    expect_rate(port_->counters().lost, kFrames, loss);
+    EXPECT_TRUE(std::ranges::is_sorted(arrived));
+  }
+  make({.loss = 1});
+  EXPECT_TRUE(carry(1000).empty());
+  EXPECT_EQ(port_->counters().lost, 1000U);
+}
+
+TEST_F(FaultyPortTest, spoils_as_many_as_it_was_asked_to_behind_the_ethernet_header) {
+  for (const double corruption : {0.002, 0.1, 1.0}) {
+    make({.corruption = corruption});
+    const std::vector<Seen> seen = carry(20'000);
+    ASSERT_EQ(seen.size(), 20'000U);
+    uint64_t spoilt = 0;
+    for (uint32_t i = 0; i < seen.size(); ++i) {
+      const std::vector<uint8_t> sent = test::roce_bytes({.number = i});
+      ASSERT_EQ(seen[i].bytes.size(), sent.size());
+      int bits = 0;
+      for (size_t at = 0; at < sent.size(); ++at) {
+        const int here = __builtin_popcount(static_cast<unsigned>(seen[i].bytes[at] ^ sent[at]));
+        EXPECT_TRUE(here == 0 || at >= sizeof(EthernetHeader));
+        bits += here;
+      }
+      EXPECT_LE(bits, 4);
+      spoilt += bits != 0;
+    }
+    EXPECT_EQ(spoilt, port_->counters().corrupted);
+    if (corruption < 1) expect_rate(spoilt, 20'000, corruption);
+    if (corruption == 1) {
+      EXPECT_EQ(spoilt, 20'000U);
+    }
+  }
+}
+
+TEST_F(FaultyPortTest, a_seed_does_the_same_again_and_another_one_something_else) {
+  const PortFaults faults{.loss = 0.1, .corruption = 0.1, .delay = 3us};
+  make(faults, 3);
+  const std::vector<Seen> first = carry(3000);
+  make(faults, 3);
+  EXPECT_EQ(carry(3000), first);
+  make(faults, 4);
+  EXPECT_NE(carry(3000), first);
+}
+
+TEST_F(FaultyPortTest, which_frames_are_spoilt_does_not_depend_on_which_are_lost) {
+  make({.corruption = 0.1});
+  const std::vector<Seen> spoilt = carry(3000);
+  make({.loss = 0.5});
+  const std::vector<uint32_t> survivors = numbers(carry(3000));
+  make({.loss = 0.5, .corruption = 0.1});
+  const std::vector<Seen> both = carry(3000);
+  ASSERT_EQ(both.size(), survivors.size());
+  for (size_t i = 0; i < both.size(); ++i) {
+    const uint32_t number = survivors[i];
+    const std::vector<uint8_t> sent = test::roce_bytes({.number = number});
+    EXPECT_EQ(both[i].bytes == sent, spoilt[number].bytes == sent) << "frame " << number;
+  }
+}
+
+TEST_F(FaultyPortTest, delays_every_frame_by_exactly_what_it_was_asked_to) {
+  make({.delay = 12'345ns});
+  const std::vector<Seen> seen = carry(2000);
+  ASSERT_EQ(seen.size(), 2000U);
+  for (uint32_t i = 0; i < seen.size(); ++i) {
+    EXPECT_EQ(seen[i].number, i);
+    EXPECT_EQ(seen[i].at, i * kEach + 1us + 12'345ns);
+  }
+  EXPECT_EQ(port_->counters().delayed, 2000U);
+}
+
+TEST_F(FaultyPortTest, a_delay_that_becomes_shorter_lets_nobody_overtake) {
+  make({.delay = 50us});
+  send(0);
+  std::vector<Seen> seen = receive(2us);
+  port_->set_faults({.delay = 5us});
+  send(1);
+  std::ranges::move(receive(now_ + 1us), std::back_inserter(seen));
+  port_->set_faults({});
+  send(2);
+  std::ranges::move(receive(100us), std::back_inserter(seen));
+  EXPECT_EQ(numbers(seen), (std::vector<uint32_t>{0, 1, 2}));
+  for (const Seen& s : seen) EXPECT_EQ(s.at, 51us);
+  send(3);
+  EXPECT_EQ(receive(200us)[0].at, 101us) << "no delay any more";
+}
+
+TEST_F(FaultyPortTest, holds_only_so_many_frames_and_counts_those_beyond) {
+  make({.delay = 1s});
+  constexpr uint32_t kMore = 100;
+  for (uint32_t i = 0; i < FaultyPort::kMostHeld + kMore; ++i) {
+    send(i);
+    EXPECT_TRUE(receive(now_ + 1us).empty());
+  }
+  EXPECT_EQ(receive(now_ + 2s).size(), FaultyPort::kMostHeld);
+  EXPECT_EQ(port_->counters().delay_full, kMore);
+}
+
+TEST_F(FaultyPortTest, down_loses_everything_in_both_directions_and_says_so) {
+  make({.down = true});
+  EXPECT_FALSE(port_->link_up());
+  EXPECT_TRUE(carry(100).empty());
+  EXPECT_EQ(port_->counters().down_rx, 100U);
+  std::array<rte_mbuf*, 3> frames{frame(0), frame(1), frame(2)};
+  EXPECT_EQ(port_->tx_burst(frames, now_), 3U) << "taken, as a wire takes what nobody hears";
+  EXPECT_EQ(port_->counters().down_tx, 3U);
+  EXPECT_EQ(link_->a().next_arrival(), kNever);
+
+  port_->set_faults({});
+  EXPECT_TRUE(port_->link_up());
+  send(5);
+  EXPECT_EQ(numbers(receive(now_ + 1ms)), std::vector<uint32_t>{5});
+}
+
+TEST_F(FaultyPortTest, what_was_on_its_way_when_the_wire_went_down_arrives) {
+  make({.delay = 10us});
+  send(1);
+  EXPECT_TRUE(receive(2us).empty());
+  port_->set_faults({.delay = 10us, .down = true});
+  send(2);
+  const std::vector<Seen> seen = receive(100us);
+  ASSERT_EQ(numbers(seen), std::vector<uint32_t>{1});
+  EXPECT_EQ(seen[0].at, 11us);
+}
+
+TEST_F(FaultyPortTest, behind_a_burst_of_lost_frames_are_others) {
+  make({.loss = 0.99});
+  // All arrive at the same instant, and the port is asked once: a poller that got nothing would not ask again.
+  std::vector<rte_mbuf*> frames;
+  for (uint32_t i = 0; i < 1000; ++i) frames.push_back(frame(i));
+  ASSERT_EQ(link_->a().tx_burst(frames, now_), 1000U);
+  std::array<rte_mbuf*, 32> burst;
+  uint64_t arrived = 0;
+  while (const uint16_t count = port_->rx_burst(burst, 1us)) {
+    rte_pktmbuf_free_bulk(burst.data(), count);
+    arrived += count;
+  }
+  EXPECT_EQ(arrived + port_->counters().lost, 1000U);
+  EXPECT_EQ(port_->next_arrival(), kNever);
+}
+
+// Sends the same memory again and again, as a ring within the process may show it.
+class SharedSource final : public test::BorrowedPort {
+ public:
+  SharedSource(Port& port, rte_mbuf* frame) : BorrowedPort(port), frame_(frame) {}
+  uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos /*now*/) override {
+    rte_mbuf_refcnt_update(frame_, 1);
+    out[0] = frame_;
+    return 1;
+  }
+
+ private:
+  rte_mbuf* frame_;
+};
+
+TEST_F(FaultyPortTest, spoils_a_copy_when_the_frame_is_not_its_own) {
+  make({});
+  const std::vector<uint8_t> sent = test::roce_bytes({.number = 9});
+  rte_mbuf* shared = test::to_mbuf(*pool_, sent);
+  for (const bool with_pool : {true, false}) {
+    FaultyPort port{std::make_unique<SharedSource>(link_->b(), shared),
+                    {.corruption = 1},
+                    1,
+                    with_pool ? pool_ : nullptr};
+    rte_mbuf* seen = nullptr;
+    const uint16_t count = port.rx_burst({&seen, 1}, Nanos{0});
+    EXPECT_EQ(count, with_pool ? 1U : 0U);
+    EXPECT_EQ(port.counters().no_buffer > 0, !with_pool) << "nothing to copy it into";
+    if (count == 1) {
+      EXPECT_NE(seen, shared);
+      EXPECT_NE(test::bytes_of(seen), sent);
+      rte_pktmbuf_free(seen);
+    }
+    EXPECT_EQ(test::bytes_of(shared), sent);
+  }
+  EXPECT_EQ(rte_mbuf_refcnt_read(shared), 1U);
+  rte_pktmbuf_free(shared);
+}
+
+}  // namespace
+}  // namespace roci

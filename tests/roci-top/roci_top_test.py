@@ -1,0 +1,359 @@
+"""roci-top as its users see it: tables and JSON of running switches, and a terminal that is as before afterwards."""
+
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import threading
+import time
+import unittest
+
+TOP = pathlib.Path(sys.argv.pop(1)).resolve()
+SWITCH = pathlib.Path(sys.argv.pop(1)).resolve()
+TIMEOUT = 60
+
+# The first port receives empty frames for ever, and drops them all.
+BUSY = """
+eal: {memory: 128MiB}
+switch:
+  name: %s
+  idle: sleep
+  ports:
+    - {name: p1, device: "net_null0", queue_frames: 64}
+    - {name: p2, device: "net_null1,no-rx=1", queue_frames: 64}
+"""
+
+ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
+
+
+class Screen:
+    """roci-top in a terminal of its own."""
+
+    def __init__(self, test, width, height, *options):
+        self.test = test
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            time.sleep(0.2)  # until the terminal has its size
+            os.execve(TOP, [TOP, *options], {**test.environment, "TERM": "xterm"})
+        test.addCleanup(self.end)
+        self.ended = False
+        self.resize(width, height)
+        self.before = termios.tcgetattr(self.terminal)
+        self.seen = b""
+
+    def end(self):
+        if not self.ended:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self.terminal)
+
+    def resize(self, width, height):
+        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+
+    def read(self, seconds):
+        if not select.select([self.terminal], [], [], seconds)[0]:
+            return False
+        try:
+            more = os.read(self.terminal, 1 << 16)
+        except OSError:  # nobody has the other end open any more
+            return False
+        self.seen += more
+        return bool(more)
+
+    def wait_for(self, what, after=0):
+        """Until it has been written behind `after`; where it ends."""
+        deadline = time.monotonic() + TIMEOUT
+        while self.seen.find(what, after) < 0:
+            self.test.assertLess(time.monotonic(), deadline, f"{what} did not come in {self.seen[after:]}")
+            self.read(0.1)
+        return self.seen.find(what, after) + len(what)
+
+    def frames(self):
+        """What was drawn, a list of lines for each time, without colours."""
+        frames = self.seen.decode().split("\x1b[1;1H")[1:]
+        return [[re.sub(r"\x1b\[[?\d;]*[a-zA-Z]", "", line) for line in re.split(r"\x1b\[\d+;1H", frame)]
+                for frame in frames]
+
+    def press(self, keys):
+        os.write(self.terminal, keys.encode())
+
+    def wait_for_end(self):
+        deadline = time.monotonic() + TIMEOUT
+        while self.read(TIMEOUT):
+            self.test.assertLess(time.monotonic(), deadline, "it does not end")
+        self.ended = True
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def expect_restored(self):
+        self.test.assertGreater(self.seen.rfind(LEAVE), self.seen.rfind(ENTER))
+        self.test.assertTrue(self.seen.rfind(b"\x1b[?25h") > self.seen.rfind(b"\x1b[?25l"), "the cursor")
+        self.test.assertEqual(termios.tcgetattr(self.terminal), self.before)
+
+
+class RociTop(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.environment = {**os.environ, "RUNTIME_DIRECTORY": folder.name}
+        self.environment.pop("COLUMNS", None)
+        self.environment.pop("LINES", None)
+
+    def start_switch(self, name="s1"):
+        config, ready = self.folder / f"{name}.yaml", self.folder / f"{name}.ready"
+        config.write_text(BUSY % name, encoding="utf-8")
+        process = subprocess.Popen([SWITCH, "--config", config, "--ready-file", ready], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True, env=self.environment)
+
+        def end():
+            process.kill()
+            process.communicate()
+        self.addCleanup(end)
+        deadline = time.monotonic() + TIMEOUT
+        while not ready.exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self.assertTrue(ready.exists())
+        return process
+
+    def top(self, *options, **environment):
+        return subprocess.run([TOP, *options], capture_output=True, text=True, timeout=TIMEOUT, check=False,
+                              env={**self.environment, **environment})
+
+    # For scripts
+
+    def test_one_table_says_who_drops_what(self):
+        process = self.start_switch()
+        for width in (60, 80, 160):
+            done = self.top("--once", "--interval", "0.3", COLUMNS=str(width))
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            lines = done.stdout.splitlines()
+            self.assertEqual([line for line in lines if len(line) > width or "\x1b" in line], [])
+            self.assertTrue(lines[0].startswith(f"switch s1 in roci-switch {process.pid}"), lines)
+            self.assertRegex(lines[1], r"^port +rx Gb/s +tx Gb/s .*now +peak +marks/s +drops/s")
+            self.assertRegex(lines[2], r"^p1 +\d")
+            self.assertRegex(lines[3], r"^  drops/s: bad_source \d+(\.\d)?[kM]$")
+            self.assertRegex(lines[4], r"^p2 +0\.000 +0\.000")
+            self.assertEqual(len(lines), 5)
+        self.assertEqual(len(self.top("--once", "--interval", "0.1").stdout.splitlines()[1]), 80)
+
+    def test_json_has_all_counters_and_their_rates(self):
+        process = self.start_switch()
+        done = self.top("--once", "--json", "--interval", "0.5")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        (line,) = done.stdout.splitlines()
+        said = json.loads(line)
+        self.assertAlmostEqual(said["seconds"], 0.5, delta=0.4)
+        (entry,) = said["processes"]
+        self.assertEqual((entry["pid"], entry["program"]), (process.pid, "roci-switch"))
+        self.assertEqual(list((self.folder / "dpdk").iterdir()), [self.folder / "dpdk" / entry["prefix"]])
+        (switch,) = entry["switches"]
+        first, second = switch["ports"]
+        self.assertEqual((switch["name"], first["name"], second["name"]), ("s1", "p1", "p2"))
+        self.assertGreater(first["counts"]["rx_packets"], 0)
+        self.assertGreater(first["per_second"]["rx_packets"], 0)
+        self.assertGreater(first["per_second"]["drops/bad_source"], 0)
+        self.assertEqual(second["per_second"]["rx_packets"], 0)
+        self.assertEqual(first["queue_limit"], 1 << 20)
+        self.assertNotIn("queue_limit", first["counts"])
+        self.assertEqual(switch["cnm"]["counts"]["sent"], 0)
+
+    def test_json_goes_on_with_a_line_each_interval(self):
+        self.start_switch()
+        process = subprocess.Popen([TOP, "--json", "--interval", "0.1"], stdout=subprocess.PIPE, text=True,
+                                   env=self.environment)
+        packets = [json.loads(process.stdout.readline())["processes"][0]["switches"][0]["ports"][0]["counts"]
+                   ["rx_packets"] for _ in range(3)]
+        self.assertEqual(packets, sorted(set(packets)))
+        process.terminate()
+        process.communicate(timeout=TIMEOUT)
+
+    def test_all_processes_are_shown_or_those_that_are_asked_for(self):
+        first, second = self.start_switch("left"), self.start_switch("right")
+        done = self.top("--once", "--interval", "0.1")
+        self.assertIn(f"switch left in roci-switch {first.pid}", done.stdout)
+        self.assertIn(f"switch right in roci-switch {second.pid}", done.stdout)
+        done = self.top("--once", "--interval", "0.1", "--process", f"roci-{second.pid}-")
+        self.assertNotIn("switch left", done.stdout)
+        self.assertIn("switch right", done.stdout)
+        self.expect_nobody("no process of roci answers whose DPDK prefix begins with 'x'", "--process", "x")
+
+    def expect_nobody(self, sentence, *options):
+        for more in ([], ["--once"], ["--json"]):
+            done = self.top(*options, *more)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertRegex(done.stderr, r"\Aroci-top: [^\n]*\n\Z")
+            self.assertIn(sentence, done.stderr)
+
+    def test_nobody_there_is_one_sentence_with_the_folder(self):
+        self.expect_nobody(f"no process of roci answers in {self.folder}/dpdk; a roci-switch")
+
+    def test_what_a_killed_process_leaves_behind_is_nobody(self):
+        process = self.start_switch()
+        process.kill()
+        process.wait()
+        self.assertEqual(len(list(self.folder.glob("dpdk/*/dpdk_telemetry.v2"))), 1)
+        self.expect_nobody("no process of roci answers in")
+
+    def test_a_process_that_does_not_answer_does_not_hold_up_the_others(self):
+        self.start_switch()
+        place = self.folder / "dpdk" / "silent"
+        place.mkdir()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
+            silent.bind(str(place / "dpdk_telemetry.v2"))
+            silent.listen()
+            begin = time.monotonic()
+            done = self.top("--once", "--json", "--interval", "0.1")
+            self.assertLess(time.monotonic() - begin, 10)
+            said = json.loads(done.stdout)
+            self.assertEqual((len(said["processes"]), said["silent_processes"]), (1, 1))
+            self.expect_nobody("and 1 are silent", "--process", "silent")
+
+    def answer(self, place, answers):
+        """A process that is none of ours and answers whatever it likes, until the test ends."""
+        folder = self.folder / "dpdk" / place
+        folder.mkdir(parents=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.addCleanup(listener.close)
+        listener.bind(str(folder / "dpdk_telemetry.v2"))
+        listener.listen()
+
+        def serve():
+            while True:
+                try:
+                    asker, _ = listener.accept()
+                except OSError:
+                    return
+                with asker:
+                    asker.send(answers.get("", b'{"version": "x", "pid": 1, "max_output_len": 16384}'))
+                    while question := asker.recv(1 << 16).decode():
+                        asker.send(answers.get(question.split(",")[0], b'{"x": null}'))
+        threading.Thread(target=serve, daemon=True).start()
+
+    def test_what_is_no_answer_is_no_process_of_ours(self):
+        self.start_switch()
+        self.answer("other", {})
+        self.answer("mad", {"": b"\xff\xfe not JSON"})
+        self.answer("bad", {"/roci/switch/list": b'{"/roci/switch/list": {"x": [1, {}]}}'})
+        self.answer("worse", {"/roci/switch/list": b'{"/roci/switch/list": [["x"], 7, null]}'})
+        self.answer("dead", {"/roci/switch/list": b'[' * 1000})
+        for options in ([], ["--json"]):
+            done = self.top("--once", "--interval", "0.1", *options)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("s1", done.stdout)
+        said = json.loads(done.stdout)
+        self.assertEqual((len(said["processes"]), said["silent_processes"]), (1, 2))
+
+    def test_names_cannot_speak_to_the_terminal(self):
+        self.answer("evil", {
+            "/roci/switch/list": b'{"x": ["\\u001b[2Jevil\\u009b31m"]}',
+            "/roci/switch/ports": b'{"x": ["\\u001b]0;title\\u0007"]}',
+            "/roci/switch/port": b'{"x": {"faults": "\\u001bc", "rx_bytes": 7, "used_classes": 255}}',
+            "/roci/switch/class": b'{"x": {"tx_bytes": "many", "marked": -5}}'})
+        # A list that has no end ends all the same.
+        done = self.top("--once", "--interval", "0.1")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertNotRegex(done.stdout, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+        self.assertIn("switch ?[2Jevil?31m", done.stdout)
+
+    def test_without_a_terminal_the_live_view_says_what_to_do(self):
+        self.start_switch()
+        done = self.top()
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertEqual(done.stderr,
+                         "roci-top: standard output is no terminal for a live view; use --once or --json\n")
+
+    def test_a_bad_interval_is_an_error(self):
+        for interval in ("0", "-1", "soon"):
+            self.assertNotEqual(self.top("--once", "--interval", interval).returncode, 0)
+
+    # In a terminal
+
+    def test_the_live_view_fits_the_terminal_and_q_ends_it(self):
+        self.start_switch()
+        for width, height in ((80, 24), (160, 24), (40, 4)):
+            screen = Screen(self, width, height, "--interval", "0.2")
+            at = screen.wait_for(b"\x1b[1;1H")
+            for _ in range(3):
+                at = screen.wait_for(b"\x1b[1;1H", at)
+            screen.press("q")
+            self.assertEqual(screen.wait_for_end(), 0)
+            screen.expect_restored()
+            for frame in screen.frames()[:-1]:
+                self.assertLessEqual(len(frame), height + 1)
+                self.assertEqual([line for line in frame if len(line) > width], [])
+            shown = "\n".join(screen.frames()[2])
+            self.assertIn("roci-top, every 0.2 s", shown)
+            if height > 4:
+                self.assertRegex(shown, r"p1 +\d")
+                self.assertIn("drops/s: bad_source", shown)
+
+    def test_signals_end_it_and_give_the_terminal_back(self):
+        self.start_switch()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            screen = Screen(self, 80, 24)
+            screen.wait_for(b"p1")
+            os.kill(screen.pid, number)
+            self.assertEqual(screen.wait_for_end(), 0)
+            screen.expect_restored()
+
+    def test_it_gives_the_terminal_back_while_it_is_stopped(self):
+        self.start_switch()
+        screen = Screen(self, 80, 24, "--interval", "0.2")
+        screen.wait_for(b"p1")
+        screen.press("\x1a")  # ^Z
+        _, status = os.waitpid(screen.pid, os.WUNTRACED)
+        self.assertTrue(os.WIFSTOPPED(status))
+        while screen.read(0.3):
+            pass
+        screen.expect_restored()
+        stopped = len(screen.seen)
+        os.kill(screen.pid, signal.SIGCONT)
+        screen.wait_for(ENTER, stopped)
+        screen.wait_for(b"p1", stopped)
+        screen.press("q")
+        self.assertEqual(screen.wait_for_end(), 0)
+        screen.expect_restored()
+
+    def test_keys_pause_and_sort_and_a_new_size_is_taken(self):
+        self.start_switch()
+        screen = Screen(self, 80, 24, "--interval", "0.2")
+        at = screen.wait_for(b"sort: name")
+        screen.press("s")
+        at = screen.wait_for(b"sort: transmit", at)
+        screen.press("p")
+        at = screen.wait_for(b"PAUSED", at)
+        while screen.read(0.5):
+            pass
+        self.assertEqual(screen.seen.count(b"PAUSED", at), 0, "nothing is drawn while it is paused")
+        screen.resize(120, 24)
+        at = screen.wait_for(b"PFC in", at)
+        screen.press("p")
+        screen.wait_for(b"every 0.2 s", at)
+        screen.press("\x1b[B\x1b[6~\x1bOA\x1b[5~q")  # as one piece
+        self.assertEqual(screen.wait_for_end(), 0)
+
+    def test_it_waits_when_the_last_process_ends_and_finds_the_next_one(self):
+        process = self.start_switch()
+        screen = Screen(self, 80, 24, "--interval", "0.2")
+        at = screen.wait_for(b"p1")
+        process.terminate()
+        process.wait(timeout=TIMEOUT)
+        at = screen.wait_for(b"no process of roci is there any more", at)
+        self.start_switch("next")
+        screen.wait_for(b"switch next", at)
+        screen.press("q")
+        self.assertEqual(screen.wait_for_end(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,162 @@
+// What a reload does to a switch under traffic, in virtual time; and the mailbox that brings it there.
+#include <thread>
+
+#include "roci-switch/mailbox.hpp"
+#include "support/telemetry_socket.hpp"
+#include "switch/line_rate_source.hpp"
+#include "switch/switch_bench.hpp"
+
+namespace roci {
+namespace {
+
+constexpr uint8_t kEct = 2;
+
+class RunningReload : public SwitchTest {
+ protected:
+  void SetUp() override {
+    test::start_with_telemetry();
+    make_pool();
+  }
+  void TearDown() override {
+    sources_.clear();
+    SwitchTest::TearDown();
+  }
+  // Two hosts that send to host 2 at more than its port carries, so a queue stands there.
+  void congest() {
+    SwitchConfig config = ports(3);
+    config.ports[2].rate = 1_Gbps;
+    config.ports[2].queue = 64_MiB;
+    config.ports[2].queue_frames = 1U << 20;
+    make(config);
+    runner_.add(mailbox_);
+    introduce({0, 1, 2});
+    for (size_t i = 0; i < 2; ++i) {
+      test::LineRateSource::Config source;
+      source.rate = 600_Mbps;
+      source.frame = {
+          .destination = host_mac(2), .source = host_mac(i), .traffic_class = kEct, .payload = 1000};
+      source.count = kFrames;
+      source.begin = runner_.now();
+      sources_.push_back(std::make_unique<test::LineRateSource>(links_[i]->a(), pool_, source));
+      runner_.add(*sources_.back());
+    }
+  }
+  [[nodiscard]] uint64_t sent() const { return sources_[0]->sent() + sources_[1]->sent(); }
+  [[nodiscard]] const SwitchClassCounters& traffic() const { return switch_->counters(2).classes[0]; }
+  static ClassConfigs marking_from(Bytes kmin) {
+    ClassConfigs classes;
+    classes[0].aqm.mark = {.kmin = kmin, .kmax = kmin, .pmax = 1};
+    return classes;
+  }
+
+  static constexpr uint64_t kFrames = 2000;
+  Mailbox mailbox_;
+  std::vector<std::unique_ptr<test::LineRateSource>> sources_;
+};
+
+TEST_F(RunningReload, new_curves_are_in_force_at_once_and_no_frame_is_lost) {
+  congest();
+  wait(5ms);
+  const uint64_t queue = traffic().queue_bytes;
+  ASSERT_GT(queue, 50'000U) << "there is something to lose";
+  EXPECT_EQ(traffic().marked, 0U);
+
+  // From now on everything that comes is marked, and afterwards nothing any more.
+  const uint64_t arrived_before = switch_->counters(0).rx_packets + switch_->counters(1).rx_packets;
+  Letter marks{[&] { return !switch_->configure_marking(2, marking_from(Bytes{1})).has_value(); }};
+  ASSERT_TRUE(mailbox_.post(marks));
+  settle();
+  EXPECT_TRUE(marks.done());
+  wait(2ms);
+  const uint64_t marked = traffic().marked;
+  EXPECT_EQ(marked, switch_->counters(0).rx_packets + switch_->counters(1).rx_packets - arrived_before);
+  EXPECT_GT(marked, 100U);
+
+  Letter none{[&] { return !switch_->configure_marking(2, ClassConfigs{}).has_value(); }};
+  ASSERT_TRUE(mailbox_.post(none));
+  wait(1s);
+  EXPECT_EQ(traffic().marked, marked);
+  EXPECT_EQ(sent(), 2 * kFrames);
+  EXPECT_EQ(heard(2).size(), 2 * kFrames) << "all that was sent, through both changes";
+  for (size_t port = 0; port < 3; ++port)
+    EXPECT_EQ(switch_->counters(port).dropped() - dropped(port, DropReason::kSamePort), 0U);
+}
+
+TEST(Mailbox, does_one_step_of_a_letter_each_round) {
+  Mailbox mailbox;
+  int steps = 0;
+  Letter letter{[&steps] { return ++steps < 3; }};
+  ASSERT_TRUE(mailbox.post(letter));
+  Letter other{[] { return false; }};
+  EXPECT_FALSE(mailbox.post(other)) << "there is one";
+  for (int round = 1; round <= 3; ++round) {
+    EXPECT_FALSE(letter.done());
+    EXPECT_EQ(mailbox.next_deadline(), 0ns) << "more to do";
+    EXPECT_TRUE(mailbox.poll(0ns));
+    EXPECT_EQ(steps, round);
+  }
+  EXPECT_TRUE(letter.done());
+  EXPECT_FALSE(mailbox.poll(0ns));
+  EXPECT_TRUE(mailbox.post(other));
+  EXPECT_TRUE(mailbox.poll(0ns));
+}
+
+TEST(Mailbox, costs_nothing_while_it_is_empty) {
+  Mailbox mailbox;
+  EXPECT_EQ(mailbox.next_deadline(), kNever);
+  EXPECT_FALSE(mailbox.poll(0ns));
+}
+
+TEST(Mailbox, a_letter_that_nobody_takes_is_withdrawn_and_changes_nothing) {
+  Mailbox mailbox;
+  bool changed = false;
+  const auto change = [&changed] {
+    changed = true;
+    return false;
+  };
+  EXPECT_FALSE(mailbox.deliver(change, 1ms));
+  EXPECT_FALSE(mailbox.poll(0ns));
+  EXPECT_FALSE(changed);
+  Letter letter{change};
+  EXPECT_TRUE(mailbox.post(letter));
+  EXPECT_EQ(mailbox.next_deadline(), 0ns);
+  EXPECT_TRUE(mailbox.withdraw(letter));
+  EXPECT_TRUE(mailbox.post(letter));
+  EXPECT_TRUE(mailbox.poll(0ns));
+  EXPECT_TRUE(letter.done());
+  EXPECT_TRUE(changed);
+  EXPECT_FALSE(mailbox.withdraw(letter)) << "it is done";
+}
+
+// For ThreadSanitizer too: several threads change what one polls.
+TEST(Mailbox, changes_of_several_threads_happen_one_after_another_on_the_polling_thread) {
+  Mailbox mailbox;
+  uint64_t polled_ones = 0;  // no atomic: only the polling thread touches it
+  std::atomic<bool> stop{false};
+  std::thread polling([&] {
+    while (!stop.load(std::memory_order_relaxed)) mailbox.poll(0ns);
+  });
+  constexpr uint64_t kEach = 50;
+  std::vector<std::thread> senders;
+  for (int i = 0; i < 3; ++i) {
+    senders.emplace_back([&] {
+      for (uint64_t n = 0; n < kEach; ++n) {
+        unsigned steps = 0;
+        EXPECT_TRUE(mailbox.deliver(
+            [&] {
+              ++polled_ones;
+              return ++steps < 3;
+            },
+            10s));
+        EXPECT_EQ(steps, 3U);
+      }
+    });
+  }
+  for (std::thread& sender : senders) sender.join();
+  stop = true;
+  polling.join();
+  EXPECT_EQ(polled_ones, 3 * 3 * kEach);
+}
+
+}  // namespace
+}  // namespace roci

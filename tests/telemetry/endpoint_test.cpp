@@ -1,0 +1,131 @@
+#include "telemetry/endpoint.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "port/eal.hpp"
+#include "support/telemetry_socket.hpp"
+
+namespace roci {
+namespace {
+
+using test::TelemetrySocket;
+
+class EndpointTest : public testing::Test {
+ protected:
+  void SetUp() override { test::start_with_telemetry(); }
+
+  std::unique_ptr<Endpoint> open(const std::string& command, Endpoint::Handler handler) {
+    auto made = Endpoint::open(command, "a test", std::move(handler));
+    EXPECT_TRUE(made) << made.error().message;
+    return made ? std::move(*made) : nullptr;
+  }
+};
+
+TEST_F(EndpointTest, a_map_is_answered_with_numbers_and_texts) {
+  const auto endpoint = open("/roci/test/map", [](std::string_view parameters) -> Result<TelemetryAnswer> {
+    return TelemetryMap{{"all", UINT64_MAX}, {"said", std::string{parameters}}};
+  });
+  TelemetrySocket socket;
+  EXPECT_NE(socket.greeting().find("\"pid\""), std::string::npos) << socket.greeting();
+  EXPECT_EQ(socket.ask("/roci/test/map,a,b"),
+            R"({"/roci/test/map":{"all":18446744073709551615,"said":"a,b"}})");
+  EXPECT_EQ(socket.ask("/roci/test/map"), R"({"/roci/test/map":{"all":18446744073709551615,"said":""}})");
+  EXPECT_NE(socket.ask("/").find("\"/roci/test/map\""), std::string::npos);
+}
+
+TEST_F(EndpointTest, an_error_is_answered_with_its_sentence) {
+  const auto endpoint = open("/roci/test/error", [](std::string_view) -> Result<TelemetryAnswer> {
+    return fail("there is no port \"x\"");
+  });
+  EXPECT_EQ(TelemetrySocket{}.ask("/roci/test/error"), R"({"/roci/test/error":"there is no port \"x\""})");
+}
+
+TEST_F(EndpointTest, a_long_list_comes_in_pages_and_nothing_is_lost) {
+  TelemetryList all;
+  for (int i = 0; i < 2000; ++i) all.push_back("port number " + std::to_string(i) + " with \"quotes\"");
+  const auto endpoint = open("/roci/test/list", [&](std::string_view parameters) -> Result<TelemetryAnswer> {
+    return telemetry_page(all, std::stoul(std::string{parameters}));
+  });
+  TelemetrySocket socket;
+  size_t seen = 0;
+  for (int pages = 0; pages < 100; ++pages) {
+    const std::string answer = socket.ask("/roci/test/list," + std::to_string(seen));
+    size_t here = 0;
+    for (; seen + here < all.size(); ++here) {
+      const std::string item = "port number " + std::to_string(seen + here) + R"( with \"quotes\"")";
+      if (answer.find(item) == std::string::npos) break;
+    }
+    if (here == 0) break;
+    seen += here;
+  }
+  EXPECT_EQ(seen, all.size());
+}
+
+TEST_F(EndpointTest, a_text_that_is_too_long_is_cut_between_two_characters) {
+  std::string text(126, 'x');
+  text += "äx";  // two bytes, of which one has room
+  const auto endpoint = open("/roci/test/long", [&](std::string_view) -> Result<TelemetryAnswer> {
+    return TelemetryMap{{"text", text}};
+  });
+  EXPECT_EQ(TelemetrySocket{}.ask("/roci/test/long"),
+            R"({"/roci/test/long":{"text":")" + std::string(126, 'x') + R"("}})");
+}
+
+TEST_F(EndpointTest, an_endpoint_that_is_gone_answers_no_more_and_may_come_again) {
+  const auto says = [this](const char* word) {
+    return open("/roci/test/again", [word](std::string_view) -> Result<TelemetryAnswer> {
+      return TelemetryMap{{"is", word}};
+    });
+  };
+  TelemetrySocket socket;
+  auto first = says("first");
+  EXPECT_FALSE(Endpoint::open("/roci/test/again", "another", nullptr)) << "there is one already";
+  EXPECT_EQ(socket.ask("/roci/test/again"), R"({"/roci/test/again":{"is":"first"}})");
+  first.reset();
+  EXPECT_EQ(socket.ask("/roci/test/again"), R"({"/roci/test/again":"nobody answers this any more"})");
+  const auto second = says("second");
+  EXPECT_EQ(socket.ask("/roci/test/again"), R"({"/roci/test/again":{"is":"second"}})");
+}
+
+// The object that an answer reads may be destroyed as soon as its endpoint is.
+TEST_F(EndpointTest, no_handler_runs_after_its_endpoint_is_gone) {
+  std::atomic<bool> stop{false};
+  std::thread asker([&] {
+    TelemetrySocket socket;
+    while (!stop) socket.ask("/roci/test/gone");
+  });
+  std::atomic<uint64_t> answered{0};
+  for (int i = 0; i < 200 || answered == 0; ++i) {
+    auto there = std::make_unique<std::atomic<bool>>(true);
+    auto endpoint =
+        open("/roci/test/gone", [&, alive = there.get()](std::string_view) -> Result<TelemetryAnswer> {
+          EXPECT_TRUE(*alive);
+          ++answered;
+          std::this_thread::yield();
+          EXPECT_TRUE(*alive);
+          return TelemetryMap{};
+        });
+    std::this_thread::yield();
+    endpoint.reset();
+    *there = false;
+  }
+  stop = true;
+  asker.join();
+  EXPECT_GT(answered, 0U);
+}
+
+TEST_F(EndpointTest, a_command_that_dpdk_does_not_take_is_one_sentence) {
+  const auto made = Endpoint::open("no slash", "", nullptr);
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().message.find("'no slash'"), std::string::npos);
+}
+
+TEST_F(EndpointTest, the_runtime_folder_is_the_one_that_dpdk_has) {
+  EXPECT_EQ(dpdk_runtime_folder(), std::filesystem::path{rte_eal_get_runtime_dir()}.parent_path());
+}
+
+}  // namespace
+}  // namespace roci
