@@ -1,0 +1,108 @@
+// What somebody sees who uses the script: preferences, names of values, lines of the packet list.
+#include <gtest/gtest.h>
+
+#include "wire/udp_location.hpp"
+#include "wire/wire_test_support.hpp"
+#include "wireshark/random_frames.hpp"
+
+namespace roci::test {
+namespace {
+
+class WiresharkUsage : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { usable_ = Tshark::is_usable(); }
+  void SetUp() override { ASSERT_TRUE(usable_); }
+  // The first value that a field has in each frame, "" where it has none.
+  static std::vector<std::string> read(const std::vector<Bytes>& frames, const std::string& field,
+                                       const std::string& options = "") {
+    CaptureFile file("usage");
+    for (const Bytes& frame : frames) file.add(frame);
+    file.save();
+    std::vector<std::string> out;
+    for (Reading& reading : Tshark(options).read(file.path(), {"frame.number", field}))
+      out.push_back(reading[field].empty() ? "" : reading[field][0]);
+    return out;
+  }
+  static void replace_port(Bytes& frame, uint16_t port) {
+    const auto where = find_udp(frame, static_cast<uint32_t>(frame.size()));
+    frame[where.l4_offset + 2U] = static_cast<uint8_t>(port >> 8);
+    frame[where.l4_offset + 3U] = static_cast<uint8_t>(port);
+  }
+
+  static bool usable_;
+  Rng rng_{1};
+};
+bool WiresharkUsage::usable_ = false;
+
+using Texts = std::vector<std::string>;
+
+TEST_F(WiresharkUsage, ports_without_an_assigned_number_are_preferences) {
+  const Bytes telemetry = random_int(rng_).bytes, notification = random_l3_cnm(rng_).bytes;
+  Bytes moved_telemetry = telemetry, moved_notification = notification;
+  replace_port(moved_telemetry, 6000);
+  replace_port(moved_notification, 6001);
+  const std::vector<Bytes> frames{telemetry, moved_telemetry, notification, moved_notification};
+  constexpr const char* kProtocol = "_ws.col.Protocol";
+  EXPECT_EQ(read(frames, "roci.int.type"), (Texts{"1", "", "", ""}));
+  const std::string moved = "-o roci.int_port:6000 -o roci.cnm_port:6001";
+  EXPECT_EQ(read(frames, "roci.int.type", moved), (Texts{"", "1", "", ""}));
+  EXPECT_EQ(read(frames, kProtocol, moved), (Texts{"UDP", "RRoCE", "UDP", "CNM"}));
+  EXPECT_EQ(read(frames, kProtocol, "-o roci.int_port:0 -o roci.cnm_port:0"),
+            (Texts{"UDP", "UDP", "UDP", "UDP"}));
+}
+
+TEST_F(WiresharkUsage, hops_of_another_domain_are_bytes) {
+  RandomFrame telemetry;
+  do {
+    telemetry = random_int(rng_);
+  } while (!our_reading(telemetry.bytes).fields.contains("roci.int.hop.tx_bytes"));
+  const std::string domain = our_reading(telemetry.bytes).fields["roci.int.domain"][0];
+  const std::string other = domain == "7" ? "8" : "7";
+  EXPECT_NE(read({telemetry.bytes}, "roci.int.hop.tx_bytes", "-o roci.int_domain:" + domain), Texts{""});
+  EXPECT_NE(read({telemetry.bytes}, "roci.int.hop.data", "-o roci.int_domain:" + other), Texts{""});
+}
+
+TEST_F(WiresharkUsage, packets_of_stacks_that_mean_something_else_are_left_alone) {
+  const std::vector<Bytes> frames{random_block(rng_, Opcode::kRcAcknowledge).bytes,
+                                  random_roce(rng_, Opcode::kCcProbe).bytes};
+  EXPECT_EQ(read(frames, "roci"), (Texts{"Rocinante", "Rocinante CC_PROBE"}));
+  EXPECT_EQ(read(frames, "roci", "-o roci.extensions:FALSE"), (Texts{"", ""}));
+}
+
+TEST_F(WiresharkUsage, who_has_installed_it_may_give_it_on_the_command_line_too) {
+  const std::string again = std::string("-X lua_script:") + ROCI_SOURCE_DIR + "/config/wireshark/roci.lua";
+  EXPECT_EQ(read({random_cnm(rng_).bytes}, "roci.cnm.version", again), Texts{"0"});
+}
+
+TEST_F(WiresharkUsage, opcodes_have_the_names_of_our_table) {
+  const auto names = Tshark::value_names("roci.int_report.sampled.opcode");
+  EXPECT_EQ(names.size(), opcode_table().size());
+  for (const OpcodeInfo& info : opcode_table()) {
+    const auto found = names.find(static_cast<uint8_t>(info.opcode));
+    ASSERT_NE(found, names.end()) << info.name;
+    EXPECT_EQ(found->second, info.name);
+  }
+}
+
+TEST_F(WiresharkUsage, the_packet_list_says_what_a_packet_is_about) {
+  Packet ack = make_packet(Opcode::kRcAcknowledge);
+  ExtensionBlock block;
+  block.ce_echo = CeEchoValues{100, 3};
+  block.lsn = Lsn{5};
+  const Bytes with_block = encode_packet(ack.with_extensions(block).finish());
+  const Bytes window = encode_packet(make_packet(Opcode::kCcRxWindow).finish());
+  const auto info = read({random_cnm(rng_).bytes, random_l3_cnm(rng_).bytes, random_int(rng_).bytes,
+                          random_capabilities(rng_).bytes, with_block, window},
+                         "_ws.col.Info");
+  const char* said[] = {"Congestion notification: feedback ",
+                        "Self-defined congestion notification for ",
+                        " [INT: ",
+                        " capabilities: re",
+                        "RC Acknowledge QP=0x000000  [CE-ECHO, LSN]",
+                        "CC_RXW QP=0x000000"};
+  ASSERT_EQ(info.size(), std::size(said));
+  for (size_t i = 0; i < info.size(); ++i) EXPECT_NE(info[i].find(said[i]), std::string::npos) << info[i];
+}
+
+}  // namespace
+}  // namespace roci::test
