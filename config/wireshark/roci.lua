@@ -1,12 +1,13 @@
--- With this, Wireshark and tshark (4.0 and later) read what Rocinante puts on the wire beyond the standard: INT over UDP,
--- CN-TAG and CNM (802.1Q clause 33), the self-defined CNM of L3QCN, extension blocks, private opcodes, and the capability
--- exchange. docs/wireshark.md says how to install it; docs/switch-wire.md and docs/wire-extensions.md draw the bytes.
+-- With this, Wireshark and tshark read what Rocinante puts on the wire beyond the standard: INT over UDP, CN-TAG and CNM
+-- (802.1Q clause 33), the self-defined CNM of L3QCN, extension blocks, private opcodes, and the capability exchange.
+-- docs/wireshark.md says how to install it; docs/switch-wire.md and docs/wire-extensions.md draw the bytes.
 --
 -- What a message says of itself is checked against what there is, in the order of the parsers in lib/wire/. What they
--- refuse gets the expert info roci.malformed, in their words: tests/wireshark/ holds the two readings against each other.
+-- refuse gets the expert info roci.malformed, in their words; tests/wireshark/ holds both readings against each other.
 
-if rawget(_G, "roci_is_loaded") then return end -- installed, and given with -X lua_script as well: once is enough
-roci_is_loaded = true
+-- Installed, and given with -X lua_script as well: once is enough. Globals are each script's own.
+if package.loaded["wireshark.roci"] then return end
+package.loaded["wireshark.roci"] = true
 
 local roci = Proto("roci", "Rocinante RoCEv2 Extensions")
 local int = Proto("roci.int", "In-band Network Telemetry")
@@ -50,7 +51,7 @@ local function fields(prefix, table_of_rows)
   end
   return table_of_rows
 end
-local function field(name, label, form, ...)
+local function field(name, label, form, ...) -- "none": a heading
   table.insert(every_field, ProtoField[form]("roci." .. name, label, ...))
   return every_field[#every_field]
 end
@@ -69,7 +70,10 @@ local function times(factor) return function(range) return UInt64(range:uint()) 
 local function signed_times(factor) return function(range) return Int64(range:int()) * factor end end
 local function small_times(factor) return function(range) return range:int() * factor end end
 -- 12 bits of mantissa, below 4 of exponent (int_hop.hpp).
-local function scaled(range) return bit32.lshift(range:bitfield(4, 12), range:bitfield(0, 4)) end
+local function scaled(range) return math.floor(range:bitfield(4, 12) * 2 ^ range:bitfield(0, 4)) end
+
+-- Without Lua's libraries of bits, of which each version has another.
+local function has_bit(number, bit) return math.floor(number / 2 ^ bit) % 2 == 1 end
 
 local function grouped(number)
   local text, count = string.format("%d", number), 1
@@ -77,11 +81,11 @@ local function grouped(number)
   return text
 end
 
--- A hop of 16 bytes, in INT, INT-ECHO, CC_INT_RESP and the CNM. Tables of fields are made once for each place.
+-- A hop of 16 bytes, in INT, INT-ECHO, CC_INT_RESP and the CNM; each place has fields of its own, and their heading.
 local function switch_of(range) return range:bitfield(0, 20) end
 local function port_of(range) return range:bitfield(20, 12) end
 local function hop_fields(prefix)
-  return fields(prefix, {
+  local rows = fields(prefix, {
     { "switch", "Switch", 0, 4, "hex", value = switch_of },
     { "port", "Egress Port", 0, 4, "dec", as = 2, value = port_of },
     { "time", "Time", 4, 4, "dec", unit = " ns", as = 8, value = wide },
@@ -89,9 +93,10 @@ local function hop_fields(prefix)
     { "rate", "Link Rate", 12, 2, "dec", unit = " Mb/s", as = 4, value = scaled },
     { "queue", "Queue", 14, 2, "dec", unit = " bytes", as = 4, value = scaled },
   })
+  return rows, field(prefix:sub(1, -2), "Hop", "none")
 end
 local function hop_text(switch, port, queue, mbps)
-  local rate = mbps == 0 and "of unknown rate" or mbps % 1000 == 0 and grouped(mbps / 1000) .. " Gb/s"
+  local rate = mbps == 0 and "of unknown rate" or mbps % 1000 == 0 and grouped(math.floor(mbps / 1000)) .. " Gb/s"
     or grouped(mbps) .. " Mb/s"
   return string.format("switch 0x%05x port %d, queue %s bytes, link %s", switch, port, grouped(queue), rate)
 end
@@ -149,7 +154,7 @@ local function hand_on(dissector, key, tvb, at, pinfo, tree)
     rest = tvb(at):tvb()
   end
   depth = depth + 1
-  -- Everything else that a dissector throws it has shown as a malformed packet; bytes that nobody takes are shown as data.
+  -- Everything else that a dissector throws it has shown as a malformed packet; what nobody takes is shown as data.
   if key then
     pcall(dissector.try, dissector, key, rest, pinfo, tree)
   else
@@ -174,6 +179,7 @@ local block_header = fields("block.", {
   { "words", "Length", 1, 1, "dec", unit = " words" },
   { "types", "Types", 2, 2, "hex" },
 })
+local block_heading = field("block", "Extension Block", "none")
 local payload_length = field("payload_length", "Payload Length", "uint32", base.UNIT_STRING, { " bytes" })
 
 local function rate_value(range) -- 28 bits of 100 kb/s, two's complement in a delta
@@ -181,89 +187,83 @@ local function rate_value(range) -- 28 bits of 100 kb/s, two's complement in a d
   return Int64(delta and rate >= 0x8000000 and rate - 0x10000000 or rate) * 100
 end
 
--- By the bit of each: name, words, where which bits must be 0, fields.
+-- By the bit of each: name, words, which bits must be 0 (the first and how many), its place among the fields, and they.
 local TYPES = {
-  [0] = { "SOURCE-QPN", 1, { [0] = 0xff }, fields("source_qp.", {
+  [0] = { "SOURCE-QPN", 1, { 0, 8 }, "source_qp", {
     { "qp", "Queue Pair of the Sender", 1, 3, "hex" },
-  }) },
-  [1] = { "CE-ECHO", 2, {}, fields("ce_echo.", {
+  } },
+  [1] = { "CE-ECHO", 2, nil, "ce_echo", {
     { "packets", "Packets Received", 0, 4, "dec" },
     { "marked", "Packets Marked CE", 4, 4, "dec" },
-  }) },
-  [2] = { "LSN", 2, {}, fields("lsn.", {
+  } },
+  [2] = { "LSN", 2, nil, "lsn", {
     { "lsn", "Byte Sequence Number", 0, 8, "dec" },
-  }) },
-  [3] = { "TS", 2, {}, fields("ts.", {
+  } },
+  [3] = { "TS", 2, nil, "ts", {
     { "time", "Time Sent", 0, 8, "dec" },
-  }) },
-  [4] = { "TS-ECHO", 4, {}, fields("ts_echo.", {
+  } },
+  [4] = { "TS-ECHO", 4, nil, "ts_echo", {
     { "time", "Time Sent, Echoed", 0, 8, "dec" },
     { "hold", "From Arrival to Departure", 8, 4, "dec" },
     { "host_delay", "Of That in Receive Queues", 12, 4, "dec" },
-  }) },
-  [5] = { "RXWIN", 2, { [4] = 0xff }, fields("rx_window.", {
+  } },
+  [5] = { "RXWIN", 2, { 32, 8 }, "rx_window", {
     { "bytes", "Window", 0, 4, "dec", unit = " bytes" },
     { "psn", "From PSN", 5, 3, "dec" },
-  }) },
-  [6] = { "NFLOWS", 1, { [0] = 0xfe }, fields("flows.", {
+  } },
+  [6] = { "NFLOWS", 1, { 0, 7 }, "flows", {
     { "last_hop", "Last Hop Is the Bottleneck", 0, 1, "flag", mask = 0x01 },
     { "count", "Flows", 1, 3, "dec" },
-  }) },
-  [7] = { "RATE", 1, { [0] = 0x70 }, fields("rate.", {
+  } },
+  [7] = { "RATE", 1, { 1, 3 }, "rate", {
     { "delta", "Delta", 0, 4, "flag", mask = 0x80000000 },
     { "rate", "Rate", 0, 4, "signed", unit = " kb/s", as = 8, value = rate_value },
-  }) },
-  [8] = { "INT-ECHO", 1, { [1] = 0xf0 }, fields("int_echo.", {
+  } },
+  [8] = { "INT-ECHO", 1, { 8, 4 }, "int_echo", {
     { "hops", "Hops", 0, 1, "dec" },
     { "delayed", "Stands for Several Packets", 1, 1, "flag", mask = 0x01 },
     { "probe", "From a Probe", 1, 1, "flag", mask = 0x02 },
     { "from_switch", "Sent by a Switch", 1, 1, "flag", mask = 0x04 },
     { "incomplete", "Incomplete", 1, 1, "flag", mask = 0x08 },
     { "age", "Age", 2, 2, "dec", unit = " µs" },
-  }) },
-  [9] = { "SACK", 3, { [0] = 0xff }, fields("sack.", {
+  } },
+  [9] = { "SACK", 3, { 0, 8 }, "sack", {
     { "psn", "PSN of the Lowest Bit", 1, 3, "dec" },
     { "kept", "Packets Kept", 4, 8, "hex" },
-  }) },
-  [15] = { "AUTH", 3, {}, fields("auth.", {
+  } },
+  [15] = { "AUTH", 3, nil, "auth", {
     { "sequence", "Sequence, Low Half", 0, 4, "dec" },
     { "mac", "MAC (SipHash-2-4)", 4, 8, "hex" },
-  }) },
+  } },
 }
-local INT_ECHO, MOST_HOPS, HOP = 8, 16, 16
-local echo_hop = hop_fields("int_echo.hop.")
-local KNOWN = 0
-for bit in pairs(TYPES) do KNOWN = KNOWN + 2 ^ bit end
-
-local function has_bits(value, masks)
-  for at, mask in pairs(masks) do
-    if bit32.btest(value(at, 1):uint(), mask) then return true end
-  end
-  return false
+for _, info in pairs(TYPES) do
+  info[5], info[6] = fields(info[4] .. ".", info[5]), field(info[4], info[1], "none")
 end
+local INT_ECHO, MOST_HOPS, HOP = 8, 16, 16
+local echo_hop, echo_hop_heading = hop_fields("int_echo.hop.")
 
 -- The values of a block of so many words, all of which are there. Returns the reason if they are refused.
 local function add_values(tree, tvb, types, words, names)
   local at = 1
   for bit = 0, 15 do
-    if bit32.extract(types, bit) == 1 then
-      local name, length, reserved, rows = table.unpack(TYPES[bit])
+    if has_bit(types, bit) then
+      local name, length, reserved, _, rows, heading = table.unpack(TYPES[bit], 1, 6)
       if at + length > words then return "bad length" end
       local value = tvb(4 * at, 4 * length)
-      local item = tree:add(value, name)
+      local item = tree:add(heading, value)
       add(item, value, rows)
       table.insert(names, name)
-      if has_bits(value, reserved) then return "reserved bits" end
+      if reserved and value:bitfield(reserved[1], reserved[2]) ~= 0 then return "reserved bits" end
       at = at + length
       if bit == INT_ECHO then
         local hops = value(0, 1):uint()
         if hops > MOST_HOPS then return "too many hops" end
         item:append_text(string.format(": %d hops, newest first", hops))
-        for i = 1, math.min(hops, math.floor((words - at) * 4 / HOP)) do
+        for i = 1, math.min(hops, math.floor((words - at) / 4)) do
           local hop = tvb(4 * at + HOP * (i - 1), HOP)
-          add_hop(item:add(hop, "Hop " .. i), hop, echo_hop)
+          add_hop(item:add(echo_hop_heading, hop):append_text(" " .. i), hop, echo_hop)
         end
-        at = at + hops * HOP / 4
+        at = at + 4 * hops
       end
     end
   end
@@ -272,16 +272,17 @@ end
 
 -- The block at the start of `tvb`; on the wire block and payload have `room`. Adds the names of its types to `names`.
 local function add_block(tree, tvb, room, may_have_payload, names)
-  local block = tree:add(tvb(0, math.min(4, have(tvb))), "Extension Block")
+  local block = tree:add(block_heading, tvb(0, math.min(4, have(tvb))))
   if not has(block, tvb, 4, "extension block", "too short", room) then return end
   add(block, tvb, block_header)
-  local first, words, types = tvb(0, 1):uint(), tvb(1, 1):uint(), tvb(2, 2):uint()
-  local why
-  if bit32.rshift(first, 4) ~= 1 then
+  local words, types = tvb(1, 1):uint(), tvb(2, 2):uint()
+  local unknown, why = false, nil
+  for bit = 0, 15 do unknown = unknown or (has_bit(types, bit) and not TYPES[bit]) end
+  if tvb(0, 1):bitfield(0, 4) ~= 1 then
     why = "bad version"
-  elseif bit32.btest(first, 0xf) then
+  elseif tvb(0, 1):bitfield(4, 4) ~= 0 then
     why = "reserved flags"
-  elseif bit32.btest(types, bit32.bnot(KNOWN)) then
+  elseif unknown then
     why = "unknown type"
   elseif types == 0 then
     why = "empty"
@@ -318,18 +319,18 @@ local offer_fields = fields("capability.", {
 })
 local capabilities = fields("capability.", { { "capabilities", "Capabilities", 48, 4, "hex" } })
 local capability_bits = {
-  { "data_blocks", "Blocks in Requests and READ Responses", 48, 4, "flag", mask = 2 ^ 16 },
-  { "probes", "CC_PROBE and CC_PROBE_RESP", 48, 4, "flag", mask = 2 ^ 17 },
-  { "read_acks", "CC_RRACK", 48, 4, "flag", mask = 2 ^ 18 },
-  { "int_responses", "CC_INT_RESP", 48, 4, "flag", mask = 2 ^ 19 },
-  { "window_messages", "CC_RXW", 48, 4, "flag", mask = 2 ^ 20 },
-  { "selective_repeat", "Selective Repeat", 48, 4, "flag", mask = 2 ^ 21 },
+  { "data_blocks", "Blocks in Requests and READ Responses", 48, 4, "flag", mask = 0x010000 },
+  { "probes", "CC_PROBE and CC_PROBE_RESP", 48, 4, "flag", mask = 0x020000 },
+  { "read_acks", "CC_RRACK", 48, 4, "flag", mask = 0x040000 },
+  { "int_responses", "CC_INT_RESP", 48, 4, "flag", mask = 0x080000 },
+  { "window_messages", "CC_RXW", 48, 4, "flag", mask = 0x100000 },
+  { "selective_repeat", "Selective Repeat", 48, 4, "flag", mask = 0x200000 },
 }
 for bit = 15, 0, -1 do
   local name = TYPES[bit] and TYPES[bit][1]
   if name then
     local below = name:lower():gsub("-", "_")
-    table.insert(capability_bits, 1, { "takes." .. below, name, 48, 4, "flag", mask = 2 ^ bit })
+    table.insert(capability_bits, 1, { "takes." .. below, name, 48, 4, "flag", mask = math.floor(2 ^ bit) })
   end
 end
 fields("capability.", capability_bits)
@@ -347,7 +348,7 @@ local function capability_verdict(mad)
   if lowest == 0 or lowest > version or lowest > 1 then return "bad version" end
   local reserved = mad(46, 2):uint() ~= 0 or u8(55) ~= 0 or not is_all(mad(96), "0")
   if version == 1 and reserved then return "reserved bits" end -- a newer one may have put something there
-  local has_auth, has_key = bit32.btest(mad(48, 4):uint(), 0x8000), not is_all(mad(80, 16), "0")
+  local has_auth, has_key = has_bit(mad(48, 4):uint(), 15), not is_all(mad(80, 16), "0")
   local answers = not is_all(mad(72, 8), "0")
   if mad(60, 4):uint() == 0 or is_all(mad(64, 8), "0") or has_auth ~= has_key or response ~= answers then
     return "bad value"
@@ -369,7 +370,7 @@ local function add_capabilities(tvb, room, pinfo, tree)
   end
   add(item, tvb, offer_fields)
   add(add_row(item, tvb, capabilities[1]), tvb, capability_bits)
-  local what = bit32.btest(tvb(3, 1):uint(), 0x80) and "response" or "request"
+  local what = has_bit(tvb(3, 1):uint(), 7) and "response" or "request"
   item:append_text(": " .. what)
   pinfo.cols.info:append(" capabilities: " .. what)
   if why then refuse(item, "capability exchange", why) end
@@ -379,9 +380,9 @@ end
 
 local BTH, ICRC = 12, 4
 local OPCODES, OPCODE_NAMES = {}, {}
--- `rest`: whether the headers of each, from `first` on, may be followed by a payload; how many bytes they have; its name.
-local function opcodes(first, rest)
-  for i, row in ipairs(rest) do
+-- Those from `first` on: what may stand behind the headers, bytes of the headers behind the BTH, name.
+local function opcodes(first, rows)
+  for i, row in ipairs(rows) do
     OPCODES[first + i - 1] = { row[2], row[1] == "payload" }
     OPCODE_NAMES[first + i - 1] = row[3]
   end
@@ -437,7 +438,7 @@ local report_fields = fields("int_report.", {
   { "reserved", "Reserved", 2, 2, "hex" },
   { "lsn", "Byte Sequence Number", 4, 8, "dec" },
 })
-local report_hop = hop_fields("int_report.")
+local report_hop, report_hop_heading = hop_fields("int_report.hop.")
 local report_sample = fields("int_report.", { { "sampled_bth", "Sampled BTH", 28, BTH, "bytes" } })
 local function bth_fields(prefix) -- of a packet that a notification repeats
   return fields(prefix, {
@@ -455,7 +456,7 @@ local function add_body(tree, tvb, code)
   if code == 0xe2 then add(tree, tvb(BTH), rrack_fields) end
   if code == 0xe3 then
     add(tree, tvb(BTH), report_fields)
-    add_hop(tree:add(tvb(BTH + 12, HOP), "Hop"), tvb(BTH + 12, HOP), report_hop)
+    add_hop(tree:add(report_hop_heading, tvb(BTH + 12, HOP)), tvb(BTH + 12, HOP), report_hop)
     add(add_row(tree, tvb(BTH), report_sample[1]), tvb(BTH + 28), report_bth)
   end
 end
@@ -508,7 +509,7 @@ function roci.dissector(tvb, pinfo, tree)
     return tvb:len()
   end
   local private = roci.prefs.extensions and code >= FIRST_PRIVATE
-  local has_block = roci.prefs.extensions and bit32.btest(tvb(8, 1):uint(), 0x40)
+  local has_block = roci.prefs.extensions and has_bit(tvb(8, 1):uint(), 6)
   local headers = BTH + opcode[1]
   local room = tvb:reported_len() - headers - ICRC - tvb(1, 1):bitfield(2, 2) -- without the pad
   hand_on(infiniband, nil, has_block and without_block(tvb, headers, room) or tvb, 0, pinfo, tree)
@@ -565,7 +566,7 @@ local METADATA = {
 for _, rows in pairs(METADATA) do fields("int.hop.", rows) end
 local reserved_metadata = fields("int.hop.", { { "reserved", "Reserved Instruction", 0, 4, "hex" } })
 local complement = fields("int.hop.", { { "checksum_complement", "Checksum Complement", 0, 4, "hex" } })
-local compact_fields = hop_fields("int.hop.")
+local compact_fields, hop_heading = hop_fields("int.hop.")
 local full_fields = fields("int.hop.", {
   { "switch", "Switch", 0, 4, "hex" },
   { "ingress_port", "Ingress Port", 4, 2, "dec" },
@@ -579,13 +580,13 @@ local full_fields = fields("int.hop.", {
 local function metadata_bytes(bit) return (bit == 11 or bit == 10 or bit == 9) and 8 or 4 end
 local function baseline_bytes(instructions)
   local bytes = 0
-  for bit = 15, 1, -1 do bytes = bytes + bit32.extract(instructions, bit) * metadata_bytes(bit) end
+  for bit = 15, 1, -1 do bytes = bytes + (has_bit(instructions, bit) and metadata_bytes(bit) or 0) end
   return bytes
 end
 local function add_baseline(tree, hop, instructions)
   local at = 0
   for bit = 15, 1, -1 do
-    if bit32.extract(instructions, bit) == 1 then
+    if has_bit(instructions, bit) then
       local part = hop(at, metadata_bytes(bit))
       for _, row in ipairs(METADATA[bit] or reserved_metadata) do
         local item = add_row(tree, part, row)
@@ -617,7 +618,7 @@ end
 
 local function add_int_hop(tree, hop, header)
   local instructions = header(8, 2):uint()
-  local before, after = baseline_bytes(instructions), bit32.extract(instructions, 0) * 4
+  local before, after = baseline_bytes(instructions), has_bit(instructions, 0) and 4 or 0
   local own = hop:len() - before - after
   if own < 0 then -- not what its instructions say
     tree:add(hop_data, hop)
@@ -643,7 +644,7 @@ local function add_int(item, tvb)
   local stack, hops = bytes - INT_HEADER, 0
   if stack > 0 then
     if hop_bytes == 0 or stack % hop_bytes ~= 0 then return refuse(item, "INT", "uneven stack") end
-    hops = stack / hop_bytes
+    hops = math.floor(stack / hop_bytes)
   end
   item:set_len(bytes)
   item:append_text(string.format(", %d hop%s", hops, hops == 1 and "" or "s, newest first"))
@@ -651,7 +652,7 @@ local function add_int(item, tvb)
   local longest
   for i = 1, hops do
     local hop = tvb(INT_HEADER + (i - 1) * hop_bytes, hop_bytes)
-    local queue = add_int_hop(item:add(hop, "Hop " .. i), hop, header)
+    local queue = add_int_hop(item:add(hop_heading, hop):append_text(" " .. i), hop, header)
     if queue then longest = math.max(longest or 0, queue) end
   end
   if flags:bitfield(5, 1) == 1 then item:add_proto_expert_info(missing, "E: the source allowed no more hops") end
@@ -668,7 +669,7 @@ function int.dissector(tvb, pinfo, tree)
   local bytes, text = add_int(item, tvb)
   if not bytes then return tvb:len() end
   if have(tvb) < tvb:reported_len() then is_cut(item, "the packet behind") end
-  if have(tvb) > bytes then hand_on(udp_ports, tvb(2, 2):uint(), tvb, bytes, pinfo, tree) end -- the one that its sender made
+  if have(tvb) > bytes then hand_on(udp_ports, tvb(2, 2):uint(), tvb, bytes, pinfo, tree) end
   pinfo.cols.info:append(text)
   return tvb:len()
 end
@@ -806,6 +807,7 @@ local tlv_fields = fields("l3cnm.tlv.", {
   { "type", "Type", 0, 1, "dec", values = TLV_NAMES },
   { "length", "Length", 1, 1, "dec", unit = " bytes" },
 })
+local tlv_heading = field("l3cnm.tlv", "TLV", "none")
 local tlv_value = field("l3cnm.tlv.value", "Value", "bytes")
 local TLVS = { -- bytes of the value, and its fields
   { 4, fields("l3cnm.", {
@@ -814,7 +816,7 @@ local TLVS = { -- bytes of the value, and its fields
   { 4, fields("l3cnm.", {
     { "rate_change", "Rate Change", 0, 4, "signed", unit = " kb/s", as = 8, value = signed_times(100) },
   }) },
-  { HOP, hop_fields("l3cnm.port.") },
+  { HOP, (hop_fields("l3cnm.port.")) },
   { 8, fields("l3cnm.ecn.", {
     { "packets", "Packets", 0, 4, "dec" },
     { "marked", "Packets Marked CE", 4, 4, "dec" },
@@ -834,7 +836,7 @@ local function add_tlv(tree, tvb, at, seen)
   if captured < bytes then return is_cut(tree, "TLV") end
   local kind, range = tvb(at, 1):uint(), tvb(at, bytes)
   local known, value = TLVS[kind], bytes > 2 and range(2)
-  local item = tree:add(range, "TLV: " .. (TLV_NAMES[kind] or "of unknown type " .. kind))
+  local item = tree:add(tlv_heading, range):append_text(": " .. (TLV_NAMES[kind] or "of unknown type " .. kind))
   add(item, range, tlv_fields)
   if known and bytes ~= 2 + known[1] then return nil, "bad TLV length" end
   if known and seen[kind] then return nil, "repeated TLV" end
@@ -854,8 +856,8 @@ local function add_l3cnm(item, tvb, pinfo)
   if not has(item, tvb, 4, what, "too short") then return end
   add(item, tvb, l3_fields)
   local flags = tvb(1, 1):uint()
-  if bit32.btest(flags, 0x3f) or tvb(3, 1):uint() ~= 0 then return refuse(item, what, "reserved bits") end
-  local ipv6 = bit32.btest(flags, 0x80)
+  if flags % 0x40 ~= 0 or tvb(3, 1):uint() ~= 0 then return refuse(item, what, "reserved bits") end
+  local ipv6 = has_bit(flags, 7)
   local size, flow = ipv6 and 16 or 4, ipv6 and 40 or 16
   if not has(item, tvb, flow, what, "too short") then return end
   add(item, tvb, ipv6 and flow_v6 or flow_v4)
@@ -875,7 +877,7 @@ local function add_l3cnm(item, tvb, pinfo)
   if not bytes then return end
   pinfo.cols.info:append(": " .. pdu_text(tvb(flow)))
   local at, seen, why = flow + bytes, {}, nil
-  if not bit32.btest(flags, 0x40) then
+  if not has_bit(flags, 6) then
     if at < tvb:reported_len() then refuse(item, what, "trailing bytes") end
     return
   end

@@ -13,9 +13,8 @@ constexpr const char* kMessages = "_ws.expert.message";
 
 class WiresharkDamage : public testing::Test {
  protected:
-  static void SetUpTestSuite() { usable_ = Tshark::is_usable(); }
   void SetUp() override {
-    ASSERT_TRUE(usable_);
+    ASSERT_TRUE(Tshark::is_usable());
     const char* text = std::getenv("ROCI_FIRST_SEED");
     const uint64_t seed = text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
     rng_ = Rng(seed);
@@ -26,6 +25,14 @@ class WiresharkDamage : public testing::Test {
     auto frames = random_frames(rng_, 1, 0);
     for (const OpcodeInfo& info : opcode_table()) frames.push_back(random_block(rng_, info.opcode));
     return frames;
+  }
+  // Where to end a frame: everywhere in front of payload, but of RoCEv2 packets, which are many, here and there.
+  static std::vector<size_t> ends_of(const RandomFrame& frame) {
+    const bool many = frame.kind.find(" with a block") != std::string::npos && !frame.kind.starts_with("CC_");
+    std::vector<size_t> out;
+    for (size_t end = 12; end < std::min<size_t>(frame.bytes.size(), 400); end += many ? 5 : 1)
+      out.push_back(end);
+    return out;
   }
   // What the expert says of each frame.
   static std::vector<std::vector<std::string>> messages(const CaptureFile& file) {
@@ -43,19 +50,17 @@ class WiresharkDamage : public testing::Test {
     return found;
   }
 
-  static bool usable_;
   Rng rng_{1};
 };
-bool WiresharkDamage::usable_ = false;
 
 TEST_F(WiresharkDamage, a_frame_that_ends_anywhere_gives_no_lua_error) {
   CaptureFile file("short");
   for (const RandomFrame& frame : one_of_each()) {
-    for (size_t length = 12; length < std::min<size_t>(frame.bytes.size(), 400); ++length)
+    for (const size_t length : ends_of(frame))
       file.add({frame.bytes.begin(), frame.bytes.begin() + static_cast<std::ptrdiff_t>(length)});
   }
   const auto said = messages(file);
-  EXPECT_GT(said.size(), 5000U);
+  EXPECT_GT(said.size(), 3000U);
   EXPECT_EQ(count(said, "Lua Error"), 0U);
   EXPECT_GT(count(said, "Malformed CNM: truncated"), 10U);
 }
@@ -73,7 +78,7 @@ TEST_F(WiresharkDamage, what_is_shown_of_a_frame_that_the_capture_has_cut_is_wha
   std::vector<Cut> cuts;
   for (size_t i = 0; i < frames.size(); ++i) {
     if (our_reading(frames[i].bytes).refused) continue;  // by chance: a block announced and none there
-    for (size_t length = 12; length < std::min<size_t>(frames[i].bytes.size(), 400); ++length) {
+    for (const size_t length : ends_of(frames[i])) {
       file.add(frames[i].bytes, length);
       cuts.push_back({frames[i], wholes[i], length});
     }

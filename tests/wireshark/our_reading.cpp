@@ -97,7 +97,10 @@ void add_own_field(Fields& out, const Packet& p, const PacketField& field) {
   std::string header = field.name.substr(0, dot), name = field.name.substr(dot + 1);
   if (header.starts_with("int_echo_hop")) header = "int_echo.hop";
   if (header == "ccx") header = "block";
-  const bool hop = header == "int_echo.hop" || header == "int_report";
+  constexpr std::string_view kOfHop[] = {"switch", "port", "time", "tx_units", "rate", "queue"};
+  if (header == "int_report" && std::find(std::begin(kOfHop), std::end(kOfHop), name) != std::end(kOfHop))
+    header = "int_report.hop";
+  const bool hop = header == "int_echo.hop" || header == "int_report.hop";
   const std::string full = "roci." + header + ".";
   if (name == "reserved" && field.form == PacketField::Form::kBytes) return;  // of a block: they are 0
   if (hop && name == "tx_units") {

@@ -115,7 +115,7 @@ IntSource random_source(Rng& rng) {
   constexpr uint16_t kForms[] = {int_domain_instruction::kCompactHop, int_domain_instruction::kFullHop, 0,
                                  int_domain_instruction::kCompactHop | int_domain_instruction::kFullHop};
   source.domain_instructions = kForms[rng.chance(0.6) ? rng.below(2) : rng.below(4)];
-  while (coin(rng) || int_hop_words(source) == 0)
+  while (rng.chance(0.7) || int_hop_words(source) == 0)
     source.instructions ^= static_cast<uint16_t>(1U << rng.below(16));
   return source;
 }

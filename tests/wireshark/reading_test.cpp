@@ -5,6 +5,9 @@
 #include <cstdlib>
 #include <set>
 
+#include "wire/capability_mad.hpp"
+#include "wire/packet.hpp"
+#include "wire/wire_test_support.hpp"
 #include "wireshark/random_frames.hpp"
 
 namespace roci::test {
@@ -31,20 +34,15 @@ std::string joined(const std::vector<std::string>& values) {
 
 class WiresharkReading : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    if (!Tshark::is_usable()) return;
-    own_ = Tshark::own_fields();
-    fields_ = {"_ws.expert.message"};
-    fields_.insert(fields_.end(), own_.begin(), own_.end());
-    fields_.insert(fields_.end(), standard_fields().begin(), standard_fields().end());
-  }
   void SetUp() override {
-    ASSERT_FALSE(own_.empty()) << "tshark is not usable";
-    RecordProperty("seed", std::to_string(seed()));
+    ASSERT_TRUE(Tshark::is_usable());
+    fields_ = {"_ws.expert.message"};
+    fields_.insert(fields_.end(), Tshark::own_fields().begin(), Tshark::own_fields().end());
+    fields_.insert(fields_.end(), standard_fields().begin(), standard_fields().end());
     std::printf("seed %llu\n", static_cast<unsigned long long>(seed()));
   }
 
-  static std::vector<Reading> tshark_reads(const std::vector<Bytes>& frames) {
+  [[nodiscard]] std::vector<Reading> tshark_reads(const std::vector<Bytes>& frames) const {
     CaptureFile file("reading");
     for (const Bytes& frame : frames) file.add(frame);
     file.save();
@@ -65,7 +63,8 @@ class WiresharkReading : public testing::Test {
     return out;
   }
   // The sentences that say how the readings differ. `standard`: also in what tshark reads without the script.
-  static std::vector<std::string> differences(const Reading& theirs, const OurReading& ours, bool standard) {
+  [[nodiscard]] std::vector<std::string> differences(const Reading& theirs, const OurReading& ours,
+                                                     bool standard) const {
     std::vector<std::string> out;
     const auto refused = ours.refused ? std::vector<std::string>{*ours.refused} : std::vector<std::string>{};
     if (const auto their = refusals(theirs); their != refused)
@@ -84,8 +83,8 @@ class WiresharkReading : public testing::Test {
     }
     return out;
   }
-  static void expect_same(const std::vector<RandomFrame>& frames, const std::vector<Reading>& readings,
-                          const std::vector<OurReading>& ours, bool standard) {
+  void expect_same(const std::vector<RandomFrame>& frames, const std::vector<Reading>& readings,
+                   const std::vector<OurReading>& ours, bool standard) const {
     size_t shown = 0;
     for (size_t i = 0; i < frames.size(); ++i) {
       for (const std::string& text : differences(readings[i], ours[i], standard)) {
@@ -96,13 +95,12 @@ class WiresharkReading : public testing::Test {
     }
   }
 
-  static std::vector<std::string> own_, fields_;
+  std::vector<std::string> fields_;
 };
-std::vector<std::string> WiresharkReading::own_, WiresharkReading::fields_;
 
 TEST_F(WiresharkReading, every_field_of_every_kind_of_frame_is_what_we_read) {
   Rng rng(seed());
-  const auto frames = random_frames(rng, 120, 8);
+  const auto frames = random_frames(rng, 200, 8);
   std::vector<Bytes> bytes;
   std::vector<OurReading> ours;
   for (const RandomFrame& frame : frames) {
@@ -144,6 +142,65 @@ TEST_F(WiresharkReading, a_message_that_is_wrong_in_one_byte_is_refused_for_the_
   }
   expect_same(frames, tshark_reads(bytes), ours, false);
   EXPECT_GE(reasons.size(), 36U) << joined({reasons.begin(), reasons.end()});
+}
+
+// What a block may just say, and what not any more. Random numbers seldom are there.
+TEST_F(WiresharkReading, values_at_their_limits_are_read_as_we_read_them) {
+  std::vector<RandomFrame> frames;
+  std::vector<Bytes> bytes;
+  std::vector<OurReading> ours;
+  const auto add = [&](const std::string& what, const ByteVector& block) {
+    Packet p = make_packet(Opcode::kRcSendOnly);
+    p.bth.reserved7 = Bth::kExtensions;
+    frames.push_back({.kind = what, .bytes = {}});
+    bytes.push_back(encode_packet(p.with_payload(block).finish()));
+    ours.push_back(our_reading(bytes.back()));
+  };
+  for (const uint8_t hops : std::initializer_list<uint8_t>{0, 1, 16, 17, 255}) {
+    ByteVector block = {0x10, static_cast<uint8_t>(2 + 4 * hops), 0x01, 0x00, hops, 0, 0, 0};
+    block.resize(8U + 16U * hops, 0xff);
+    add(std::to_string(hops) + " hops", block);
+  }
+  for (const uint32_t rate :
+       {0x0fffffffU, 0x08000000U, 0x07ffffffU, 0x8fffffffU, 0x88000000U, 0x87ffffffU, 0x80000000U}) {
+    ByteVector block = {0x10, 2, 0x00, 0x80};
+    for (unsigned shift = 32; shift > 0; shift -= 8)
+      block.push_back(static_cast<uint8_t>(rate >> (shift - 8)));
+    add("rate " + std::to_string(rate), block);
+  }
+  add("nothing in it", from_hex("10010000"));
+  add("not even its own header", from_hex("10000001"));
+  expect_same(frames, tshark_reads(bytes), ours, true);
+  EXPECT_EQ(ours[2].fields.at("roci.int_echo.hop.queue").size(), 16U);
+  EXPECT_EQ(ours[3].refused, "Malformed extension block: too many hops");
+}
+
+TEST_F(WiresharkReading, an_offer_of_numbers_without_sense_is_refused_by_both) {
+  CapabilityMessage right;
+  right.transaction = 1;
+  right.offer.incarnation = 2;
+  std::vector<CapabilityMessage> messages(7, right);
+  messages[1].offer.time_unit = 0;
+  messages[2].offer.incarnation = 0;
+  messages[3].offer.capabilities = bit_of(ExtensionType::kAuth);  // and no key
+  messages[4].offer.auth[15] = 1;                                 // and no AUTH
+  messages[5].response = true;                                    // to nobody
+  messages[6].peer_incarnation = 3;                               // in a request
+  std::vector<RandomFrame> frames;
+  std::vector<Bytes> bytes;
+  std::vector<OurReading> ours;
+  for (const CapabilityMessage& message : messages) {
+    const CapabilityMad mad = build_capability_mad(message);
+    const auto* begin = reinterpret_cast<const uint8_t*>(&mad);
+    Packet p = make_packet(Opcode::kUdSendOnly);
+    bytes.push_back(encode_packet(p.to(kManagementQp, Psn{0}).with_payload({begin, sizeof mad}).finish()));
+    frames.push_back({.kind = "offer " + std::to_string(frames.size()), .bytes = {}});
+    ours.push_back(our_reading(bytes.back()));
+  }
+  expect_same(frames, tshark_reads(bytes), ours, true);
+  EXPECT_FALSE(ours[0].refused);
+  for (size_t i = 1; i < ours.size(); ++i)
+    EXPECT_EQ(ours[i].refused, "Malformed capability exchange: bad value") << i;
 }
 
 }  // namespace

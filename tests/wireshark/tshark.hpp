@@ -32,6 +32,15 @@ class CaptureFile {
   Bytes bytes_;
 };
 
+// While it lives, the script is also where docs/wireshark.md puts it.
+class InstalledScript {
+ public:
+  InstalledScript();
+  ~InstalledScript();
+  InstalledScript(const InstalledScript&) = delete;
+  InstalledScript& operator=(const InstalledScript&) = delete;
+};
+
 class Tshark {
  public:
   // Options beside the script, like "-o roci.int_port:6000".

@@ -1,6 +1,8 @@
 // What somebody sees who uses the script: preferences, names of values, lines of the packet list.
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "wire/udp_location.hpp"
 #include "wire/wire_test_support.hpp"
 #include "wireshark/random_frames.hpp"
@@ -10,8 +12,7 @@ namespace {
 
 class WiresharkUsage : public testing::Test {
  protected:
-  static void SetUpTestSuite() { usable_ = Tshark::is_usable(); }
-  void SetUp() override { ASSERT_TRUE(usable_); }
+  void SetUp() override { ASSERT_TRUE(Tshark::is_usable()); }
   // The first value that a field has in each frame, "" where it has none.
   static std::vector<std::string> read(const std::vector<Bytes>& frames, const std::string& field,
                                        const std::string& options = "") {
@@ -29,10 +30,8 @@ class WiresharkUsage : public testing::Test {
     frame[where.l4_offset + 3U] = static_cast<uint8_t>(port);
   }
 
-  static bool usable_;
   Rng rng_{1};
 };
-bool WiresharkUsage::usable_ = false;
 
 using Texts = std::vector<std::string>;
 
@@ -49,6 +48,15 @@ TEST_F(WiresharkUsage, ports_without_an_assigned_number_are_preferences) {
   EXPECT_EQ(read(frames, kProtocol, moved), (Texts{"UDP", "RRoCE", "UDP", "CNM"}));
   EXPECT_EQ(read(frames, kProtocol, "-o roci.int_port:0 -o roci.cnm_port:0"),
             (Texts{"UDP", "UDP", "UDP", "UDP"}));
+}
+
+TEST_F(WiresharkUsage, packets_of_others_to_the_same_ports_are_left_to_them) {
+  RandomFrame telemetry = random_int(rng_), notification = random_l3_cnm(rng_);
+  telemetry.bytes[telemetry.begin] = 0x60;        // such as iperf3's time
+  notification.bytes[notification.begin] = 0x21;  // a version to come
+  const std::vector<Bytes> frames{telemetry.bytes, notification.bytes};
+  EXPECT_EQ(read(frames, "_ws.col.Protocol"), (Texts{"UDP", "UDP"}));
+  for (const std::string& length : read(frames, "data.len")) EXPECT_NE(length, "");
 }
 
 TEST_F(WiresharkUsage, hops_of_another_domain_are_bytes) {
@@ -70,8 +78,8 @@ TEST_F(WiresharkUsage, packets_of_stacks_that_mean_something_else_are_left_alone
 }
 
 TEST_F(WiresharkUsage, who_has_installed_it_may_give_it_on_the_command_line_too) {
-  const std::string again = std::string("-X lua_script:") + ROCI_SOURCE_DIR + "/config/wireshark/roci.lua";
-  EXPECT_EQ(read({random_cnm(rng_).bytes}, "roci.cnm.version", again), Texts{"0"});
+  const InstalledScript installed;
+  EXPECT_EQ(read({random_cnm(rng_).bytes}, "roci.cnm.version"), Texts{"0"});
 }
 
 TEST_F(WiresharkUsage, opcodes_have_the_names_of_our_table) {
@@ -102,6 +110,26 @@ TEST_F(WiresharkUsage, the_packet_list_says_what_a_packet_is_about) {
                         "CC_RXW QP=0x000000"};
   ASSERT_EQ(info.size(), std::size(said));
   for (size_t i = 0; i < info.size(); ++i) EXPECT_NE(info[i].find(said[i]), std::string::npos) << info[i];
+}
+
+TEST_F(WiresharkUsage, filters_and_preferences_of_the_documentation_are_there) {
+  std::ifstream page(std::string(ROCI_SOURCE_DIR) + "/docs/wireshark.md");
+  std::string section, options, filters;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("## ")) section = line.substr(3);
+    if (!line.starts_with("| `")) continue;
+    const std::string code = line.substr(3, line.find('`', 3) - 3);
+    if (section == "Filters") filters += (filters.empty() ? "(" : " || (") + code + ")";
+    if (section == "Preferences") {
+      const size_t begin = line.find("| ", 3) + 2;
+      options += " -o " + code + ":" + line.substr(begin, line.find(' ', begin) - begin);
+    }
+  }
+  EXPECT_NE(filters.find("roci.int.hop.queue > "), std::string::npos);
+  EXPECT_NE(options.find("-o roci.int_port:5201"), std::string::npos);
+  // tshark ends with an error when it does not know one of them.
+  const Bytes probe = encode_packet(make_packet(Opcode::kCcProbe).finish());
+  EXPECT_EQ(read({probe}, "roci.opcode", "-Y '" + filters + "'" + options), Texts{"224"});
 }
 
 }  // namespace
