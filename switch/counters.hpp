@@ -23,6 +23,8 @@ enum class DropReason : uint8_t {
   kNoRoute,
   kNotForUs,      // to an address of the switch, and nothing that it answers
   kNotification,  // a self-defined CNM that came for a host here and could not be translated
+  kCovered,       // a CNP, and another for the same queue pair has just gone by
+  kHandOverFull,  // the worker to whom the egress port belongs takes no more
   kNoNeighbour,  // the next hop does not answer ARP or neighbour solicitation, or too many frames wait for it
   kTooLong,      // for the MTU of the port it should leave by
   kQueueFull,    // of the port
@@ -31,13 +33,14 @@ enum class DropReason : uint8_t {
   kEarlyDrop,     // by the class's AQM
   kNoBuffer,      // for a copy or an answer
 };
-inline constexpr unsigned kDropReasonCount = 19;
+inline constexpr unsigned kDropReasonCount = 21;
 
 constexpr std::string_view drop_reason_name(DropReason reason) {
   constexpr std::array<std::string_view, kDropReasonCount> kNames = {
-      "none",       "runt",        "bad_source",    "link_local", "not_member",   "same_port",    "no_egress",
-      "bad_ip",     "ttl_expired", "no_route",      "not_for_us", "notification", "no_neighbour", "too_long",
-      "queue_full", "buffer_full", "headroom_full", "early_drop", "no_buffer"};
+      "none",          "runt",           "bad_source",   "link_local", "not_member", "same_port",
+      "no_egress",     "bad_ip",         "ttl_expired",  "no_route",   "not_for_us", "notification",
+      "covered_cnp",   "hand_over_full", "no_neighbour", "too_long",   "queue_full", "buffer_full",
+      "headroom_full", "early_drop",     "no_buffer"};
   return kNames[static_cast<unsigned>(reason)];
 }
 
@@ -77,48 +80,6 @@ struct SwitchPortCounters {
     for (const Counter& c : drops) sum += c;
     return sum;
   }
-};
-
-// What became of samples of congestion points, of the CNMs that they led to, and of those that came from others.
-enum class CnmEvent : uint8_t {
-  kNoCongestion,  // sampled, and nothing to say
-  // Sent:
-  kSent,           // to the sampled frame's source, in the same layer 2 network
-  kSentOverIp,     // as self-defined CNM to the flow's source
-  kSentToOwnHost,  // to the flow's source, which is a host here and in the ToR's table
-  // Not sent:
-  kNoFlow,   // the sampled frame has neither a CN-TAG nor, where l3 is on, a flow that came in by a port
-  kOwnKind,  // the sampled frame is itself a CNM
-  kLimited,  // more than cnm_rate, or too many at once
-  kNoBuffer,
-  kNoRoute,  // to the source: no port is known for its MAC, or no route leads to its address
-  // Self-defined CNMs that came for hosts here:
-  kTranslated,
-  kUnknownFlow,  // as well as of messages from here for a host here
-  kMalformed,
-  kTooMany,  // more than cnm_rate
-  kNoPort,   // the flow is known, and the port of its host is not any more
-  // The table of flows:
-  kFlowLearnt,
-  kFlowsFull,  // not learnt, a frame
-  // CN-TAGs:
-  kTagRemoved,
-};
-inline constexpr unsigned kCnmEventCount = 17;
-
-constexpr std::string_view cnm_event_name(CnmEvent event) {
-  constexpr std::array<std::string_view, kCnmEventCount> kNames = {
-      "no_congestion", "sent",      "sent_over_ip", "sent_to_own_host", "no_flow",      "own_kind",
-      "limited",       "no_buffer", "no_route",     "translated",       "unknown_flow", "malformed",
-      "too_many",      "no_port",   "flow_learnt",  "flows_full",       "tag_removed"};
-  return kNames[static_cast<unsigned>(event)];
-}
-
-// Of a switch.
-struct SwitchCnmCounters {
-  std::array<std::atomic<uint64_t>, kCnmEventCount> events{};
-
-  [[nodiscard]] uint64_t of(CnmEvent event) const { return events[static_cast<unsigned>(event)]; }
 };
 
 }  // namespace roci

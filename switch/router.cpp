@@ -72,6 +72,26 @@ Status Router::open(const SwitchConfig& config) {
   return {};
 }
 
+bool Router::is_neighbour_message(const SwitchPacket& packet) const {
+  if (!is_in(packet.vlan)) return false;
+  if (packet.ether_type == kEtherTypeArp) return true;
+  constexpr uint8_t kFirstNd = 133, kLastNd = 137;  // RFC 4861 4
+  const uint32_t icmp = packet.l3_offset + static_cast<uint32_t>(sizeof(Ipv6Header));
+  if (packet.ether_type != kEtherTypeIpv6 || packet.frame->data_len <= icmp) return false;
+  const auto* bytes = rte_pktmbuf_mtod(packet.frame, const uint8_t*);
+  const auto& ip = *reinterpret_cast<const Ipv6Header*>(bytes + packet.l3_offset);
+  return ip.next_header == kProtocolIcmpv6 && bytes[icmp] >= kFirstNd && bytes[icmp] <= kLastNd;
+}
+
+void Router::overhear(const SwitchPacket& packet, Nanos now) {
+  Interface& in = *by_vlan_[packet.vlan];
+  FrameView view = parse_frame(rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len,
+                               packet.frame->pkt_len);
+  view.vlan_tags = 0;  // an interface belongs to its VLAN, however the port writes that
+  in.now = now;
+  in.neighbours->overhear(view, packet.frame, now);
+}
+
 void Router::handle(SwitchPacket& packet, Nanos now) {
   if (by_vlan_.empty()) return;
   Interface* in = by_vlan_[packet.vlan];

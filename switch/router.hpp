@@ -43,6 +43,11 @@ class Router {
   // looks at the ARP and neighbour messages among what is sent to all.
   void handle(SwitchPacket& packet, Nanos now);
 
+  // Learns from a copy of an ARP or neighbour message that another worker's router has been shown.
+  void overhear(const SwitchPacket& packet, Nanos now);
+  // Whether the frame is one, in a VLAN with an interface.
+  [[nodiscard]] bool is_neighbour_message(const SwitchPacket& packet) const;
+
   // Whether IP packets that come to the switch's MAC in the VLAN are routed.
   [[nodiscard]] bool is_in(uint16_t vlan) const { return !by_vlan_.empty() && by_vlan_[vlan] != nullptr; }
   // Whether the way to the address, if there is any, leads to another router: it is in no network of an interface.
