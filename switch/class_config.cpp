@@ -54,6 +54,29 @@ Status read_qcn(ConfigNode& node, QcnConfig& qcn, BitsPerSec rate) {
   });
 }
 
+Status read_cnp(ConfigNode& node, CnpConfig& cnp, BitsPerSec rate) {
+  using Choice = CnpConfig::Choice;
+  return node.section("cnp", Need::kOptional, [&](ConfigNode& item) -> Status {
+    QueueDepth threshold{.bytes = cnp.threshold};
+    ROCI_TRY(item.optional("threshold", threshold));
+    if (Status s = threshold.resolve(rate, "threshold"); !s) return item.error("threshold", s.error().message);
+    cnp.threshold = threshold.bytes;
+    ROCI_TRY(item.optional("sample", cnp.sample));
+    return item.optional(
+        "key_flow", cnp.key_flow,
+        one_of<Choice>({{"sampled", Choice::kSampled}, {"heaviest", Choice::kHeaviest}}));
+  });
+}
+
+Status check_cnp(const CnpConfig& cnp) {
+  if (cnp.threshold < Bytes{1} || cnp.threshold > 1_GiB)
+    return fail("the threshold of CNPs is not one of 1 byte to 1 GiB");
+  if (cnp.sample < Bytes{1000} || cnp.sample > 1_GiB)
+    return fail("CNPs are sent every 1 KB to 1 GiB, not every " + std::to_string(cnp.sample.value()) +
+                " bytes");
+  return {};
+}
+
 Status check_qcn(const QcnConfig& qcn) {
   int exponent = 0;
   if (!(qcn.weight >= 1.0 / kMostQcnWeight && qcn.weight <= kMostQcnWeight) ||
@@ -81,9 +104,11 @@ Status read_class(ConfigNode& item, ClassConfigs& classes, BitsPerSec rate) {
     return item.error("weight", "a strict class has none: it goes before all that have one");
   ROCI_TRY(item.optional("weight", config.weight, integer_in<uint32_t>(1, kMostWeight)));
   ROCI_TRY(item.optional("notify", config.notify,
-                         one_of<ClassConfig::Notify>(
-                             {{"none", ClassConfig::Notify::kNone}, {"qcn", ClassConfig::Notify::kQcn}})));
+                         one_of<ClassConfig::Notify>({{"none", ClassConfig::Notify::kNone},
+                                                      {"qcn", ClassConfig::Notify::kQcn},
+                                                      {"cnp", ClassConfig::Notify::kCnp}})));
   ROCI_TRY(read_qcn(item, config.qcn, rate));
+  ROCI_TRY(read_cnp(item, config.cnp, rate));
   return read_lossless(item, config.lossless, rate);
 }
 
@@ -149,6 +174,9 @@ Status check_classes(const ClassConfigs& classes, Bytes queue) {
       return fail(where + "the weight of the average is above 0 and at most 1");
     if (config.notify == ClassConfig::Notify::kQcn) {
       if (Status s = check_qcn(config.qcn); !s) return fail(where + s.error().message);
+    }
+    if (config.notify == ClassConfig::Notify::kCnp) {
+      if (Status s = check_cnp(config.cnp); !s) return fail(where + s.error().message);
     }
     if (!config.lossless) continue;
     const LosslessConfig& lossless = *config.lossless;

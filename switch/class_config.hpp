@@ -72,14 +72,24 @@ struct QcnConfig {
   bool l3 = false;        // answers also IP packets without a CN-TAG, in UDP through routers (L3QCN)
 };
 
+// A congested queue whose key flows' senders get CNPs (L3QCN 5.2.1), key_flow.hpp.
+struct CnpConfig {
+  enum class Choice : uint8_t { kSampled, kHeaviest };
+
+  Bytes threshold{100'000};  // of the queue
+  Bytes sample{64'000};      // come between two CNPs, about
+  Choice key_flow = Choice::kSampled;
+};
+
 struct ClassConfig {
   AqmConfig aqm;
   bool strict = false;  // before all classes that are not, the highest number first
   uint32_t weight = 1;  // its share among the others is its weight over theirs (ETS, 802.1Q 37)
   std::optional<LosslessConfig> lossless;
-  enum class Notify : uint8_t { kNone, kQcn };
+  enum class Notify : uint8_t { kNone, kQcn, kCnp };
   Notify notify = Notify::kNone;
   QcnConfig qcn;  // when `notify` says so
+  CnpConfig cnp;  // the same
 };
 using ClassConfigs = std::array<ClassConfig, kTrafficClasses>;
 

@@ -23,6 +23,7 @@ enum class DropReason : uint8_t {
   kNoRoute,
   kNotForUs,      // to an address of the switch, and nothing that it answers
   kNotification,  // a self-defined CNM that came for a host here and could not be translated
+  kCovered,       // a CNP, and another for the same queue pair has just gone by
   kNoNeighbour,  // the next hop does not answer ARP or neighbour solicitation, or too many frames wait for it
   kTooLong,      // for the MTU of the port it should leave by
   kQueueFull,    // of the port
@@ -31,13 +32,14 @@ enum class DropReason : uint8_t {
   kEarlyDrop,     // by the class's AQM
   kNoBuffer,      // for a copy or an answer
 };
-inline constexpr unsigned kDropReasonCount = 19;
+inline constexpr unsigned kDropReasonCount = 20;
 
 constexpr std::string_view drop_reason_name(DropReason reason) {
   constexpr std::array<std::string_view, kDropReasonCount> kNames = {
-      "none",       "runt",        "bad_source",    "link_local", "not_member",   "same_port",    "no_egress",
-      "bad_ip",     "ttl_expired", "no_route",      "not_for_us", "notification", "no_neighbour", "too_long",
-      "queue_full", "buffer_full", "headroom_full", "early_drop", "no_buffer"};
+      "none",       "runt",         "bad_source",    "link_local",   "not_member",
+      "same_port",  "no_egress",    "bad_ip",        "ttl_expired",  "no_route",
+      "not_for_us", "notification", "covered_cnp",   "no_neighbour", "too_long",
+      "queue_full", "buffer_full",  "headroom_full", "early_drop",   "no_buffer"};
   return kNames[static_cast<unsigned>(reason)];
 }
 
@@ -119,6 +121,70 @@ struct SwitchCnmCounters {
   std::array<std::atomic<uint64_t>, kCnmEventCount> events{};
 
   [[nodiscard]] uint64_t of(CnmEvent event) const { return events[static_cast<unsigned>(event)]; }
+};
+
+// What became of the moments in which a queue with CNPs was congested, and of CNPs that others made.
+enum class CnpEvent : uint8_t {
+  kSent,
+  // Not sent:
+  kNoFlow,         // the frame, or no frame of late, was data of RoCEv2 that came in by a port
+  kUnknownSender,  // it is not known who sends the flow
+  kSpaced,         // told within `spacing`; with `heaviest` so were all that are known
+  kLimited,        // more than `rate`, or too many at once
+  kFlowsFull,      // more flows within `spacing` than it may tell
+  kNoBuffer,
+  kNoRoute,  // to the sender: no port is known for its MAC, or no route leads to its address
+  // CNPs of others:
+  kPassed,
+  kSuppressed,  // dropped, since one for the same queue pair went by within `spacing`
+};
+inline constexpr unsigned kCnpEventCount = 10;
+
+constexpr std::string_view cnp_event_name(CnpEvent event) {
+  constexpr std::array<std::string_view, kCnpEventCount> kNames = {
+      "sent",       "no_flow",   "unknown_sender", "spaced", "limited",
+      "flows_full", "no_buffer", "no_route",       "passed", "suppressed"};
+  return kNames[static_cast<unsigned>(event)];
+}
+
+// Of a switch.
+struct SwitchCnpCounters {
+  std::array<std::atomic<uint64_t>, kCnpEventCount> events{};
+
+  [[nodiscard]] uint64_t of(CnpEvent event) const { return events[static_cast<unsigned>(event)]; }
+};
+
+// What became of subscribed packets that left a queue which was longer than `above`.
+enum class IntResponseEvent : uint8_t {
+  kSent,
+  // Not sent:
+  kUnknownSender,
+  kSpaced,   // told within `spacing`
+  kLimited,  // more than `rate`, or too many at once
+  kNoBuffer,
+  kNoRoute,
+};
+inline constexpr unsigned kIntResponseEventCount = 6;
+
+constexpr std::string_view int_response_event_name(IntResponseEvent event) {
+  constexpr std::array<std::string_view, kIntResponseEventCount> kNames = {
+      "sent", "unknown_sender", "spaced", "limited", "no_buffer", "no_route"};
+  return kNames[static_cast<unsigned>(event)];
+}
+
+// Of a switch.
+struct SwitchIntResponseCounters {
+  std::array<std::atomic<uint64_t>, kIntResponseEventCount> events{};
+
+  [[nodiscard]] uint64_t of(IntResponseEvent event) const { return events[static_cast<unsigned>(event)]; }
+};
+
+// How a switch has learnt who sends which flow, or that it is somebody else than before.
+struct SwitchSenderCounters {
+  using Counter = std::atomic<uint64_t>;
+  Counter from_packet{0}, from_cm{0}, from_acks{0};
+  Counter full{0};       // could not be learnt: the table is full of others
+  Counter ambiguous{0};  // acknowledgements that could have been of several flows
 };
 
 }  // namespace roci

@@ -17,6 +17,7 @@ EgressPort::EgressPort(const Config& config, const Surroundings& surroundings, S
       index_(config.index),
       buffer_(surroundings.buffer),
       telemetry_(surroundings.telemetry),
+      responder_(surroundings.responder),
       pool_(surroundings.pool),
       counters_(counters),
       scheduler_(config.classes) {
@@ -35,7 +36,8 @@ EgressPort::~EgressPort() {
 
 void EgressPort::push(rte_mbuf* frame, const SwitchPacket& packet, Nanos now) {
   Class& c = classes_[packet.traffic_class];
-  c.waiting.push({frame, now, packet.ingress, packet.traffic_class, packet.ecn, packet.begins_telemetry});
+  c.waiting.push({frame, now, packet.ingress, packet.traffic_class, packet.ecn, packet.begins_telemetry,
+                  packet.from_us, packet.vlan});
   c.bytes += frame->pkt_len;
   bytes_ += frame->pkt_len;
   ++frames_;
@@ -143,19 +145,22 @@ void EgressPort::stage_one(uint8_t traffic_class, Nanos start, uint16_t mtu) {
   if (c.aqm.on_departure(c.bytes, leaving.ecn, start) == AqmVerdict::kMark)
     frame = mark(frame, traffic_class);
   if (frame != nullptr && telemetry_.enabled()) {
-    frame = telemetry_.stamp(frame,
-                             {.ingress = leaving.ingress,
+    const Departure departure{.ingress = leaving.ingress,
                               .egress = index_,
                               .traffic_class = traffic_class,
                               .from_source = leaving.begins_telemetry,
                               .to_sink = ends_telemetry(role_),
+                              .routed = leaving.routed,
+                              .vlan = leaving.vlan,
                               .arrived = leaving.since,
                               .now = start,
                               .tx_bytes = line_bytes_,
                               .queue_bytes = c.bytes,
                               .rate = line_.rate(),
-                              .mtu = mtu},
-                             counters_);
+                              .mtu = mtu};
+    if (responder_.is_due(c.bytes)) [[unlikely]]
+      responder_.consider(frame, departure, telemetry_.report(departure));
+    frame = telemetry_.stamp(frame, departure, counters_);
   }
   if (frame == nullptr) {
     leave(queued_bytes);

@@ -14,6 +14,7 @@
 #include "switch/aqm.hpp"
 #include "switch/buffer.hpp"
 #include "switch/counters.hpp"
+#include "switch/int_responder.hpp"
 #include "switch/packet.hpp"
 #include "switch/scheduler.hpp"
 #include "switch/telemetry.hpp"
@@ -43,6 +44,7 @@ class EgressPort {
   struct Surroundings {
     SwitchBuffer& buffer;
     Telemetry& telemetry;
+    IntResponder& responder;
     rte_mempool* pool;
   };
   EgressPort(const Config& config, const Surroundings& surroundings, SwitchPortCounters& counters);
@@ -82,8 +84,11 @@ class EgressPort {
     uint16_t ingress = kNoPort;
     uint8_t traffic_class = 0;
     Ecn ecn = Ecn::kNotEct;
-    bool begins_telemetry = false;
+    bool begins_telemetry : 1 = false;
+    bool routed : 1 = false;
+    uint16_t vlan = 0;
   };
+  static_assert(sizeof(Waiting) == 24);
   // A frame that is on the line and that the port has not taken yet.
   struct Staged {
     uint32_t queued_bytes = 0;  // as it was in its queue
@@ -123,6 +128,7 @@ class EgressPort {
   const uint16_t index_;
   SwitchBuffer& buffer_;
   Telemetry& telemetry_;
+  IntResponder& responder_;
   rte_mempool* pool_;
   SwitchPortCounters& counters_;
 

@@ -67,17 +67,23 @@ Switch::Switch(const SwitchConfig& config, const std::vector<Port*>& ports, std:
       mac_(mac_for(config)),
       pool_(std::move(pool)),
       buffer_(config.buffer, classes_of(config)),
+      senders_(sends_cnps(config) || responds(config.telemetry)
+                   ? std::make_unique<SourceQpns>(config.senders.flows, config.senders.ageing)
+                   : nullptr),
+      cnms_(config, mac_, pool_->get(), outbox_),
+      cnps_(config, mac_, pool_->get(), senders_.get(), outbox_),
+      responder_(config.telemetry, mac_, pool_->get(), senders_.get(), outbox_),
       telemetry_(config.telemetry, pool_->get()),
       macs_(config.mac_table_size, config.mac_ageing),
-      router_(config, mac_, pool_->get(), *this),
-      notifier_(config, mac_, pool_->get()) {
+      router_(config, mac_, pool_->get(), *this) {
   std::vector<PauseControl::PortView> views;
   for (size_t i = 0; i < ports.size(); ++i) {
     const SwitchPortConfig& port = config.ports[i];
     ports_.push_back(
         std::make_unique<PortState>(*ports[i], port, static_cast<uint16_t>(i), config.seed + i,
-                                    EgressPort::Surroundings{buffer_, telemetry_, pool_->get()}));
-    ports_[i]->points = notifier_.points(static_cast<uint16_t>(i));
+                                    EgressPort::Surroundings{buffer_, telemetry_, responder_, pool_->get()}));
+    ports_[i]->cnm_points = cnms_.points(static_cast<uint16_t>(i));
+    ports_[i]->cnp_points = cnps_.points(static_cast<uint16_t>(i));
     views.push_back({ports_[i]->egress, ports_[i]->counters, port.rate, lossless_of(port.classes)});
   }
   pauses_ = std::make_unique<PauseControl>(buffer_, mac_, pool_->get(), std::move(views));
@@ -90,12 +96,16 @@ bool Switch::poll(Nanos now) {
   for (size_t i = 0; i < ports_.size(); ++i) worked |= receive(static_cast<uint16_t>(i), now);
   worked |= router_.poll(now);
   worked |= pauses_->poll(now);
-  if (notifier_.has_messages()) worked |= send_messages(now);
+  if (!outbox_.empty()) {
+    send_messages(now);
+    worked = true;
+  }
   worked |= drain(now);
   return worked;
 }
 
 Nanos Switch::next_deadline() const {
+  if (!outbox_.empty()) return Nanos{0};  // what has been made while frames left
   Nanos next = std::min(router_.next_deadline(), pauses_->next_deadline());
   for (const auto& p : ports_) next = std::min({next, p->port.next_arrival(), p->egress.next_start()});
   return next;
@@ -122,7 +132,8 @@ bool Switch::receive(uint16_t ingress, Nanos now) {
   parse_stage(batch, now);
   classify_stage(batch);
   learn_stage(batch, now);
-  if (cn_tags_ || notifier_.is_tor()) notification_stage(batch, now);
+  if (cn_tags_ || cnms_.is_tor()) notification_stage(batch, now);
+  if (senders_ != nullptr) observe_stage(batch, now);
   route_stage(batch, now);
   forward_stage(batch, now);
   return true;
@@ -171,7 +182,7 @@ void Switch::notification_stage(std::span<SwitchPacket> batch, Nanos now) {
   for (SwitchPacket& p : batch) {
     if (p.frame == nullptr) continue;
     if (p.has_cn_tag) {
-      if (notifier_.is_tor() && ports_[p.ingress]->keeps_cn_tags) notifier_.learn(p, now);
+      if (cnms_.is_tor() && ports_[p.ingress]->keeps_cn_tags) cnms_.learn(p, now);
       // A CN-TAG does not go through routers.
       if (rte_pktmbuf_mtod(p.frame, const EthernetHeader*)->destination == mac_ && router_.is_in(p.vlan)) {
         p.frame = strip_cn_tag(p.frame, pool_->get());
@@ -181,60 +192,76 @@ void Switch::notification_stage(std::span<SwitchPacket> batch, Nanos now) {
         }
         p.has_cn_tag = false;
         p.l3_offset = static_cast<uint16_t>(p.l3_offset - sizeof(CnTag));
-        notifier_.count(CnmEvent::kTagRemoved);
+        cnms_.count(CnmEvent::kTagRemoved);
       }
     }
-    if (notifier_.is_tor()) translate(p, now);
+    if (cnms_.is_tor()) translate(p, now);
   }
 }
 
 void Switch::translate(SwitchPacket& packet, Nanos now) {
-  const Notifier::Taken taken = notifier_.take(packet, router_, now);
-  if (taken == Notifier::Taken::kNotOurs) return;
-  if (taken == Notifier::Taken::kRefused) return drop(packet, DropReason::kNotification);
+  const CnmNotifier::Taken taken = cnms_.take(packet, router_, now);
+  if (taken == CnmNotifier::Taken::kNotOurs) return;
+  if (taken == CnmNotifier::Taken::kRefused) return drop(packet, DropReason::kNotification);
   packet.traffic_class = config_.classifier.by_pcp[kCnmTransmitPriority];
   const auto& to = rte_pktmbuf_mtod(packet.frame, const EthernetHeader*)->destination;
   const auto egress = macs_.find(packet.vlan, to, now);
   if (!egress) {
-    notifier_.count(CnmEvent::kNoPort);
+    cnms_.count(CnmEvent::kNoPort);
     return drop(packet, DropReason::kNotification);
   }
-  notifier_.count(CnmEvent::kTranslated);
+  cnms_.count(CnmEvent::kTranslated);
   admit(packet, false, *egress, now);
   packet.frame = nullptr;
 }
 
-// CNMs of the congestion points here. They are never flooded.
-bool Switch::send_messages(Nanos now) {
-  while (notifier_.has_messages()) {
-    const Notifier::Message message = notifier_.next();
+void Switch::observe_stage(std::span<SwitchPacket> batch, Nanos now) {
+  const uint16_t int_port = config_.telemetry.enabled ? config_.telemetry.udp_port : uint16_t{0};
+  for (SwitchPacket& p : batch) {
+    if (p.frame == nullptr || (p.ether_type != kEtherTypeIpv4 && p.ether_type != kEtherTypeIpv6)) continue;
+    const auto glance = glance_roce({rte_pktmbuf_mtod(p.frame, const uint8_t*), p.frame->data_len},
+                                    p.frame->pkt_len, int_port);
+    if (!glance) continue;
+    if (glance->info->operation != Operation::kCongestionNotification) {
+      senders_->see(*glance, now);
+    } else if (!cnps_.pass(*glance, now)) {
+      drop(p, DropReason::kCovered);
+    }
+  }
+}
+
+// They are never flooded.
+void Switch::send_messages(Nanos now) {
+  while (!outbox_.empty()) {
+    const Outbox::Message message = outbox_.pop();
     SwitchPacket packet{.frame = message.frame, .vlan = message.vlan, .from_us = true};
-    const CnmEvent event = message.as == CnmEvent::kSentOverIp ? send_over_ip(packet, message.to, now)
-                                                               : send_to_source(packet, message.as, now);
-    notifier_.count(event);
+    bump(*send(message, packet, now));
     rte_pktmbuf_free(packet.frame);  // when it has not been sent
   }
-  return true;
 }
 
-CnmEvent Switch::send_over_ip(SwitchPacket& packet, const IpAddress& to, Nanos now) {
-  // A host here is no switch: it would not know what to do with the message.
-  if (notifier_.is_tor() && !router_.leads_on(to)) return CnmEvent::kUnknownFlow;
-  packet.ether_type = rte_pktmbuf_mtod(packet.frame, const EthernetHeader*)->ether_type.get();
+Outbox::Counter* Switch::send(const Outbox::Message& message, SwitchPacket& packet, Nanos now) {
+  const auto* ethernet = rte_pktmbuf_mtod(packet.frame, const EthernetHeader*);
   packet.l3_offset = sizeof(EthernetHeader);
+  packet.ether_type = ethernet->ether_type.get();
+  if (packet.ether_type == kEtherTypeVlan) {
+    packet.ether_type = reinterpret_cast<const VlanHeader*>(ethernet + 1)->ether_type.get();
+    packet.l3_offset += sizeof(VlanHeader);
+  }
+  const bool is_ip = packet.ether_type == kEtherTypeIpv4 || packet.ether_type == kEtherTypeIpv6;
   classify(packet, config_.classifier);
-  return router_.originate(packet, to, now) ? CnmEvent::kSentOverIp : CnmEvent::kNoRoute;
-}
-
-CnmEvent Switch::send_to_source(SwitchPacket& packet, CnmEvent as, Nanos now) {
-  const auto& to = rte_pktmbuf_mtod(packet.frame, const EthernetHeader*)->destination;
-  const auto egress = macs_.find(packet.vlan, to, now);
-  if (!egress) return CnmEvent::kNoRoute;
-  packet.ether_type = kEtherTypeCnm;
-  packet.traffic_class = config_.classifier.by_pcp[kCnmTransmitPriority];
+  if (!is_ip) packet.ether_type = kEtherTypeCnm;  // behind its CN-TAG
+  if (!is_ip || config_.classifier.trust == ClassifierConfig::Trust::kPcp)
+    packet.traffic_class = config_.classifier.by_pcp[kCnmTransmitPriority];
+  if (message.to) {
+    if (message.at_home != nullptr && !router_.leads_on(*message.to)) return message.at_home;
+    return router_.originate(packet, *message.to, now) ? message.sent : message.no_way;
+  }
+  const auto egress = macs_.find(packet.vlan, ethernet->destination, now);
+  if (!egress) return message.no_way;
   admit(packet, false, *egress, now);
   packet.frame = nullptr;
-  return as;
+  return message.sent;
 }
 
 void Switch::route_stage(std::span<SwitchPacket> batch, Nanos now) {
@@ -304,7 +331,7 @@ void Switch::admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos
   if (leaving != nullptr) leaving = set_tag(leaving, tagged, packet.vlan, pool_->get());
   if (leaving != nullptr && packet.has_cn_tag && !out.keeps_cn_tags) [[unlikely]] {
     leaving = strip_cn_tag(leaving, pool_->get());
-    if (leaving != nullptr) notifier_.count(CnmEvent::kTagRemoved);
+    if (leaving != nullptr) cnms_.count(CnmEvent::kTagRemoved);
   }
   if (leaving != nullptr && verdict == AqmVerdict::kMark) {
     leaving = own_front(leaving, 0, pool_->get());
@@ -318,8 +345,19 @@ void Switch::admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos
     return;
   }
   out.egress.push(leaving, packet, now);
-  if ((out.points >> packet.traffic_class & 1U) != 0) [[unlikely]]
-    notifier_.queued(egress, packet, leaving, out.egress.queue(packet.traffic_class), now);
+  if (((out.cnm_points | out.cnp_points) >> packet.traffic_class & 1U) != 0) [[unlikely]]
+    notify(packet, leaving, egress, now);
+}
+
+// A frame has been put into the queue of a class whose senders are told of congestion.
+void Switch::notify(const SwitchPacket& packet, const rte_mbuf* frame, uint16_t egress, Nanos now) {
+  const PortState& out = *ports_[egress];
+  const uint64_t queue = out.egress.queue(packet.traffic_class);
+  if ((out.cnm_points >> packet.traffic_class & 1U) != 0) {
+    cnms_.queued(egress, packet, frame, queue, now);
+  } else {
+    cnps_.queued(egress, packet, frame, queue, now);
+  }
 }
 
 bool Switch::drain(Nanos now) {

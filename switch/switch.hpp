@@ -8,7 +8,8 @@
 //                                                                 PFC out
 //
 // parse.cpp, classify.cpp, router.cpp, admission here in admit(), buffer.cpp, aqm.cpp; egress_port.cpp has the queues,
-// scheduler.cpp says which is next, pfc.cpp speaks with the neighbours, notifier.cpp with the senders of flows (QCN).
+// scheduler.cpp says which is next, pfc.cpp speaks with the neighbours; cnm_notifier.cpp (QCN) and cnp_notifier.cpp with
+// the senders of flows, through an outbox that is emptied when all ports have been looked at.
 //
 // Ownership: a frame belongs to the switch from rx_burst() until tx_burst() takes it. Unicast moves the frame that came
 // in; flooding gives every port but the last a copy of its own, so each egress may change its headers. A stage that
@@ -29,13 +30,17 @@
 #include "base/result.hpp"
 #include "port/eal.hpp"
 #include "port/port.hpp"
+#include "switch/cnm_notifier.hpp"
+#include "switch/cnp_notifier.hpp"
 #include "switch/counters.hpp"
 #include "switch/egress_port.hpp"
+#include "switch/int_responder.hpp"
 #include "switch/mac_table.hpp"
-#include "switch/notifier.hpp"
+#include "switch/outbox.hpp"
 #include "switch/packet.hpp"
 #include "switch/pfc.hpp"
 #include "switch/router.hpp"
+#include "switch/source_qpns.hpp"
 #include "switch/switch_config.hpp"
 
 namespace roci {
@@ -62,7 +67,15 @@ class Switch final : public Poller, private RouterOutput {
   [[nodiscard]] uint64_t mac_table_full() const { return mac_table_full_.load(std::memory_order_relaxed); }
   [[nodiscard]] uint32_t mac_table_size() const { return macs_.size(); }  // by the polling thread
   // Congestion notification of all ports.
-  [[nodiscard]] const SwitchCnmCounters& cnm_counters() const { return notifier_.counters(); }
+  [[nodiscard]] const SwitchCnmCounters& cnm_counters() const { return cnms_.counters(); }
+  [[nodiscard]] const SwitchCnpCounters& cnp_counters() const { return cnps_.counters(); }
+  [[nodiscard]] const SwitchIntResponseCounters& int_response_counters() const {
+    return responder_.counters();
+  }
+  // Of flows whose senders it may have to tell something; null when it tells nobody.
+  [[nodiscard]] const SwitchSenderCounters* sender_counters() const {
+    return senders_ == nullptr ? nullptr : &senders_->counters();
+  }
   [[nodiscard]] const MacAddress& mac() const { return mac_; }
   // By the polling thread: curves of a port's classes from now on. Shares, limits and PFC stay as they are; what waits
   // is not touched. Fails as check() does.
@@ -80,7 +93,8 @@ class Switch final : public Poller, private RouterOutput {
     uint16_t native;
     TelemetryRole role;
     bool keeps_cn_tags;
-    uint8_t points = 0;        // classes with a congestion point, a bit for each
+    uint8_t cnm_points = 0;    // classes with a congestion point of QCN, a bit for each
+    uint8_t cnp_points = 0;    // classes that send CNPs
     std::bitset<4096> member;  // VLANs
     SwitchPortCounters counters;
     EgressPort egress;
@@ -95,10 +109,13 @@ class Switch final : public Poller, private RouterOutput {
   // CN-TAGs, and CNMs for hosts here.
   void notification_stage(std::span<SwitchPacket> batch, Nanos now);
   void translate(SwitchPacket& packet, Nanos now);
-  bool send_messages(Nanos now);
-  // Both say what became of the message, and leave the frame to the caller when it was not sent.
-  CnmEvent send_over_ip(SwitchPacket& packet, const IpAddress& to, Nanos now);
-  CnmEvent send_to_source(SwitchPacket& packet, CnmEvent as, Nanos now);
+  // Who sends which flow of RoCEv2; CNPs of others.
+  void observe_stage(std::span<SwitchPacket> batch, Nanos now);
+  // What the notifiers have made.
+  void send_messages(Nanos now);
+  // Says where the message is to be counted. When it was not sent, its frame is still there.
+  Outbox::Counter* send(const Outbox::Message& message, SwitchPacket& packet, Nanos now);
+  void notify(const SwitchPacket& packet, const rte_mbuf* frame, uint16_t egress, Nanos now);
   void route_stage(std::span<SwitchPacket> batch, Nanos now);
   void forward_stage(std::span<SwitchPacket> batch, Nanos now);
   void flood(SwitchPacket& packet, Nanos now);
@@ -115,12 +132,16 @@ class Switch final : public Poller, private RouterOutput {
   MacAddress mac_;
   std::shared_ptr<MbufPool> pool_;
   SwitchBuffer buffer_;
+  Outbox outbox_;
+  std::unique_ptr<SourceQpns> senders_;  // null when nobody is to be told anything
+  CnmNotifier cnms_;
+  CnpNotifier cnps_;
+  IntResponder responder_;
   Telemetry telemetry_;
   std::vector<std::unique_ptr<PortState>> ports_;
   std::unique_ptr<PauseControl> pauses_;
   MacTable macs_;
   Router router_;
-  Notifier notifier_;
   bool cn_tags_ = false;  // the batch has frames with a CN-TAG
   SwitchPortCounters own_counters_;
   std::atomic<uint64_t> mac_moves_{0};

@@ -131,6 +131,37 @@ Status read_notify(ConfigNode& node, NotifyConfig& notify) {
   });
 }
 
+Status read_senders(ConfigNode& node, SwitchSendersConfig& senders) {
+  return node.section("senders", Need::kOptional, [&](ConfigNode& item) -> Status {
+    if (Status s = item.optional("flows", senders.flows, integer_in<uint32_t>(1, kMostFlows)); !s) return s;
+    return item.optional("ageing", senders.ageing);
+  });
+}
+
+Status read_cnp(ConfigNode& node, SwitchCnpConfig& cnp) {
+  return node.section("cnp", Need::kOptional, [&](ConfigNode& item) -> Status {
+    ROCI_TRY(item.optional("spacing", cnp.spacing));
+    ROCI_TRY(item.optional("rate", cnp.rate, integer_in<uint32_t>(1, kMostNotifications)));
+    return item.optional("suppress", cnp.suppress);
+  });
+}
+
+Status check_senders(const SwitchSendersConfig& senders) {
+  if (senders.flows == 0 || senders.flows > kMostFlows) {
+    return fail("senders: " + std::to_string(senders.flows) + " flows are not 1 to " +
+                std::to_string(kMostFlows));
+  }
+  if (senders.ageing < 1ms) return fail("senders: their ageing is less than 1 ms");
+  return {};
+}
+
+Status check_cnp(const SwitchCnpConfig& cnp) {
+  if (cnp.rate == 0 || cnp.rate > kMostNotifications)
+    return fail("cnp: its rate is not one of 1 to " + std::to_string(kMostNotifications));
+  if (cnp.spacing < Nanos{0} || cnp.spacing > 1s) return fail("cnp: its spacing is not one of 0 to 1 s");
+  return {};
+}
+
 Status check_notify(const SwitchConfig& config) {
   const NotifyConfig& notify = config.notify;
   if (notify.rate == 0 || notify.rate > kMostNotifications)
@@ -181,6 +212,13 @@ Status read_tables(ConfigNode& node, SwitchConfig& config) {
 
 }  // namespace
 
+bool sends_cnps(const SwitchConfig& config) {
+  return std::any_of(config.ports.begin(), config.ports.end(), [](const SwitchPortConfig& port) {
+    return std::any_of(port.classes.begin(), port.classes.end(),
+                       [](const ClassConfig& c) { return c.notify == ClassConfig::Notify::kCnp; });
+  });
+}
+
 Status check(const SwitchConfig& config) {
   const std::string where = "switch " + quoted(config.name);
   const auto checked = [&]() -> Status {
@@ -194,6 +232,8 @@ Status check(const SwitchConfig& config) {
     ROCI_TRY(check_ports(config));
     ROCI_TRY(check_interfaces(config));
     ROCI_TRY(check_notify(config));
+    ROCI_TRY(check_senders(config.senders));
+    ROCI_TRY(check_cnp(config.cnp));
     return check_routes(config);
   }();
   if (!checked) return fail(checked.error().within(where));
@@ -210,6 +250,8 @@ Status read_switch(ConfigNode& node, SwitchConfig& config, const SwitchPortReade
   ROCI_TRY(read_buffer(node, config.buffer));
   ROCI_TRY(read_telemetry(node, config.telemetry));
   ROCI_TRY(read_notify(node, config.notify));
+  ROCI_TRY(read_senders(node, config.senders));
+  ROCI_TRY(read_cnp(node, config.cnp));
   ROCI_TRY(node.optional("seed", config.seed));
   ROCI_TRY(node.each("ports", Need::kRequired, [&](ConfigNode& item) -> Status {
     SwitchPortConfig& port = config.ports.emplace_back();

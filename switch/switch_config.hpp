@@ -61,6 +61,19 @@ struct NotifyConfig {
   Nanos tor_ageing = 10s;   // after the last frame of a flow
 };
 
+// What it learns of who sends the flows that it may have to tell something (source_qpns.hpp).
+struct SwitchSendersConfig {
+  uint32_t flows = 16384;
+  Nanos ageing = 10s;  // after the last packets of a flow
+};
+
+// CNPs of classes with `notify: cnp` (cnp_notifier.hpp). No more queue pairs than `senders.flows` are told within `spacing`.
+struct SwitchCnpConfig {
+  Nanos spacing = 50us;     // between two CNPs to one queue pair
+  uint32_t rate = 100'000;  // a second, of each congested port
+  bool suppress = true;     // CNPs of others that come within `spacing` of another are dropped
+};
+
 struct SwitchConfig {
   std::string name = "switch";
   MacAddress mac{};  // of all its interfaces; all zero: made from the name
@@ -72,10 +85,15 @@ struct SwitchConfig {
   BufferConfig buffer{};
   TelemetryConfig telemetry{};
   NotifyConfig notify{};
+  SwitchSendersConfig senders{};
+  SwitchCnpConfig cnp{};
   uint64_t seed = 1;  // of the draws that mark, drop and sample
   uint32_t mac_table_size = 4096;
   Nanos mac_ageing = 300s;
 };
+
+// Whether any class of it does.
+bool sends_cnps(const SwitchConfig& config);
 
 // What is wrong with it, as one sentence: names and VLANs used twice, a route through no interface, and so on.
 Status check(const SwitchConfig& config);

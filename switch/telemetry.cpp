@@ -8,6 +8,7 @@ namespace roci {
 namespace {
 
 constexpr uint32_t kLastSwitchId = (1U << 20) - 1;
+constexpr uint32_t kMostResponses = 1'000'000'000;  // a second
 
 std::span<const uint8_t> head_of(const rte_mbuf* frame) {
   return {rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len};
@@ -24,7 +25,32 @@ uint64_t hash_of(const FiveTuple& flow) {
   return hash ^ hash >> 29;
 }
 
+Status read_dscps(ConfigNode& item, std::bitset<64>& dscps) {
+  std::vector<uint8_t> listed;
+  ROCI_TRY(item.optional_list("dscp", listed, integer_in<uint8_t>(0, 63)));
+  if (item.has("dscp")) dscps.reset();
+  for (const uint8_t one : listed) dscps.set(one);
+  return {};
+}
+
+Status read_respond(ConfigNode& node, TelemetryConfig::Respond& respond) {
+  using To = TelemetryConfig::Respond::To;
+  return node.section("respond", Need::kOptional, [&](ConfigNode& item) -> Status {
+    respond.to = To::kSender;
+    ROCI_TRY(
+        item.optional("to", respond.to, one_of<To>({{"sender", To::kSender}, {"receiver", To::kReceiver}})));
+    ROCI_TRY(item.required("above", respond.above));
+    ROCI_TRY(item.optional("spacing", respond.spacing));
+    ROCI_TRY(item.optional("rate", respond.rate, integer_in<uint32_t>(1, kMostResponses)));
+    return read_dscps(item, respond.dscp);
+  });
+}
+
 }  // namespace
+
+bool responds(const TelemetryConfig& config) {
+  return config.enabled && config.respond.to != TelemetryConfig::Respond::To::kNobody;
+}
 
 Status read_telemetry(ConfigNode& node, TelemetryConfig& config) {
   using When = TelemetryConfig::When;
@@ -42,10 +68,8 @@ Status read_telemetry(ConfigNode& node, TelemetryConfig& config) {
     ROCI_TRY(item.optional("interval", config.interval));
     ROCI_TRY(item.optional("congestion", config.congestion));
     ROCI_TRY(item.optional("wants_response", config.wants_response));
-    std::vector<uint8_t> dscp;
-    ROCI_TRY(item.optional_list("dscp", dscp, integer_in<uint8_t>(0, 63)));
-    if (item.has("dscp")) config.dscp.reset();
-    for (const uint8_t one : dscp) config.dscp.set(one);
+    ROCI_TRY(read_dscps(item, config.dscp));
+    ROCI_TRY(read_respond(item, config.respond));
     if (Status s = check_telemetry(config); !s) return item.error(s.error().message);
     return {};
   });
@@ -60,6 +84,12 @@ Status check_telemetry(const TelemetryConfig& config) {
   if (config.switch_id > kLastSwitchId) return fail("telemetry: a switch_id has 20 bits");
   if (config.when == TelemetryConfig::When::kInterval && config.interval <= Nanos{0})
     return fail("telemetry: sampling by interval needs an interval, about a round trip");
+  if (responds(config)) {
+    if (config.respond.rate == 0 || config.respond.rate > kMostResponses)
+      return fail("telemetry: the rate of responses is not one of 1 to " + std::to_string(kMostResponses));
+    if (config.respond.spacing < 1us || config.respond.spacing > 1s)
+      return fail("telemetry: the spacing of responses is not one of 1 us to 1 s");
+  }
   return {};
 }
 
@@ -82,9 +112,7 @@ bool Telemetry::begins(const rte_mbuf* frame, const Departure& departure) {
   const auto* bytes = rte_pktmbuf_mtod(frame, const uint8_t*);
   const auto& header = *reinterpret_cast<const UdpHeader*>(bytes + udp.l4_offset);
   if (header.destination_port.get() != kRoceUdpPort) return false;
-  const uint8_t* ip = bytes + udp.l3_offset;
-  const unsigned dscp = udp.ipv6 ? (ip[0] & 0xfU) << 2 | ip[1] >> 6 : ip[1] >> 2;
-  if (!config_.dscp.test(dscp)) return false;
+  if (!config_.dscp.test(udp.dscp(head_of(frame)))) return false;
   switch (config_.when) {
     case TelemetryConfig::When::kPacket:
       return true;

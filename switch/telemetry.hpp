@@ -36,7 +36,20 @@ struct TelemetryConfig {
   Bytes congestion{0};
   std::bitset<64> dscp = ~std::bitset<64>{};  // subscribed: RoCEv2 packets of these
   bool wants_response = false;  // switches on the way may answer the sender themselves (HPCC++ 6.3)
+
+  // What this switch answers itself (int_responder.hpp).
+  struct Respond {
+    enum class To : uint8_t { kNobody, kSender, kReceiver };
+    To to = To::kNobody;
+    Bytes above{0};           // only packets that leave more behind them
+    Nanos spacing = 20us;     // in which a sender hears nothing more, or up to twice as long
+    uint32_t rate = 100'000;  // a second, of the whole switch
+    std::bitset<64> dscp{};   // RoCEv2 packets of these are subscribed without telemetry's flag
+  };
+  Respond respond;
 };
+// Whether it answers at all.
+bool responds(const TelemetryConfig& config);
 Status read_telemetry(ConfigNode& node, TelemetryConfig& config);
 Status check_telemetry(const TelemetryConfig& config);
 
@@ -61,6 +74,8 @@ struct Departure {
   uint8_t traffic_class = 0;
   bool from_source = false;  // it came in by a port that begins telemetry
   bool to_sink = false;      // it leaves by one that ends it
+  bool routed = false;       // by this switch
+  uint16_t vlan = 0;         // that it leaves in
   Nanos arrived{0};
   Nanos now{0};
   uint64_t tx_bytes = 0;     // by the port before it
@@ -78,6 +93,8 @@ class Telemetry {
   // The frame as it is to leave: itself or a copy in its place, longer or shorter; null, and freed, when there was no
   // buffer for the copy or INT says that the sink is to discard it.
   rte_mbuf* stamp(rte_mbuf* frame, const Departure& departure, SwitchPortCounters& counters);
+  // What this switch says of the moment.
+  [[nodiscard]] HopReport report(const Departure& departure) const;
 
  private:
   static constexpr size_t kFlows = 4096;  // of kInterval; two that share a place share the interval
@@ -86,7 +103,6 @@ class Telemetry {
   [[nodiscard]] bool begins(const rte_mbuf* frame, const Departure& departure);
   rte_mbuf* begin(rte_mbuf* frame, const Departure& departure, SwitchPortCounters& counters);
   rte_mbuf* push(rte_mbuf* frame, const Departure& departure, SwitchPortCounters& counters);
-  [[nodiscard]] HopReport report(const Departure& departure) const;
 
   TelemetryConfig config_;
   rte_mempool* pool_;

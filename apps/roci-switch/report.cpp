@@ -22,14 +22,15 @@ std::string drops_of(const SwitchPortCounters& counters) {
   return out;
 }
 
-std::string notifications_of(const SwitchCnmCounters& counters) {
+// "sent 12, spaced 3" of an array of counters and the names of its places; nothing when all are 0.
+template <class Counters, class Name>
+std::string events_of(const Counters& counters, Name name) {
   std::string out;
-  for (unsigned i = 0; i < kCnmEventCount; ++i) {
-    const auto event = static_cast<CnmEvent>(i);
-    const uint64_t count = counters.of(event);
+  for (size_t i = 0; i < counters.events.size(); ++i) {
+    const uint64_t count = counters.events[i];
     if (count == 0) continue;
     out += out.empty() ? "" : ", ";
-    out += std::string{cnm_event_name(event)} + " " + std::to_string(count);
+    out += std::string{name(i)} + " " + std::to_string(count);
   }
   return out;
 }
@@ -79,8 +80,16 @@ void SwitchReport::print_since(std::FILE* out, const std::vector<Sample>& from, 
                  drops_of(c).c_str());
   }
   print_classes(out, width);
-  if (const std::string said = notifications_of(switch_.cnm_counters()); !said.empty())
-    std::fprintf(out, "notifications: %s\n", said.c_str());
+  const auto line = [out](const char* what, const std::string& events) {
+    if (!events.empty()) std::fprintf(out, "%s: %s\n", what, events.c_str());
+  };
+  line("CNMs",
+       events_of(switch_.cnm_counters(), [](size_t i) { return cnm_event_name(static_cast<CnmEvent>(i)); }));
+  line("CNPs",
+       events_of(switch_.cnp_counters(), [](size_t i) { return cnp_event_name(static_cast<CnpEvent>(i)); }));
+  line("telemetry responses", events_of(switch_.int_response_counters(), [](size_t i) {
+         return int_response_event_name(static_cast<IntResponseEvent>(i));
+       }));
   std::fflush(out);
 }
 

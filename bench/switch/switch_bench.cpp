@@ -49,7 +49,9 @@ SwitchConfig configuration(unsigned features) {
     config.ports.push_back(port);
   }
   if ((features & kTelemetry) != 0) {
-    config.telemetry = {.enabled = true, .udp_port = kIntPort, .switch_id = 1};
+    config.telemetry.enabled = true;
+    config.telemetry.udp_port = kIntPort;
+    config.telemetry.switch_id = 1;
     config.ports[0].telemetry = TelemetryRole::kSource;
   }
   if ((features & kPfcAndShares) != 0) config.buffer = {.size = 32_MiB, .alpha = 1};

@@ -29,6 +29,11 @@ struct UdpLocation {
   uint32_t end = 0;        // of the IP packet; behind it may be Ethernet padding
 
   [[nodiscard]] uint32_t ip_bytes() const { return end - l3_offset; }
+  // Of the IP header in the head that this was found in.
+  [[nodiscard]] uint8_t dscp(std::span<const uint8_t> head) const {
+    const uint8_t* ip = head.data() + l3_offset;
+    return static_cast<uint8_t>(ipv6 ? (ip[0] & 0xfU) << 2 | ip[1] >> 6 : ip[1] >> 2);
+  }
 };
 
 // `head` is the first segment of a frame of `frame_length` bytes; the UDP header must lie in it. Checksums are not

@@ -14,6 +14,7 @@
 #include "support/frames.hpp"
 #include "switch/switch.hpp"
 #include "wire/l3_congestion_notification.hpp"
+#include "wire/packet.hpp"
 #include "wire/pause.hpp"
 
 namespace roci::test {
@@ -50,7 +51,14 @@ SwitchConfig configuration() {
   config.ports[1].vlan = 10;
   config.ports[2].all_tagged = false;
   config.ports[2].tagged = {10};
-  config.telemetry = {.enabled = true, .udp_port = kIntPort, .switch_id = 5, .hops = 3};
+  config.telemetry.enabled = true;
+  config.telemetry.udp_port = kIntPort;
+  config.telemetry.switch_id = 5;
+  config.telemetry.hops = 3;
+  config.telemetry.respond.to = TelemetryConfig::Respond::To::kSender;
+  config.telemetry.respond.above = Bytes{1000};
+  config.telemetry.respond.dscp.set(9);
+  config.telemetry.respond.spacing = 2us;
   config.interfaces = {
       {.name = "left",
        .vlan = 1,
@@ -61,13 +69,19 @@ SwitchConfig configuration() {
   config.buffer = {.size = 64_KiB, .alpha = 2};
   config.mac_table_size = 16;
   for (const size_t slow : {1UL, 3UL}) {
-    for (const unsigned c : {0U, 4U, 7U}) {
+    ClassConfig& told = config.ports[slow].classes[7];
+    told.notify = ClassConfig::Notify::kCnp;
+    told.cnp = {.threshold = Bytes{300},
+                .sample = Bytes{1000},
+                .key_flow = slow == 1 ? CnpConfig::Choice::kSampled : CnpConfig::Choice::kHeaviest};
+    for (const unsigned c : {0U, 4U}) {
       ClassConfig& notifying = config.ports[slow].classes[c];
       notifying.notify = ClassConfig::Notify::kQcn;
       notifying.qcn = {.qeq = Bytes{200}, .weight = 1, .sample = Bytes{1000}, .l3 = true};
     }
   }
   config.ports[2].keeps_cn_tags = false;
+  config.senders = {.flows = 8, .ageing = 1s};
   config.notify = {.port = kCnmPort, .rate = 1'000'000, .tor_size = 8, .tor_ageing = 100ms};
   return config;
 }
@@ -138,6 +152,33 @@ std::vector<uint8_t> self_defined_cnm(const FrameSpec& spec) {
   return bytes;
 }
 
+// Who sends what is learnt from these: data of a few flows with SOURCE-QPN or without, what answers it, CNPs, and what
+// the connection manager says.
+std::vector<uint8_t> of_a_flow(Input& input, const FrameSpec& spec) {
+  const auto table = opcode_table();
+  const OpcodeInfo& info = table[input.byte() % table.size()];
+  const uint8_t which = input.byte();
+  Packet packet = make_packet(info.opcode).to(Qpn{which % 4U}, Psn{input.byte()});
+  packet.between(spec.source, spec.from, spec.destination, spec.to).with_traffic_class(spec.traffic_class);
+  if (packet.deth) packet.deth->source_qp = Qpn{which / 4U % 4};
+  if (packet.bth.destination_qp == Qpn{1}) {
+    ByteVector mad(256);
+    mad[0] = 1, mad[1] = 7, mad[2] = 2, mad[3] = 3, mad[17] = (which & 0x40) != 0 ? 0x10 : 0x13;
+    mad[27] = which / 4U % 4, mad[31] = which / 16U % 4;
+    mad[24 + 14] = mad[24 + 34] = input.byte() % 4;
+    packet.with_payload(mad);
+  } else if (info.payload != PayloadRule::kNone) {
+    packet.with_payload(ByteVector(4UL * input.byte()));
+  }
+  if ((which & 0x80) != 0) {
+    ExtensionBlock block;
+    block.source_qp = Qpn{input.byte() % 4U};
+    if ((which & 0x20) != 0) block.lsn = Lsn{input.byte()};
+    packet.with_extensions(block);
+  }
+  return encode_packet(packet.finish());
+}
+
 // A frame that makes sense, and then some bytes of it as the input wants.
 std::vector<uint8_t> some_frame(Input& input) {
   const uint8_t kind = input.byte();
@@ -162,7 +203,7 @@ std::vector<uint8_t> some_frame(Input& input) {
     }
     if (kind % 8 >= 5) spec.vlan = input.number<uint16_t>();
     spec.payload = 4U * input.byte();
-    bytes = roce_bytes(spec);
+    bytes = kind % 8 == 3 ? of_a_flow(input, spec) : roce_bytes(spec);
     if ((kind & 0x60) == 0x60) bytes = self_defined_cnm(spec);
     if ((kind & 8) != 0) bytes = with_telemetry(bytes, input.byte());
     if ((kind & 0x90) == 0x90) bytes = with_cn_tag(bytes);

@@ -209,7 +209,8 @@ TEST(QcnConfig, what_cannot_work_is_one_sentence) {
                 .find("no interface"),
             std::string::npos);
   EXPECT_NE(error_of(kPorts + "tor: {size: 4}\n").find("cnm_port"), std::string::npos);
-  EXPECT_NE(error_of(kPorts + "classes: [{class: 5, notify: cnp}]\n").find("none, qcn"), std::string::npos);
+  EXPECT_NE(error_of(kPorts + "classes: [{class: 5, notify: ecn}]\n").find("none, qcn, cnp"),
+            std::string::npos);
 }
 
 }  // namespace

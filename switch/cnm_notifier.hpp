@@ -1,4 +1,4 @@
-// Congestion notification of a switch: the congestion points of its queues (qcn.hpp) and the messages (CNMs) that they
+// Congestion notification messages (QCN) of a switch: the congestion points of its queues (qcn.hpp) and the messages (CNMs) that they
 // lead to; and at the switch where hosts are attached the table of their flows, by which CNMs that come from beyond
 // routers become those that the hosts understand.
 //
@@ -11,13 +11,12 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "base/growing_ring.hpp"
 #include "port/port.hpp"
+#include "switch/outbox.hpp"
 #include "switch/packet.hpp"
 #include "switch/qcn.hpp"
 #include "switch/router.hpp"
@@ -26,48 +25,15 @@
 
 namespace roci {
 
-// So many events a second and no more, a few of them at once.
-class EventLimit {
- public:
-  static constexpr int kAtOnce = 32;
-
-  explicit EventLimit(uint32_t rate) : gap_(Nanos{1'000'000'000} / rate) {}
-  bool take(Nanos now) {
-    if (next_ > now + gap_ * (kAtOnce - 1)) return false;
-    next_ = std::max(next_, now) + gap_;
-    return true;
-  }
-
- private:
-  Nanos gap_;
-  Nanos next_{0};
-};
-
 // Owned by the switch's thread; counters() may be read by any.
-class Notifier {
+class CnmNotifier {
  public:
-  // Messages that wait for the end of the stages.
-  static constexpr size_t kMostWaiting = 64;
-
-  struct Message {
-    rte_mbuf* frame = nullptr;  // whoever takes the message owns it
-    CnmEvent as = CnmEvent::kSent;
-    uint16_t vlan = 0;
-    IpAddress to;  // of kSentOverIp
-  };
-
-  Notifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool);
-  ~Notifier();
-  Notifier(const Notifier&) = delete;
-  Notifier& operator=(const Notifier&) = delete;
+  CnmNotifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool, Outbox& outbox);
 
   // The classes of a port that have a congestion point, a bit for each.
   [[nodiscard]] uint8_t points(uint16_t port) const;
   // A frame has been put into the queue of such a class, which now holds `queue` bytes. `packet` says where it came from.
   void queued(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame, uint64_t queue, Nanos now);
-
-  [[nodiscard]] bool has_messages() const { return !waiting_.empty(); }
-  [[nodiscard]] Message next() { return waiting_.pop(); }
 
   // Whether this is a switch that translates.
   [[nodiscard]] bool is_tor() const { return tor_.capacity() != 0; }
@@ -80,11 +46,14 @@ class Notifier {
   };
   Taken take(SwitchPacket& packet, const Router& router, Nanos now);
 
-  void count(CnmEvent event) { bump(counters_.events[static_cast<unsigned>(event)]); }
+  void count(CnmEvent event) { bump(counter(event)); }
   [[nodiscard]] const SwitchCnmCounters& counters() const { return counters_; }
   [[nodiscard]] const TorTable& flows() const { return tor_; }
 
  private:
+  [[nodiscard]] Outbox::Counter& counter(CnmEvent event) {
+    return counters_.events[static_cast<unsigned>(event)];
+  }
   [[nodiscard]] bool is_self_defined(const rte_mbuf* frame) const;
   CnmEvent answer(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame,
                   const QcnFeedback& feedback, Nanos now);
@@ -100,12 +69,12 @@ class Notifier {
 
   MacAddress mac_;
   rte_mempool* pool_;
+  Outbox& outbox_;
   uint16_t udp_port_;
   std::vector<std::unique_ptr<Point>> points_;  // by port and class
   EventLimit sent_;
   EventLimit translated_;
   TorTable tor_;
-  GrowingRing<Message> waiting_{kMostWaiting};
   SwitchCnmCounters counters_;
 };
 

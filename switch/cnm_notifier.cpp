@@ -1,4 +1,4 @@
-#include "switch/notifier.hpp"
+#include "switch/cnm_notifier.hpp"
 
 #include "switch/frame_edit.hpp"
 #include "wire/l3_congestion_notification.hpp"
@@ -22,9 +22,10 @@ uint16_t source_port_for(const FiveTuple& flow) {
 
 }  // namespace
 
-Notifier::Notifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool)
+CnmNotifier::CnmNotifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool, Outbox& outbox)
     : mac_(mac),
       pool_(pool),
+      outbox_(outbox),
       udp_port_(config.notify.port),
       points_(config.ports.size() * kTrafficClasses),
       sent_(config.notify.rate),
@@ -39,18 +40,14 @@ Notifier::Notifier(const SwitchConfig& config, const MacAddress& mac, rte_mempoo
   }
 }
 
-Notifier::~Notifier() {
-  while (!waiting_.empty()) rte_pktmbuf_free(waiting_.pop().frame);
-}
-
-uint8_t Notifier::points(uint16_t port) const {
+uint8_t CnmNotifier::points(uint16_t port) const {
   unsigned found = 0;
   for (unsigned c = 0; c < kTrafficClasses; ++c)
     found |= static_cast<unsigned>(points_[port * size_t{kTrafficClasses} + c] != nullptr) << c;
   return static_cast<uint8_t>(found);
 }
 
-void Notifier::queued(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame, uint64_t queue,
+void CnmNotifier::queued(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame, uint64_t queue,
                       Nanos now) {
   CongestionPoint& point = points_[port * size_t{kTrafficClasses} + packet.traffic_class]->queue;
   if (!point.is_due(frame->pkt_len)) return;
@@ -61,14 +58,14 @@ void Notifier::queued(uint16_t port, const SwitchPacket& packet, const rte_mbuf*
   if (event != CnmEvent::kSent) count(event);
 }
 
-bool Notifier::is_self_defined(const rte_mbuf* frame) const {
+bool CnmNotifier::is_self_defined(const rte_mbuf* frame) const {
   const UdpLocation udp = find_udp(head_of(frame), frame->pkt_len);
   if (udp.outcome != UdpOutcome::kFound) return false;
   return rte_pktmbuf_mtod_offset(frame, const UdpHeader*, udp.l4_offset)->destination_port.get() == udp_port_;
 }
 
 // kSent when a message has been put into the ring, however it is to be sent.
-CnmEvent Notifier::answer(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame,
+CnmEvent CnmNotifier::answer(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame,
                           const QcnFeedback& feedback, Nanos now) {
   auto cnm = sample_frame(head_of(frame), packet.traffic_class);
   if (!cnm || packet.ingress == kNoPort) return CnmEvent::kNoFlow;
@@ -93,11 +90,11 @@ CnmEvent Notifier::answer(uint16_t port, const SwitchPacket& packet, const rte_m
   return put_l2(own->answer(mac_), *cnm, own->vlan, CnmEvent::kSentToOwnHost, now);
 }
 
-CnmEvent Notifier::allowed(Nanos now) {
-  return waiting_.size() < kMostWaiting && sent_.take(now) ? CnmEvent::kSent : CnmEvent::kLimited;
+CnmEvent CnmNotifier::allowed(Nanos now) {
+  return !outbox_.is_full() && sent_.take(now) ? CnmEvent::kSent : CnmEvent::kLimited;
 }
 
-CnmEvent Notifier::put_l2(const CnmLink& link, const Cnm& cnm, uint16_t vlan, CnmEvent as, Nanos now) {
+CnmEvent CnmNotifier::put_l2(const CnmLink& link, const Cnm& cnm, uint16_t vlan, CnmEvent as, Nanos now) {
   if (const CnmEvent event = allowed(now); event != CnmEvent::kSent) return event;
   rte_mbuf* frame = rte_pktmbuf_alloc(pool_);
   if (frame == nullptr) return CnmEvent::kNoBuffer;
@@ -108,11 +105,15 @@ CnmEvent Notifier::put_l2(const CnmLink& link, const Cnm& cnm, uint16_t vlan, Cn
     return CnmEvent::kNoBuffer;
   }
   build_cnm_frame(link, cnm, {bytes, length});
-  waiting_.push({.frame = frame, .as = as, .vlan = vlan, .to = {}});
+  outbox_.push({.frame = frame,
+                .vlan = vlan,
+                .to = {},
+                .sent = &counter(as),
+                .no_way = &counter(CnmEvent::kNoRoute)});
   return CnmEvent::kSent;
 }
 
-CnmEvent Notifier::put_l3(const FiveTuple& flow, const Cnm& cnm, Nanos now) {
+CnmEvent CnmNotifier::put_l3(const FiveTuple& flow, const Cnm& cnm, Nanos now) {
   if (const CnmEvent event = allowed(now); event != CnmEvent::kSent) return event;
   rte_mbuf* frame = rte_pktmbuf_alloc(pool_);
   if (frame == nullptr) return CnmEvent::kNoBuffer;
@@ -130,11 +131,17 @@ CnmEvent Notifier::put_l3(const FiveTuple& flow, const Cnm& cnm, Nanos now) {
                       .traffic_class = kFeedbackTrafficClass};
   const uint32_t length = build_l3_cnm(path, udp_port_, flow, cnm, {}, {bytes, kMaxL3CnmFrame});
   rte_pktmbuf_trim(frame, static_cast<uint16_t>(kMaxL3CnmFrame - length));
-  waiting_.push({.frame = frame, .as = CnmEvent::kSentOverIp, .vlan = 0, .to = flow.source});
+  // A host here is no switch: it would not know what to do with the message.
+  outbox_.push({.frame = frame,
+                .vlan = 0,
+                .to = flow.source,
+                .sent = &counter(CnmEvent::kSentOverIp),
+                .no_way = &counter(CnmEvent::kNoRoute),
+                .at_home = is_tor() ? &counter(CnmEvent::kUnknownFlow) : nullptr});
   return CnmEvent::kSent;
 }
 
-void Notifier::learn(const SwitchPacket& packet, Nanos now) {
+void CnmNotifier::learn(const SwitchPacket& packet, Nanos now) {
   const auto head = head_of(packet.frame);
   const auto key = read_five_tuple(head);
   const auto link = parse_link_tags(head);
@@ -146,7 +153,7 @@ void Notifier::learn(const SwitchPacket& packet, Nanos now) {
   if (learned == TorTable::Learned::kFull) count(CnmEvent::kFlowsFull);
 }
 
-Notifier::Taken Notifier::take(SwitchPacket& packet, const Router& router, Nanos now) {
+CnmNotifier::Taken CnmNotifier::take(SwitchPacket& packet, const Router& router, Nanos now) {
   if (!is_self_defined(packet.frame)) return Taken::kNotOurs;
   const auto tuple = read_five_tuple(head_of(packet.frame));
   if (!tuple || router.leads_on(tuple->destination)) return Taken::kNotOurs;

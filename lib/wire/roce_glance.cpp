@@ -1,0 +1,87 @@
+#include "wire/roce_glance.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "wire/extensions.hpp"
+#include "wire/telemetry_header.hpp"
+
+namespace roci {
+namespace {
+
+// SOURCE-QPN is the first value of a block.
+std::optional<Qpn> source_in_block(std::span<const uint8_t> block) {
+  constexpr uint32_t kBytes = 8;  // the header and that value
+  if (block.size() < kBytes) return std::nullopt;
+  const auto& header = *reinterpret_cast<const ExtensionHeader*>(block.data());
+  if (header.version_flags != kExtensionVersion << 4 || header.words * 4U < kBytes) return std::nullopt;
+  if ((header.types.get() & bit_of(ExtensionType::kSourceQp)) == 0 || block[4] != 0) return std::nullopt;
+  return Qpn{static_cast<uint32_t>(block[5]) << 16 | static_cast<uint32_t>(block[6]) << 8 | block[7]};
+}
+
+}  // namespace
+
+uint64_t RoceFlowHash::operator()(const RoceFlow& flow, uint64_t salt) const {
+  uint64_t h = salt;
+  const auto mix = [&h](uint64_t word) {
+    h = (h ^ word) * 0x9e3779b97f4a7c15;  // 2^64 / golden ratio: spreads into the top bits
+    h ^= h >> 32;
+  };
+  for (const IpAddress* address : {&flow.source, &flow.destination}) {
+    const auto words = std::bit_cast<std::array<uint64_t, 2>>(address->bytes);
+    mix(words[0]);
+    mix(words[1]);
+  }
+  mix(flow.queue_pair.value());
+  return h * salt;
+}
+
+std::optional<RoceGlance> glance_roce(std::span<const uint8_t> head, uint32_t frame_length,
+                                      uint16_t int_port) {
+  const UdpLocation udp = find_udp(head, frame_length);
+  if (udp.outcome != UdpOutcome::kFound) return std::nullopt;
+  const auto& udp_header = *reinterpret_cast<const UdpHeader*>(head.data() + udp.l4_offset);
+  const uint16_t port = udp_header.destination_port.get();
+  size_t at = udp.l4_offset + sizeof(UdpHeader);
+  if (port != kRoceUdpPort) {
+    if (int_port == 0 || port != int_port) return std::nullopt;
+    const IntView view = parse_int(head, frame_length, int_port);
+    if (!view.accepted() || view.shim().next.get() != kRoceUdpPort) return std::nullopt;
+    at += view.bytes();
+  }
+  const size_t end = std::min<size_t>(udp.end, head.size());
+  if (at + sizeof(Bth) > end) return std::nullopt;
+  const auto& bth = *reinterpret_cast<const Bth*>(head.data() + at);
+  const OpcodeInfo* info = find_opcode(bth.opcode);
+  if (info == nullptr || bth.version() != 0 || at + info->header_bytes > end) return std::nullopt;
+
+  RoceGlance glance{.flow = {.source = {}, .destination = {}, .queue_pair = Qpn{bth.destination_qp.get()}},
+                    .info = info,
+                    .psn = Psn{bth.psn.get()},
+                    .pkey = PKey{bth.pkey.get()},
+                    .udp_source_port = udp_header.source_port.get(),
+                    .source_qp = {},
+                    .rest = head.subspan(at + info->header_bytes, end - at - info->header_bytes)};
+  if (udp.ipv6) {
+    const auto& ip = *reinterpret_cast<const Ipv6Header*>(head.data() + udp.l3_offset);
+    glance.flow.source = IpAddress{ip.source};
+    glance.flow.destination = IpAddress{ip.destination};
+    // They do not appear on a wire (RFC 4291 2.5.5.2), and would be another flow's.
+    if (glance.flow.source.is_v4() || glance.flow.destination.is_v4()) return std::nullopt;
+  } else {
+    const auto& ip = *reinterpret_cast<const Ipv4Header*>(head.data() + udp.l3_offset);
+    glance.flow.source = IpAddress::from_v4(ip.source.get());
+    glance.flow.destination = IpAddress::from_v4(ip.destination.get());
+  }
+  if (info->has(Header::kDeth)) {
+    const auto& deth = *reinterpret_cast<const Deth*>(
+        head.data() + at + info->offset[static_cast<unsigned>(Header::kDeth)]);
+    glance.source_qp = Qpn{deth.source_qp.get()};
+  } else if (bth.has_extensions()) {
+    glance.source_qp = source_in_block(glance.rest);
+  }
+  return glance;
+}
+
+}  // namespace roci

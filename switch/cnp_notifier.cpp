@@ -1,0 +1,140 @@
+#include "switch/cnp_notifier.hpp"
+
+#include <array>
+
+#include "wire/roce_cnp.hpp"
+
+namespace roci {
+namespace {
+
+constexpr uint64_t kWindowSamples = 8;  // that the sketch of flows reaches back
+
+std::span<const uint8_t> head_of(const rte_mbuf* frame) {
+  return {rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len};
+}
+
+}  // namespace
+
+CnpNotifier::Point::Point(const CnpConfig& config, uint64_t seed) : pacer(config, seed) {
+  if (config.key_flow == CnpConfig::Choice::kHeaviest)
+    sketch = std::make_unique<FlowSketch>(config.sample.value() * kWindowSamples);
+}
+
+CnpNotifier::CnpNotifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool,
+                         SourceQpns* senders, Outbox& outbox)
+    : mac_(mac),
+      pool_(pool),
+      senders_(senders),
+      outbox_(outbox),
+      int_port_(config.telemetry.enabled ? config.telemetry.udp_port : uint16_t{0}),
+      suppress_(config.cnp.suppress),
+      points_(config.ports.size() * kTrafficClasses),
+      told_(sends_cnps(config) ? config.senders.flows : 0, config.cnp.spacing) {
+  if (!sends_cnps(config)) return;
+  limits_.assign(config.ports.size(), EventLimit(config.cnp.rate));
+  Rng seeds = Rng{config.seed ^ 0xc9u}.fork();  // draws of its own
+  for (size_t i = 0; i < points_.size(); ++i) {
+    const uint64_t seed = seeds.next();
+    const ClassConfig& c = config.ports[i / kTrafficClasses].classes[i % kTrafficClasses];
+    if (c.notify == ClassConfig::Notify::kCnp) points_[i] = std::make_unique<Point>(c.cnp, seed);
+  }
+}
+
+uint8_t CnpNotifier::points(uint16_t port) const {
+  unsigned found = 0;
+  for (unsigned c = 0; c < kTrafficClasses; ++c)
+    found |= static_cast<unsigned>(points_[port * size_t{kTrafficClasses} + c] != nullptr) << c;
+  return static_cast<uint8_t>(found);
+}
+
+bool CnpNotifier::pass(const RoceGlance& cnp, Nanos now) {
+  if (!suppress_ || told_.capacity() == 0) return true;
+  const bool covered = told_.find(cnp.flow, now) != nullptr;
+  if (!covered) told_.hear(cnp.flow, now);  // a full table lets it pass all the same
+  count(covered ? CnpEvent::kSuppressed : CnpEvent::kPassed);
+  return !covered;
+}
+
+std::optional<KeyFlow> CnpNotifier::flow_of(const SwitchPacket& packet, const rte_mbuf* frame) const {
+  if (packet.ingress == kNoPort) return std::nullopt;
+  const auto glance = glance_roce(head_of(frame), frame->pkt_len, int_port_);
+  // Nobody slows down for its management datagrams, and a group has no sender's address to answer from.
+  if (!glance || !glance->is_data() || glance->flow.queue_pair == Qpn{1} ||
+      glance->flow.destination.is_multicast())
+    return std::nullopt;
+  return KeyFlow{.flow = glance->flow,
+                 .sender = glance->source_qp,
+                 .responses = glance->info->operation == Operation::kReadResponse,
+                 .pkey = glance->pkey,
+                 .routed = packet.from_us,
+                 .vlan = packet.vlan,
+                 .previous = rte_pktmbuf_mtod(frame, const EthernetHeader*)->source};
+}
+
+void CnpNotifier::queued(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame, uint64_t queue,
+                         Nanos now) {
+  Point& point = *points_[port * size_t{kTrafficClasses} + packet.traffic_class];
+  if (point.sketch == nullptr) {
+    if (!point.pacer.is_due(frame->pkt_len, queue)) return;
+    const auto flow = flow_of(packet, frame);
+    return finish(flow ? tell(port, *flow, now) : CnpEvent::kNoFlow);
+  }
+  if (const auto flow = flow_of(packet, frame)) point.sketch->add(*flow, frame->pkt_len);
+  if (!point.pacer.is_due(frame->pkt_len, queue)) return;
+  // Of those that are known and have not been told.
+  CnpEvent event = CnpEvent::kNoFlow;
+  (void)point.sketch->heaviest([&](const KeyFlow& flow) {
+    event = tell(port, flow, now);
+    return event != CnpEvent::kSpaced && event != CnpEvent::kUnknownSender;
+  });
+  finish(event);
+}
+
+std::optional<RoceFlow> CnpNotifier::answer_to(const KeyFlow& flow, Nanos now) {
+  auto sender = flow.sender;
+  if (!sender) sender = senders_->find(flow.flow, flow.responses, now);
+  if (!sender) return std::nullopt;
+  return RoceFlow{flow.flow.destination, flow.flow.source, *sender};
+}
+
+CnpEvent CnpNotifier::tell(uint16_t port, const KeyFlow& flow, Nanos now) {
+  const auto answer = answer_to(flow, now);
+  if (!answer) return CnpEvent::kUnknownSender;
+  if (told_.find(*answer, now) != nullptr) return CnpEvent::kSpaced;
+  if (outbox_.is_full() || !limits_[port].take(now)) return CnpEvent::kLimited;
+  if (told_.hear(*answer, now).value == nullptr) return CnpEvent::kFlowsFull;
+  return send(flow, *answer);
+}
+
+CnpEvent CnpNotifier::send(const KeyFlow& flow, const RoceFlow& answer) {
+  rte_mbuf* frame = rte_pktmbuf_alloc(pool_);
+  if (frame == nullptr) return CnpEvent::kNoBuffer;
+  auto* bytes = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, kMaxCnpFrame));
+  if (bytes == nullptr) {
+    rte_pktmbuf_free(frame);
+    return CnpEvent::kNoBuffer;
+  }
+  // As the receiver of the flow would write it; a host takes CNPs from its peer alone. The MAC is our own: bridges on the
+  // way would learn another's in the wrong place. A router writes the MACs.
+  const RocePath path{.source_mac = mac_,
+                      .destination_mac = flow.routed ? MacAddress{} : flow.previous,
+                      .source_ip = answer.source,
+                      .destination_ip = answer.destination,
+                      .vlan_id = flow.routed ? uint16_t{0} : flow.vlan,
+                      .udp_source_port = flow_udp_source_port(0, flow.flow.queue_pair, answer.queue_pair),
+                      .priority = kCnpPriority,
+                      .traffic_class = kCnpTrafficClass};
+  const uint32_t length = build_cnp(path, answer.queue_pair, {bytes, kMaxCnpFrame}, flow.pkey);
+  rte_pktmbuf_trim(frame, static_cast<uint16_t>(kMaxCnpFrame - length));
+  const auto counter = [this](CnpEvent event) { return &counters_.events[static_cast<unsigned>(event)]; };
+  Outbox::Message message{.frame = frame,
+                          .vlan = flow.vlan,
+                          .to = {},
+                          .sent = counter(CnpEvent::kSent),
+                          .no_way = counter(CnpEvent::kNoRoute)};
+  if (flow.routed) message.to = answer.destination;
+  outbox_.push(message);
+  return CnpEvent::kSent;
+}
+
+}  // namespace roci

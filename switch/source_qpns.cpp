@@ -1,0 +1,78 @@
+#include "switch/source_qpns.hpp"
+
+#include <algorithm>
+
+#include "port/port.hpp"
+#include "wire/capability_mad.hpp"
+
+namespace roci {
+namespace {
+
+constexpr bool is_ordinary(Qpn qpn) { return qpn.value() > kManagementQp.value(); }
+
+}  // namespace
+
+void SourceQpns::see(const RoceGlance& packet, Nanos now) {
+  if (packet.flow.queue_pair == kManagementQp) return connect(packet, now);
+  // Datagrams say it each time, and to any number of queue pairs: nothing to remember.
+  if (packet.source_qp && packet.info->transport != TransportClass::kUd)
+    return learn(packet.flow, *packet.source_qp, Way::kPacket, now);
+  const bool is_data = packet.info->transport == TransportClass::kRc && packet.is_data();
+  if (is_data && ++seen_ % kRefresh == 0) look_at(packet, now);
+  if (acks_.watching() == 0) return;
+  if (const auto found = acks_.see(packet, now)) learn(found->flow, found->sender, Way::kAcks, now);
+  counters_.ambiguous.store(acks_.ambiguous(), std::memory_order_relaxed);
+}
+
+// Keeps what is known, and begins to find out about flows that may be asked for later.
+void SourceQpns::look_at(const RoceGlance& packet, Nanos now) {
+  if (senders_.find(packet.flow, now) != nullptr) {
+    senders_.hear(packet.flow, now);
+  } else if (acks_.watching() < AckCorrelator::kMost / 2) {  // the other half is for those that are asked for
+    acks_.watch(packet.flow, packet.info->operation == Operation::kReadResponse, now);
+  }
+}
+
+void SourceQpns::connect(const RoceGlance& packet, Nanos now) {
+  if (packet.info->opcode != Opcode::kUdSendOnly) return;
+  const auto message = read_cm_connect(packet.rest);
+  if (!message || !is_ordinary(message->queue_pair)) return;
+  const IpAddress &from = packet.flow.source, &to = packet.flow.destination;
+  if (message->message == CmConnect::Message::kRequest) {
+    const auto heard = requests_.hear({from, to, Qpn{message->local_id}}, now);
+    if (heard.value == nullptr) return bump(counters_.full);
+    *heard.value = message->queue_pair;
+    return;
+  }
+  const Qpn* asker = requests_.find({to, from, Qpn{message->remote_id}}, now);
+  if (asker == nullptr) return;
+  const Qpn first = *asker, second = message->queue_pair;
+  learn({to, from, second}, first, Way::kCm, now);
+  learn({from, to, first}, second, Way::kCm, now);
+}
+
+void SourceQpns::learn(const RoceFlow& flow, Qpn sender, Way way, Nanos now) {
+  if (!is_ordinary(sender) || !is_ordinary(flow.queue_pair)) return;
+  const auto heard = senders_.hear(flow, now);
+  if (heard.value == nullptr) return bump(counters_.full);
+  Sender& known = *heard.value;
+  if (heard.learned == decltype(senders_)::Learned::kKnown) {
+    if (known.queue_pair == sender) {
+      known.way = std::max(known.way, way);
+      return;
+    }
+    if (known.way > way) return;
+  }
+  known = {sender, way};
+  bump(way == Way::kPacket ? counters_.from_packet
+       : way == Way::kCm   ? counters_.from_cm
+                           : counters_.from_acks);
+}
+
+std::optional<Qpn> SourceQpns::find(const RoceFlow& flow, bool responses, Nanos now) {
+  if (const Sender* known = senders_.find(flow, now)) return known->queue_pair;
+  acks_.watch(flow, responses, now);
+  return std::nullopt;
+}
+
+}  // namespace roci

@@ -1,0 +1,351 @@
+// CNPs of a congested queue to the senders of its key flows.
+#include <algorithm>
+
+#include "switch/cnm_bench.hpp"
+#include "switch/config_text.hpp"
+#include "switch/switch_bench.hpp"
+#include "wire/packet.hpp"
+#include "wire/packet_fields.hpp"
+#include "wire/roce_cnp.hpp"
+
+namespace roci {
+namespace {
+
+using test::ip;
+using test::net;
+constexpr uint8_t kCnpClass = 7;
+
+class CnpTest : public SwitchTest {
+ protected:
+  static constexpr uint32_t kPayload = 1000;
+  static ClassConfig cnp_class(CnpConfig::Choice choice = CnpConfig::Choice::kSampled) {
+    ClassConfig c;
+    c.notify = ClassConfig::Notify::kCnp;
+    c.cnp = {.threshold = Bytes{2000}, .sample = Bytes{1000}, .key_flow = choice};
+    return c;
+  }
+  // Hosts 0 and 1 send to host 2, which is behind a slow line.
+  void make_congested(const SwitchConfig& given) {
+    SwitchConfig config = given;
+    config.ports[2].rate = 1_Mbps;
+    make(config);
+    introduce({0, 1, 2});
+  }
+  static SwitchConfig bridge(CnpConfig::Choice choice = CnpConfig::Choice::kSampled) {
+    SwitchConfig config = ports(3);
+    config.ports[2].classes[kCnpClass] = cnp_class(choice);
+    return config;
+  }
+
+  // A packet of the flow from a host to host 2's queue pair 0x200 + host. Its own is 0x100 + host, which it says in an
+  // extension block or not.
+  Packet data(size_t host, uint32_t psn, bool says, bool ipv6 = false, Opcode opcode = Opcode::kRcSendOnly) {
+    Packet packet = make_packet(opcode, ipv6).to(Qpn{0x200 + static_cast<uint32_t>(host)}, Psn{psn});
+    packet.between(host_mac(host), address(host, ipv6), host_mac(2), address(2, ipv6));
+    packet.with_traffic_class(kCnpClass << 5 | 2);
+    packet.bth.pkey = PKey{0x8001};
+    packet.with_payload(ByteVector(kPayload));
+    if (says) {
+      ExtensionBlock block;
+      block.source_qp = Qpn{0x100 + static_cast<uint32_t>(host)};
+      packet.with_extensions(block);
+    }
+    return packet.finish();
+  }
+  static IpAddress address(size_t host, bool ipv6 = false) {
+    return ip((ipv6 ? "fd00::" : "10.0.0.") + std::to_string(host + 1));
+  }
+  void put(size_t host, const Packet& packet) { send(host, encode_packet(packet)); }
+  // The CNPs among what a host has heard.
+  std::vector<Packet> cnps(size_t host) {
+    std::vector<Packet> out;
+    for (const auto& bytes : heard(host)) {
+      auto packet = decode_packet(bytes);
+      if (packet && packet->bth.opcode == Opcode::kCnp) {
+        EXPECT_TRUE(icrc_is_right(bytes));
+        out.push_back(*packet);
+      }
+    }
+    return out;
+  }
+  uint64_t events(CnpEvent event) { return switch_->cnp_counters().of(event); }
+};
+
+class CnpOfBothVersions : public CnpTest, public testing::WithParamInterface<bool> {};
+
+TEST_P(CnpOfBothVersions, is_what_the_receiver_would_have_sent) {
+  const bool ipv6 = GetParam();
+  make_congested(bridge());
+  for (uint32_t i = 0; i < 5; ++i) put(0, data(0, i, true, ipv6));
+  settle();
+  const auto got = cnps(0);
+  ASSERT_EQ(got.size(), 1U);
+  Packet wanted = make_packet(Opcode::kCnp, ipv6).to(Qpn{0x100}, Psn{0});
+  wanted.between(switch_->mac(), address(2, ipv6), host_mac(0), address(0, ipv6))
+      .with_traffic_class(kCnpTrafficClass);
+  wanted.bth.pkey = PKey{0x8001};
+  wanted.udp_source_port = flow_udp_source_port(0, Qpn{0x200}, Qpn{0x100});
+  wanted.finish();
+  EXPECT_EQ(got[0], wanted) << testing::PrintToString(packet_differences(got[0], wanted));
+  EXPECT_TRUE(cnps(1).empty());
+  EXPECT_EQ(events(CnpEvent::kSent), 1U);
+  EXPECT_EQ(switch_->sender_counters()->from_packet, 1U);
+}
+
+INSTANTIATE_TEST_SUITE_P(, CnpOfBothVersions, testing::Bool(),
+                         [](const auto& value) { return value.param ? "ipv6" : "ipv4"; });
+
+TEST_F(CnpTest, below_the_threshold_nobody_is_told) {
+  make_congested(bridge());
+  // Of the first frames one is on the line, the second is all that waits: 1,070 bytes.
+  put(0, data(0, 0, true));
+  settle();
+  put(0, data(0, 1, true));
+  settle();
+  EXPECT_TRUE(cnps(0).empty());
+  put(0, data(0, 2, true));
+  settle();
+  EXPECT_EQ(cnps(0).size(), 1U);
+}
+
+TEST_F(CnpTest, in_its_vlan_and_with_a_priority_where_it_is_tagged) {
+  SwitchConfig config = bridge();
+  make_congested(config);
+  introduce({0, 2}, 0x0000 | 9);
+  for (uint32_t i = 0; i < 4; ++i) {
+    Packet packet = data(0, i, true);
+    packet.with_vlan(7 << 13 | 9).finish();
+    put(0, packet);
+  }
+  settle();
+  const auto got = cnps(0);
+  ASSERT_EQ(got.size(), 1U);
+  ASSERT_EQ(got[0].vlan_tags.size(), 1U);
+  EXPECT_EQ(got[0].vlan_tags[0].tci, 6 << 13 | 9);
+}
+
+TEST_F(CnpTest, a_flow_is_told_once_in_the_spacing) {
+  SwitchConfig config = bridge();
+  config.cnp.spacing = 50us;
+  make_congested(config);
+  const Nanos begin = runner_.now();
+  uint64_t told = 0;
+  for (uint32_t i = 0; i < 200; ++i) {  // a frame each microsecond
+    put(0, data(0, i, true));
+    wait(1us);
+    const auto got = cnps(0);
+    told += got.size();
+    EXPECT_LE(told, static_cast<uint64_t>((runner_.now() - begin) / 50us + 1));
+  }
+  EXPECT_EQ(told, 4U);
+  EXPECT_GT(events(CnpEvent::kSpaced), 100U);
+}
+
+TEST_F(CnpTest, no_more_than_the_rate_of_a_port) {
+  SwitchConfig config = bridge();
+  config.cnp.rate = 1000;
+  config.cnp.spacing = Nanos{0};
+  make_congested(config);
+  for (uint32_t i = 0; i < 100; ++i) {
+    put(0, data(0, i, true));
+    settle();
+  }
+  EXPECT_EQ(cnps(0).size(), size_t{EventLimit::kAtOnce});
+  EXPECT_GT(events(CnpEvent::kLimited), 30U);
+}
+
+TEST_F(CnpTest, who_is_not_known_is_not_told_until_its_acks_come_by) {
+  make_congested(bridge());
+  for (uint32_t psn = 0; psn < 40; ++psn) {
+    put(0, data(0, psn, false));
+    wait(1us);
+    Packet ack = make_packet(Opcode::kRcAcknowledge).to(Qpn{0x100}, Psn{psn});
+    ack.between(host_mac(2), address(2), host_mac(0), address(0)).finish();
+    put(2, ack);
+    settle();
+  }
+  const auto got = cnps(0);
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_EQ(got[0].bth.destination_qp, Qpn{0x100});
+  EXPECT_GT(events(CnpEvent::kUnknownSender), 0U);
+  EXPECT_EQ(switch_->sender_counters()->from_acks, 1U);
+}
+
+TEST_F(CnpTest, datagrams_say_who_sent_them) {
+  make_congested(bridge());
+  for (uint32_t i = 0; i < 4; ++i) {
+    Packet packet = data(0, i, false, false, Opcode::kUdSendOnly);
+    packet.deth->source_qp = Qpn{0x77};
+    put(0, packet.finish());
+  }
+  settle();
+  const auto got = cnps(0);
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_EQ(got[0].bth.destination_qp, Qpn{0x77});
+}
+
+TEST_F(CnpTest, what_is_no_data_leads_to_nothing) {
+  make_congested(bridge());
+  for (uint32_t i = 0; i < 10; ++i) {
+    Packet ack = make_packet(Opcode::kRcAcknowledge).to(Qpn{0x200}, Psn{i});
+    ack.between(host_mac(0), address(0), host_mac(2), address(2)).with_traffic_class(kCnpClass << 5 | 2);
+    ack.trailing = ByteVector(1000);
+    put(0, ack.finish());
+    Packet mad = data(0, i, false, false, Opcode::kUdSendOnly);
+    mad.bth.destination_qp = Qpn{1};
+    put(0, mad.finish());
+    put(0, [&] {
+      Packet group = data(0, i, true);
+      group.destination = ip("224.0.0.9");
+      return group.finish();
+    }());
+  }
+  settle();
+  EXPECT_TRUE(cnps(0).empty());
+  EXPECT_GT(events(CnpEvent::kNoFlow), 20U);
+}
+
+// Host 0 sends nine frames of ten.
+TEST_F(CnpTest, the_heaviest_flow_is_told_first_and_then_the_next) {
+  make_congested(bridge(CnpConfig::Choice::kHeaviest));
+  std::vector<size_t> order;
+  for (uint32_t i = 0; i < 30; ++i) {
+    put(i % 10 == 0 ? 1 : 0, data(i % 10 == 0 ? 1 : 0, i, true));
+    settle();
+    for (const size_t host : {0U, 1U}) {
+      for (size_t n = cnps(host).size(); n > 0; --n) order.push_back(host);
+    }
+  }
+  EXPECT_EQ(order, (std::vector<size_t>{0, 1}));
+}
+
+TEST_F(CnpTest, a_flow_through_the_router_is_answered_by_a_route) {
+  SwitchConfig config = bridge();
+  config.interfaces = {{.name = "a", .vlan = 1, .addresses = {net("10.0.0.254/24")}},
+                       {.name = "b", .vlan = 2, .addresses = {net("10.2.0.254/24")}}};
+  config.neighbours = {{ip("10.0.0.1"), host_mac(0)}, {ip("10.2.0.3"), host_mac(2)}};
+  config.ports[2].vlan = 2;
+  config.ports[2].rate = 1_Mbps;
+  make(config);
+  introduce({0});
+  for (uint32_t i = 0; i < 4; ++i) {
+    Packet packet = data(0, i, true);
+    packet.destination_mac = switch_->mac();
+    packet.destination = ip("10.2.0.3");
+    put(0, packet.finish());
+  }
+  settle();
+  const auto got = cnps(0);
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_EQ(got[0].source, ip("10.2.0.3"));
+  EXPECT_EQ(got[0].destination, ip("10.0.0.1"));
+  EXPECT_EQ(got[0].destination_mac, host_mac(0));
+  EXPECT_EQ(got[0].source_mac, switch_->mac());
+}
+
+// A receiver's CNP for host 0.
+class SuppressionTest : public CnpTest {
+ protected:
+  void receiver_says(uint32_t qpn = 0x100) {
+    Packet cnp = make_packet(Opcode::kCnp).to(Qpn{qpn}, Psn{0});
+    cnp.between(host_mac(2), address(2), host_mac(0), address(0)).with_traffic_class(kCnpTrafficClass);
+    put(2, cnp.finish());
+    settle();
+  }
+};
+
+TEST_F(SuppressionTest, a_receivers_cnp_for_a_flow_just_told_does_not_go_on) {
+  make_congested(bridge());
+  for (uint32_t i = 0; i < 4; ++i) put(0, data(0, i, true));
+  settle();
+  ASSERT_EQ(cnps(0).size(), 1U);
+  receiver_says();
+  EXPECT_TRUE(cnps(0).empty());
+  EXPECT_EQ(dropped(2, DropReason::kCovered), 1U);
+  EXPECT_EQ(events(CnpEvent::kSuppressed), 1U);
+  receiver_says(0x101);
+  EXPECT_EQ(cnps(0).size(), 1U) << "another queue pair's goes on";
+  wait(50us);
+  receiver_says();
+  EXPECT_EQ(cnps(0).size(), 1U) << "and later this one's";
+}
+
+TEST_F(SuppressionTest, a_receivers_cnp_counts_for_the_spacing) {
+  make_congested(bridge());
+  receiver_says();
+  ASSERT_EQ(cnps(0).size(), 1U);
+  for (uint32_t i = 0; i < 4; ++i) put(0, data(0, i, true));
+  settle();
+  EXPECT_TRUE(cnps(0).empty());
+  EXPECT_GT(events(CnpEvent::kSpaced), 0U);
+}
+
+TEST_F(SuppressionTest, can_be_switched_off) {
+  SwitchConfig config = bridge();
+  config.cnp.suppress = false;
+  make_congested(config);
+  for (uint32_t i = 0; i < 4; ++i) put(0, data(0, i, true));
+  settle();
+  receiver_says();
+  EXPECT_EQ(cnps(0).size(), 2U);
+}
+
+TEST_F(CnpTest, more_flows_than_the_table_holds_are_bounded) {
+  SwitchConfig config = bridge();
+  config.senders.flows = 4;
+  config.cnp.spacing = 1s;
+  make_congested(config);
+  for (uint32_t i = 0; i < 20; ++i) {
+    Packet packet = data(0, 0, true);
+    packet.bth.destination_qp = Qpn{0x1000 + i};
+    packet.extensions->source_qp = Qpn{0x2000 + i};
+    packet.finish();
+    put(0, packet);
+    settle();
+  }
+  EXPECT_EQ(cnps(0).size(), 4U);
+  EXPECT_GT(events(CnpEvent::kFlowsFull), 10U);
+}
+
+constexpr const char* kConfig = R"(
+ports:
+  - name: a
+    rate: 8Gbps
+    classes: [{class: 7, notify: cnp, cnp: {threshold: 10us, sample: 32KB, key_flow: heaviest}}]
+  - name: b
+senders: {flows: 100, ageing: 1s}
+cnp: {spacing: 4us, rate: 5000, suppress: false}
+)";
+
+TEST(CnpConfigText, is_read) {
+  const auto config = test::read_switch_text(kConfig);
+  ASSERT_TRUE(config) << config.error().message;
+  const ClassConfig& c = config->ports[0].classes[7];
+  EXPECT_EQ(c.notify, ClassConfig::Notify::kCnp);
+  EXPECT_EQ(c.cnp.threshold, Bytes{10'000});
+  EXPECT_EQ(c.cnp.sample, Bytes{32'000});
+  EXPECT_EQ(c.cnp.key_flow, CnpConfig::Choice::kHeaviest);
+  EXPECT_EQ(config->senders.flows, 100U);
+  EXPECT_EQ(config->senders.ageing, 1s);
+  EXPECT_EQ(config->cnp.spacing, 4us);
+  EXPECT_EQ(config->cnp.rate, 5000U);
+  EXPECT_FALSE(config->cnp.suppress);
+  EXPECT_TRUE(sends_cnps(*config));
+}
+
+TEST(CnpConfigText, what_cannot_work_is_one_sentence) {
+  const std::string start = "ports: [{name: a}]\n";
+  const auto error = [&](const std::string& more) { return test::switch_text_error(start + more); };
+  EXPECT_NE(error("cnp: {spacing: 2s}").find("its spacing is not one of 0 to 1 s"), std::string::npos);
+  EXPECT_NE(error("senders: {flows: 0}").find("flows"), std::string::npos);
+  EXPECT_NE(error("cnp: {often: true}").find("often"), std::string::npos);
+  EXPECT_NE(error("classes: [{class: 7, notify: cnp, cnp: {threshold: 10us}}]").find("no rate"),
+            std::string::npos);
+  EXPECT_NE(error("classes: [{class: 7, notify: cnp, cnp: {key_flow: last}}]").find("sampled, heaviest"),
+            std::string::npos);
+  EXPECT_NE(error("classes: [{class: 7, notify: cnp, cnp: {sample: 100B}}]").find("1 KB to 1 GiB"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace roci
