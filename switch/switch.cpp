@@ -36,6 +36,7 @@ uint8_t lossless_of(const ClassConfigs& classes) {
 Switch::PortState::PortState(Port& p, const SwitchPortConfig& config, uint16_t index, uint64_t seed,
                              const EgressPort::Surroundings& surroundings)
     : port(p),
+      capabilities(p.capabilities()),
       native(config.vlan),
       role(config.telemetry),
       keeps_cn_tags(config.keeps_cn_tags),
@@ -302,7 +303,7 @@ void Switch::flood(SwitchPacket& packet, Nanos now) {
 
 // Where telemetry ends the packet will be as its sender made it.
 bool Switch::fits_mtu(const rte_mbuf& frame, const PortState& out) const {
-  const uint16_t mtu = out.port.capabilities().mtu;
+  const uint16_t mtu = out.capabilities.mtu;
   if (!exceeds_mtu(frame, mtu)) return true;
   if (!telemetry_.enabled() || !ends_telemetry(out.role)) return false;
   const IntView view = parse_int({rte_pktmbuf_mtod(&frame, const uint8_t*), frame.data_len}, frame.pkt_len,

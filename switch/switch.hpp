@@ -82,7 +82,7 @@ class Switch final : public Poller, private RouterOutput {
   Status configure_marking(size_t port, const ClassConfigs& classes);
 
  private:
-  static constexpr size_t kBurst = 32;
+  static constexpr size_t kBurst = 64;
 
   struct PortState {
     PortState(Port& p, const SwitchPortConfig& config, uint16_t index, uint64_t seed,
@@ -90,6 +90,7 @@ class Switch final : public Poller, private RouterOutput {
     [[nodiscard]] bool carries(uint16_t vlan) const { return member.test(vlan); }
 
     Port& port;
+    const PortCapabilities& capabilities;
     uint16_t native;
     TelemetryRole role;
     bool keeps_cn_tags;
