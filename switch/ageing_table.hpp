@@ -38,6 +38,8 @@ class AgeingTable {
       Entry& entry = entries_[known];
       const bool was_old = is_old(entry, now);
       entry.heard = now;
+      if (was_old) entry.told = kUntold;
+      last_ = known;
       if (known != newest_) {
         unlink(known);
         to_newest(known);
@@ -45,6 +47,7 @@ class AgeingTable {
       return {was_old ? Learned::kNew : Learned::kKnown, &entry.value};
     }
     while (oldest_ != kNone && is_old(entries_[oldest_], now)) forget(oldest_);
+    last_ = kNone;
     if (free_.empty()) return {Learned::kFull, nullptr};
 
     const uint32_t index = free_.back();
@@ -55,8 +58,17 @@ class AgeingTable {
     entries_[index] = Entry{.key = key, .heard = now, .slot = slot};
     to_newest(index);
     ++used_;
+    last_ = index;
     return {Learned::kNew, &entries_[index].value};
   }
+
+  // For who keeps copies of this table: whether they are to be told of the entry that was last heard of, since it is new or
+  // it is long since they were. told() says that they have been, change() that there is something new.
+  [[nodiscard]] bool is_to_be_told(Nanos now) const {
+    return last_ != kNone && now - entries_[last_].told >= ageing_ / kTellings;
+  }
+  void told(Nanos now) { entries_[last_].told = now; }
+  void change() { entries_[last_].told = kUntold; }
 
   // Null when it is not known. Valid until something is heard.
   [[nodiscard]] const Value* find(const Key& key, Nanos now) const {
@@ -70,10 +82,13 @@ class AgeingTable {
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
+  static constexpr int kTellings = 4;  // in the life of an entry
+  static constexpr Nanos kUntold{INT64_MIN / 2};
   struct Entry {
     Key key{};
     Value value{};
     Nanos heard{0};
+    Nanos told{kUntold};
     uint32_t older = kNone, newer = kNone;
     uint32_t slot = 0;  // where slots_ points here
   };
@@ -126,6 +141,7 @@ class AgeingTable {
   std::vector<Entry> entries_;
   std::vector<uint32_t> free_;
   uint32_t oldest_ = kNone, newest_ = kNone;
+  uint32_t last_ = kNone;  // that was heard of
   uint32_t used_ = 0;
 };
 

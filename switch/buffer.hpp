@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -19,10 +20,13 @@ struct BufferConfig {
   double alpha = 0;
 };
 
-// Owned by the switch's thread.
+// Shared by the workers of a switch: whoever owns an egress port takes and releases, whoever owns an ingress port asks how
+// much of it is here. With several, a limit may be exceeded by what each of the others takes in the same moment, a frame or
+// two.
 class SwitchBuffer {
  public:
-  SwitchBuffer(const BufferConfig& config, const std::vector<ClassConfigs>& classes);
+  // `workers`: that take and release.
+  SwitchBuffer(const BufferConfig& config, const std::vector<ClassConfigs>& classes, uint32_t workers = 1);
 
   // Whether a frame may be put into an egress queue that holds `queue` bytes: kNone, or why not. `ingress` is kNoPort
   // for what the switch makes itself.
@@ -30,46 +34,46 @@ class SwitchBuffer {
                                  uint64_t queue) const;
   // It has been put there.
   void take(uint16_t ingress, uint8_t traffic_class, uint32_t bytes) {
-    used_ += bytes;
-    if (ingress == kNoPort) return;
-    Account& account = ports_[ingress].classes[traffic_class];
-    account.used += bytes;
-    if (account.used >= account.xoff) [[unlikely]]
-      ports_[ingress].stopped = static_cast<uint8_t>(ports_[ingress].stopped | 1U << traffic_class);
+    change(used_, bytes);
+    if (ingress != kNoPort) change(account(ingress, traffic_class).used, bytes);
   }
   // It has left.
   void release(uint16_t ingress, uint8_t traffic_class, uint32_t bytes) {
-    used_ -= bytes;
-    if (ingress == kNoPort) return;
-    Account& account = ports_[ingress].classes[traffic_class];
-    account.used -= bytes;
-    if (account.used <= account.xon)
-      ports_[ingress].stopped = static_cast<uint8_t>(ports_[ingress].stopped & ~(1U << traffic_class));
+    change(used_, -uint64_t{bytes});
+    if (ingress != kNoPort) change(account(ingress, traffic_class).used, -uint64_t{bytes});
   }
 
-  [[nodiscard]] uint64_t used() const { return used_; }
+  [[nodiscard]] uint64_t used() const { return used_.load(std::memory_order_relaxed); }
   [[nodiscard]] uint64_t used_by(uint16_t ingress, uint8_t traffic_class) const {
-    return ports_[ingress].classes[traffic_class].used;
+    return ports_[ingress][traffic_class].used.load(std::memory_order_relaxed);
   }
 
-  // PFC: the classes whose neighbour at this port is to be silent, a bit for each.
-  [[nodiscard]] uint8_t stopped(uint16_t port) const { return ports_[port].stopped; }
+  // PFC: which classes' neighbour at this port is to be silent now, a bit for each, when those of `stopped` were before.
+  // Asked by who owns the port.
+  [[nodiscard]] uint8_t stop(uint16_t port, uint8_t stopped) const;
 
  private:
   struct Account {
-    uint64_t used = 0;
+    std::atomic<uint64_t> used{0};
     uint64_t xoff = UINT64_MAX;  // never reached by a class that may lose
     uint64_t xon = 0;
     uint64_t most = 0;  // of a lossless class, 0 of others
   };
-  struct Ingress {
-    std::array<Account, kTrafficClasses> classes{};
-    uint8_t stopped = 0;
-  };
+  using Ingress = std::array<Account, kTrafficClasses>;
+
+  Account& account(uint16_t ingress, uint8_t traffic_class) { return ports_[ingress][traffic_class]; }
+  void change(std::atomic<uint64_t>& value, uint64_t by) const {
+    if (shared_) {
+      value.fetch_add(by, std::memory_order_relaxed);
+    } else {
+      value.store(value.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+    }
+  }
 
   BufferConfig config_;
+  bool shared_;
   std::vector<Ingress> ports_;
-  uint64_t used_ = 0;
+  std::atomic<uint64_t> used_{0};
 };
 
 }  // namespace roci

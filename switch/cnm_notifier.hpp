@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "port/port.hpp"
+#include "switch/notify_counters.hpp"
 #include "switch/outbox.hpp"
 #include "switch/packet.hpp"
 #include "switch/qcn.hpp"
@@ -39,6 +40,9 @@ class CnmNotifier {
   [[nodiscard]] bool is_tor() const { return tor_.capacity() != 0; }
   // A frame with a CN-TAG has come in from a host.
   void learn(const SwitchPacket& packet, Nanos now);
+  // Of what was last learnt: whether the other workers' tables are to be told.
+  [[nodiscard]] bool is_to_be_told(Nanos now) const { return tor_.is_to_be_told(now); }
+  void told(Nanos now) { tor_.told(now); }
   enum class Taken : uint8_t {
     kNotOurs,     // no self-defined CNM, or one for somebody who is not attached here
     kRefused,     // counted; to be dropped
@@ -47,13 +51,11 @@ class CnmNotifier {
   Taken take(SwitchPacket& packet, const Router& router, Nanos now);
 
   void count(CnmEvent event) { bump(counter(event)); }
-  [[nodiscard]] const SwitchCnmCounters& counters() const { return counters_; }
+  [[nodiscard]] const CnmCounters& counters() const { return counters_; }
   [[nodiscard]] const TorTable& flows() const { return tor_; }
 
  private:
-  [[nodiscard]] Outbox::Counter& counter(CnmEvent event) {
-    return counters_.events[static_cast<unsigned>(event)];
-  }
+  [[nodiscard]] Outbox::Counter& counter(CnmEvent event) { return counters_.at(event); }
   [[nodiscard]] bool is_self_defined(const rte_mbuf* frame) const;
   CnmEvent answer(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame,
                   const QcnFeedback& feedback, Nanos now);
@@ -75,7 +77,7 @@ class CnmNotifier {
   EventLimit sent_;
   EventLimit translated_;
   TorTable tor_;
-  SwitchCnmCounters counters_;
+  CnmCounters counters_;
 };
 
 }  // namespace roci

@@ -126,7 +126,7 @@ CnpEvent CnpNotifier::send(const KeyFlow& flow, const RoceFlow& answer) {
                       .traffic_class = kCnpTrafficClass};
   const uint32_t length = build_cnp(path, answer.queue_pair, {bytes, kMaxCnpFrame}, flow.pkey);
   rte_pktmbuf_trim(frame, static_cast<uint16_t>(kMaxCnpFrame - length));
-  const auto counter = [this](CnpEvent event) { return &counters_.events[static_cast<unsigned>(event)]; };
+  const auto counter = [this](CnpEvent event) { return &counters_.at(event); };
   Outbox::Message message{.frame = frame,
                           .vlan = flow.vlan,
                           .to = {},

@@ -16,6 +16,7 @@
 
 #include "port/port.hpp"
 #include "switch/key_flow.hpp"
+#include "switch/notify_counters.hpp"
 #include "switch/outbox.hpp"
 #include "switch/packet.hpp"
 #include "switch/source_qpns.hpp"
@@ -38,7 +39,7 @@ class CnpNotifier {
   // A frame has been put into the queue of such a class, which now holds `queue` bytes. `packet` says where it came from.
   void queued(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame, uint64_t queue, Nanos now);
 
-  [[nodiscard]] const SwitchCnpCounters& counters() const { return counters_; }
+  [[nodiscard]] const CnpCounters& counters() const { return counters_; }
 
  private:
   struct Nothing {};
@@ -48,7 +49,7 @@ class CnpNotifier {
     std::unique_ptr<FlowSketch> sketch;  // of `heaviest`
   };
 
-  void count(CnpEvent event) { bump(counters_.events[static_cast<unsigned>(event)]); }
+  void count(CnpEvent event) { bump(counters_.at(event)); }
   // Counts what became of a sample; a CNP that waits is counted when it is sent.
   void finish(CnpEvent event) {
     if (event != CnpEvent::kSent) count(event);
@@ -69,7 +70,7 @@ class CnpNotifier {
   std::vector<EventLimit> limits_;              // by port
   // Which CNPs have gone by within `spacing`.
   AgeingTable<RoceFlow, Nothing, RoceFlowHash> told_;
-  SwitchCnpCounters counters_;
+  CnpCounters counters_;
 };
 
 }  // namespace roci

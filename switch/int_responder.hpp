@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "switch/key_flow.hpp"
+#include "switch/notify_counters.hpp"
 #include "switch/outbox.hpp"
 #include "switch/packet.hpp"
 #include "switch/rotating_bloom.hpp"
@@ -35,16 +36,14 @@ class IntResponder {
   // `frame` is the packet as it waited, before this switch has stamped it.
   void consider(const rte_mbuf* frame, const Departure& departure, const HopReport& report);
 
-  [[nodiscard]] const SwitchIntResponseCounters& counters() const { return counters_; }
+  [[nodiscard]] const IntResponseCounters& counters() const { return counters_; }
 
  private:
   [[nodiscard]] bool is_subscribed(std::span<const uint8_t> head, uint32_t length,
                                    const Departure& departure) const;
   IntResponseEvent respond(const rte_mbuf* frame, const RoceGlance& packet, const Departure& departure,
                            const HopReport& report);
-  [[nodiscard]] Outbox::Counter& counter(IntResponseEvent event) {
-    return counters_.events[static_cast<unsigned>(event)];
-  }
+  [[nodiscard]] Outbox::Counter& counter(IntResponseEvent event) { return counters_.at(event); }
 
   const TelemetryConfig config_;
   const uint64_t above_;  // bytes; the largest when responses are off
@@ -54,7 +53,7 @@ class IntResponder {
   Outbox& outbox_;
   RotatingBloom told_;
   EventLimit limit_;
-  SwitchIntResponseCounters counters_;
+  IntResponseCounters counters_;
 };
 
 }  // namespace roci

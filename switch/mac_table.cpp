@@ -25,6 +25,7 @@ MacTable::Learned MacTable::learn(uint16_t vlan, const MacAddress& mac, uint16_t
   if (heard.value == nullptr) return Learned::kFull;
   const bool moved = *heard.value != port;
   *heard.value = port;
+  if (moved) table_.change();
   if (heard.learned != decltype(table_)::Learned::kKnown) return Learned::kNew;
   return moved ? Learned::kMoved : Learned::kKnown;
 }

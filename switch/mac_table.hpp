@@ -18,6 +18,9 @@ class MacTable {
   MacTable(uint32_t size, Nanos ageing);
 
   Learned learn(uint16_t vlan, const MacAddress& mac, uint16_t port, Nanos now);
+  // Of what was last learnt: whether who has a copy of the table is to be told (AgeingTable).
+  [[nodiscard]] bool is_to_be_told(Nanos now) const { return table_.is_to_be_told(now); }
+  void told(Nanos now) { table_.told(now); }
   [[nodiscard]] std::optional<uint16_t> find(uint16_t vlan, const MacAddress& mac, Nanos now) const;
 
   // Entries, counting old ones that nobody has asked for.

@@ -11,47 +11,54 @@ PauseControl::PauseControl(SwitchBuffer& buffer, const MacAddress& mac, rte_memp
                            std::vector<PortView> ports)
     : buffer_(buffer), mac_(mac), pool_(pool), ports_(std::move(ports)), states_(ports_.size()) {}
 
-BitsPerSec PauseControl::rate_of(size_t port) const {
-  return ports_[port].rate.value() == 0 ? kAssumedRate : ports_[port].rate;
+BitsPerSec PauseControl::rate_of(const PortView& view) {
+  return view.rate.value() == 0 ? kAssumedRate : view.rate;
 }
 
 bool PauseControl::take(const rte_mbuf* frame, uint16_t port, Nanos now) {
-  const PortView& view = ports_[port];
-  if (view.lossless == 0) return false;
+  const auto view = std::ranges::lower_bound(ports_, port, {}, &PortView::port);
+  if (view == ports_.end() || view->port != port || view->lossless == 0) return false;
   const ParsedPause parsed = parse_pause({rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len}, mac_);
   if (parsed.outcome != PauseOutcome::kAccepted || parsed.message.kind != PauseKind::kPriority) return false;
   for (uint8_t c = 0; c < kTrafficClasses; ++c) {
-    if (!parsed.message.tells(c) || (view.lossless >> c & 1U) == 0) continue;
-    view.egress.pause(c, now + pause_time(parsed.message.quanta[c], rate_of(port)), now);
+    if (!parsed.message.tells(c) || (view->lossless >> c & 1U) == 0) continue;
+    view->egress.pause(c, now + pause_time(parsed.message.quanta[c], rate_of(*view)), now);
   }
   return true;
 }
 
 bool PauseControl::poll(Nanos now) {
   bool worked = false;
-  for (size_t port = 0; port < ports_.size(); ++port) {
-    if (ports_[port].lossless == 0) continue;
-    State& state = states_[port];
-    const uint8_t stopped = buffer_.stopped(static_cast<uint16_t>(port));
+  for (size_t i = 0; i < ports_.size(); ++i) {
+    const PortView& view = ports_[i];
+    if (view.lossless == 0) continue;
+    State& state = states_[i];
+    const uint8_t stopped = buffer_.stop(view.port, state.stopped);
     const auto go = static_cast<uint8_t>(state.stopped & ~stopped);
     const bool again = stopped != 0 && now >= state.again;
     if (stopped == state.stopped && !again) continue;
-    if (!tell(port, stopped, go)) continue;  // no buffer now: asked again with the next round
+    if (!tell(view, stopped, go)) continue;  // no buffer now: asked again with the next round
     worked = true;
     state.stopped = stopped;
     // Before the pause ends, with as much to spare as it takes.
-    state.again = stopped == 0 ? kNever : now + pause_time(kQuanta, rate_of(port)) / 2;
+    state.again = stopped == 0 ? kNever : now + pause_time(kQuanta, rate_of(view)) / 2;
   }
   return worked;
 }
 
 Nanos PauseControl::next_deadline() const {
   Nanos next = kNever;
-  for (const State& state : states_) next = std::min(next, state.again);
+  for (size_t i = 0; i < ports_.size(); ++i) {
+    if (ports_[i].lossless == 0) continue;
+    const State& state = states_[i];
+    // Another worker has taken or released frames of this port.
+    if (buffer_.stop(ports_[i].port, state.stopped) != state.stopped) return Nanos{0};
+    next = std::min(next, state.again);
+  }
   return next;
 }
 
-bool PauseControl::tell(size_t port, uint8_t stop, uint8_t go) {
+bool PauseControl::tell(const PortView& view, uint8_t stop, uint8_t go) {
   rte_mbuf* frame = rte_pktmbuf_alloc(pool_);
   if (frame == nullptr) return false;
   auto* bytes = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, kPauseFrameBytes));
@@ -63,10 +70,10 @@ bool PauseControl::tell(size_t port, uint8_t stop, uint8_t go) {
   for (uint8_t c = 0; c < kTrafficClasses; ++c) {
     if ((stop >> c & 1U) == 0) continue;
     message.quanta[c] = kQuanta;
-    bump(ports_[port].counters.classes[c].pauses_sent);
+    bump(view.counters.classes[c].pauses_sent);
   }
   build_pause(message, std::span<uint8_t, kPauseFrameBytes>(bytes, kPauseFrameBytes));
-  ports_[port].egress.push_control(frame);
+  view.egress.push_control(frame);
   return true;
 }
 

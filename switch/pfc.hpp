@@ -18,6 +18,7 @@ class PauseControl {
  public:
   // What one port has to do with it.
   struct PortView {
+    uint16_t port;  // its number
     EgressPort& egress;
     SwitchPortCounters& counters;
     BitsPerSec rate{0};    // of the line, which pauses are measured by; 0 is taken for kAssumedRate
@@ -25,6 +26,7 @@ class PauseControl {
   };
   static constexpr BitsPerSec kAssumedRate = 100_Gbps;
 
+  // `ports`: those of one worker, in ascending order.
   PauseControl(SwitchBuffer& buffer, const MacAddress& mac, rte_mempool* pool, std::vector<PortView> ports);
 
   // A frame to the link-local address of MAC control has come in. False when it is no PFC frame that means this port.
@@ -41,8 +43,8 @@ class PauseControl {
     uint8_t stopped = 0;
     Nanos again = kNever;
   };
-  [[nodiscard]] BitsPerSec rate_of(size_t port) const;
-  bool tell(size_t port, uint8_t stop, uint8_t go);
+  static BitsPerSec rate_of(const PortView& view);
+  bool tell(const PortView& view, uint8_t stop, uint8_t go);
 
   SwitchBuffer& buffer_;
   MacAddress mac_;

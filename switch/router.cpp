@@ -1,14 +1,32 @@
 #include "switch/router.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "port/port.hpp"
 #include "switch/frame_edit.hpp"
-#include "wire/checksum.hpp"
+#include "switch/path_hash.hpp"
 #include "wire/frame.hpp"
 #include "wire/rewrite.hpp"
 
 namespace roci {
+namespace {
+
+// Takes one hop off the packet whose IP header this is. False when it has none left.
+bool take_hop(uint8_t* l3) {
+  if (l3[0] >> 4 == 4) {
+    auto& ip = *reinterpret_cast<Ipv4Header*>(l3);
+    if (ip.ttl <= 1) return false;
+    decrement_ttl(ip);
+  } else {
+    auto& ip = *reinterpret_cast<Ipv6Header*>(l3);
+    if (ip.hop_limit <= 1) return false;
+    --ip.hop_limit;
+  }
+  return true;
+}
+
+}  // namespace
 
 // The switch as a host of one VLAN.
 class Router::Interface final : public FrameSink {
@@ -22,6 +40,11 @@ class Router::Interface final : public FrameSink {
     output_.forward(packet, now);
   }
 
+  Lookup resolve(const IpAddress& address, Nanos at) {
+    now = at;
+    return neighbours->resolve(address, at);
+  }
+
   uint16_t vlan;
   uint16_t answer_vlan;  // where its own frames go
   Nanos now{0};          // of the call that is under way
@@ -33,7 +56,11 @@ class Router::Interface final : public FrameSink {
 };
 
 Router::Router(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool, RouterOutput& output)
-    : mac_(mac), pool_(pool), output_(output), by_vlan_(config.interfaces.empty() ? 0 : kLastVlan + 1U) {
+    : mac_(mac),
+      pool_(pool),
+      output_(output),
+      salt_(config.ecmp_seed ? rehash(*config.ecmp_seed) : path_salt(mac)),
+      by_vlan_(config.interfaces.empty() ? 0 : kLastVlan + 1U) {
   waiting_.reserve(kMaxWaiting);
 }
 
@@ -42,146 +69,221 @@ Router::~Router() {
 }
 
 Status Router::open(const SwitchConfig& config) {
-  const auto interface_of = [&](const IpAddress& address) -> Interface* {
-    for (size_t i = 0; i < config.interfaces.size(); ++i) {
-      for (const IpNetwork& own : config.interfaces[i].addresses) {
-        if (own.contains(address)) return interfaces_[i].get();
-      }
-    }
-    return nullptr;
-  };
   for (const SwitchInterfaceConfig& c : config.interfaces) {
     by_vlan_[c.vlan] = interfaces_.emplace_back(std::make_unique<Interface>(c.vlan, pool_, output_)).get();
   }
-  for (const SwitchInterfaceConfig& c : config.interfaces) {
-    Interface& interface = *by_vlan_[c.vlan];
-    NeighbourConfig n{.mac = mac_, .addresses = c.addresses};
-    n.addresses.push_back({IpAddress::link_local(mac_), 64});
-    for (const SwitchNeighbourConfig& s : config.neighbours) {
-      if (interface_of(s.address) == &interface) n.static_entries.push_back({s.address, s.mac});
+  for (const SwitchInterfaceConfig& c : config.interfaces) ROCI_TRY(open_interface(c, config));
+  return open_routes(config);
+}
+
+Router::Interface* Router::interface_of(const SwitchConfig& config, const IpAddress& address) const {
+  for (size_t i = 0; i < config.interfaces.size(); ++i) {
+    for (const IpNetwork& own : config.interfaces[i].addresses) {
+      if (own.contains(address)) return interfaces_[i].get();
     }
-    auto neighbours = Neighbours::create(std::move(n), interface);
-    if (!neighbours) return fail(neighbours.error().within("interface '" + c.name + "'"));
-    interface.neighbours = std::move(*neighbours);
-    for (const IpNetwork& own : c.addresses) routes_.push_back({own, &interface, std::nullopt});
   }
-  for (const SwitchRouteConfig& r : config.routes) routes_.push_back({r.prefix, interface_of(r.via), r.via});
-  std::stable_sort(routes_.begin(), routes_.end(), [](const Route& a, const Route& b) {
-    return a.prefix.prefix_length > b.prefix.prefix_length;
-  });
+  return nullptr;
+}
+
+Status Router::open_interface(const SwitchInterfaceConfig& c, const SwitchConfig& config) {
+  Interface& interface = *by_vlan_[c.vlan];
+  NeighbourConfig n{.mac = mac_, .addresses = c.addresses};
+  n.addresses.push_back({IpAddress::link_local(mac_), 64});
+  for (const SwitchNeighbourConfig& s : config.neighbours) {
+    if (interface_of(config, s.address) == &interface) n.static_entries.push_back({s.address, s.mac});
+  }
+  auto neighbours = Neighbours::create(std::move(n), interface);
+  if (!neighbours) return fail(neighbours.error().within("interface '" + c.name + "'"));
+  interface.neighbours = std::move(*neighbours);
   return {};
 }
 
-void Router::handle(SwitchPacket& packet, Nanos now) {
-  if (by_vlan_.empty()) return;
-  Interface* in = by_vlan_[packet.vlan];
-  if (in == nullptr) return;
-  in->now = now;
-  const auto& ethernet = *rte_pktmbuf_mtod(packet.frame, const EthernetHeader*);
-  if (ethernet.destination == mac_) {
-    take(packet, *in, now);
-  } else if (ethernet.destination.is_multicast()) {
-    FrameView view = parse_frame(rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len,
-                                 packet.frame->pkt_len);
-    view.vlan_tags = 0;  // an interface belongs to its VLAN, however the port writes that
-    in->neighbours->handle(view, packet.frame, now);
+Status Router::open_routes(const SwitchConfig& config) {
+  std::vector<RouteEntry> entries;
+  const auto add = [&](const IpNetwork& prefix, const Route& route) {
+    entries.push_back({prefix, static_cast<uint16_t>(routes_.size())});
+    routes_.push_back(route);
+  };
+  for (const SwitchInterfaceConfig& c : config.interfaces) {
+    for (const IpNetwork& network : c.addresses) {
+      add(network, {.interface = by_vlan_[c.vlan]});
+      add(IpNetwork::host(network.address), {.interface = by_vlan_[c.vlan], .own = true});
+    }
   }
+  std::map<IpAddress, size_t> places;  // of next hops
+  size_t listed = 0;
+  for (const SwitchRouteConfig& r : config.routes) {
+    for (const IpAddress& via : r.via) places.emplace(via, places.size());
+    listed += r.via.size();
+  }
+  hops_.resize(places.size());
+  for (const auto& [address, place] : places) {
+    hops_[place].interface = interface_of(config, address);
+    hops_[place].address = address;
+  }
+  hops_of_routes_.reserve(listed);  // which routes point into
+  for (const SwitchRouteConfig& r : config.routes) {
+    const size_t first = hops_of_routes_.size();
+    for (const IpAddress& via : r.via) hops_of_routes_.push_back(&hops_[places.at(via)]);
+    add(r.prefix, {.hops = std::span(hops_of_routes_).subspan(first)});
+  }
+  auto table = RouteTable::create(entries);
+  if (!table) return fail(table.error());
+  table_ = std::move(*table);
+  return {};
 }
 
-void Router::take(SwitchPacket& packet, Interface& in, Nanos now) {
-  const bool ip = packet.ether_type == kEtherTypeIpv4 || packet.ether_type == kEtherTypeIpv6;
+bool Router::is_neighbour_message(const SwitchPacket& packet) const {
+  if (!is_in(packet.vlan)) return false;
+  if (packet.ether_type == kEtherTypeArp) return true;
+  constexpr uint8_t kFirstNd = 133, kLastNd = 137;  // RFC 4861 4
+  const uint32_t icmp = packet.l3_offset + static_cast<uint32_t>(sizeof(Ipv6Header));
+  if (packet.ether_type != kEtherTypeIpv6 || packet.frame->data_len <= icmp) return false;
+  const auto* bytes = rte_pktmbuf_mtod(packet.frame, const uint8_t*);
+  const auto& ip = *reinterpret_cast<const Ipv6Header*>(bytes + packet.l3_offset);
+  return ip.next_header == kProtocolIcmpv6 && bytes[icmp] >= kFirstNd && bytes[icmp] <= kLastNd;
+}
+
+void Router::overhear(const SwitchPacket& packet, Nanos now) {
+  Interface& in = *by_vlan_[packet.vlan];
+  FrameView view = parse_frame(rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len,
+                               packet.frame->pkt_len);
+  view.vlan_tags = 0;  // an interface belongs to its VLAN, however the port writes that
+  in.now = now;
+  in.neighbours->overhear(view, packet.frame, now);
+}
+
+void Router::handle(std::span<SwitchPacket> batch, Nanos now) {
+  if (by_vlan_.empty()) return;
+  std::array<SwitchPacket*, kBatch> packets;
+  std::array<IpAddress, kBatch> destinations;
+  size_t count = 0;
+  const auto route_them = [&] {
+    route({packets.data(), count}, {destinations.data(), count}, now);
+    count = 0;
+  };
+  for (SwitchPacket& packet : batch) {
+    if (packet.frame == nullptr || !look(packet, destinations[count], now)) continue;
+    packets[count++] = &packet;
+    if (count == kBatch) route_them();
+  }
+  if (count > 0) route_them();
+}
+
+bool Router::look(SwitchPacket& packet, IpAddress& destination, Nanos now) {
+  Interface* in = by_vlan_[packet.vlan];
+  if (in == nullptr) return false;
+  const auto& ethernet = *rte_pktmbuf_mtod(packet.frame, const EthernetHeader*);
+  const bool for_us = ethernet.destination == mac_;
+  if (!for_us && !ethernet.destination.is_multicast()) return false;
+  FrameView view = parse_frame(rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len,
+                               packet.frame->pkt_len);
+  if (!for_us) {
+    view.vlan_tags = 0;  // an interface belongs to its VLAN, however the port writes that
+    in->now = now;
+    in->neighbours->handle(view, packet.frame, now);
+    return false;
+  }
+  if (packet.ether_type == kEtherTypeIpv4 || packet.ether_type == kEtherTypeIpv6) {
+    if (view.kind == FrameKind::kTruncated || view.kind == FrameKind::kBadIp) {
+      output_.drop(packet, DropReason::kBadIp);
+      return false;
+    }
+    destination = view.destination_ip();
+    // The table has all addresses of the switch but the link-local one, which all interfaces share.
+    if (!destination.is_link_local() || !in->neighbours->is_own(destination)) return true;
+  }
+  answer(packet, *in, now);
+  return false;
+}
+
+void Router::answer(SwitchPacket& packet, Interface& host, Nanos now) {
   FrameView view = parse_frame(rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len,
                                packet.frame->pkt_len);
   view.vlan_tags = 0;
-  Interface* host = &in;  // the interface whose address the packet is for
-  if (ip) {
-    if (view.kind == FrameKind::kTruncated || view.kind == FrameKind::kBadIp) {
-      return output_.drop(packet, DropReason::kBadIp);
-    }
-    const IpAddress destination = view.destination_ip();
-    if (!in.neighbours->is_own(destination)) {
-      const auto owner = std::find_if(interfaces_.begin(), interfaces_.end(),
-                                      [&](const auto& i) { return i->neighbours->is_own(destination); });
-      if (owner == interfaces_.end()) return route(packet, now);
-      host = owner->get();
-    }
-  }
   // The answer goes back to where the question came from, also when the address is in another VLAN.
-  host->now = now;
-  host->answer_vlan = packet.vlan;
-  const bool handled = host->neighbours->handle(view, packet.frame, now);
-  host->answer_vlan = host->vlan;
+  host.now = now;
+  host.answer_vlan = packet.vlan;
+  const bool handled = host.neighbours->handle(view, packet.frame, now);
+  host.answer_vlan = host.vlan;
   if (!handled) return output_.drop(packet, DropReason::kNotForUs);
   bump(output_.counters_of(packet).answered);
   rte_pktmbuf_free(packet.frame);
   packet.frame = nullptr;
 }
 
-void Router::route(SwitchPacket& packet, Nanos now) {
-  packet.frame = own_front(packet.frame, 0, pool_);
-  if (packet.frame == nullptr) return output_.drop(packet, DropReason::kNoBuffer);
-  IpAddress destination;
-  const DropReason reason = step(packet.frame, packet.l3_offset, destination);
-  if (reason != DropReason::kNone) return output_.drop(packet, reason);
-  const Route* found = find_route(destination);
-  if (found == nullptr || destination.is_multicast() || destination.is_link_local()) {
-    return output_.drop(packet, DropReason::kNoRoute);
+void Router::route(std::span<SwitchPacket* const> packets, std::span<const IpAddress> destinations,
+                   Nanos now) {
+  std::array<uint16_t, kBatch> found;
+  table_.find(destinations, found);
+  if (!waiting_.empty()) send_waiting(now);  // before what came after it
+  for (size_t i = 0; i < packets.size(); ++i) {
+    const Route* one = found[i] == kNoRoute ? nullptr : &routes_[found[i]];
+    if (one != nullptr && one->own) {
+      answer(*packets[i], *one->interface, now);
+    } else {
+      route_one(*packets[i], one, destinations[i], now);
+    }
   }
-  send_by(*found, packet, destination, now);
 }
 
-void Router::send_by(const Route& route, SwitchPacket& packet, const IpAddress& destination, Nanos now) {
-  const IpAddress next_hop = route.via.value_or(destination);
-  if (send(packet, *route.interface, next_hop, now)) return;
-  if (waiting_.size() == kMaxWaiting) return output_.drop(packet, DropReason::kNoNeighbour);
-  waiting_.push_back({packet, route.interface, next_hop});
-  packet.frame = nullptr;
+void Router::route_one(SwitchPacket& packet, const Route* found, const IpAddress& destination, Nanos now) {
+  packet.frame = own_front(packet.frame, 0, pool_);
+  if (packet.frame == nullptr) return output_.drop(packet, DropReason::kNoBuffer);
+  if (!take_hop(rte_pktmbuf_mtod_offset(packet.frame, uint8_t*, packet.l3_offset)))
+    return output_.drop(packet, DropReason::kTtlExpired);
+  if (found == nullptr || destination.is_multicast() || destination.is_link_local())
+    return output_.drop(packet, DropReason::kNoRoute);
+  send_or_wait(packet, *found, destination, now);
+}
+
+const Router::Route* Router::find_route(const IpAddress& destination) const {
+  const uint16_t found = table_.find(destination);
+  return found == kNoRoute ? nullptr : &routes_[found];
+}
+
+bool Router::leads_on(const IpAddress& destination) const {
+  if (by_vlan_.empty()) return false;
+  const Route* found = find_route(destination);
+  return found == nullptr || !found->hops.empty();
 }
 
 bool Router::originate(SwitchPacket& packet, const IpAddress& destination, Nanos now) {
   const Route* found = find_route(destination);
   if (found == nullptr || destination.is_multicast() || destination.is_link_local()) return false;
-  send_by(*found, packet, destination, now);
+  send_or_wait(packet, *found, destination, now);
   return true;
 }
 
-DropReason Router::step(rte_mbuf* frame, uint16_t l3_offset, IpAddress& destination) {
-  auto* l3 = rte_pktmbuf_mtod_offset(frame, uint8_t*, l3_offset);
-  if (l3[0] >> 4 == 4) {
-    auto& ip = *reinterpret_cast<Ipv4Header*>(l3);
-    if (ip.ttl <= 1) return DropReason::kTtlExpired;
-    decrement_ttl(ip);
-    destination = IpAddress::from_v4(ip.destination.get());
-  } else {
-    auto& ip = *reinterpret_cast<Ipv6Header*>(l3);
-    if (ip.hop_limit <= 1) return DropReason::kTtlExpired;
-    --ip.hop_limit;
-    destination.bytes = ip.destination;
-  }
-  return DropReason::kNone;
+void Router::send_or_wait(SwitchPacket& packet, const Route& route, const IpAddress& destination, Nanos now) {
+  if (send(packet, route, destination, now)) return;
+  if (waiting_.size() == kMaxWaiting) return output_.drop(packet, DropReason::kNoNeighbour);
+  waiting_.push_back({packet, &route, destination});
+  packet.frame = nullptr;
 }
 
-const Router::Route* Router::find_route(const IpAddress& destination) const {
-  for (const Route& r : routes_) {
-    if (r.prefix.contains(destination)) return &r;
+bool Router::send(SwitchPacket& packet, const Route& route, const IpAddress& destination, Nanos now) {
+  if (route.hops.empty()) {
+    const Lookup found = route.interface->resolve(destination, now);
+    return send_to(packet, *route.interface, found.result, found.entry, now);
   }
-  return nullptr;
+  const Choice chosen = choose(route, packet, now);
+  return send_to(packet, *chosen.hop->interface, chosen.result, chosen.hop->neighbour.get(), now);
 }
 
-bool Router::send(SwitchPacket& packet, Interface& out, const IpAddress& next_hop, Nanos now) {
-  out.now = now;
-  const Lookup found = out.neighbours->resolve(next_hop, now);
-  if (found.result == Resolution::kPending) return false;
-  if (found.result == Resolution::kFailed) {
+bool Router::send_to(SwitchPacket& packet, Interface& out, Resolution result, const Neighbour* next_hop,
+                     Nanos now) {
+  if (result == Resolution::kPending) return false;
+  if (result == Resolution::kFailed) {
     output_.drop(packet, DropReason::kNoNeighbour);
     return true;
   }
-  if (found.entry->mac.is_multicast()) {  // the broadcast address of a network
+  if (next_hop->mac.is_multicast()) {  // the broadcast address of a network
     output_.drop(packet, DropReason::kNoRoute);
     return true;
   }
   auto& ethernet = *rte_pktmbuf_mtod(packet.frame, EthernetHeader*);
-  ethernet.destination = found.entry->mac;
+  ethernet.destination = next_hop->mac;
   ethernet.source = mac_;
   bump(output_.counters_of(packet).routed);
   packet.vlan = out.vlan;
@@ -190,24 +292,75 @@ bool Router::send(SwitchPacket& packet, Interface& out, const IpAddress& next_ho
   return true;
 }
 
+Router::Choice Router::choose(const Route& route, const SwitchPacket& packet, Nanos now) {
+  if (route.hops.size() == 1) return {route.hops[0], ask(*route.hops[0], now)};
+  const uint64_t hash = path_hash({rte_pktmbuf_mtod_offset(packet.frame, const uint8_t*, packet.l3_offset),
+                                   static_cast<size_t>(packet.frame->data_len - packet.l3_offset)},
+                                  salt_);
+  NextHop* const first = route.hops[path_of(hash, static_cast<uint32_t>(route.hops.size()))];
+  const Resolution of_first = ask(*first, now);  // also when it is silent: so it is asked again now and then
+  if (!first->silent) return {first, of_first};
+  const auto speaks = [](const NextHop* hop) { return !hop->silent; };
+  for (;;) {  // each round finds somebody, or one more who is silent
+    const auto others = static_cast<uint32_t>(std::count_if(route.hops.begin(), route.hops.end(), speaks));
+    if (others == 0) break;
+    uint32_t skip = path_of(rehash(hash), others);
+    NextHop* const other = *std::find_if(route.hops.begin(), route.hops.end(),
+                                         [&](const NextHop* hop) { return speaks(hop) && skip-- == 0; });
+    const Resolution result = ask(*other, now);
+    if (other->silent) continue;
+    if (result == Resolution::kResolved) bump(output_.counters_of(packet).rerouted);
+    return {other, result};
+  }
+  // Nobody: any of them will do that answers.
+  Choice any{first, of_first};
+  for (NextHop* hop : route.hops) {
+    const Resolution result = ask(*hop, now);
+    if (result == Resolution::kResolved) return {hop, result};
+    if (result == Resolution::kPending) any.result = result;
+  }
+  return any;
+}
+
+Resolution Router::ask(NextHop& hop, Nanos now) {
+  Resolution result = Resolution::kFailed;
+  if (hop.neighbour) {
+    hop.interface->now = now;
+    result = hop.interface->neighbours->use(*hop.neighbour, now);
+  } else {
+    const Lookup found = hop.interface->resolve(hop.address, now);
+    if (found.entry != nullptr) hop.neighbour = hop.interface->neighbours->hold(*found.entry);
+    result = found.result;
+  }
+  if (result == Resolution::kResolved) {
+    hop.answered = true;
+    hop.silent = false;
+  } else if (result == Resolution::kFailed || hop.answered) {
+    hop.silent = true;
+  }
+  return result;
+}
+
 bool Router::poll(Nanos now) {
   bool worked = false;
   for (auto& interface : interfaces_) {
     interface->now = now;
     worked |= interface->neighbours->poll(now);
   }
-  if (waiting_.empty() || generation() == seen_generation_) return worked;
+  if (!waiting_.empty()) worked |= send_waiting(now);
+  return worked;
+}
+
+bool Router::send_waiting(Nanos now) {
+  if (generation() == seen_generation_) return false;
   seen_generation_ = generation();
+  const size_t before = waiting_.size();
   size_t kept = 0;
   for (Waiting& w : waiting_) {
-    if (send(w.packet, *w.interface, w.next_hop, now)) {
-      worked = true;
-    } else {
-      waiting_[kept++] = w;
-    }
+    if (!send(w.packet, *w.route, w.destination, now)) waiting_[kept++] = w;
   }
   waiting_.resize(kept);
-  return worked;
+  return kept < before;
 }
 
 Nanos Router::next_deadline() const {

@@ -21,7 +21,7 @@ void SourceQpns::see(const RoceGlance& packet, Nanos now) {
   if (is_data && ++seen_ % kRefresh == 0) look_at(packet, now);
   if (acks_.watching() == 0) return;
   if (const auto found = acks_.see(packet, now)) learn(found->flow, found->sender, Way::kAcks, now);
-  counters_.ambiguous.store(acks_.ambiguous(), std::memory_order_relaxed);
+  counters_.at(SenderEvent::kAmbiguous).store(acks_.ambiguous(), std::memory_order_relaxed);
 }
 
 // Keeps what is known, and begins to find out about flows that may be asked for later.
@@ -40,7 +40,7 @@ void SourceQpns::connect(const RoceGlance& packet, Nanos now) {
   const IpAddress &from = packet.flow.source, &to = packet.flow.destination;
   if (message->message == CmConnect::Message::kRequest) {
     const auto heard = requests_.hear({from, to, Qpn{message->local_id}}, now);
-    if (heard.value == nullptr) return bump(counters_.full);
+    if (heard.value == nullptr) return bump(counters_.at(SenderEvent::kFull));
     *heard.value = message->queue_pair;
     return;
   }
@@ -54,7 +54,7 @@ void SourceQpns::connect(const RoceGlance& packet, Nanos now) {
 void SourceQpns::learn(const RoceFlow& flow, Qpn sender, Way way, Nanos now) {
   if (!is_ordinary(sender) || !is_ordinary(flow.queue_pair)) return;
   const auto heard = senders_.hear(flow, now);
-  if (heard.value == nullptr) return bump(counters_.full);
+  if (heard.value == nullptr) return bump(counters_.at(SenderEvent::kFull));
   Sender& known = *heard.value;
   if (heard.learned == decltype(senders_)::Learned::kKnown) {
     if (known.queue_pair == sender) {
@@ -64,9 +64,9 @@ void SourceQpns::learn(const RoceFlow& flow, Qpn sender, Way way, Nanos now) {
     if (known.way > way) return;
   }
   known = {sender, way};
-  bump(way == Way::kPacket ? counters_.from_packet
-       : way == Way::kCm   ? counters_.from_cm
-                           : counters_.from_acks);
+  bump(counters_.at(way == Way::kPacket ? SenderEvent::kFromPacket
+                    : way == Way::kCm   ? SenderEvent::kFromCm
+                                        : SenderEvent::kFromAcks));
 }
 
 std::optional<Qpn> SourceQpns::find(const RoceFlow& flow, bool responses, Nanos now) {

@@ -14,7 +14,7 @@
 
 #include "switch/ack_correlator.hpp"
 #include "switch/ageing_table.hpp"
-#include "switch/counters.hpp"
+#include "switch/notify_counters.hpp"
 #include "wire/cm_connect.hpp"
 
 namespace roci {
@@ -32,7 +32,7 @@ class SourceQpns {
   std::optional<Qpn> find(const RoceFlow& flow, bool responses, Nanos now);
 
   [[nodiscard]] uint32_t size() const { return senders_.size(); }
-  [[nodiscard]] const SwitchSenderCounters& counters() const { return counters_; }
+  [[nodiscard]] const SenderCounters& counters() const { return counters_; }
 
  private:
   static constexpr uint32_t kRefresh = 64;
@@ -55,7 +55,7 @@ class SourceQpns {
   AgeingTable<RoceFlow, Sender, RoceFlowHash> senders_;
   Requests requests_;
   AckCorrelator acks_;
-  SwitchSenderCounters counters_;
+  SenderCounters counters_;
   uint32_t seen_ = 0;  // packets with data
 };
 

@@ -1,6 +1,7 @@
 #include "switch/switch_config.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace roci {
@@ -22,24 +23,34 @@ Status check_ports(const SwitchConfig& config) {
   if (config.ports.size() > 1024)
     return fail("it has " + std::to_string(config.ports.size()) + " ports, allowed are 1024");
   std::set<std::string> names;
+  std::set<uint32_t> workers;
   for (const SwitchPortConfig& port : config.ports) {
+    workers.insert(port.worker);
     const std::string where = "port " + quoted(port.name);
     if (!names.insert(port.name).second) return fail(where + " is there twice");
     ROCI_TRY(check_vlan(port.vlan, where));
     for (const uint16_t vlan : port.tagged) ROCI_TRY(check_vlan(vlan, where));
     if (Status s = check_classes(port.classes, port.queue); !s) return fail(s.error().within(where));
   }
+  if (*workers.rbegin() >= kMostSwitchWorkers)
+    return fail("a switch has at most " + std::to_string(kMostSwitchWorkers) + " workers");
+  if (*workers.rbegin() + 1 != workers.size())
+    return fail("worker " + std::to_string(*workers.rbegin()) + " has a port, and one before it has none");
   return {};
 }
 
-// The interface's own network that holds the address; null when none does.
-const IpNetwork* network_of(const SwitchConfig& config, const IpAddress& address) {
+// The interface that has the address in one of its networks, and that network; null when none has.
+struct Reached {
+  const SwitchInterfaceConfig* interface = nullptr;
+  const IpNetwork* network = nullptr;
+};
+Reached reach(const SwitchConfig& config, const IpAddress& address) {
   for (const SwitchInterfaceConfig& interface : config.interfaces) {
     for (const IpNetwork& own : interface.addresses) {
-      if (own.contains(address)) return &own;
+      if (own.contains(address)) return {&interface, &own};
     }
   }
-  return nullptr;
+  return {};
 }
 
 Status check_interfaces(const SwitchConfig& config) {
@@ -66,21 +77,61 @@ Status check_interfaces(const SwitchConfig& config) {
       networks.push_back(own);
     }
   }
+  if (networks.size() > kMostOwnAddresses) {
+    return fail("its interfaces have " + std::to_string(networks.size()) + " addresses, allowed are " +
+                std::to_string(kMostOwnAddresses));
+  }
+  return {};
+}
+
+Status check_next_hops(const SwitchConfig& config, const SwitchRouteConfig& route) {
+  const std::string prefix = "route " + route.prefix.to_string();
+  if (route.via.empty()) return fail(prefix + " has no next hop");
+  if (route.via.size() > kMostNextHops) {
+    return fail(prefix + " has " + std::to_string(route.via.size()) + " next hops, allowed are " +
+                std::to_string(kMostNextHops));
+  }
+  std::set<IpAddress> seen;
+  for (const IpAddress& via : route.via) {
+    const std::string where = prefix + " via " + via.to_string();
+    if (route.prefix.address.is_v4() != via.is_v4()) return fail(where + " mixes IPv4 and IPv6");
+    const Reached reached = reach(config, via);
+    if (reached.network == nullptr)
+      return fail(where + ": no interface has an address in the network of the next hop");
+    if (reached.network->address == via) return fail(where + ": the next hop is the switch itself");
+    if (!seen.insert(via).second) return fail(where + ": the next hop is there twice");
+  }
   return {};
 }
 
 Status check_routes(const SwitchConfig& config) {
-  for (const SwitchRouteConfig& route : config.routes) {
-    const std::string where = "route " + route.prefix.to_string() + " via " + route.via.to_string();
-    if (route.prefix.address.is_v4() != route.via.is_v4()) return fail(where + " mixes IPv4 and IPv6");
-    const IpNetwork* network = network_of(config, route.via);
-    if (network == nullptr)
-      return fail(where + ": no interface has an address in the network of the next hop");
-    if (network->address == route.via) return fail(where + ": the next hop is the switch itself");
+  if (config.routes.size() > kMostRoutes) {
+    return fail("it has " + std::to_string(config.routes.size()) + " routes, allowed are " +
+                std::to_string(kMostRoutes));
   }
+  std::map<IpNetwork, const SwitchRouteConfig*> seen;
+  for (const SwitchRouteConfig& route : config.routes) {
+    ROCI_TRY(check_next_hops(config, route));
+    const std::string where = "route " + route.prefix.to_string();
+    const auto [known, is_new] = seen.emplace(route.prefix.masked(), &route);
+    if (!is_new) {
+      return fail(where + " is there twice; a route with several next hops lists them: via: [" +
+                  known->second->via.front().to_string() + ", " + route.via.front().to_string() + "]");
+    }
+    const Reached own = reach(config, route.prefix.address);
+    if (own.network != nullptr && (own.network->masked() == route.prefix.masked() ||
+                                   IpNetwork::host(own.network->address) == route.prefix)) {
+      return fail(where + ": interface " + quoted(own.interface->name) + " has it already");
+    }
+  }
+  return {};
+}
+
+Status check_neighbours(const SwitchConfig& config) {
   for (const SwitchNeighbourConfig& n : config.neighbours) {
     const std::string where = "neighbour " + n.address.to_string();
-    if (network_of(config, n.address) == nullptr) return fail(where + " is in the network of no interface");
+    if (reach(config, n.address).network == nullptr)
+      return fail(where + " is in the network of no interface");
     if (n.mac.is_multicast() || n.mac.is_zero())
       return fail(where + ": " + n.mac.to_string() + " is not a host's MAC");
   }
@@ -107,6 +158,7 @@ Status read_port(ConfigNode& item, SwitchPortConfig& port) {
   ROCI_TRY(
       item.optional("cn_tag", cn_tag, one_of<CnTag>({{"keep", CnTag::kKeep}, {"remove", CnTag::kRemove}})));
   port.keeps_cn_tags = cn_tag == CnTag::kKeep;
+  ROCI_TRY(item.optional("worker", port.worker, integer_in<uint32_t>(0, kMostSwitchWorkers - 1)));
   ROCI_TRY(item.section("pause_watchdog", Need::kOptional, [&](ConfigNode& watchdog) -> Status {
     if (Status s = watchdog.required("detect", port.watchdog.detect); !s) return s;
     return watchdog.optional("restore", port.watchdog.restore);
@@ -199,7 +251,7 @@ Status read_tables(ConfigNode& node, SwitchConfig& config) {
   ROCI_TRY(node.each("routes", Need::kOptional, [&](ConfigNode& item) -> Status {
     SwitchRouteConfig& route = config.routes.emplace_back();
     Status s = item.required("prefix", route.prefix);
-    if (s) s = item.required("via", route.via);
+    if (s) s = item.required_values("via", route.via);
     return s;
   }));
   return node.each("neighbours", Need::kOptional, [&](ConfigNode& item) -> Status {
@@ -234,7 +286,8 @@ Status check(const SwitchConfig& config) {
     ROCI_TRY(check_notify(config));
     ROCI_TRY(check_senders(config.senders));
     ROCI_TRY(check_cnp(config.cnp));
-    return check_routes(config);
+    ROCI_TRY(check_routes(config));
+    return check_neighbours(config);
   }();
   if (!checked) return fail(checked.error().within(where));
   return {};
@@ -253,6 +306,13 @@ Status read_switch(ConfigNode& node, SwitchConfig& config, const SwitchPortReade
   ROCI_TRY(read_senders(node, config.senders));
   ROCI_TRY(read_cnp(node, config.cnp));
   ROCI_TRY(node.optional("seed", config.seed));
+  ROCI_TRY(node.optional("ecmp_seed", config.ecmp_seed,
+                         [](std::string_view text) -> Result<std::optional<uint64_t>> {
+                           if (text == "auto") return std::nullopt;
+                           const auto seed = parse_value<uint64_t>(text);
+                           if (!seed) return fail(seed.error());
+                           return *seed;
+                         }));
   ROCI_TRY(node.each("ports", Need::kRequired, [&](ConfigNode& item) -> Status {
     SwitchPortConfig& port = config.ports.emplace_back();
     // Those of all ports first, since their lengths may be times at this port's rate.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,10 @@ struct SwitchPortConfig {
   // Whether who is behind the port knows CN-TAGs: where not, the domain of congestion notification ends, frames leave
   // without theirs, and what comes in with one is not believed.
   bool keeps_cn_tags = true;
+  uint32_t worker = 0;  // that owns it; workers are numbered from 0 on, and each has a port
 };
+
+inline constexpr uint32_t kMostSwitchWorkers = 16;
 
 // A layer 3 interface: the switch's own addresses in one VLAN. At most one per VLAN.
 struct SwitchInterfaceConfig {
@@ -44,8 +48,12 @@ struct SwitchInterfaceConfig {
 
 struct SwitchRouteConfig {
   IpNetwork prefix;
-  IpAddress via;  // in the network of an interface
+  // Next hops, each in the network of an interface. Of several each gets its part of all flows (ECMP).
+  std::vector<IpAddress> via;
 };
+inline constexpr size_t kMostRoutes = 16'384;
+inline constexpr size_t kMostNextHops = 64;         // of a route
+inline constexpr size_t kMostOwnAddresses = 4'096;  // of all interfaces
 
 // A next hop that is not asked for by ARP or neighbour solicitation.
 struct SwitchNeighbourConfig {
@@ -87,7 +95,8 @@ struct SwitchConfig {
   NotifyConfig notify{};
   SwitchSendersConfig senders{};
   SwitchCnpConfig cnp{};
-  uint64_t seed = 1;  // of the draws that mark, drop and sample
+  uint64_t seed = 1;                    // of the draws that mark, drop and sample
+  std::optional<uint64_t> ecmp_seed{};  // of the choice among next hops; without one: made from the MAC
   uint32_t mac_table_size = 4096;
   Nanos mac_ageing = 300s;
 };

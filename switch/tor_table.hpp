@@ -41,6 +41,9 @@ class TorTable {
     if (heard.value != nullptr) *heard.value = flow;
     return heard.learned;
   }
+  // Of what was last learnt: whether who has a copy of the table is to be told (AgeingTable).
+  [[nodiscard]] bool is_to_be_told(Nanos now) const { return table_.is_to_be_told(now); }
+  void told(Nanos now) { table_.told(now); }
   // Null when it is not known. Valid until something is learnt.
   [[nodiscard]] const TorFlow* find(const FiveTuple& key, Nanos now) const { return table_.find(key, now); }
 

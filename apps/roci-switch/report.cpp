@@ -84,10 +84,10 @@ void SwitchReport::print_since(std::FILE* out, const std::vector<Sample>& from, 
     if (!events.empty()) std::fprintf(out, "%s: %s\n", what, events.c_str());
   };
   line("CNMs",
-       events_of(switch_.cnm_counters(), [](size_t i) { return cnm_event_name(static_cast<CnmEvent>(i)); }));
+       events_of(switch_.cnm_counts(), [](size_t i) { return cnm_event_name(static_cast<CnmEvent>(i)); }));
   line("CNPs",
-       events_of(switch_.cnp_counters(), [](size_t i) { return cnp_event_name(static_cast<CnpEvent>(i)); }));
-  line("telemetry responses", events_of(switch_.int_response_counters(), [](size_t i) {
+       events_of(switch_.cnp_counts(), [](size_t i) { return cnp_event_name(static_cast<CnpEvent>(i)); }));
+  line("telemetry responses", events_of(switch_.int_response_counts(), [](size_t i) {
          return int_response_event_name(static_cast<IntResponseEvent>(i));
        }));
   std::fflush(out);

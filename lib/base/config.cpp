@@ -114,13 +114,18 @@ Result<std::optional<ConfigNode::Scalar>> ConfigNode::scalar(std::string_view ke
   return std::optional<Scalar>{Scalar{node.Scalar(), where}};
 }
 
-Result<std::optional<std::vector<ConfigNode::Scalar>>> ConfigNode::scalars(std::string_view key) {
-  auto found = find(key, Need::kOptional);
+Result<std::optional<std::vector<ConfigNode::Scalar>>> ConfigNode::scalars(std::string_view key, Need need,
+                                                                           ListForm form) {
+  auto found = find(key, need);
   if (!found) return fail(std::move(found).error());
   if (*found == nullptr) return std::optional<std::vector<Scalar>>{};
   const YAML::Node& node = (*found)->node;
+  if (form == ListForm::kListOrValue && node.IsScalar())
+    return std::optional{std::vector{Scalar{node.Scalar(), (*found)->where(path_of(key))}}};
   if (!node.IsSequence()) {
-    return fail((*found)->where(path_of(key)) + " must be a list but is " + std::string{kind_name(node)});
+    const char* wanted =
+        form == ListForm::kList ? " must be a list but is " : " must be a value or a list but is ";
+    return fail((*found)->where(path_of(key)) + wanted + std::string{kind_name(node)});
   }
   std::vector<Scalar> out;
   for (const auto& item : node) {

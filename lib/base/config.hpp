@@ -113,16 +113,12 @@ class ConfigNode {
   }
   template <class T, class Parser>
   Status optional_list(std::string_view key, std::vector<T>& out, Parser&& parse) {
-    auto texts = scalars(key);
-    if (!texts) return fail(std::move(texts).error());
-    if (!*texts) return {};
-    out.clear();
-    for (const Scalar& item : **texts) {
-      auto value = parse(std::string_view{item.text});
-      if (!value) return fail(value.error().within(item.where));
-      out.push_back(std::move(*value));
-    }
-    return {};
+    return read_list(key, Need::kOptional, ListForm::kList, out, parse);
+  }
+  // The same for a key that must be there, and where a single value stands for a list of one.
+  template <class T>
+  Status required_values(std::string_view key, std::vector<T>& out) {
+    return read_list(key, Need::kRequired, ListForm::kListOrValue, out, parse_value<T>);
   }
 
   // The map below `key`; an empty value is an empty map. Fails on keys that `read` has not asked for.
@@ -149,7 +145,8 @@ class ConfigNode {
 
   ConfigNode(std::shared_ptr<const Yaml> yaml, std::string path);
   Result<std::optional<Scalar>> scalar(std::string_view key, Need need);
-  Result<std::optional<std::vector<Scalar>>> scalars(std::string_view key);
+  enum class ListForm : uint8_t { kList, kListOrValue };
+  Result<std::optional<std::vector<Scalar>>> scalars(std::string_view key, Need need, ListForm form);
   Result<std::shared_ptr<const Yaml>> find(std::string_view key, Need need);
   [[nodiscard]] std::string path_of(std::string_view key) const;
 
@@ -161,6 +158,19 @@ class ConfigNode {
     auto value = parse(std::string_view{(*text)->text});
     if (!value) return fail(value.error().within((*text)->where));
     out = std::move(*value);
+    return {};
+  }
+  template <class T, class Parser>
+  Status read_list(std::string_view key, Need need, ListForm form, std::vector<T>& out, Parser& parse) {
+    auto texts = scalars(key, need, form);
+    if (!texts) return fail(std::move(texts).error());
+    if (!*texts) return {};
+    out.clear();
+    for (const Scalar& item : **texts) {
+      auto value = parse(std::string_view{item.text});
+      if (!value) return fail(value.error().within(item.where));
+      out.push_back(std::move(*value));
+    }
     return {};
   }
 

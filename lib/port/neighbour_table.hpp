@@ -118,6 +118,7 @@ class NeighbourRef {
   explicit operator bool() const { return entry_ != nullptr; }
   Neighbour& operator*() const { return *entry_; }
   Neighbour* operator->() const { return entry_; }
+  [[nodiscard]] Neighbour* get() const { return entry_; }
 
  private:
   NeighbourTable* table_ = nullptr;

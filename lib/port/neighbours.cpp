@@ -233,6 +233,12 @@ void Neighbours::set_deadline(Neighbour& entry, Nanos when) {
   deadline_ = std::min(deadline_, when);
 }
 
+void Neighbours::overhear(const FrameView& view, const rte_mbuf* frame, Nanos now) {
+  const bool answers = std::exchange(config_.answers, false);
+  handle(view, frame, now);
+  config_.answers = answers;
+}
+
 bool Neighbours::poll(Nanos now) {
   if (now < deadline_) return false;
   deadline_ = kNever;

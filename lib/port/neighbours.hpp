@@ -108,6 +108,9 @@ class Neighbours {
   // and needs no further look.
   bool handle(const FrameView& view, const rte_mbuf* frame, Nanos now);
 
+  // Learns from a copy of a message that somebody else has been offered and answers.
+  void overhear(const FrameView& view, const rte_mbuf* frame, Nanos now);
+
   // Repeats and gives up what is due. Returns whether anything was.
   bool poll(Nanos now);
   [[nodiscard]] Nanos next_deadline() const { return deadline_; }

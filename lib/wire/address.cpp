@@ -129,6 +129,17 @@ bool IpNetwork::contains(const IpAddress& other) const {
   return true;
 }
 
+IpNetwork IpNetwork::masked() const {
+  IpNetwork network = *this;
+  unsigned bits = prefix_length;
+  for (size_t i = address.is_v4() ? 12 : 0; i < 16; ++i) {
+    const unsigned here = bits < 8 ? bits : 8;
+    network.address.bytes[i] &= static_cast<uint8_t>(0xff << (8 - here));
+    bits -= here;
+  }
+  return network;
+}
+
 }  // namespace roci
 
 size_t std::hash<roci::IpAddress>::operator()(const roci::IpAddress& a) const noexcept {

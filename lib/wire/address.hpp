@@ -73,8 +73,14 @@ struct IpNetwork {
   uint8_t prefix_length = 0;
 
   static Result<IpNetwork> parse(std::string_view text);
+  // Of that address alone.
+  static constexpr IpNetwork host(const IpAddress& address) {
+    return {address, static_cast<uint8_t>(address.is_v4() ? 32 : 128)};
+  }
   [[nodiscard]] std::string to_string() const;
   [[nodiscard]] bool contains(const IpAddress& other) const;
+  // With all zero behind the prefix: "10.0.0.0/24".
+  [[nodiscard]] IpNetwork masked() const;
   friend constexpr auto operator<=>(const IpNetwork&, const IpNetwork&) = default;
 };
 

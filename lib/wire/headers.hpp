@@ -18,6 +18,7 @@ inline constexpr uint16_t kEtherTypeArp = 0x0806;
 inline constexpr uint16_t kEtherTypeVlan = 0x8100;  // C-TAG, 802.1Q
 inline constexpr uint16_t kEtherTypeSTag = 0x88a8;  // S-TAG, 802.1ad
 inline constexpr uint16_t kEtherTypeIpv6 = 0x86dd;
+inline constexpr uint8_t kProtocolTcp = 6;
 inline constexpr uint8_t kProtocolUdp = 17;
 inline constexpr uint8_t kProtocolIcmp = 1;
 inline constexpr uint8_t kProtocolIcmpv6 = 58;

@@ -4,7 +4,6 @@ namespace roci {
 namespace {
 
 constexpr uint32_t kTagsAt = 2 * sizeof(MacAddress);
-constexpr uint8_t kProtocolTcp = 6;
 
 template <class T>
 const T& at(std::span<const uint8_t> bytes, uint32_t offset) {

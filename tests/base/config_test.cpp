@@ -105,6 +105,25 @@ TEST(Config, an_absent_key_keeps_the_default_and_an_empty_section_is_one_without
   EXPECT_TRUE(c->ports.empty());
 }
 
+TEST(Config, one_value_may_stand_for_a_list_of_one) {
+  std::vector<uint16_t> values;
+  const auto read_values = [&](const std::string& text) {
+    const Status status =
+        parse_config(text, "s.yaml", [&](ConfigNode& root) { return root.required_values("via", values); });
+    return status ? std::string{} : status.error().message;
+  };
+  EXPECT_EQ(read_values("via: 7"), "");
+  EXPECT_EQ(values, (std::vector<uint16_t>{7}));
+  EXPECT_EQ(read_values("via: [8, 9]"), "");
+  EXPECT_EQ(values, (std::vector<uint16_t>{8, 9}));
+  EXPECT_EQ(read_values("via: []"), "");
+  EXPECT_TRUE(values.empty());
+  EXPECT_EQ(read_values("via: {a: 1}"), "s.yaml:1: via must be a value or a list but is a map");
+  EXPECT_EQ(read_values("via: [1, [2]]"), "s.yaml:1: via[1] must be a single value but is a list");
+  EXPECT_EQ(read_values("via: [1, x]"), "s.yaml:1: via[1]: 'x' is not a whole number from 0 to 65535");
+  EXPECT_EQ(read_values("{}"), "s.yaml:1: the required key 'via' is missing");
+}
+
 struct BadRow {
   const char* text;
   const char* message;

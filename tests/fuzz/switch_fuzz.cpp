@@ -64,7 +64,7 @@ SwitchConfig configuration() {
        .vlan = 1,
        .addresses = {require(IpNetwork::parse("10.0.1.1/24")), require(IpNetwork::parse("fd01::1/64"))}},
       {.name = "right", .vlan = 10, .addresses = {require(IpNetwork::parse("10.0.2.1/24"))}}};
-  config.routes = {{require(IpNetwork::parse("10.9.0.0/16")), require(IpAddress::parse("10.0.2.9"))}};
+  config.routes = {{require(IpNetwork::parse("10.9.0.0/16")), {require(IpAddress::parse("10.0.2.9"))}}};
   config.neighbours = {{require(IpAddress::parse("10.0.2.9")), {{2, 0, 0, 0, 1, 1}}}};
   config.buffer = {.size = 64_KiB, .alpha = 2};
   config.mac_table_size = 16;

@@ -28,6 +28,8 @@ struct FrameSpec {
   uint8_t ttl = 64;
   uint32_t payload = 64;  // a multiple of 4
   uint32_t number = 0;    // the PSN, and the pattern of the payload
+  uint16_t source_port = 49152;
+  uint32_t flow_label = 0;  // of IPv6
 };
 
 // The bytes of an RC SEND ONLY with right checksums and ICRC.
@@ -55,14 +57,15 @@ inline std::vector<uint8_t> roce_bytes(const FrameSpec& spec) {
     put(ip);
   } else {
     Ipv6Header ip;
-    ip.version_class_flow.set(6U << 28 | static_cast<uint32_t>(spec.traffic_class) << 20);
+    ip.version_class_flow.set(6U << 28 | static_cast<uint32_t>(spec.traffic_class) << 20 | spec.flow_label);
     ip.payload_length.set(static_cast<uint16_t>(udp_length));
     ip.hop_limit = spec.ttl;
     ip.source = spec.from.bytes;
     ip.destination = spec.to.bytes;
     put(ip);
   }
-  put(UdpHeader{Be16{49152}, Be16{kRoceUdpPort}, Be16{static_cast<uint16_t>(udp_length)}, Be16{0}});
+  put(UdpHeader{Be16{spec.source_port}, Be16{kRoceUdpPort}, Be16{static_cast<uint16_t>(udp_length)},
+                Be16{0}});
   Bth bth;
   bth.opcode = static_cast<uint8_t>(Opcode::kRcSendOnly);
   bth.pkey.set(0xffff);

@@ -1,7 +1,7 @@
 // Traffic classes: which a frame is in, what share of the line each has, and how a class of a real port marks.
 #include <cmath>
 
-#include "switch/line_rate_source.hpp"
+#include "support/line_rate_source.hpp"
 #include "switch/switch_bench.hpp"
 
 namespace roci {

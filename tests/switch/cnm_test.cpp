@@ -20,7 +20,7 @@ class QcnTest : public SwitchTest {
   static FrameSpec spec_of(const IpAddress& from, const IpAddress& to) {
     return {.from = from, .to = to, .traffic_class = kTos, .payload = kPayload};
   }
-  uint64_t events(CnmEvent event) { return switch_->cnm_counters().of(event); }
+  uint64_t events(CnmEvent event) { return switch_->cnm_counts().of(event); }
 };
 
 TEST_F(QcnTest, answers_the_source_of_a_sampled_frame_with_its_tags) {

@@ -68,7 +68,7 @@ class CnpTest : public SwitchTest {
     }
     return out;
   }
-  uint64_t events(CnpEvent event) { return switch_->cnp_counters().of(event); }
+  uint64_t events(CnpEvent event) { return switch_->cnp_counts().of(event); }
 };
 
 class CnpOfBothVersions : public CnpTest, public testing::WithParamInterface<bool> {};
@@ -89,7 +89,7 @@ TEST_P(CnpOfBothVersions, is_what_the_receiver_would_have_sent) {
   EXPECT_EQ(got[0], wanted) << testing::PrintToString(packet_differences(got[0], wanted));
   EXPECT_TRUE(cnps(1).empty());
   EXPECT_EQ(events(CnpEvent::kSent), 1U);
-  EXPECT_EQ(switch_->sender_counters()->from_packet, 1U);
+  EXPECT_EQ(switch_->sender_counts().of(SenderEvent::kFromPacket), 1U);
 }
 
 INSTANTIATE_TEST_SUITE_P(, CnpOfBothVersions, testing::Bool(),
@@ -168,7 +168,7 @@ TEST_F(CnpTest, who_is_not_known_is_not_told_until_its_acks_come_by) {
   ASSERT_EQ(got.size(), 1U);
   EXPECT_EQ(got[0].bth.destination_qp, Qpn{0x100});
   EXPECT_GT(events(CnpEvent::kUnknownSender), 0U);
-  EXPECT_EQ(switch_->sender_counters()->from_acks, 1U);
+  EXPECT_EQ(switch_->sender_counts().of(SenderEvent::kFromAcks), 1U);
 }
 
 TEST_F(CnpTest, datagrams_say_who_sent_them) {

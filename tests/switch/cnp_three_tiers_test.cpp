@@ -206,7 +206,7 @@ TEST_P(CnpThreeTiers, and_the_receivers_does_not_come_as_well) {
   ASSERT_TRUE(sender_->from_switch);
   // The switch tells once in 50 us, and so does the receiver: all of its CNPs fall between.
   EXPECT_FALSE(sender_->from_receiver);
-  EXPECT_GT(switches_[kCore]->cnp_counters().of(CnpEvent::kSuppressed), 0U);
+  EXPECT_GT(switches_[kCore]->cnp_counts().of(CnpEvent::kSuppressed), 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(, CnpThreeTiers,

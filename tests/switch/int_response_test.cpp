@@ -99,7 +99,7 @@ class IntResponseTest : public SwitchTest {
     }
     return out;
   }
-  uint64_t events(IntResponseEvent event) { return switch_->int_response_counters().of(event); }
+  uint64_t events(IntResponseEvent event) { return switch_->int_response_counts().of(event); }
   Nanos link_begin_{0};
 };
 

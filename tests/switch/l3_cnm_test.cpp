@@ -55,7 +55,7 @@ class L3QcnTest : public SwitchTest {
                                      .address = {"10.0.1.1/24", "10.100.1.1/24"},
                                      .neighbour = {"10.0.1.2", "10.100.1.2"},
                                      .neighbour_mac = {kHostA, kSpine}});
-    config.routes = {{net("10.0.2.0/24"), ip("10.100.1.2")}};
+    config.routes = {{net("10.0.2.0/24"), {ip("10.100.1.2")}}};
     config.notify.tor_size = 4;
     return config;
   }
@@ -66,7 +66,7 @@ class L3QcnTest : public SwitchTest {
                                      .address = {"10.100.1.2/24", "10.100.2.2/24"},
                                      .neighbour = {"10.100.1.1", "10.100.2.1"},
                                      .neighbour_mac = {kTorA, kTorB}});
-    config.routes = {{net("10.0.1.0/24"), ip("10.100.1.1")}, {net("10.0.2.0/24"), ip("10.100.2.1")}};
+    config.routes = {{net("10.0.1.0/24"), {ip("10.100.1.1")}}, {net("10.0.2.0/24"), {ip("10.100.2.1")}}};
     config.ports[1].rate = 1_Gbps;
     config.ports[1].classes[kClass] = qcn_class(true);
     return config;
@@ -78,7 +78,7 @@ class L3QcnTest : public SwitchTest {
                                      .address = {"10.0.2.1/24", "10.100.2.1/24"},
                                      .neighbour = {"10.0.2.2", "10.100.2.2"},
                                      .neighbour_mac = {kHostB, kSpine}});
-    config.routes = {{net("10.0.1.0/24"), ip("10.100.2.2")}};
+    config.routes = {{net("10.0.1.0/24"), {ip("10.100.2.2")}}};
     config.notify.tor_size = 4;
     return config;
   }
@@ -190,7 +190,7 @@ class L3QcnTest : public SwitchTest {
     return static_cast<uint16_t>(bytes[at] << 8 | bytes[at + 1]);
   }
   static uint64_t events(const std::unique_ptr<Switch>& of, CnmEvent event) {
-    return of->cnm_counters().of(event);
+    return of->cnm_counts().of(event);
   }
   // A self-defined CNM comes to ToR A from the spine, which is not there.
   void send_to_tor_a(const std::vector<uint8_t>& bytes) {
@@ -404,7 +404,7 @@ TEST_F(L3QcnTest, no_damaged_message_reaches_the_host) {
 
 TEST_F(L3QcnTest, what_is_for_a_host_elsewhere_goes_on) {
   SwitchConfig a = tor_a();
-  a.routes.push_back({net("10.0.3.0/24"), ip("10.100.1.2")});
+  a.routes.push_back({net("10.0.3.0/24"), {ip("10.100.1.2")}});
   tor_a_alone(a);
   std::vector<uint8_t> bytes(kMaxL3CnmFrame);
   Cnm cnm;

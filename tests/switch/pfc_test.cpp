@@ -1,5 +1,5 @@
 // Priority-based flow control: nothing is lost, and what that costs others.
-#include "switch/line_rate_source.hpp"
+#include "support/line_rate_source.hpp"
 #include "switch/switch_bench.hpp"
 
 namespace roci {

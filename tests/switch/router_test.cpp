@@ -124,10 +124,10 @@ TEST_F(RouterTest, the_last_hop_expires_and_is_not_forwarded) {
 
 TEST_F(RouterTest, the_longest_prefix_wins) {
   SwitchConfig config = two_networks();
-  config.routes = {{net("0.0.0.0/0"), ip("10.0.2.9")},
-                   {net("10.9.0.0/16"), ip("10.0.2.3")},
-                   {net("10.9.1.0/24"), ip("10.0.2.4")},
-                   {net("fd09::/16"), ip("fd02::5")}};
+  config.routes = {{net("0.0.0.0/0"), {ip("10.0.2.9")}},
+                   {net("10.9.0.0/16"), {ip("10.0.2.3")}},
+                   {net("10.9.1.0/24"), {ip("10.0.2.4")}},
+                   {net("fd09::/16"), {ip("fd02::5")}}};
   const auto hop = [](uint8_t n) { return MacAddress{{2, 0, 0, 0, 9, n}}; };
   config.neighbours = {
       {ip("10.0.2.9"), hop(9)}, {ip("10.0.2.3"), hop(3)}, {ip("10.0.2.4"), hop(4)}, {ip("fd02::5"), hop(5)}};
@@ -374,18 +374,18 @@ TEST_F(RouterTest, what_a_configuration_may_not_say_is_one_sentence) {
        "switch 's1': interface 'right' has no address"},
       {"far hop",
        [](SwitchConfig& c) {
-         c.routes = {{net("10.9.0.0/16"), ip("10.7.0.1")}};
+         c.routes = {{net("10.9.0.0/16"), {ip("10.7.0.1")}}};
        },
        "switch 's1': route 10.9.0.0/16 via 10.7.0.1: no interface has an address in the network of the next "
        "hop"},
       {"own hop",
        [](SwitchConfig& c) {
-         c.routes = {{net("10.9.0.0/16"), ip("10.0.1.1")}};
+         c.routes = {{net("10.9.0.0/16"), {ip("10.0.1.1")}}};
        },
        "switch 's1': route 10.9.0.0/16 via 10.0.1.1: the next hop is the switch itself"},
       {"mixed",
        [](SwitchConfig& c) {
-         c.routes = {{net("10.9.0.0/16"), ip("fd01::2")}};
+         c.routes = {{net("10.9.0.0/16"), {ip("fd01::2")}}};
        },
        "switch 's1': route 10.9.0.0/16 via fd01::2 mixes IPv4 and IPv6"},
       {"empty table", [](SwitchConfig& c) { c.mac_table_size = 0; },

@@ -30,7 +30,9 @@ class Senders : public SourceQpns {
 
  private:
   [[nodiscard]] std::array<uint64_t, 4> values() const {
-    return {counters().from_packet, counters().from_cm, counters().from_acks, counters().full};
+    SenderCounts counts;
+    counters().add_to(counts);
+    return {counts.events[0], counts.events[1], counts.events[2], counts.events[3]};
   }
 };
 
@@ -160,7 +162,7 @@ TEST(SourceQpns, what_could_be_two_flows_is_not_believed) {
   }
   EXPECT_EQ(senders.find(to_b(17), false, 1us), std::nullopt);
   EXPECT_EQ(senders.find(to_b(18), false, 1us), std::nullopt);
-  EXPECT_GT(senders.counters().ambiguous, 1000U);
+  EXPECT_GT(senders.counters().events[static_cast<unsigned>(SenderEvent::kAmbiguous)], 1000U);
 }
 
 // Only one of them is watched: then the two candidates disagree.

@@ -1,5 +1,5 @@
 // In-band telemetry through a row of switches, in virtual time, against what the test works out itself.
-#include "switch/line_rate_source.hpp"
+#include "support/line_rate_source.hpp"
 #include "switch/switch_bench.hpp"
 
 namespace roci {

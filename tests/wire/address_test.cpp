@@ -136,6 +136,21 @@ TEST(IpNetwork, contains_what_its_prefix_covers) {
   EXPECT_EQ(IpNetwork::parse("10.0.0.1/24")->to_string(), "10.0.0.1/24");
 }
 
+TEST(IpNetwork, masked_has_nothing_behind_its_prefix) {
+  const std::pair<const char*, const char*> rows[] = {{"10.1.2.255/24", "10.1.2.0/24"},
+                                                      {"10.1.2.255/23", "10.1.2.0/23"},
+                                                      {"10.1.3.255/23", "10.1.2.0/23"},
+                                                      {"10.1.2.3/32", "10.1.2.3/32"},
+                                                      {"10.1.2.3/0", "0.0.0.0/0"},
+                                                      {"255.255.255.255/1", "128.0.0.0/1"},
+                                                      {"fd01:2:3:4:5::6/64", "fd01:2:3:4::/64"},
+                                                      {"fd01::ffff/127", "fd01::fffe/127"},
+                                                      {"fd01::1/128", "fd01::1/128"},
+                                                      {"fd01::1/0", "::/0"}};
+  for (const auto& [network, masked] : rows)
+    EXPECT_EQ(IpNetwork::parse(network)->masked(), *IpNetwork::parse(masked)) << network;
+}
+
 TEST(IpNetwork, refuses_a_prefix_length_that_its_address_does_not_have) {
   for (const char* text : {"10.0.0.1/33", "fd00::1/129", "10.0.0.1/", "10.0.0.1/-1", "10.0.0.1/8x",
                            "10.0.0.1/ 8", "10.0.0.1/8/8", "/8", "10.0.0.1/4294967304"}) {

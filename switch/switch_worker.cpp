@@ -1,0 +1,443 @@
+#include "switch/switch_worker.hpp"
+
+#include <algorithm>
+
+#include "switch/classify.hpp"
+#include "switch/frame_edit.hpp"
+#include "switch/parse.hpp"
+#include "wire/headers.hpp"
+#include "wire/rewrite.hpp"
+#include "wire/roce_glance.hpp"
+
+namespace roci {
+namespace {
+
+// Of a copy that is told: ARP and neighbour messages, and the front of a frame of a flow.
+constexpr uint32_t kMostToldBytes = 256;
+
+uint8_t lossless_of(const ClassConfigs& classes) {
+  unsigned lossless = 0;
+  for (uint8_t c = 0; c < kTrafficClasses; ++c)
+    lossless |= static_cast<unsigned>(classes[c].lossless.has_value()) << c;
+  return static_cast<uint8_t>(lossless);
+}
+
+// Draws of the workers differ; those of the first are what they are with one alone.
+SwitchConfig for_worker(const SwitchConfig& config, uint32_t number) {
+  SwitchConfig own = config;
+  own.seed += number * uint64_t{0x9e3779b9};
+  return own;
+}
+
+}  // namespace
+
+SwitchWorker::SwitchWorker(SwitchShared& shared, uint32_t number)
+    : shared_(shared),
+      config_(shared.config),
+      number_(number),
+      name_(config_.name + (shared.rings.workers() == 1 ? "" : "/" + std::to_string(number))),
+      senders_(sends_cnps(config_) || responds(config_.telemetry)
+                   ? std::make_unique<SourceQpns>(config_.senders.flows, config_.senders.ageing)
+                   : nullptr),
+      cnms_(for_worker(config_, number), shared.mac, pool(), outbox_),
+      cnps_(for_worker(config_, number), shared.mac, pool(), senders_.get(), outbox_),
+      responder_(config_.telemetry, shared.mac, pool(), senders_.get(), outbox_),
+      telemetry_(config_.telemetry, pool()),
+      macs_(config_.mac_table_size, config_.mac_ageing),
+      router_(config_, shared.mac, pool(), *this) {}
+
+SwitchWorker::~SwitchWorker() = default;
+
+Status SwitchWorker::open(const std::vector<Port*>& ports) {
+  std::vector<PauseControl::PortView> views;
+  for (uint16_t i = 0; i < ports.size(); ++i) {
+    const SwitchPortConfig& port = config_.ports[i];
+    if (port.worker != number_) continue;
+    own_ports_.push_back(i);
+    shared_.ports[i] = std::make_unique<SwitchPort>(
+        *ports[i], port, i, config_.seed + i, number_,
+        EgressPort::Surroundings{shared_.buffer, telemetry_, responder_, pool()});
+    SwitchPort& made = *shared_.ports[i];
+    made.cnm_points = cnms_.points(i);
+    made.cnp_points = cnps_.points(i);
+    views.push_back({i, made.egress, made.counters, port.rate, lossless_of(port.classes)});
+  }
+  pauses_ = std::make_unique<PauseControl>(shared_.buffer, shared_.mac, pool(), std::move(views));
+  return router_.open(config_);
+}
+
+bool SwitchWorker::poll(Nanos now) {
+  bool worked = drain(now);
+  for (uint32_t from = 0; from < shared_.rings.workers(); ++from) {
+    if (from != number_) worked |= take_over(from, now);
+  }
+  for (const uint16_t port : own_ports_) worked |= receive(port, now);
+  worked |= router_.poll(now);
+  worked |= pauses_->poll(now);
+  if (!outbox_.empty()) {
+    send_messages(now);
+    worked = true;
+  }
+  worked |= drain(now);
+  return worked;
+}
+
+Nanos SwitchWorker::next_deadline() const {
+  if (!outbox_.empty()) return Nanos{0};  // what has been made while frames left
+  for (uint32_t from = 0; from < shared_.rings.workers(); ++from) {
+    if (from != number_ && !shared_.rings.between(from, number_).empty()) return Nanos{0};
+  }
+  Nanos next = std::min(router_.next_deadline(), pauses_->next_deadline());
+  for (const uint16_t i : own_ports_) {
+    const SwitchPort& p = *shared_.ports[i];
+    next = std::min({next, p.port.next_arrival(), p.egress.next_start()});
+  }
+  return next;
+}
+
+bool SwitchWorker::receive(uint16_t ingress, Nanos now) {
+  SwitchPort& in = *shared_.ports[ingress];
+  std::array<rte_mbuf*, kBurst> frames;
+  const uint16_t count = in.port.rx_burst(frames, now);
+  if (count == 0) return false;
+  std::array<SwitchPacket, kBurst> packets;
+  uint64_t bytes = 0;
+  for (uint16_t i = 0; i < count; ++i) {
+    rte_prefetch0(rte_pktmbuf_mtod(frames[i], void*));
+    bytes += frames[i]->pkt_len;
+    packets[i].frame = frames[i];
+    packets[i].ingress = ingress;
+    packets[i].begins_telemetry = begins_telemetry(in.role);
+  }
+  bump(in.counters.rx_packets, count);
+  bump(in.counters.rx_bytes, bytes);
+
+  const std::span batch{packets.data(), count};
+  parse_stage(batch, now);
+  classify_stage(batch);
+  learn_stage(batch, now);
+  if (cn_tags_ || cnms_.is_tor()) notification_stage(batch, now);
+  if (senders_ != nullptr) observe_stage(batch, now);
+  route_stage(batch, now);
+  forward_stage(batch, now);
+  return true;
+}
+
+void SwitchWorker::parse_stage(std::span<SwitchPacket> batch, Nanos now) {
+  cn_tags_ = false;
+  for (SwitchPacket& p : batch) {
+    const SwitchPort& in = *shared_.ports[p.ingress];
+    if (p.frame->data_len < std::min(kSwitchHeaderBytes, p.frame->pkt_len)) {
+      p.frame = own_front(p.frame, 0, pool());
+      if (p.frame == nullptr) {
+        drop(p, DropReason::kNoBuffer);
+        continue;
+      }
+    }
+    DropReason reason = parse(p, in.native, shared_.mac);
+    if (reason == DropReason::kLinkLocal && pauses_->take(p.frame, p.ingress, now)) {
+      rte_pktmbuf_free(p.frame);
+      p.frame = nullptr;
+      continue;
+    }
+    if (reason == DropReason::kNone && !in.carries(p.vlan)) reason = DropReason::kNotMember;
+    if (reason != DropReason::kNone) drop(p, reason);
+    cn_tags_ |= p.has_cn_tag;
+  }
+}
+
+void SwitchWorker::classify_stage(std::span<SwitchPacket> batch) {
+  for (SwitchPacket& p : batch) {
+    if (p.frame != nullptr) classify(p, config_.classifier);
+  }
+}
+
+void SwitchWorker::learn_stage(std::span<SwitchPacket> batch, Nanos now) {
+  for (const SwitchPacket& p : batch) {
+    if (p.frame == nullptr) continue;
+    const auto& ethernet = *rte_pktmbuf_mtod(p.frame, const EthernetHeader*);
+    const auto learned = macs_.learn(p.vlan, ethernet.source, p.ingress, now);
+    if (learned == MacTable::Learned::kMoved) bump(mac_moves_);
+    if (learned == MacTable::Learned::kFull) bump(mac_table_full_);
+    if (is_alone() || !macs_.is_to_be_told(now)) continue;
+    SwitchHandOver address{.what = SwitchHandOver::What::kAddress, .mac = ethernet.source, .packet = p};
+    address.packet.frame = nullptr;
+    if (tell_others(address)) macs_.told(now);
+  }
+}
+
+void SwitchWorker::notification_stage(std::span<SwitchPacket> batch, Nanos now) {
+  for (SwitchPacket& p : batch) {
+    if (p.frame == nullptr) continue;
+    if (p.has_cn_tag) {
+      if (cnms_.is_tor() && shared_.ports[p.ingress]->keeps_cn_tags) {
+        cnms_.learn(p, now);
+        if (!is_alone() && cnms_.is_to_be_told(now) && tell_others({SwitchHandOver::What::kFlow, 0, {}, p}))
+          cnms_.told(now);
+      }
+      // A CN-TAG does not go through routers.
+      if (rte_pktmbuf_mtod(p.frame, const EthernetHeader*)->destination == shared_.mac &&
+          router_.is_in(p.vlan)) {
+        p.frame = strip_cn_tag(p.frame, pool());
+        if (p.frame == nullptr) {
+          drop(p, DropReason::kNoBuffer);
+          continue;
+        }
+        p.has_cn_tag = false;
+        p.l3_offset = static_cast<uint16_t>(p.l3_offset - sizeof(CnTag));
+        cnms_.count(CnmEvent::kTagRemoved);
+      }
+    }
+    if (cnms_.is_tor()) translate(p, now);
+  }
+}
+
+void SwitchWorker::translate(SwitchPacket& packet, Nanos now) {
+  const CnmNotifier::Taken taken = cnms_.take(packet, router_, now);
+  if (taken == CnmNotifier::Taken::kNotOurs) return;
+  if (taken == CnmNotifier::Taken::kRefused) return drop(packet, DropReason::kNotification);
+  packet.traffic_class = config_.classifier.by_pcp[kCnmTransmitPriority];
+  const auto& to = rte_pktmbuf_mtod(packet.frame, const EthernetHeader*)->destination;
+  const auto egress = macs_.find(packet.vlan, to, now);
+  if (!egress) {
+    cnms_.count(CnmEvent::kPortUnknown);
+    return drop(packet, DropReason::kNotification);
+  }
+  cnms_.count(CnmEvent::kTranslated);
+  admit(packet, false, *egress, now);
+  packet.frame = nullptr;
+}
+
+void SwitchWorker::observe_stage(std::span<SwitchPacket> batch, Nanos now) {
+  for (SwitchPacket& p : batch) {
+    if (p.frame != nullptr && !observe(p, now)) drop(p, DropReason::kCovered);
+  }
+}
+
+bool SwitchWorker::observe(const SwitchPacket& packet, Nanos now) {
+  if (packet.ether_type != kEtherTypeIpv4 && packet.ether_type != kEtherTypeIpv6) return true;
+  const auto glance = glance_roce({rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len},
+                                  packet.frame->pkt_len,
+                                  config_.telemetry.enabled ? config_.telemetry.udp_port : uint16_t{0});
+  if (!glance) return true;
+  if (glance->info->operation == Operation::kCongestionNotification) return cnps_.pass(*glance, now);
+  senders_->see(*glance, now);
+  return true;
+}
+
+// They are never flooded.
+void SwitchWorker::send_messages(Nanos now) {
+  while (!outbox_.empty()) {
+    const Outbox::Message message = outbox_.pop();
+    SwitchPacket packet{.frame = message.frame, .vlan = message.vlan, .from_us = true};
+    bump(*send(message, packet, now));
+    rte_pktmbuf_free(packet.frame);  // when it has not been sent
+  }
+}
+
+Outbox::Counter* SwitchWorker::send(const Outbox::Message& message, SwitchPacket& packet, Nanos now) {
+  const auto* ethernet = rte_pktmbuf_mtod(packet.frame, const EthernetHeader*);
+  packet.l3_offset = sizeof(EthernetHeader);
+  packet.ether_type = ethernet->ether_type.get();
+  if (packet.ether_type == kEtherTypeVlan) {
+    packet.ether_type = reinterpret_cast<const VlanHeader*>(ethernet + 1)->ether_type.get();
+    packet.l3_offset += sizeof(VlanHeader);
+  }
+  const bool is_ip = packet.ether_type == kEtherTypeIpv4 || packet.ether_type == kEtherTypeIpv6;
+  classify(packet, config_.classifier);
+  if (!is_ip) packet.ether_type = kEtherTypeCnm;  // behind its CN-TAG
+  if (!is_ip || config_.classifier.trust == ClassifierConfig::Trust::kPcp)
+    packet.traffic_class = config_.classifier.by_pcp[kCnmTransmitPriority];
+  if (message.to) {
+    if (message.at_home != nullptr && !router_.leads_on(*message.to)) return message.at_home;
+    return router_.originate(packet, *message.to, now) ? message.sent : message.no_way;
+  }
+  const auto egress = macs_.find(packet.vlan, ethernet->destination, now);
+  if (!egress) return message.no_way;
+  admit(packet, false, *egress, now);
+  packet.frame = nullptr;
+  return message.sent;
+}
+
+void SwitchWorker::route_stage(std::span<SwitchPacket> batch, Nanos now) {
+  if (!is_alone()) {
+    for (const SwitchPacket& p : batch) {
+      if (p.frame != nullptr && router_.is_neighbour_message(p))
+        tell_others({SwitchHandOver::What::kNeighbour, 0, {}, p});  // one that is lost is asked for again
+    }
+  }
+  router_.handle(batch, now);
+}
+
+void SwitchWorker::forward_stage(std::span<SwitchPacket> batch, Nanos now) {
+  for (SwitchPacket& p : batch) {
+    if (p.frame != nullptr) forward(p, now);
+  }
+}
+
+void SwitchWorker::forward(SwitchPacket& packet, Nanos now) {
+  const auto& ethernet = *rte_pktmbuf_mtod(packet.frame, const EthernetHeader*);
+  const auto egress =
+      ethernet.destination.is_multicast() ? std::nullopt : macs_.find(packet.vlan, ethernet.destination, now);
+  if (!egress) return flood(packet, now);
+  if (*egress == packet.ingress && !packet.from_us) return drop(packet, DropReason::kSamePort);
+  admit(packet, false, *egress, now);
+  packet.frame = nullptr;
+}
+
+void SwitchWorker::flood(SwitchPacket& packet, Nanos now) {
+  if (packet.ingress != kNoPort && !packet.from_us) bump(shared_.ports[packet.ingress]->counters.flooded);
+  uint16_t last = kNoPort;  // gets the frame itself, those before it copies
+  const auto count = static_cast<uint16_t>(shared_.ports.size());  // at most 1,024
+  for (uint16_t i = 0; i < count; ++i) {
+    if (!shared_.ports[i]->carries(packet.vlan) || (i == packet.ingress && !packet.from_us)) continue;
+    if (last != kNoPort) admit(packet, true, last, now);
+    last = i;
+  }
+  if (last == kNoPort) return drop(packet, DropReason::kNoEgress);
+  admit(packet, false, last, now);
+  packet.frame = nullptr;
+}
+
+// Where telemetry ends the packet will be as its sender made it.
+bool SwitchWorker::fits_mtu(const rte_mbuf& frame, const SwitchPort& out) const {
+  const uint16_t mtu = out.capabilities.mtu;
+  if (!exceeds_mtu(frame, mtu)) return true;
+  if (!telemetry_.enabled() || !ends_telemetry(out.role)) return false;
+  const IntView view = parse_int({rte_pktmbuf_mtod(&frame, const uint8_t*), frame.data_len}, frame.pkt_len,
+                                 config_.telemetry.udp_port);
+  return view.accepted() && view.udp.ip_bytes() - view.bytes() <= mtu;
+}
+
+void SwitchWorker::admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now) {
+  if (shared_.ports[egress]->worker == number_) return admit_here(packet, copy, egress, now);
+  hand_over(packet, copy, egress);
+}
+
+void SwitchWorker::admit_here(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now) {
+  SwitchPort& out = *shared_.ports[egress];
+  rte_mbuf* frame = packet.frame;
+  const auto refuse = [&](DropReason reason) {
+    if (reason == DropReason::kHeadroomFull) {  // where it came in, which may be another worker's
+      shared_.ports[packet.ingress]->counters.drops[static_cast<unsigned>(reason)].fetch_add(
+          1, std::memory_order_relaxed);
+    } else {
+      bump(out.counters.drops[static_cast<unsigned>(reason)]);
+    }
+    if (!copy) rte_pktmbuf_free(frame);
+  };
+  const bool tagged = packet.vlan != out.native;
+  const uint32_t length = length_with_tag(frame, tagged);
+  if (!fits_mtu(*frame, out)) return refuse(DropReason::kTooLong);
+  if (!out.egress.has_room(length)) return refuse(DropReason::kQueueFull);
+  const DropReason full = shared_.buffer.admit(packet.ingress, packet.traffic_class, length,
+                                               out.egress.queue(packet.traffic_class));
+  if (full != DropReason::kNone) return refuse(full);
+  const AqmVerdict verdict = out.egress.ask(packet, now);
+  if (verdict == AqmVerdict::kDrop) return refuse(DropReason::kEarlyDrop);
+  rte_mbuf* leaving = copy ? rte_pktmbuf_copy(frame, pool(), 0, UINT32_MAX) : frame;
+  if (leaving != nullptr) leaving = set_tag(leaving, tagged, packet.vlan, pool());
+  if (leaving != nullptr && packet.has_cn_tag && !out.keeps_cn_tags) [[unlikely]] {
+    leaving = strip_cn_tag(leaving, pool());
+    if (leaving != nullptr) cnms_.count(CnmEvent::kTagRemoved);
+  }
+  if (leaving != nullptr && verdict == AqmVerdict::kMark) {
+    leaving = own_front(leaving, 0, pool());
+    if (leaving != nullptr) {
+      mark_congestion(rte_pktmbuf_mtod(leaving, uint8_t*), leaving->data_len);
+      bump(out.counters.classes[packet.traffic_class].marked);
+    }
+  }
+  if (leaving == nullptr) {
+    bump(out.counters.drops[static_cast<unsigned>(DropReason::kNoBuffer)]);
+    return;
+  }
+  out.egress.push(leaving, packet, now);
+  if (((out.cnm_points | out.cnp_points) >> packet.traffic_class & 1U) != 0) [[unlikely]]
+    notify(packet, leaving, egress, now);
+}
+
+// A frame has been put into the queue of a class whose senders are told of congestion.
+void SwitchWorker::notify(const SwitchPacket& packet, const rte_mbuf* frame, uint16_t egress, Nanos now) {
+  const SwitchPort& out = *shared_.ports[egress];
+  const uint64_t queue = out.egress.queue(packet.traffic_class);
+  if ((out.cnm_points >> packet.traffic_class & 1U) != 0) {
+    cnms_.queued(egress, packet, frame, queue, now);
+  } else {
+    cnps_.queued(egress, packet, frame, queue, now);
+  }
+}
+
+bool SwitchWorker::drain(Nanos now) {
+  bool worked = false;
+  for (const uint16_t i : own_ports_) worked |= shared_.ports[i]->egress.drain(shared_.ports[i]->port, now);
+  return worked;
+}
+
+void SwitchWorker::hand_over(const SwitchPacket& packet, bool copy, uint16_t egress) {
+  SwitchHandOver handed{.what = SwitchHandOver::What::kFrame, .egress = egress, .mac = {}, .packet = packet};
+  auto reason = DropReason::kNoBuffer;
+  if (copy) handed.packet.frame = rte_pktmbuf_copy(packet.frame, pool(), 0, UINT32_MAX);
+  if (handed.packet.frame != nullptr) {
+    if (shared_.rings.between(number_, shared_.ports[egress]->worker).push({&handed, 1}) == 1) return;
+    rte_pktmbuf_free(handed.packet.frame);
+    reason = DropReason::kHandOverFull;
+  }
+  bump(counters_of(packet).drops[static_cast<unsigned>(reason)]);
+}
+
+// False when one of them was not told.
+bool SwitchWorker::tell_others(const SwitchHandOver& what) {
+  bool all = true;
+  for (uint32_t to = 0; to < shared_.rings.workers(); ++to) {
+    if (to == number_) continue;
+    SwitchHandOver one = what;
+    if (what.packet.frame != nullptr)
+      one.packet.frame = rte_pktmbuf_copy(what.packet.frame, pool(), 0, kMostToldBytes);
+    const bool is_whole = what.packet.frame == nullptr || one.packet.frame != nullptr;
+    if (is_whole && shared_.rings.between(number_, to).push({&one, 1}) == 1) continue;
+    rte_pktmbuf_free(one.packet.frame);
+    all = false;
+  }
+  return all;
+}
+
+bool SwitchWorker::take_over(uint32_t from, Nanos now) {
+  std::array<SwitchHandOver, SwitchRings::kBurst> handed;
+  const uint32_t count = shared_.rings.between(from, number_).pop(handed);
+  for (uint32_t i = 0; i < count; ++i) take(handed[i], now);
+  return count > 0;
+}
+
+void SwitchWorker::take(SwitchHandOver& handed, Nanos now) {
+  SwitchPacket& packet = handed.packet;
+  switch (handed.what) {
+    case SwitchHandOver::What::kFrame:
+      // Who sends what must be known where the queues are.
+      if (senders_ != nullptr) observe(packet, now);
+      admit_here(packet, false, handed.egress, now);
+      return;
+    case SwitchHandOver::What::kAddress:
+      macs_.learn(packet.vlan, handed.mac, packet.ingress, now);
+      return;
+    case SwitchHandOver::What::kNeighbour:
+      router_.overhear(packet, now);
+      break;
+    case SwitchHandOver::What::kFlow:
+      cnms_.learn(packet, now);
+      break;
+  }
+  rte_pktmbuf_free(packet.frame);
+}
+
+void SwitchWorker::drop(SwitchPacket& packet, DropReason reason) {
+  bump(counters_of(packet).drops[static_cast<unsigned>(reason)]);
+  rte_pktmbuf_free(packet.frame);
+  packet.frame = nullptr;
+}
+
+SwitchPortCounters& SwitchWorker::counters_of(const SwitchPacket& packet) {
+  return packet.ingress == kNoPort ? own_counters_ : shared_.ports[packet.ingress]->counters;
+}
+
+}  // namespace roci

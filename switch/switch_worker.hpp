@@ -1,0 +1,143 @@
+// One worker of a switch: the stages that every frame passes which comes in by one of its ports, and the queues behind its
+// ports. With several, each on a core of its own, a frame changes hands once, between forward and admit, when its egress
+// port is another's; so one core owns a queue, and what telemetry says of it is of one instant.
+//
+//   rx_burst -> parse -> classify -> learn -> observe -> route -> forward -> | admit -> queue -> schedule -> tx_burst
+//                 |         |                              |         |       |   |         |         |
+//               PFC in   DSCP, PCP        own MAC: rewrite, answer MAC table |  AQM,    a class   strict, DWRR,
+//                                         ARP/ND/echo       or flood     another buffer, each   rate, pauses, AQM
+//                                                                        worker's ring         PFC out
+//
+// parse.cpp, classify.cpp, router.cpp, admission here in admit(), buffer.cpp, aqm.cpp; egress_port.cpp has the queues,
+// scheduler.cpp says which is next, pfc.cpp speaks with the neighbours; cnm_notifier.cpp (QCN), cnp_notifier.cpp and
+// int_responder.cpp with the senders of flows, through an outbox that is emptied when all ports have been looked at.
+//
+// Ownership: a frame belongs to the switch from rx_burst() until tx_burst() takes it. Unicast moves the frame that came
+// in; flooding gives every port but the last a copy of its own, so each egress may change its headers. A stage that
+// changes one calls own_front() first, since a frame may arrive sharing memory with its sender.
+//
+// What workers know of addresses, neighbours and flows each has for itself: what one learns it tells the others, with the
+// first frame and again four times in the life of an entry, so no look-up needs a lock.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/poller.hpp"
+#include "base/result.hpp"
+#include "port/eal.hpp"
+#include "port/port.hpp"
+#include "switch/cnm_notifier.hpp"
+#include "switch/cnp_notifier.hpp"
+#include "switch/hand_over.hpp"
+#include "switch/int_responder.hpp"
+#include "switch/mac_table.hpp"
+#include "switch/outbox.hpp"
+#include "switch/pfc.hpp"
+#include "switch/router.hpp"
+#include "switch/source_qpns.hpp"
+#include "switch/switch_config.hpp"
+#include "switch/switch_port.hpp"
+
+namespace roci {
+
+// What the workers of a switch share.
+struct SwitchShared {
+  SwitchConfig config;
+  MacAddress mac;
+  std::shared_ptr<MbufPool> pool;
+  SwitchBuffer buffer;
+  SwitchRings rings;
+  std::vector<std::unique_ptr<SwitchPort>> ports;
+};
+
+// Threads: one polls; counters may be read by any.
+class SwitchWorker final : public Poller, private RouterOutput {
+ public:
+  SwitchWorker(SwitchShared& shared, uint32_t number);
+  ~SwitchWorker() override;
+  // Makes its ports, of those that `ports` has, in the order of the configuration, and its router.
+  Status open(const std::vector<Port*>& ports);
+
+  // One burst from every port and from every other worker, and what is due to every port.
+  bool poll(Nanos now) override;
+  [[nodiscard]] Nanos next_deadline() const override;
+  [[nodiscard]] std::string_view name() const override { return name_; }
+
+  [[nodiscard]] const SwitchPortCounters& own_counters() const { return own_counters_; }
+  [[nodiscard]] uint64_t mac_moves() const { return mac_moves_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint64_t mac_table_full() const { return mac_table_full_.load(std::memory_order_relaxed); }
+  [[nodiscard]] uint32_t mac_table_size() const { return macs_.size(); }  // by the polling thread
+  [[nodiscard]] const CnmCounters& cnm_counters() const { return cnms_.counters(); }
+  [[nodiscard]] const CnpCounters& cnp_counters() const { return cnps_.counters(); }
+  [[nodiscard]] const IntResponseCounters& int_response_counters() const { return responder_.counters(); }
+  [[nodiscard]] const SenderCounters* sender_counters() const {
+    return senders_ == nullptr ? nullptr : &senders_->counters();
+  }
+
+ private:
+  static constexpr size_t kBurst = 64;
+
+  bool receive(uint16_t ingress, Nanos now);
+  void parse_stage(std::span<SwitchPacket> batch, Nanos now);
+  void classify_stage(std::span<SwitchPacket> batch);
+  void learn_stage(std::span<SwitchPacket> batch, Nanos now);
+  // CN-TAGs, and CNMs for hosts here.
+  void notification_stage(std::span<SwitchPacket> batch, Nanos now);
+  void translate(SwitchPacket& packet, Nanos now);
+  // Who sends which flow of RoCEv2; CNPs of others.
+  void observe_stage(std::span<SwitchPacket> batch, Nanos now);
+  // False for a CNP that is not to go on.
+  bool observe(const SwitchPacket& packet, Nanos now);
+  void route_stage(std::span<SwitchPacket> batch, Nanos now);
+  void forward_stage(std::span<SwitchPacket> batch, Nanos now);
+  void flood(SwitchPacket& packet, Nanos now);
+  [[nodiscard]] bool fits_mtu(const rte_mbuf& frame, const SwitchPort& out) const;
+  // Puts the packet's frame into the queue of a port, or counts why not; or gives it to who owns the port. With `copy`, a
+  // copy of it, and the frame stays.
+  void admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now);
+  void admit_here(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now);
+  void notify(const SwitchPacket& packet, const rte_mbuf* frame, uint16_t egress, Nanos now);
+  bool drain(Nanos now);
+
+  // What the notifiers have made.
+  void send_messages(Nanos now);
+  // Says where the message is to be counted. When it was not sent, its frame is still there.
+  Outbox::Counter* send(const Outbox::Message& message, SwitchPacket& packet, Nanos now);
+
+  // To and from other workers.
+  void hand_over(const SwitchPacket& packet, bool copy, uint16_t egress);
+  bool tell_others(const SwitchHandOver& what);
+  bool take_over(uint32_t from, Nanos now);
+  void take(SwitchHandOver& handed, Nanos now);
+
+  void forward(SwitchPacket& packet, Nanos now) override;
+  void drop(SwitchPacket& packet, DropReason reason) override;
+  SwitchPortCounters& counters_of(const SwitchPacket& packet) override;
+  [[nodiscard]] bool is_alone() const { return shared_.rings.workers() == 1; }
+  [[nodiscard]] rte_mempool* pool() const { return shared_.pool->get(); }
+
+  SwitchShared& shared_;
+  const SwitchConfig& config_;
+  const uint32_t number_;
+  std::string name_;
+  std::vector<uint16_t> own_ports_;  // their numbers
+  Outbox outbox_;
+  std::unique_ptr<SourceQpns> senders_;  // null when nobody is to be told anything
+  CnmNotifier cnms_;
+  CnpNotifier cnps_;
+  IntResponder responder_;
+  Telemetry telemetry_;
+  std::unique_ptr<PauseControl> pauses_;
+  MacTable macs_;
+  Router router_;
+  bool cn_tags_ = false;  // the batch has frames with a CN-TAG
+  SwitchPortCounters own_counters_;
+  std::atomic<uint64_t> mac_moves_{0};
+  std::atomic<uint64_t> mac_table_full_{0};
+};
+
+}  // namespace roci
