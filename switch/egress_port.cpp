@@ -36,8 +36,15 @@ EgressPort::~EgressPort() {
 
 void EgressPort::push(rte_mbuf* frame, const SwitchPacket& packet, Nanos now) {
   Class& c = classes_[packet.traffic_class];
-  c.waiting.push({frame, now, packet.ingress, packet.traffic_class, packet.ecn, packet.begins_telemetry,
-                  packet.from_us, packet.vlan});
+  Waiting& waiting = c.waiting.add();
+  waiting.frame = frame;
+  waiting.since = now;
+  waiting.ingress = packet.ingress;
+  waiting.vlan = packet.vlan;
+  waiting.traffic_class = packet.traffic_class;
+  waiting.ecn = packet.ecn;
+  waiting.begins_telemetry = packet.begins_telemetry;
+  waiting.routed = packet.from_us;
   c.bytes += frame->pkt_len;
   bytes_ += frame->pkt_len;
   ++frames_;
@@ -159,7 +166,7 @@ void EgressPort::stage_one(uint8_t traffic_class, Nanos start, uint16_t mtu) {
     frame = telemetry_.stamp(frame, departure, counters_);
   }
   if (frame == nullptr) {
-    leave(queued_bytes);
+    leave(1, queued_bytes);
     publish(traffic_class);
     return;
   }
@@ -178,9 +185,32 @@ rte_mbuf* EgressPort::mark(rte_mbuf* frame, uint8_t traffic_class) {
   return frame;
 }
 
-void EgressPort::leave(uint32_t queued_bytes) {
+void EgressPort::leave(uint32_t frames, uint64_t queued_bytes) {
   bytes_ -= queued_bytes;
-  --frames_;
+  frames_ -= frames;
+}
+
+// The first `taken` of those that are staged have gone. Frames of one class that follow each other are summed up first: to
+// add to a counter takes as long as to read what was just written.
+void EgressPort::count_sent(uint16_t taken) {
+  uint64_t all_bytes = 0;
+  for (uint16_t i = 0; i < taken;) {
+    const uint8_t c = staged_as_[i].traffic_class;
+    uint64_t bytes = 0, queued_bytes = 0;
+    const uint16_t first = i;
+    for (; i < taken && staged_as_[i].traffic_class == c; ++i) {
+      bytes += staged_as_[i].bytes;
+      queued_bytes += staged_as_[i].queued_bytes;
+    }
+    all_bytes += bytes;
+    if (c == kControl) continue;
+    leave(static_cast<uint32_t>(i - first), queued_bytes);
+    bump(counters_.classes[c].tx_packets, static_cast<uint64_t>(i - first));
+    bump(counters_.classes[c].tx_bytes, bytes);
+    publish(c);
+  }
+  bump(counters_.tx_packets, taken);
+  bump(counters_.tx_bytes, all_bytes);
 }
 
 bool EgressPort::drain(Port& port, Nanos now) {
@@ -188,20 +218,7 @@ bool EgressPort::drain(Port& port, Nanos now) {
   if (staged_count_ == 0) return false;
   const uint16_t taken = port.tx_burst({staged_.data(), staged_count_}, now);
   if (taken == 0) return false;
-  uint64_t bytes = 0;
-  unsigned sent = 0;  // classes, a bit for each
-  for (uint16_t i = 0; i < taken; ++i) {
-    const Staged& staged = staged_as_[i];
-    bytes += staged.bytes;
-    if (staged.traffic_class == kControl) continue;
-    leave(staged.queued_bytes);
-    bump(counters_.classes[staged.traffic_class].tx_packets);
-    bump(counters_.classes[staged.traffic_class].tx_bytes, staged.bytes);
-    sent |= 1U << staged.traffic_class;
-  }
-  for (; sent != 0; sent &= sent - 1) publish(static_cast<uint8_t>(__builtin_ctz(sent)));
-  bump(counters_.tx_packets, taken);
-  bump(counters_.tx_bytes, bytes);
+  count_sent(taken);
   std::copy(staged_.begin() + taken, staged_.begin() + static_cast<ptrdiff_t>(staged_count_),
             staged_.begin());
   std::copy(staged_as_.begin() + taken, staged_as_.begin() + static_cast<ptrdiff_t>(staged_count_),

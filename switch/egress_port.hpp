@@ -82,11 +82,11 @@ class EgressPort {
     rte_mbuf* frame = nullptr;
     Nanos since{0};
     uint16_t ingress = kNoPort;
+    uint16_t vlan = 0;
     uint8_t traffic_class = 0;
     Ecn ecn = Ecn::kNotEct;
-    bool begins_telemetry : 1 = false;
-    bool routed : 1 = false;
-    uint16_t vlan = 0;
+    bool begins_telemetry = false;
+    bool routed = false;
   };
   static_assert(sizeof(Waiting) == 24);
   // A frame that is on the line and that the port has not taken yet.
@@ -103,7 +103,7 @@ class EgressPort {
     Aqm aqm;
     PauseState pause;
   };
-  static constexpr size_t kBurst = 32;
+  static constexpr size_t kBurst = 64;
   static constexpr uint8_t kControl = kTrafficClasses;  // instead of a class
 
   [[nodiscard]] Nanos may_start(const Class& c) const;
@@ -113,7 +113,8 @@ class EgressPort {
   void stage_one(uint8_t traffic_class, Nanos start, uint16_t mtu);
   rte_mbuf* mark(rte_mbuf* frame, uint8_t traffic_class);
   void put_on_line(rte_mbuf* frame, const Staged& staged, Nanos start);
-  void leave(uint32_t queued_bytes);
+  void leave(uint32_t frames, uint64_t queued_bytes);
+  void count_sent(uint16_t taken);
   void publish(uint8_t traffic_class);
   void count_pause(uint8_t traffic_class, Nanos before, Nanos until, Nanos now);
 

@@ -1,14 +1,19 @@
 #include "switch/mac_table.hpp"
 
 #include <algorithm>
+#include <cstring>
+
+#include "wire/endian.hpp"
 
 namespace roci {
 namespace {
 
 uint64_t key_of(uint16_t vlan, const MacAddress& mac) {
-  uint64_t key = vlan;
-  for (const uint8_t byte : mac.bytes) key = key << 8 | byte;
-  return key;
+  Be32 first;
+  Be16 last;
+  std::memcpy(static_cast<void*>(&first), mac.bytes.data(), sizeof first);
+  std::memcpy(static_cast<void*>(&last), mac.bytes.data() + sizeof first, sizeof last);
+  return uint64_t{vlan} << 48 | uint64_t{first.get()} << 16 | last.get();
 }
 
 }  // namespace

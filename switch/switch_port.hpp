@@ -17,6 +17,7 @@ struct SwitchPort {
   [[nodiscard]] bool carries(uint16_t vlan) const { return member.test(vlan); }
 
   Port& port;
+  const PortCapabilities& capabilities;
   const uint32_t worker;
   const uint16_t native;
   const TelemetryRole role;

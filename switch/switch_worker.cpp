@@ -301,7 +301,7 @@ void SwitchWorker::flood(SwitchPacket& packet, Nanos now) {
 
 // Where telemetry ends the packet will be as its sender made it.
 bool SwitchWorker::fits_mtu(const rte_mbuf& frame, const SwitchPort& out) const {
-  const uint16_t mtu = out.port.capabilities().mtu;
+  const uint16_t mtu = out.capabilities.mtu;
   if (!exceeds_mtu(frame, mtu)) return true;
   if (!telemetry_.enabled() || !ends_telemetry(out.role)) return false;
   const IntView view = parse_int({rte_pktmbuf_mtod(&frame, const uint8_t*), frame.data_len}, frame.pkt_len,

@@ -81,7 +81,7 @@ class SwitchWorker final : public Poller, private RouterOutput {
   }
 
  private:
-  static constexpr size_t kBurst = 32;
+  static constexpr size_t kBurst = 64;
 
   bool receive(uint16_t ingress, Nanos now);
   void parse_stage(std::span<SwitchPacket> batch, Nanos now);

@@ -93,6 +93,16 @@ Status check_telemetry(const TelemetryConfig& config) {
   return {};
 }
 
+Telemetry::Telemetry(const TelemetryConfig& config, rte_mempool* pool)
+    : config_(config),
+      source_{.port = config.udp_port,
+              .domain = config.domain,
+              .domain_instructions =
+                  config.full ? int_domain_instruction::kFullHop : int_domain_instruction::kCompactHop,
+              .domain_flags = config.wants_response ? int_domain_flag::kWantsResponse : uint16_t{0},
+              .hops = config.hops},
+      pool_(pool) {}
+
 HopReport Telemetry::report(const Departure& departure) const {
   return {.switch_id = config_.switch_id,
           .ingress_port = departure.ingress,
@@ -105,9 +115,12 @@ HopReport Telemetry::report(const Departure& departure) const {
           .rate = departure.rate};
 }
 
-bool Telemetry::begins(const rte_mbuf* frame, const Departure& departure) {
+IntView Telemetry::look(const rte_mbuf* frame) const {
+  return parse_int(head_of(frame), frame->pkt_len, config_.udp_port);
+}
+
+bool Telemetry::begins(const rte_mbuf* frame, const UdpLocation& udp, const Departure& departure) {
   if (!departure.from_source || departure.to_sink) return false;
-  const UdpLocation udp = find_udp(head_of(frame), frame->pkt_len);
   if (udp.outcome != UdpOutcome::kFound) return false;
   const auto* bytes = rte_pktmbuf_mtod(frame, const uint8_t*);
   const auto& header = *reinterpret_cast<const UdpHeader*>(bytes + udp.l4_offset);
@@ -131,64 +144,70 @@ bool Telemetry::begins(const rte_mbuf* frame, const Departure& departure) {
 }
 
 rte_mbuf* Telemetry::stamp(rte_mbuf* frame, const Departure& departure, SwitchPortCounters& counters) {
-  const IntView view = parse_int(head_of(frame), frame->pkt_len, config_.udp_port);
-  if (view.accepted()) {
-    if (!departure.to_sink) return push(frame, departure, counters);
-    const bool discard = view.header().has(IntMdHeader::kDiscard);
-    rte_mbuf* own = discard ? nullptr : own_front(frame, 0, pool_);
-    if (own == nullptr) {
-      if (discard) rte_pktmbuf_free(frame);
-      bump(discard ? counters.telemetry_discarded
-                   : counters.drops[static_cast<unsigned>(DropReason::kNoBuffer)]);
-      return nullptr;
-    }
-    FrameFront front = FrameFront::of(*own);
-    strip_int(front, parse_int(front.head(), front.length, config_.udp_port));
-    front.store(*own);
-    bump(counters.telemetry_ended);
-    return own;
-  }
+  const IntView view = look(frame);
+  if (view.accepted())
+    return departure.to_sink ? end(frame, view, counters) : extend(frame, view, departure, counters);
   if (view.outcome != IntOutcome::kNotInt) {  // broken: it goes on as it is
     bump(counters.telemetry_malformed);
     return frame;
   }
-  return begins(frame, departure) ? begin(frame, departure, counters) : frame;
+  return begins(frame, view.udp, departure) ? begin(frame, view, departure, counters) : frame;
 }
 
-rte_mbuf* Telemetry::begin(rte_mbuf* frame, const Departure& departure, SwitchPortCounters& counters) {
-  frame = own_front(frame, kHeadroom, pool_);
-  if (frame == nullptr) {
+rte_mbuf* Telemetry::own(rte_mbuf* frame, uint32_t headroom, IntView& view,
+                         SwitchPortCounters& counters) const {
+  rte_mbuf* own = own_front(frame, headroom, pool_);
+  if (own == nullptr) {
     bump(counters.drops[static_cast<unsigned>(DropReason::kNoBuffer)]);
-    return nullptr;
+  } else if (own != frame) {
+    view = look(own);
   }
+  return own;
+}
+
+rte_mbuf* Telemetry::begin(rte_mbuf* frame, IntView view, const Departure& departure,
+                           SwitchPortCounters& counters) {
+  frame = own(frame, kHeadroom, view, counters);
+  if (frame == nullptr) return nullptr;
   FrameFront front = FrameFront::of(*frame);
-  const IntSource source{
-      .port = config_.udp_port,
-      .domain = config_.domain,
-      .domain_instructions =
-          config_.full ? int_domain_instruction::kFullHop : int_domain_instruction::kCompactHop,
-      .domain_flags = config_.wants_response ? int_domain_flag::kWantsResponse : uint16_t{0},
-      .hops = config_.hops};
-  if (begin_int(front, source, departure.mtu) != IntEdit::kDone) {
+  if (begin_int(front, view.udp, source_, departure.mtu, view) != IntEdit::kDone) {
     bump(counters.telemetry_too_long);
     return frame;
   }
-  front.store(*frame);
   bump(counters.telemetry_begun);
-  return push(frame, departure, counters);
+  push(front, view, departure, counters);
+  front.store(*frame);
+  return frame;
 }
 
-rte_mbuf* Telemetry::push(rte_mbuf* frame, const Departure& departure, SwitchPortCounters& counters) {
-  frame = own_front(frame, kHeadroom, pool_);
-  if (frame == nullptr) {
-    bump(counters.drops[static_cast<unsigned>(DropReason::kNoBuffer)]);
+rte_mbuf* Telemetry::extend(rte_mbuf* frame, IntView view, const Departure& departure,
+                            SwitchPortCounters& counters) {
+  frame = own(frame, kHeadroom, view, counters);
+  if (frame == nullptr) return nullptr;
+  FrameFront front = FrameFront::of(*frame);
+  push(front, view, departure, counters);
+  front.store(*frame);
+  return frame;
+}
+
+void Telemetry::push(FrameFront& front, const IntView& view, const Departure& departure,
+                     SwitchPortCounters& counters) {
+  const IntEdit edit = push_int_hop(front, view, report(departure), config_.domain, departure.mtu);
+  bump(edit == IntEdit::kDone ? counters.telemetry_hops : counters.telemetry_too_long);
+}
+
+rte_mbuf* Telemetry::end(rte_mbuf* frame, IntView view, SwitchPortCounters& counters) {
+  if (view.header().has(IntMdHeader::kDiscard)) {
+    rte_pktmbuf_free(frame);
+    bump(counters.telemetry_discarded);
     return nullptr;
   }
+  frame = own(frame, 0, view, counters);
+  if (frame == nullptr) return nullptr;
   FrameFront front = FrameFront::of(*frame);
-  const IntView view = parse_int(front.head(), front.length, config_.udp_port);
-  const IntEdit edit = push_int_hop(front, view, report(departure), config_.domain, departure.mtu);
+  strip_int(front, view);
   front.store(*frame);
-  bump(edit == IntEdit::kDone ? counters.telemetry_hops : counters.telemetry_too_long);
+  bump(counters.telemetry_ended);
   return frame;
 }
 

@@ -91,7 +91,7 @@ struct Departure {
 // Owned by the switch's thread.
 class Telemetry {
  public:
-  Telemetry(const TelemetryConfig& config, rte_mempool* pool) : config_(config), pool_(pool) {}
+  Telemetry(const TelemetryConfig& config, rte_mempool* pool);
 
   [[nodiscard]] bool enabled() const { return config_.enabled; }
   // The frame as it is to leave: itself or a copy in its place, longer or shorter; null, and freed, when there was no
@@ -104,11 +104,18 @@ class Telemetry {
   static constexpr size_t kFlows = 4096;  // of kInterval; two that share a place share the interval
   static constexpr uint32_t kHeadroom = kIntHeaderBytes + sizeof(FullHop);
 
-  [[nodiscard]] bool begins(const rte_mbuf* frame, const Departure& departure);
-  rte_mbuf* begin(rte_mbuf* frame, const Departure& departure, SwitchPortCounters& counters);
-  rte_mbuf* push(rte_mbuf* frame, const Departure& departure, SwitchPortCounters& counters);
+  [[nodiscard]] IntView look(const rte_mbuf* frame) const;
+  // `udp` and `view` are what look() has found in the frame.
+  [[nodiscard]] bool begins(const rte_mbuf* frame, const UdpLocation& udp, const Departure& departure);
+  rte_mbuf* begin(rte_mbuf* frame, IntView view, const Departure& departure, SwitchPortCounters& counters);
+  rte_mbuf* extend(rte_mbuf* frame, IntView view, const Departure& departure, SwitchPortCounters& counters);
+  rte_mbuf* end(rte_mbuf* frame, IntView view, SwitchPortCounters& counters);
+  // Null, and the frame freed, when there was no buffer; of a copy `view` is what look() finds in it.
+  rte_mbuf* own(rte_mbuf* frame, uint32_t headroom, IntView& view, SwitchPortCounters& counters) const;
+  void push(FrameFront& front, const IntView& view, const Departure& departure, SwitchPortCounters& counters);
 
   TelemetryConfig config_;
+  IntSource source_;
   rte_mempool* pool_;
   std::vector<Nanos> sampled_;  // by flow: not before then
 };

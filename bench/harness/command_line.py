@@ -71,7 +71,9 @@ def parser():
     options.add_argument("--markdown", action="store_true", help="tables as bench/RESULTS.md has them")
     options.add_argument("--compare", metavar="REV", help="our commands of this tree and of that revision, in turn")
     options.add_argument("--list", action="store_true", help="names with one line each")
-    options.add_argument("--packages", action="store_true", help=argparse.SUPPRESS)  # for the script around us
+    # For the script around us.
+    options.add_argument("--packages", action="store_true", help=argparse.SUPPRESS)
+    options.add_argument("--unpacked", action="store_true", help=argparse.SUPPRESS)
     options.add_argument("-h", "--help", action="store_true", help="this")
     return options
 
@@ -114,12 +116,22 @@ def commands_of(groups, own_only):
             yield from (command.server, command.client) if isinstance(command, Pair) else (command,)
 
 
+def words_of(groups, own_only):
+    return {word for command in commands_of(groups, own_only) for word in command.words}
+
+
 def packages(groups, own_only):
     """The Debian packages that these groups' peers come from."""
     programs = {command.program for command in commands_of(groups, own_only)}
-    words = {word for command in commands_of(groups, own_only) for word in command.words}
+    words = words_of(groups, own_only)
     programs |= {program for script, program in peers.SCRIPTS.items() if script in words}
     return sorted({peers.PACKAGES[program] for program in programs if program in peers.PACKAGES})
+
+
+def unpacked(groups, own_only):
+    """Those that are not to be installed."""
+    words = words_of(groups, own_only)
+    return sorted({package for script, found in peers.UNPACKED.items() if script in words for package in found})
 
 
 def tell(text):
@@ -221,8 +233,8 @@ def main(arguments):
         show(f"{name:<18}{what}" for name, what in listed())
         return 0
     groups, programs = chosen(options.names)
-    if options.packages:
-        print("\n".join(packages(groups, options.compare is not None)))
+    if options.packages or options.unpacked:
+        print("\n".join((packages if options.packages else unpacked)(groups, options.compare is not None)))
         return 0
     if behind and (groups or not programs):
         print("roci: bench: what stands behind '--' goes to Google Benchmark programs, so name only those: "

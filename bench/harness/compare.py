@@ -68,7 +68,7 @@ def built(sha, tell):
     archive = git("archive", "--format=tar", sha)
     subprocess.run(["tar", "-x", "-C", str(folder)], input=archive.stdout, check=True)
     for step in (["cmake", "--preset", "release"],
-                 ["cmake", "--build", "build/release", "--parallel", "--target", "roci-perf", "benchmarks"]):
+                 ["cmake", "--build", "build/release", "--parallel", "--target", "roci-perf", "roci-switch", "benchmarks"]):
         build(step, folder)
     finished.touch()
     return programs

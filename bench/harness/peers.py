@@ -18,6 +18,8 @@ PACKAGES = {
 }
 # Scripts of ours that run one of them.
 SCRIPTS = {"{bench}/budget.py": "valgrind", "{bench}/stages.py": "perf"}
+# The same for packages that would start services when they are installed: they are unpacked into build/peers instead.
+UNPACKED = {"{bench}/forwarding/open_vswitch.py": ("openvswitch-common", "openvswitch-switch", "openvswitch-switch-dpdk")}
 
 ON_FIRST, ON_SECOND = "taskset -c {core0}", "taskset -c {core1}"
 NUMBER = r"(\d+(?:\.\d+)?)"
@@ -139,13 +141,6 @@ def testpmd_rings(frame_bytes):
                    f"--txpkts={frame_bytes} --forward-mode=flowgen --stats-period=1")
 
 
-def testpmd_forwarding(frame_bytes, mode):
-    """One core takes frames from one ring and gives them to another, as `mode` says; a burst a port goes round for ever."""
-    return command(f"timeout --preserve-status -s INT 5 {TESTPMD} --lcores 0@{{core0}},1@{{core1}} --vdev=net_ring0 "
-                   "--vdev=net_ring1 -- --nb-cores=1 --total-num-mbufs=4096 --mbuf-size=4736 "
-                   f"--txpkts={frame_bytes} --forward-mode={mode} --tx-first --stats-period=1")
-
-
 def testpmd_memif(frame_bytes):
     """One process sends as fast as it can, the other one drops what comes."""
     device = "--vdev=net_memif0,id=0,bsize=4608,socket=roci-bench-testpmd,role="
@@ -168,17 +163,6 @@ def testpmd_received(output):
     if not seconds:
         raise Unreadable("dpdk-testpmd received nothing")
     return float(statistics.median(seconds))
-
-
-def testpmd_forwarded(output):
-    """Millions of frames a second over both ports: the median of the seconds in which any came."""
-    rates = []
-    for port in (0, 1):
-        blocks = re.findall(rf"NIC statistics for port {port} .*?Rx-pps: +(\d+)", output.text, re.DOTALL)
-        rates.append([int(rate) for rate in blocks if int(rate) > 0])
-    if not all(rates):
-        raise Unreadable("dpdk-testpmd's packets per second of both ports are not in the output")
-    return sum(statistics.median(seconds) for seconds in rates) * 1e-6
 
 
 def testpmd_bandwidth(run, payload_bytes):

@@ -24,9 +24,11 @@ class UdpChecksumUpdate {
     take_header(udp);
   }
   void take(const void* bytes, size_t length) {
-    sum_ += static_cast<uint16_t>(~rte_raw_cksum(bytes, length));
+    if (!none_) sum_ += static_cast<uint16_t>(~rte_raw_cksum(bytes, length));
   }
-  void add(const void* bytes, size_t length) { sum_ += rte_raw_cksum(bytes, length); }
+  void add(const void* bytes, size_t length) {
+    if (!none_) sum_ += rte_raw_cksum(bytes, length);
+  }
   // The header as it is now, and the checksum into it.
   void finish(UdpHeader& udp) {
     if (none_) return;
@@ -171,9 +173,14 @@ uint32_t int_hop_words(const IntSource& source) {
 }
 
 IntEdit begin_int(FrameFront& frame, const IntSource& source, uint32_t mtu) {
+  IntView begun;
+  return begin_int(frame, find_udp(frame.head(), frame.length), source, mtu, begun);
+}
+
+IntEdit begin_int(FrameFront& frame, const UdpLocation& where, const IntSource& source, uint32_t mtu,
+                  IntView& begun) {
   const uint32_t words = int_hop_words(source);
   if (words == 0 || words > kMaxIntHopWords || source.port == kRoceUdpPort) return IntEdit::kBadSource;
-  const UdpLocation where = find_udp(frame.head(), frame.length);
   if (where.outcome != UdpOutcome::kFound) return IntEdit::kNotRoce;
   if (udp_of(frame, where).destination_port.get() != kRoceUdpPort) return IntEdit::kNotRoce;
   if (where.ip_bytes() + kIntHeaderBytes > std::min(mtu, kMaxIpBytes)) return IntEdit::kMtuExceeded;
@@ -203,6 +210,9 @@ IntEdit begin_int(FrameFront& frame, const IntSource& source, uint32_t mtu) {
   udp.destination_port.set(source.port);
   change_lengths(frame, where, static_cast<int32_t>(kIntHeaderBytes));
   checksum.finish(udp);
+
+  begun = {.frame = frame.data, .udp = where, .outcome = IntOutcome::kAccepted, .hop_bytes = words * 4};
+  begun.udp.end += kIntHeaderBytes;
   return IntEdit::kDone;
 }
 

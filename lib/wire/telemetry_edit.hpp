@@ -50,6 +50,10 @@ std::string_view int_edit_name(IntEdit edit);
 // Puts a header without hops into a RoCEv2 packet. A source pushes its own hop afterwards; that this may not fit any more
 // is then for M to say (INT v2.1, "MTU Settings").
 IntEdit begin_int(FrameFront& frame, const IntSource& source, uint32_t mtu);
+// The same where the UDP header has been found already: `where` is what find_udp() says of the frame. With kDone `begun` is
+// what parse_int() would say of it now.
+IntEdit begin_int(FrameFront& frame, const UdpLocation& where, const IntSource& source, uint32_t mtu,
+                  IntView& begun);
 
 // `view` is what parse_int() accepted. Instructions that we cannot follow get ones, those of another domain than
 // `domain` too.

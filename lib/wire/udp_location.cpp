@@ -54,15 +54,22 @@ std::string_view udp_outcome_name(UdpOutcome outcome) {
 
 UdpLocation find_udp(std::span<const uint8_t> head, uint32_t frame_length) {
   UdpLocation found;
-  const auto tagged = parse_link_tags(head);
-  if (!tagged) {
-    found.outcome = UdpOutcome::kTruncated;
-    return found;
+  uint16_t type =
+      head.size() < sizeof(EthernetHeader) ? uint16_t{0} : at<EthernetHeader>(head, 0).ether_type.get();
+  found.l3_offset = sizeof(EthernetHeader);
+  if (type != kEtherTypeIpv4 && type != kEtherTypeIpv6) {  // tags, or nothing for us
+    const auto tagged = parse_link_tags(head);
+    if (!tagged) {
+      found.l3_offset = 0;
+      found.outcome = UdpOutcome::kTruncated;
+      return found;
+    }
+    type = tagged->ether_type;
+    found.l3_offset = tagged->l3_offset();
   }
-  found.l3_offset = tagged->l3_offset();
-  if (tagged->ether_type == kEtherTypeIpv4) {
+  if (type == kEtherTypeIpv4) {
     found.outcome = find_in_ipv4(found, head, frame_length);
-  } else if (tagged->ether_type == kEtherTypeIpv6) {
+  } else if (type == kEtherTypeIpv6) {
     found.outcome = find_in_ipv6(found, head, frame_length);
   }
   if (found.outcome == UdpOutcome::kFound) found.outcome = check_udp(found, head);

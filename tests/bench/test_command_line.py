@@ -79,6 +79,15 @@ class Packages(unittest.TestCase):
         self.assertEqual(main("--packages", "memif", "--compare", "HEAD")[1].split(), [])
         self.assertEqual(main("--packages", "budget")[1].split(), ["valgrind"])
         self.assertEqual(main("--packages", "stages")[1].split(), ["linux-perf"])
+        self.assertEqual(main("--packages", "forwarding")[1].split(), ["dpdk-dev"])
+
+    # Installed, Open vSwitch would start its services.
+    def test_packages_with_services_are_unpacked_and_not_installed(self):
+        unpacked = main("--unpacked", "forwarding")[1].split()
+        self.assertEqual(unpacked, ["openvswitch-common", "openvswitch-switch", "openvswitch-switch-dpdk"])
+        self.assertEqual(main("--unpacked", "memif")[1].split(), [])
+        self.assertEqual(main("--unpacked", "forwarding", "--compare", "HEAD")[1].split(), [])
+        self.assertEqual([name for name in main("--packages")[1].split() if name in unpacked], [])
 
     # A peer that is not ours and has no package could not be installed.
     def test_every_program_is_ours_or_has_a_package(self):

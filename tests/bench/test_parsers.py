@@ -4,7 +4,7 @@ import json
 import pathlib
 import unittest
 
-from harness import google_benchmark, peers, programs
+from harness import google_benchmark, peers, programs, switches
 from harness.case import Output, Unreadable
 
 SAMPLES = pathlib.Path(__file__).parent / "samples"
@@ -29,7 +29,8 @@ PARSERS = {
     "sockperf": (peers.sockperf_median, output("sockperf_udp.txt"), None),
     "testpmd": (peers.testpmd_received, output("testpmd_rings.txt"), None),
     "testpmd server": (peers.testpmd_received, Output("", sample("testpmd_memif_server.txt")), None),
-    "testpmd forwarding": (peers.testpmd_forwarded, output("testpmd_forwarding.txt"), 208582043e-6 + 208582028e-6),
+    "forwarding": (switches.forwarded(64), output("forwarding_load.txt"), 10.416683),
+    "forwarding limit": (switches.rate(1024), output("forwarding_load.txt"), 7.090412),
     "roci-perf bandwidth": (programs.perf_result("average_gbps"), output("roci_perf_bw.json"), None),
     "roci-perf latency": (programs.perf_result("p50_us", 1000), output("roci_perf_lat.json"), None),
     "roci-perf tail": (programs.p99_over_median, output("roci_perf_lat.json"), None),
@@ -78,6 +79,16 @@ class Parsers(unittest.TestCase):
         text = "NIC statistics for port 0 ####\n  Rx-pps:    0   Rx-bps:  0\n"
         with self.assertRaisesRegex(Unreadable, "nothing"):
             peers.testpmd_received(Output(text))
+
+    # The load is there to be quicker than what it measures.
+    def test_a_load_that_was_the_limit_itself_is_no_figure_of_a_switch(self):
+        with self.assertRaisesRegex(Unreadable, "at only 49.9 % of its looks"):
+            switches.forwarded(1024)(output("forwarding_load.txt"))
+
+    def test_a_switch_that_nothing_came_out_of_is_no_figure(self):
+        text = "64_frames_per_second 0\n64_waiting_percent 100.0\n"
+        with self.assertRaisesRegex(Unreadable, "nothing came out"):
+            switches.forwarded(64)(Output(text))
 
     # The first second has the start in it and says 0.
     def test_the_seconds_of_testpmd_without_packets_do_not_count(self):

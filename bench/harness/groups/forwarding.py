@@ -1,31 +1,36 @@
-"""What the switch forwards on one core."""
+"""What one core of the switch forwards, next to other software switches between the same ports."""
 
-from harness.case import Case, Figure, Group, at_least
-from harness.peers import testpmd_forwarded, testpmd_forwarding
-from harness.programs import benchmark, benchmark_counter
+from harness.case import Case, Group, at_least
+from harness.switches import figure, load_alone, open_vswitch, roci, SIZES, testpmd
+
+MAC, OUTPUT, NORMAL = "dpdk-testpmd, mac forwarding", "Open vSwitch, port to port", "Open vSwitch, learning bridge"
+INT_BYTES = 32  # shim, header and a hop
+FEATURES = {
+    "a bridge": roci("bridge"),
+    "WRED and ECN": roci("marking", "--marked"),
+    "INT": roci("telemetry", f"--longer {INT_BYTES}"),
+    "everything": roci("everything", f"--marked --longer {INT_BYTES}"),
+}
 
 
-def ours(name, features, size):
-    return Figure(name, benchmark("switch", f"forward_{features}/{size}/manual_time"),
-                  benchmark_counter("packets_per_second", 1e-6), "M/s")
-
-
-def peer(size, mode):
-    return Figure(f"dpdk-testpmd, {mode} forwarding", testpmd_forwarding(size, mode), testpmd_forwarded, "M/s")
+def peers(size):
+    yield figure("dpdk-testpmd, io forwarding", testpmd("io"), size)
+    yield figure(MAC, testpmd("mac"), size)
+    yield figure(OUTPUT, open_vswitch("output"), size)
+    yield figure(NORMAL, open_vswitch("normal"), size)
 
 
 def cases(size):
-    peers = tuple(peer(size, mode) for mode in ("io", "mac"))
-    target = (at_least(0.5, "dpdk-testpmd, mac forwarding"),)
-    yield Case(f"{size} bytes, a bridge", ours("learn, look up, queue", "plain", size), peers)
-    yield Case(f"{size} bytes, WRED and ECN", ours("the same, curves asked", "aqm", size), peers, target)
-    yield Case(f"{size} bytes, INT", ours("the same, telemetry begun and a hop", "telemetry", size), peers)
-    yield Case(f"{size} bytes, everything", ours("both, PFC, shares, a shared buffer", "everything", size), peers)
+    for name, run in FEATURES.items():
+        targets = (at_least(0.5, MAC), at_least(1, OUTPUT), at_least(1, NORMAL)) if name == "WRED and ECN" else ()
+        limits = (load_alone(size),) if name == "a bridge" else ()
+        yield Case(f"{size} bytes, {name}", figure("roci-switch", run, size), (*peers(size), *limits), targets)
 
 
 GROUP = Group(
     name="forwarding",
-    what="frames that one core forwards between two rings, with more and more of what a switch does",
-    cases=(*cases(64), *cases(1024)),
-    notes="Ours is the time of the switch's polls alone; testpmd's core does nothing but forward.",
+    what="frames that a core forwards between memif ports, with more and more of what a switch does",
+    cases=tuple(case for size in SIZES for case in cases(size)),
+    notes="Another process on the other core sends RoCEv2 frames of 64 flows, of at most so many bytes without FCS, and counts;\n"
+          "it touches none of them, and a run in which it was not waiting for the switch most of the time is refused.",
 )

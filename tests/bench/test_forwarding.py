@@ -1,0 +1,81 @@
+"""The load of `./roci bench forwarding` and the switches that it is for: frames come out as the configuration says, and a
+run that did not do what it is measured for is refused."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SWITCH, LOAD = (pathlib.Path(sys.argv.pop(1)) for _ in range(2))
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "bench/forwarding"
+INT_BYTES = 32
+
+
+class Forwarding(unittest.TestCase):
+    """`--seconds 0`: what comes out is looked at, and nothing measured."""
+
+    def load(self, configuration, *options):
+        """Exit status, the lines, and what was said on standard error."""
+        with tempfile.TemporaryDirectory() as folder:
+            text = (FOLDER / f"{configuration}.yaml").read_text()
+            for name in ("in", "out"):
+                self.assertIn(f"socket=roci-bench-{name}\"", text)
+                text = text.replace(f"roci-bench-{name}", f"{folder}/{name}")
+            config = pathlib.Path(folder) / "switch.yaml"
+            config.write_text(text.replace("idle: spin", "idle: yield"))
+            switch = subprocess.Popen([SWITCH, "--config", config], stdout=subprocess.DEVNULL)
+            try:
+                done = subprocess.run([LOAD, f"{folder}/in", f"{folder}/out", "--size", "64", "1024", "--seconds", "0", *options],
+                                      capture_output=True, text=True, timeout=120, check=False)
+            finally:
+                switch.terminate()
+                self.assertEqual(switch.wait(60), 0)
+        return done.returncode, dict(line.split() for line in done.stdout.splitlines()), done.stderr
+
+    def lines(self, configuration, *options):
+        status, lines, said = self.load(configuration, *options)
+        self.assertEqual((status, said), (0, ""))
+        return {name: float(value) for name, value in lines.items()}
+
+    def test_a_bridge_changes_nothing(self):
+        lines = self.lines("bridge")
+        self.assertEqual([lines[f"{size}_bytes_out"] for size in (64, 1024)], [62, 1022])
+        self.assertEqual([lines[f"{size}_marked_percent"] for size in (64, 1024)], [0, 0])
+
+    def test_marking_marks_some_and_telemetry_adds_a_hop(self):
+        lines = self.lines("marking", "--marked")
+        self.assertTrue(0 < lines["1024_marked_percent"] < 50, lines)
+        self.assertEqual(lines["64_bytes_out"], lines["64_bytes_in"])
+        lines = self.lines("telemetry", "--longer", str(INT_BYTES))
+        self.assertEqual([lines[f"{size}_bytes_out"] - lines[f"{size}_bytes_in"] for size in (64, 1024)], [INT_BYTES] * 2)
+
+    def test_everything_does_both(self):
+        lines = self.lines("everything", "--marked", "--longer", str(INT_BYTES))
+        self.assertGreater(lines["64_marked_percent"], 0)
+
+    # A figure of a switch with a feature that did nothing would be a lie.
+    def test_a_feature_that_does_nothing_is_refused(self):
+        status, _, said = self.load("bridge", "--marked")
+        self.assertEqual((status, said), (1, "roci-forwarding-load: no frame came out marked\n"))
+        status, _, said = self.load("marking", "--longer", str(INT_BYTES))
+        self.assertEqual(status, 1)
+        self.assertRegex(said, r"\Aroci-forwarding-load: a frame of 62 bytes came out with 62, [^\n]*\n\Z")
+
+    def test_sockets_or_a_device_of_its_own_and_not_both(self):
+        for options in ((), ("in",), ("in", "out", "--device-core", "0")):
+            done = subprocess.run([LOAD, *options], capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual((done.returncode, done.stderr), (1, "roci-forwarding-load: name two sockets, or --device-core\n"))
+
+
+class OpenVSwitch(unittest.TestCase):
+    def test_what_is_not_unpacked_is_one_sentence(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, FOLDER / "open_vswitch.py", "--programs", folder, "--core", "1", "--other-core", "0",
+                                   "--flows", "normal"], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertEqual(done.stderr, f"open_vswitch.py: there is no ovs-vsctl in {folder}\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
