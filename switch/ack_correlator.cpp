@@ -72,8 +72,8 @@ std::optional<AckCorrelator::Found> AckCorrelator::see(const RoceGlance& packet,
     if (w.until <= now) {
       release(w);
     } else if (w.flow == packet.flow) {
-      const bool own_kind = w.responses ? packet.info->operation == Operation::kReadResponse
-                                        : packet.info->is_request();
+      const bool own_kind =
+          w.responses ? packet.info->operation == Operation::kReadResponse : packet.info->is_request();
       if (own_kind && (!w.started || is_after(packet.psn, w.newest))) w.newest = packet.psn;
       w.started |= own_kind;
     } else if (w.flow.source == packet.flow.destination && w.flow.destination == packet.flow.source &&

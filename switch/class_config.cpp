@@ -59,12 +59,12 @@ Status read_cnp(ConfigNode& node, CnpConfig& cnp, BitsPerSec rate) {
   return node.section("cnp", Need::kOptional, [&](ConfigNode& item) -> Status {
     QueueDepth threshold{.bytes = cnp.threshold};
     ROCI_TRY(item.optional("threshold", threshold));
-    if (Status s = threshold.resolve(rate, "threshold"); !s) return item.error("threshold", s.error().message);
+    if (Status s = threshold.resolve(rate, "threshold"); !s)
+      return item.error("threshold", s.error().message);
     cnp.threshold = threshold.bytes;
     ROCI_TRY(item.optional("sample", cnp.sample));
-    return item.optional(
-        "key_flow", cnp.key_flow,
-        one_of<Choice>({{"sampled", Choice::kSampled}, {"heaviest", Choice::kHeaviest}}));
+    return item.optional("key_flow", cnp.key_flow,
+                         one_of<Choice>({{"sampled", Choice::kSampled}, {"heaviest", Choice::kHeaviest}}));
   });
 }
 

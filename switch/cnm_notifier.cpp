@@ -48,7 +48,7 @@ uint8_t CnmNotifier::points(uint16_t port) const {
 }
 
 void CnmNotifier::queued(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame, uint64_t queue,
-                      Nanos now) {
+                         Nanos now) {
   CongestionPoint& point = points_[port * size_t{kTrafficClasses} + packet.traffic_class]->queue;
   if (!point.is_due(frame->pkt_len)) return;
   const auto feedback = point.sample(queue);
@@ -66,7 +66,7 @@ bool CnmNotifier::is_self_defined(const rte_mbuf* frame) const {
 
 // kSent when a message has been put into the ring, however it is to be sent.
 CnmEvent CnmNotifier::answer(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame,
-                          const QcnFeedback& feedback, Nanos now) {
+                             const QcnFeedback& feedback, Nanos now) {
   auto cnm = sample_frame(head_of(frame), packet.traffic_class);
   if (!cnm || packet.ingress == kNoPort) return CnmEvent::kNoFlow;
   if (packet.ether_type == kEtherTypeCnm || (udp_port_ != 0 && is_self_defined(frame)))
@@ -105,11 +105,8 @@ CnmEvent CnmNotifier::put_l2(const CnmLink& link, const Cnm& cnm, uint16_t vlan,
     return CnmEvent::kNoBuffer;
   }
   build_cnm_frame(link, cnm, {bytes, length});
-  outbox_.push({.frame = frame,
-                .vlan = vlan,
-                .to = {},
-                .sent = &counter(as),
-                .no_way = &counter(CnmEvent::kNoRoute)});
+  outbox_.push(
+      {.frame = frame, .vlan = vlan, .to = {}, .sent = &counter(as), .no_way = &counter(CnmEvent::kNoRoute)});
   return CnmEvent::kSent;
 }
 

@@ -26,9 +26,9 @@ struct KeyFlow {
   std::optional<Qpn> sender;  // when the packet said it
   bool responses = false;     // READ responses
   PKey pkey;
-  bool routed = false;        // came by a router, which is this switch; otherwise:
-  uint16_t vlan = 0;          // where, and
-  MacAddress previous;        // from whom its frames came
+  bool routed = false;  // came by a router, which is this switch; otherwise:
+  uint16_t vlan = 0;    // where, and
+  MacAddress previous;  // from whom its frames came
 };
 
 // When the queue is congested and something is to be said. Owned by the switch's thread.

@@ -49,10 +49,6 @@ struct PacketExtras {
   uint16_t types = 0;      // of its extension block, 0 for none
   uint8_t hops = 0;        // in the block's INT-ECHO
   bool begin_int = false;  // in-band telemetry begins in it
-
-  constexpr PacketExtras() = default;
-  constexpr PacketExtras(uint16_t block, uint8_t echoed = 0, bool begin = false)
-      : types(block), hops(echoed), begin_int(begin) {}
 };
 
 // Puts what a block of feedback says about a flow into it. Nothing of that is needed: what cannot be is passed over.

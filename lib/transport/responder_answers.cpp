@@ -237,10 +237,11 @@ bool Responder::send_window_message(TransportContext& context) {
                       .psn = expected_ - 1,
                       .pkey = qp_.attributes.pkey};
   flow_.next_psn = expected_;
-  return send_packet(context, qp_, bth, 0, types, [&](RoceWriter::Open&, const ExtensionView& block) {
-           session()->write_feedback(context, block, Direction::kRequests, flow_);
-           return true;
-         }) == SendOutcome::kSent;
+  return send_packet(context, qp_, bth, 0, {.types = types},
+                     [&](RoceWriter::Open&, const ExtensionView& block) {
+                       session()->write_feedback(context, block, Direction::kRequests, flow_);
+                       return true;
+                     }) == SendOutcome::kSent;
 }
 
 bool Responder::send_probe_response(TransportContext& context) {
@@ -249,7 +250,8 @@ bool Responder::send_probe_response(TransportContext& context) {
                       .destination_qp = qp_.attributes.remote_qp,
                       .psn = asked.psn,
                       .pkey = qp_.attributes.pkey};
-  PacketExtras with(session()->feedback_types(Direction::kRequests, false) & bit_of(ExtensionType::kAuth));
+  PacketExtras with;
+  with.types = session()->feedback_types(Direction::kRequests, false) & bit_of(ExtensionType::kAuth);
   const bool with_hops = session()->telemetry != nullptr && session()->telemetry->is_due(HopsOf::kProbe);
   if (with_hops) {
     with.types |= bit_of(ExtensionType::kIntEcho);
@@ -367,7 +369,7 @@ SendOutcome Responder::send_atomic_response(TransportContext& context, const Res
                       .psn = atomic.first,
                       .pkey = qp_.attributes.pkey,
                       .ect = atomic.replay};
-  return send_packet(context, qp_, bth, 0, 0, [&](RoceWriter::Open& open, const ExtensionView&) {
+  return send_packet(context, qp_, bth, 0, {}, [&](RoceWriter::Open& open, const ExtensionView&) {
     RoceWriter::put_aeth(open, kSyndromeAck, atomic.msn);
     open.header<AtomicAckEth>(Header::kAtomicAckEth).original.set(atomic.original);
     return true;

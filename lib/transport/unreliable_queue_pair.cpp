@@ -78,7 +78,7 @@ SendOutcome UnreliableQueuePair::send_one(TransportContext& context) {
                       .psn = next_psn_,
                       .pkey = attributes.pkey,
                       .solicited = cut.solicited};
-  const auto outcome = send_packet(context, *this, bth, cut.length, 0, [&](RoceWriter::Open& open, auto&) {
+  const auto outcome = send_packet(context, *this, bth, cut.length, {}, [&](RoceWriter::Open& open, auto&) {
     return fill_message_packet(context.memory, config.pd, wqe, cut, open);
   });
   if (outcome != SendOutcome::kSent) return outcome;

@@ -75,8 +75,8 @@ std::optional<RoceGlance> glance_roce(std::span<const uint8_t> head, uint32_t fr
     glance.flow.destination = IpAddress::from_v4(ip.destination.get());
   }
   if (info->has(Header::kDeth)) {
-    const auto& deth = *reinterpret_cast<const Deth*>(
-        head.data() + at + info->offset[static_cast<unsigned>(Header::kDeth)]);
+    const auto& deth =
+        *reinterpret_cast<const Deth*>(head.data() + at + info->offset[static_cast<unsigned>(Header::kDeth)]);
     glance.source_qp = Qpn{deth.source_qp.get()};
   } else if (bth.has_extensions()) {
     glance.source_qp = source_in_block(glance.rest);

@@ -52,7 +52,7 @@ TEST(PortConfig, errors_name_the_key_and_what_is_allowed) {
             "x.yaml:2: eal.memory: '100KB' is not a whole number of MiB from 1MiB to 1TiB");
   EXPECT_EQ(error_of("device: x\neal: {hugepage: on}"),
             "x.yaml:2: eal.hugepage is an unknown key, did you mean 'hugepages'? (allowed: hugepages, pci, "
-            "memory, share_buffers, args)");
+            "memory, share_buffers, telemetry, args)");
   EXPECT_EQ(error_of("device: x\neal: {hugepages: true}"),
             "x.yaml:2: eal.hugepages: 'true' is not one of auto, off, require");
   EXPECT_EQ(error_of("device: x\nmac: 1:2").rfind("x.yaml:2: mac: ", 0), 0U);

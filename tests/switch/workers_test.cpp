@@ -3,8 +3,8 @@
 #include <thread>
 
 #include "base/spsc_ring.hpp"
-#include "switch/cnm_bench.hpp"
 #include "support/line_rate_source.hpp"
+#include "switch/cnm_bench.hpp"
 #include "switch/switch_bench.hpp"
 #include "wire/arp.hpp"
 #include "wire/packet.hpp"
