@@ -39,8 +39,8 @@ class Session final : public FrameSink, public PacketSink {
     for (uint32_t n = 0; n + 2 < kNear; ++n)
       neighbours.static_entries.push_back({peer_address(n), MacAddress::local(n + 2)});
     neighbours_ = require(Neighbours::create(neighbours, *this));
-    peers_ = std::make_unique<Peers>(config, 256, static_cast<uint16_t>(100), ids_, *this, *neighbours_,
-                                     counters_);
+    peers_ = std::make_unique<Peers>(config, 256, static_cast<uint16_t>(100), uint8_t{4}, ids_, *this,
+                                     *neighbours_, counters_);
   }
 
   void run() {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device/events.hpp"
+#include "engine/flow_control.hpp"
 #include "engine/worker.hpp"
 #include "replay/recording.hpp"
 
@@ -139,6 +140,8 @@ class ReplayHost {
   HandOver hand_over_{1, 1};
   FlowCounts flows_{1};
   ExtensionConfig extensions_{.mode = ExtensionMode::kOff};
+  HostTelemetryConfig telemetry_;  // none
+  FlowControl flow_control_{{}, {}, {}};
   SparseArena arena_;
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<AttachedQueuePair> qp_;

@@ -3,7 +3,7 @@
 
 #include "roci-switch/mailbox.hpp"
 #include "support/telemetry_socket.hpp"
-#include "switch/line_rate_source.hpp"
+#include "support/line_rate_source.hpp"
 #include "switch/switch_bench.hpp"
 
 namespace roci {
