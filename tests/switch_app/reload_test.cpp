@@ -13,7 +13,7 @@ eal: {memory: 128MiB, hugepages: off}
 switch:
   name: s1
   idle: sleep
-  core: 1
+  cores: [1]
   faults: {enabled: true, seed: 4}
   classify: {trust: dscp, untagged: 1}
   buffer: {size: 16MiB, alpha: 1}
@@ -136,8 +136,8 @@ TEST_F(ReloadTest, everything_else_is_refused_by_its_key) {
       {"name: s1", "name: s2", "switch.name"},
       {"name: s1", "name: s1\n  mac: 02:00:00:00:00:77", "switch.mac"},
       {"idle: sleep", "idle: spin", "switch.idle"},
-      {"core: 1", "core: 0", "switch.core"},
-      {"  core: 1\n", "", "switch.core"},
+      {"cores: [1]", "cores: [0]", "switch.cores"},
+      {"  cores: [1]\n", "", "switch.cores"},
       {"enabled: true, seed: 4", "enabled: true, seed: 5", "switch.faults"},
       {"trust: dscp", "trust: pcp", "switch.classify"},
       {"alpha: 1", "alpha: 2", "switch.buffer"},

@@ -2,8 +2,8 @@
 #include <thread>
 
 #include "roci-switch/mailbox.hpp"
-#include "support/telemetry_socket.hpp"
 #include "support/line_rate_source.hpp"
+#include "support/telemetry_socket.hpp"
 #include "switch/switch_bench.hpp"
 
 namespace roci {
