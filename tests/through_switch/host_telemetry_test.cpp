@@ -68,8 +68,9 @@ class Row : public Fabric {
     poll_host(*a);
     poll_host(*b);
     for (auto [at, direction] : {std::pair{links() - 1, SimLink::kAToB}, {size_t{0}, SimLink::kBToA}}) {
-      link(at).set_script(
-          direction, [this, direction](const rte_mbuf& frame, uint64_t) { return watch(frame, direction); });
+      link(at).set_script(direction, [this, direction = direction](const rte_mbuf& frame, uint64_t) {
+        return watch(frame, direction);
+      });
     }
     if (options.type != IBV_QPT_UD) connect(*a, *b, options.connection, options.type);
   }
