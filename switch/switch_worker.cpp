@@ -50,7 +50,8 @@ SwitchWorker::~SwitchWorker() = default;
 
 Status SwitchWorker::open(const std::vector<Port*>& ports) {
   std::vector<PauseControl::PortView> views;
-  for (uint16_t i = 0; i < ports.size(); ++i) {
+  const auto count = static_cast<uint16_t>(ports.size());  // at most 1,024
+  for (uint16_t i = 0; i < count; ++i) {
     const SwitchPortConfig& port = config_.ports[i];
     if (port.worker != number_) continue;
     own_ports_.push_back(i);

@@ -297,7 +297,7 @@ Status run(const Options& options) {
   }
   Load load{**in, **out};
   ROCI_TRY(load.begin());
-  const Status measured = measure_all(options, load);
+  Status measured = measure_all(options, load);
   load.settle();
   return measured;
 }

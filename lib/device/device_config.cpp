@@ -85,11 +85,10 @@ Status read_flow_control(ConfigNode& node, FlowControlConfig& flow) {
     BitsPerSec rate{flow.rate};
     ROCI_TRY(section.optional("rate", rate));
     flow.rate = rate.value();
-    const Status watched =
-        section.section("pause_watchdog", Need::kOptional, [&](ConfigNode& watchdog) -> Status {
-          ROCI_TRY(watchdog.required("detect", flow.watchdog_detect));
-          return watchdog.optional("restore", flow.watchdog_restore);
-        });
+    Status watched = section.section("pause_watchdog", Need::kOptional, [&](ConfigNode& watchdog) -> Status {
+      ROCI_TRY(watchdog.required("detect", flow.watchdog_detect));
+      return watchdog.optional("restore", flow.watchdog_restore);
+    });
     if (!watched) return watched;
     ROCI_TRY(section.optional("xoff", flow.xoff, integer_in<uint32_t>(1, 1U << 20)));
     ROCI_TRY(section.optional("xon", flow.xon, integer_in<uint32_t>(0, 1U << 20)));
