@@ -9,10 +9,6 @@ namespace {
 // DSCP 48, as NICs send feedback, and ECN-capable: not to be dropped early where it shares a queue.
 constexpr uint8_t kFeedbackTrafficClass = 48 << 2 | 2;
 
-std::span<const uint8_t> head_of(const rte_mbuf* frame) {
-  return {rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len};
-}
-
 // So that messages of different flows take different paths.
 uint16_t source_port_for(const FiveTuple& flow) {
   uint32_t mixed = (static_cast<uint32_t>(flow.source_port) << 16 | flow.destination_port) * 0x9e3779b1U;
@@ -27,29 +23,15 @@ CnmNotifier::CnmNotifier(const SwitchConfig& config, const MacAddress& mac, rte_
       pool_(pool),
       outbox_(outbox),
       udp_port_(config.notify.port),
-      points_(config.ports.size() * kTrafficClasses),
+      points_(config, ClassConfig::Notify::kQcn, config.seed,
+              [](const ClassConfig& c, uint64_t seed) { return std::make_unique<Point>(c.qcn, seed); }),
       sent_(config.notify.rate),
       translated_(config.notify.rate),
-      tor_(config.notify.tor_size, config.notify.tor_ageing) {
-  // Draws of its own: those of the queues' curves stay what they are.
-  Rng seeds = Rng{config.seed}.fork();
-  for (size_t i = 0; i < points_.size(); ++i) {
-    const uint64_t seed = seeds.next();
-    const ClassConfig& c = config.ports[i / kTrafficClasses].classes[i % kTrafficClasses];
-    if (c.notify == ClassConfig::Notify::kQcn) points_[i] = std::make_unique<Point>(c.qcn, seed);
-  }
-}
-
-uint8_t CnmNotifier::points(uint16_t port) const {
-  unsigned found = 0;
-  for (unsigned c = 0; c < kTrafficClasses; ++c)
-    found |= static_cast<unsigned>(points_[port * size_t{kTrafficClasses} + c] != nullptr) << c;
-  return static_cast<uint8_t>(found);
-}
+      tor_(config.notify.tor_size, config.notify.tor_ageing) {}
 
 void CnmNotifier::queued(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame, uint64_t queue,
                          Nanos now) {
-  CongestionPoint& point = points_[port * size_t{kTrafficClasses} + packet.traffic_class]->queue;
+  CongestionPoint& point = points_.of(port, packet.traffic_class).queue;
   if (!point.is_due(frame->pkt_len)) return;
   const auto feedback = point.sample(queue);
   if (!feedback) return count(CnmEvent::kNoCongestion);
@@ -80,7 +62,7 @@ CnmEvent CnmNotifier::answer(uint16_t port, const SwitchPacket& packet, const rt
     link->tags.flow = packet.cn_flow;  // which may have been removed
     return put_l2(*link, *cnm, packet.vlan, CnmEvent::kSent, now);
   }
-  if (!points_[port * size_t{kTrafficClasses} + packet.traffic_class]->l3) return CnmEvent::kNoFlow;
+  if (!points_.of(port, packet.traffic_class).l3) return CnmEvent::kNoFlow;
   const auto flow = read_five_tuple(head_of(frame));
   if (!flow) return CnmEvent::kNoFlow;
   const TorFlow* own = tor_.find(*flow, now);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "port/port.hpp"
+#include "switch/class_points.hpp"
 #include "switch/notify_counters.hpp"
 #include "switch/outbox.hpp"
 #include "switch/packet.hpp"
@@ -32,7 +33,7 @@ class CnmNotifier {
   CnmNotifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool, Outbox& outbox);
 
   // The classes of a port that have a congestion point, a bit for each.
-  [[nodiscard]] uint8_t points(uint16_t port) const;
+  [[nodiscard]] uint8_t points(uint16_t port) const { return points_.classes(port); }
   // A frame has been put into the queue of such a class, which now holds `queue` bytes. `packet` says where it came from.
   void queued(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame, uint64_t queue, Nanos now);
 
@@ -73,7 +74,7 @@ class CnmNotifier {
   rte_mempool* pool_;
   Outbox& outbox_;
   uint16_t udp_port_;
-  std::vector<std::unique_ptr<Point>> points_;  // by port and class
+  ClassPoints<Point> points_;
   EventLimit sent_;
   EventLimit translated_;
   TorTable tor_;

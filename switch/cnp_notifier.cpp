@@ -2,16 +2,13 @@
 
 #include <array>
 
+#include "switch/frame_edit.hpp"
 #include "wire/roce_cnp.hpp"
 
 namespace roci {
 namespace {
 
 constexpr uint64_t kWindowSamples = 8;  // that the sketch of flows reaches back
-
-std::span<const uint8_t> head_of(const rte_mbuf* frame) {
-  return {rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len};
-}
 
 }  // namespace
 
@@ -28,23 +25,11 @@ CnpNotifier::CnpNotifier(const SwitchConfig& config, const MacAddress& mac, rte_
       outbox_(outbox),
       int_port_(config.telemetry.enabled ? config.telemetry.udp_port : uint16_t{0}),
       suppress_(config.cnp.suppress),
-      points_(config.ports.size() * kTrafficClasses),
+      points_(config, ClassConfig::Notify::kCnp, config.seed ^ 0xc9u,
+              [](const ClassConfig& c, uint64_t seed) { return std::make_unique<Point>(c.cnp, seed); }),
       told_(sends_cnps(config) ? config.senders.flows : 0, config.cnp.spacing) {
   if (!sends_cnps(config)) return;
   limits_.assign(config.ports.size(), EventLimit(config.cnp.rate));
-  Rng seeds = Rng{config.seed ^ 0xc9u}.fork();  // draws of its own
-  for (size_t i = 0; i < points_.size(); ++i) {
-    const uint64_t seed = seeds.next();
-    const ClassConfig& c = config.ports[i / kTrafficClasses].classes[i % kTrafficClasses];
-    if (c.notify == ClassConfig::Notify::kCnp) points_[i] = std::make_unique<Point>(c.cnp, seed);
-  }
-}
-
-uint8_t CnpNotifier::points(uint16_t port) const {
-  unsigned found = 0;
-  for (unsigned c = 0; c < kTrafficClasses; ++c)
-    found |= static_cast<unsigned>(points_[port * size_t{kTrafficClasses} + c] != nullptr) << c;
-  return static_cast<uint8_t>(found);
 }
 
 bool CnpNotifier::pass(const RoceGlance& cnp, Nanos now) {
@@ -73,7 +58,7 @@ std::optional<KeyFlow> CnpNotifier::flow_of(const SwitchPacket& packet, const rt
 
 void CnpNotifier::queued(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame, uint64_t queue,
                          Nanos now) {
-  Point& point = *points_[port * size_t{kTrafficClasses} + packet.traffic_class];
+  Point& point = points_.of(port, packet.traffic_class);
   if (point.sketch == nullptr) {
     if (!point.pacer.is_due(frame->pkt_len, queue)) return;
     const auto flow = flow_of(packet, frame);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "port/port.hpp"
+#include "switch/class_points.hpp"
 #include "switch/key_flow.hpp"
 #include "switch/notify_counters.hpp"
 #include "switch/outbox.hpp"
@@ -32,7 +33,7 @@ class CnpNotifier {
               Outbox& outbox);
 
   // The classes of a port that do, a bit for each.
-  [[nodiscard]] uint8_t points(uint16_t port) const;
+  [[nodiscard]] uint8_t points(uint16_t port) const { return points_.classes(port); }
 
   // A CNP of somebody else has come by. False when it is not to go on.
   bool pass(const RoceGlance& cnp, Nanos now);
@@ -66,8 +67,8 @@ class CnpNotifier {
   Outbox& outbox_;
   uint16_t int_port_;
   bool suppress_;
-  std::vector<std::unique_ptr<Point>> points_;  // by port and class
-  std::vector<EventLimit> limits_;              // by port
+  ClassPoints<Point> points_;
+  std::vector<EventLimit> limits_;  // by port
   // Which CNPs have gone by within `spacing`.
   AgeingTable<RoceFlow, Nothing, RoceFlowHash> told_;
   CnpCounters counters_;

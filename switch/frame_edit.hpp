@@ -5,12 +5,18 @@
 #include <rte_mbuf.h>
 
 #include <cstdint>
+#include <span>
 
 namespace roci {
 
 // The longest front of a frame that the switch reads or writes: Ethernet, one tag, and IPv4 with all options, or IPv6
 // and a neighbour message with one option.
 inline constexpr uint32_t kSwitchHeaderBytes = 14 + 4 + 40 + 32;
+
+// The first segment of a frame.
+inline std::span<const uint8_t> head_of(const rte_mbuf* frame) {
+  return {rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len};
+}
 
 // Gives a frame whose first segment is this caller's alone, holds the first min(kSwitchHeaderBytes, length) bytes and
 // has `headroom` free bytes in front: the frame itself, or a copy from `pool` in its place. Null, and the frame freed,

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "port/port.hpp"
+#include "switch/frame_edit.hpp"
 #include "wire/extensions.hpp"
 #include "wire/roce_cnp.hpp"
 
@@ -13,10 +14,6 @@ namespace {
 
 constexpr uint32_t kMaxResponseFrame = 14 + 4 + 40 + 8 + 12 + sizeof(IntReport) + kIcrcBytes;
 constexpr uint64_t kSalt = 0x9e6c63d0676a9a99;
-
-std::span<const uint8_t> head_of(const rte_mbuf* frame) {
-  return {rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len};
-}
 
 // The hash's halves are not equally well mixed (RoceFlowHash): the upper ones of two are.
 uint64_t told_key(const RoceFlow& flow) {

@@ -1,29 +1,10 @@
 #include "switch/path_hash.hpp"
 
-#include <bit>
-
+#include "wire/flow_mix.hpp"
 #include "wire/headers.hpp"
 
 namespace roci {
 namespace {
-
-class Hash {
- public:
-  explicit Hash(uint64_t salt) : value_(salt) {}
-  void add(uint64_t word) {
-    value_ = (value_ ^ word) * 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
-    value_ ^= value_ >> 32;
-  }
-  void add(const std::array<uint8_t, 16>& address) {
-    const auto words = std::bit_cast<std::array<uint64_t, 2>>(address);
-    add(words[0]);
-    add(words[1]);
-  }
-  [[nodiscard]] uint64_t value() const { return rehash(value_); }
-
- private:
-  uint64_t value_;
-};
 
 // What tells flows between two addresses apart: protocol and ports, with `l4` behind the IP header.
 uint64_t ports_of(uint8_t protocol, std::span<const uint8_t> l4) {
@@ -41,7 +22,7 @@ uint64_t ports_of(uint8_t protocol, std::span<const uint8_t> l4) {
 }  // namespace
 
 uint64_t path_hash(std::span<const uint8_t> packet, uint64_t salt) {
-  Hash hash{salt};
+  FlowMix hash{salt};
   if (packet[0] >> 4 == 4) {
     const auto& ip = *reinterpret_cast<const Ipv4Header*>(packet.data());
     hash.add(uint64_t{ip.source.get()} << 32 | ip.destination.get());
@@ -56,7 +37,7 @@ uint64_t path_hash(std::span<const uint8_t> packet, uint64_t salt) {
     const uint64_t label = ip.version_class_flow.get() & 0xfffff;
     hash.add(ports_of(ip.next_header, packet.subspan(sizeof(Ipv6Header))) | label << 40);
   }
-  return hash.value();
+  return rehash(hash.value());
 }
 
 uint64_t path_salt(const MacAddress& mac) {

@@ -22,13 +22,6 @@ uint8_t lossless_of(const ClassConfigs& classes) {
   return static_cast<uint8_t>(lossless);
 }
 
-// Draws of the workers differ; those of the first are what they are with one alone.
-SwitchConfig for_worker(const SwitchConfig& config, uint32_t number) {
-  SwitchConfig own = config;
-  own.seed += number * uint64_t{0x9e3779b9};
-  return own;
-}
-
 }  // namespace
 
 SwitchWorker::SwitchWorker(SwitchShared& shared, uint32_t number)
@@ -39,8 +32,8 @@ SwitchWorker::SwitchWorker(SwitchShared& shared, uint32_t number)
       senders_(sends_cnps(config_) || responds(config_.telemetry)
                    ? std::make_unique<SourceQpns>(config_.senders.flows, config_.senders.ageing)
                    : nullptr),
-      cnms_(for_worker(config_, number), shared.mac, pool(), outbox_),
-      cnps_(for_worker(config_, number), shared.mac, pool(), senders_.get(), outbox_),
+      cnms_(config_, shared.mac, pool(), outbox_),
+      cnps_(config_, shared.mac, pool(), senders_.get(), outbox_),
       responder_(config_.telemetry, shared.mac, pool(), senders_.get(), outbox_),
       telemetry_(config_.telemetry, pool()),
       macs_(config_.mac_table_size, config_.mac_ageing),

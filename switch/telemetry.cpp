@@ -10,10 +10,6 @@ namespace {
 constexpr uint32_t kLastSwitchId = (1U << 20) - 1;
 constexpr uint32_t kMostResponses = 1'000'000'000;  // a second
 
-std::span<const uint8_t> head_of(const rte_mbuf* frame) {
-  return {rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len};
-}
-
 // Not for an adversary: a flow that shares a place is sampled less often.
 uint64_t hash_of(const FiveTuple& flow) {
   uint64_t hash = 0xcbf29ce484222325;

@@ -1,10 +1,9 @@
 #include "wire/roce_glance.hpp"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 
 #include "wire/extensions.hpp"
+#include "wire/flow_mix.hpp"
 #include "wire/telemetry_header.hpp"
 
 namespace roci {
@@ -23,18 +22,11 @@ std::optional<Qpn> source_in_block(std::span<const uint8_t> block) {
 }  // namespace
 
 uint64_t RoceFlowHash::operator()(const RoceFlow& flow, uint64_t salt) const {
-  uint64_t h = salt;
-  const auto mix = [&h](uint64_t word) {
-    h = (h ^ word) * 0x9e3779b97f4a7c15;  // 2^64 / golden ratio: spreads into the top bits
-    h ^= h >> 32;
-  };
-  for (const IpAddress* address : {&flow.source, &flow.destination}) {
-    const auto words = std::bit_cast<std::array<uint64_t, 2>>(address->bytes);
-    mix(words[0]);
-    mix(words[1]);
-  }
-  mix(flow.queue_pair.value());
-  return h * salt;
+  FlowMix mix{salt};
+  mix.add(flow.source.bytes);
+  mix.add(flow.destination.bytes);
+  mix.add(flow.queue_pair.value());
+  return mix.value() * salt;
 }
 
 std::optional<RoceGlance> glance_roce(std::span<const uint8_t> head, uint32_t frame_length,

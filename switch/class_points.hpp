@@ -1,0 +1,49 @@
+// What a switch has for some classes of some ports, such as their congestion points.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/rng.hpp"
+#include "switch/switch_config.hpp"
+
+namespace roci {
+
+template <class Point>
+class ClassPoints {
+ public:
+  // A point for each class that notifies in this way: make(class's configuration, seed). The seeds are drawn in order of
+  // the ports, for all of their classes, so what one class does moves no other's draws.
+  template <class Make>
+  ClassPoints(const SwitchConfig& config, ClassConfig::Notify way, uint64_t seed, const Make& make)
+      : points_(config.ports.size() * kTrafficClasses) {
+    Rng seeds = Rng{seed}.fork();
+    for (size_t i = 0; i < points_.size(); ++i) {
+      const uint64_t own = seeds.next();
+      const ClassConfig& c = config.ports[i / kTrafficClasses].classes[i % kTrafficClasses];
+      if (c.notify == way) points_[i] = make(c, own);
+    }
+  }
+
+  // Of a class that has one.
+  [[nodiscard]] Point& of(uint16_t port, uint8_t traffic_class) {
+    return *points_[index(port, traffic_class)];
+  }
+  // The classes of a port that have one, a bit for each.
+  [[nodiscard]] uint8_t classes(uint16_t port) const {
+    unsigned found = 0;
+    for (uint8_t c = 0; c < kTrafficClasses; ++c)
+      found |= static_cast<unsigned>(points_[index(port, c)] != nullptr) << c;
+    return static_cast<uint8_t>(found);
+  }
+
+ private:
+  static size_t index(uint16_t port, uint8_t traffic_class) {
+    return port * size_t{kTrafficClasses} + traffic_class;
+  }
+  std::vector<std::unique_ptr<Point>> points_;
+};
+
+}  // namespace roci
