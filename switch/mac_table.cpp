@@ -30,9 +30,9 @@ MacTable::Learned MacTable::learn(uint16_t vlan, const MacAddress& mac, uint16_t
   return moved ? Learned::kMoved : Learned::kKnown;
 }
 
-std::optional<uint16_t> MacTable::find(uint16_t vlan, const MacAddress& mac, Nanos now) const {
+uint16_t MacTable::find(uint16_t vlan, const MacAddress& mac, Nanos now) const {
   const uint16_t* port = table_.find(key_of(vlan, mac), now);
-  return port == nullptr ? std::nullopt : std::optional(*port);
+  return port == nullptr ? kNoPort : *port;
 }
 
 }  // namespace roci

@@ -192,13 +192,13 @@ void SwitchWorker::translate(SwitchPacket& packet, Nanos now) {
   if (taken == CnmNotifier::Taken::kRefused) return drop(packet, DropReason::kNotification);
   packet.traffic_class = config_.classifier.by_pcp[kCnmTransmitPriority];
   const auto& to = rte_pktmbuf_mtod(packet.frame, const EthernetHeader*)->destination;
-  const auto egress = macs_.find(packet.vlan, to, now);
-  if (!egress) {
+  const uint16_t egress = macs_.find(packet.vlan, to, now);
+  if (egress == kNoPort) {
     cnms_.count(CnmEvent::kPortUnknown);
     return drop(packet, DropReason::kNotification);
   }
   cnms_.count(CnmEvent::kTranslated);
-  admit(packet, false, *egress, now);
+  admit(packet, false, egress, now);
   packet.frame = nullptr;
 }
 
@@ -246,9 +246,9 @@ Outbox::Counter* SwitchWorker::send(const Outbox::Message& message, SwitchPacket
     if (message.at_home != nullptr && !router_.leads_on(*message.to)) return message.at_home;
     return router_.originate(packet, *message.to, now) ? message.sent : message.no_way;
   }
-  const auto egress = macs_.find(packet.vlan, ethernet->destination, now);
-  if (!egress) return message.no_way;
-  admit(packet, false, *egress, now);
+  const uint16_t egress = macs_.find(packet.vlan, ethernet->destination, now);
+  if (egress == kNoPort) return message.no_way;
+  admit(packet, false, egress, now);
   packet.frame = nullptr;
   return message.sent;
 }
@@ -271,11 +271,11 @@ void SwitchWorker::forward_stage(std::span<SwitchPacket> batch, Nanos now) {
 
 void SwitchWorker::forward(SwitchPacket& packet, Nanos now) {
   const auto& ethernet = *rte_pktmbuf_mtod(packet.frame, const EthernetHeader*);
-  const auto egress =
-      ethernet.destination.is_multicast() ? std::nullopt : macs_.find(packet.vlan, ethernet.destination, now);
-  if (!egress) return flood(packet, now);
-  if (*egress == packet.ingress && !packet.from_us) return drop(packet, DropReason::kSamePort);
-  admit(packet, false, *egress, now);
+  const uint16_t egress =
+      ethernet.destination.is_multicast() ? kNoPort : macs_.find(packet.vlan, ethernet.destination, now);
+  if (egress == kNoPort) return flood(packet, now);
+  if (egress == packet.ingress && !packet.from_us) return drop(packet, DropReason::kSamePort);
+  admit(packet, false, egress, now);
   packet.frame = nullptr;
 }
 
