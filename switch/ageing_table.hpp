@@ -37,10 +37,11 @@ class AgeingTable {
     if (const uint32_t known = find_entry(key); known != kNone) {
       Entry& entry = entries_[known];
       const bool was_old = is_old(entry, now);
+      const bool again = entry.heard == now;  // then so were all that are newer, and it may stay where it is
       entry.heard = now;
       if (was_old) entry.told = kUntold;
       last_ = known;
-      if (known != newest_) {
+      if (!again && known != newest_) {
         unlink(known);
         to_newest(known);
       }

@@ -36,6 +36,7 @@ EgressPort::~EgressPort() {
 
 void EgressPort::push(rte_mbuf* frame, const SwitchPacket& packet, Nanos now) {
   Class& c = classes_[packet.traffic_class];
+  const uint32_t length = frame->pkt_len;
   Waiting& waiting = c.waiting.add();
   waiting.frame = frame;
   waiting.since = now;
@@ -45,24 +46,28 @@ void EgressPort::push(rte_mbuf* frame, const SwitchPacket& packet, Nanos now) {
   waiting.ecn = packet.ecn;
   waiting.begins_telemetry = packet.begins_telemetry;
   waiting.routed = packet.from_us;
-  c.bytes += frame->pkt_len;
-  bytes_ += frame->pkt_len;
+  c.bytes += length;
+  c.peak = std::max(c.peak, c.bytes);
+  bytes_ += length;
+  peak_ = std::max(peak_, bytes_);
   ++frames_;
-  occupied_ = static_cast<uint8_t>(occupied_ | 1U << packet.traffic_class);
-  buffer_.take(packet.ingress, packet.traffic_class, frame->pkt_len);
-  publish(packet.traffic_class);
-  const auto raise = [](SwitchPortCounters::Counter& peak, uint64_t value) {
-    if (value > peak.load(std::memory_order_relaxed)) peak.store(value, std::memory_order_relaxed);
-  };
-  raise(counters_.queue_peak_bytes, bytes_);
-  raise(counters_.classes[packet.traffic_class].queue_peak_bytes, c.bytes);
+  const auto bit = static_cast<uint8_t>(1U << packet.traffic_class);
+  occupied_ |= bit;
+  unpublished_ |= bit;
+  buffer_.take(packet.ingress, packet.traffic_class, length);
 }
 
-void EgressPort::publish(uint8_t traffic_class) {
+// Once a burst: a frame more or less is nothing that anybody could see.
+void EgressPort::publish() {
   counters_.queue_bytes.store(bytes_, std::memory_order_relaxed);
   counters_.queue_packets.store(frames_, std::memory_order_relaxed);
-  counters_.classes[traffic_class].queue_bytes.store(classes_[traffic_class].bytes,
-                                                     std::memory_order_relaxed);
+  counters_.queue_peak_bytes.store(peak_, std::memory_order_relaxed);
+  for (unsigned left = unpublished_; left != 0; left &= left - 1) {
+    const auto c = static_cast<size_t>(__builtin_ctz(left));
+    counters_.classes[c].queue_bytes.store(classes_[c].bytes, std::memory_order_relaxed);
+    counters_.classes[c].queue_peak_bytes.store(classes_[c].peak, std::memory_order_relaxed);
+  }
+  unpublished_ = 0;
 }
 
 // When the first frame of a class that has one may leave, as far as the class is concerned.
@@ -132,9 +137,11 @@ bool EgressPort::stage_best(Nanos free, Nanos now, uint16_t mtu) {
 
 void EgressPort::stage_one(uint8_t traffic_class, Nanos start, uint16_t mtu) {
   Class& c = classes_[traffic_class];
-  const Waiting leaving = c.waiting.pop();
-  const uint32_t queued_bytes = leaving.frame->pkt_len;
+  const Waiting& leaving = c.waiting.drop_front();
+  rte_mbuf* frame = leaving.frame;
+  const uint32_t queued_bytes = frame->pkt_len;
   c.bytes -= queued_bytes;
+  unpublished_ = static_cast<uint8_t>(unpublished_ | 1U << traffic_class);
   if (c.waiting.empty()) {
     occupied_ = static_cast<uint8_t>(occupied_ & ~(1U << traffic_class));
     scheduler_.emptied(traffic_class);
@@ -144,33 +151,32 @@ void EgressPort::stage_one(uint8_t traffic_class, Nanos start, uint16_t mtu) {
     count_pause(traffic_class, until, start, start);
   }
   buffer_.release(leaving.ingress, traffic_class, queued_bytes);
-  rte_mbuf* frame = leaving.frame;
   if (c.aqm.on_departure(c.bytes, leaving.ecn, start) == AqmVerdict::kMark)
     frame = mark(frame, traffic_class);
-  if (frame != nullptr && telemetry_.enabled()) {
-    const Departure departure{.ingress = leaving.ingress,
-                              .egress = index_,
-                              .traffic_class = traffic_class,
-                              .from_source = leaving.begins_telemetry,
-                              .to_sink = ends_telemetry(role_),
-                              .routed = leaving.routed,
-                              .vlan = leaving.vlan,
-                              .arrived = leaving.since,
-                              .now = start,
-                              .tx_bytes = line_bytes_,
-                              .queue_bytes = c.bytes,
-                              .rate = line_.rate(),
-                              .mtu = mtu};
-    if (responder_.is_due(c.bytes)) [[unlikely]]
-      responder_.consider(frame, departure, telemetry_.report(departure));
-    frame = telemetry_.stamp(frame, departure, counters_);
-  }
-  if (frame == nullptr) {
-    leave(1, queued_bytes);
-    publish(traffic_class);
-    return;
-  }
+  if (frame != nullptr && telemetry_.enabled()) frame = stamp(frame, leaving, start, mtu);
+  if (frame == nullptr) return leave(1, queued_bytes);
   put_on_line(frame, {queued_bytes, frame->pkt_len, traffic_class}, start);
+}
+
+// Telemetry of a frame that has just left its queue. Null as below.
+rte_mbuf* EgressPort::stamp(rte_mbuf* frame, const Waiting& leaving, Nanos start, uint16_t mtu) {
+  const uint64_t behind = queue(leaving.traffic_class);
+  const Departure departure{.ingress = leaving.ingress,
+                            .egress = index_,
+                            .traffic_class = leaving.traffic_class,
+                            .from_source = leaving.begins_telemetry,
+                            .to_sink = ends_telemetry(role_),
+                            .routed = leaving.routed,
+                            .vlan = leaving.vlan,
+                            .arrived = leaving.since,
+                            .now = start,
+                            .tx_bytes = line_bytes_,
+                            .queue_bytes = behind,
+                            .rate = line_.rate(),
+                            .mtu = mtu};
+  if (responder_.is_due(behind)) [[unlikely]]
+    responder_.consider(frame, departure, telemetry_.report(departure));
+  return telemetry_.stamp(frame, departure, counters_);
 }
 
 // Null, and the frame freed, when there was no buffer for a copy of its own.
@@ -207,24 +213,27 @@ void EgressPort::count_sent(uint16_t taken) {
     leave(static_cast<uint32_t>(i - first), queued_bytes);
     bump(counters_.classes[c].tx_packets, static_cast<uint64_t>(i - first));
     bump(counters_.classes[c].tx_bytes, bytes);
-    publish(c);
   }
   bump(counters_.tx_packets, taken);
   bump(counters_.tx_bytes, all_bytes);
 }
 
-bool EgressPort::drain(Port& port, Nanos now) {
-  if (staged_count_ == 0) stage(now, port.capabilities().mtu);
-  if (staged_count_ == 0) return false;
-  const uint16_t taken = port.tx_burst({staged_.data(), staged_count_}, now);
-  if (taken == 0) return false;
-  count_sent(taken);
-  std::copy(staged_.begin() + taken, staged_.begin() + static_cast<ptrdiff_t>(staged_count_),
-            staged_.begin());
-  std::copy(staged_as_.begin() + taken, staged_as_.begin() + static_cast<ptrdiff_t>(staged_count_),
-            staged_as_.begin());
+void EgressPort::remove_sent(uint16_t taken) {
   staged_count_ -= taken;
-  return true;
+  std::copy_n(staged_.begin() + taken, staged_count_, staged_.begin());
+  std::copy_n(staged_as_.begin() + taken, staged_count_, staged_as_.begin());
+}
+
+bool EgressPort::send(Port& port, Nanos now) {
+  if (staged_count_ == 0) stage(now, port.capabilities().mtu);
+  const uint16_t taken =
+      staged_count_ == 0 ? uint16_t{0} : port.tx_burst({staged_.data(), staged_count_}, now);
+  if (taken > 0) {
+    count_sent(taken);
+    remove_sent(taken);
+  }
+  publish();
+  return taken > 0;
 }
 
 void EgressPort::pause(uint8_t traffic_class, Nanos until, Nanos now) {

@@ -66,8 +66,12 @@ class EgressPort {
   // MAC control frames: before everything else, whatever is paused, outside all limits.
   void push_control(rte_mbuf* frame) { control_.push(frame); }
 
-  // Sends what is due, a burst at most, as far as the port takes it. Returns whether anything went.
-  bool drain(Port& port, Nanos now);
+  // Sends what is due, a burst at most, as far as the port takes it, and shows who reads the counters how long the queues
+  // are. Returns whether anything went.
+  bool drain(Port& port, Nanos now) {
+    return staged_count_ == 0 && occupied_ == 0 && control_.empty() && unpublished_ == 0 ? false
+                                                                                         : send(port, now);
+  }
   // When the next frame may start; kNever when none waits.
   [[nodiscard]] Nanos next_start() const;
 
@@ -99,23 +103,26 @@ class EgressPort {
     Class(const AqmConfig& config, BitsPerSec rate, uint64_t seed) : aqm(config, rate, seed) {}
 
     GrowingRing<Waiting> waiting;
-    uint64_t bytes = 0;
-    Aqm aqm;
+    uint64_t bytes = 0, peak = 0;
     PauseState pause;
+    Aqm aqm;
   };
   static constexpr size_t kBurst = 64;
   static constexpr uint8_t kControl = kTrafficClasses;  // instead of a class
 
+  bool send(Port& port, Nanos now);
   [[nodiscard]] Nanos may_start(const Class& c) const;
   void stage(Nanos now, uint16_t mtu);
   bool stage_best(Nanos free, Nanos now, uint16_t mtu);
   void stage_control(Nanos now);
   void stage_one(uint8_t traffic_class, Nanos start, uint16_t mtu);
   rte_mbuf* mark(rte_mbuf* frame, uint8_t traffic_class);
+  rte_mbuf* stamp(rte_mbuf* frame, const Waiting& leaving, Nanos start, uint16_t mtu);
   void put_on_line(rte_mbuf* frame, const Staged& staged, Nanos start);
   void leave(uint32_t frames, uint64_t queued_bytes);
   void count_sent(uint16_t taken);
-  void publish(uint8_t traffic_class);
+  void remove_sent(uint16_t taken);
+  void publish();
   void count_pause(uint8_t traffic_class, Nanos before, Nanos until, Nanos now);
 
   LineClock line_;
@@ -131,11 +138,13 @@ class EgressPort {
   SwitchPortCounters& counters_;
 
   std::vector<Class> classes_;
-  uint8_t occupied_ = 0;  // a bit for each class with something in its queue
+  uint8_t occupied_ = 0;     // a bit for each class with something in its queue
+  uint8_t unpublished_ = 0;  // a bit for each class whose queue is not what its counters say
   Scheduler scheduler_;
   GrowingRing<rte_mbuf*> control_;
-  uint64_t bytes_ = 0;   // in the queues and staged, without control frames
-  uint32_t frames_ = 0;  // the same
+  uint64_t bytes_ = 0;  // in the queues and staged, without control frames
+  uint64_t peak_ = 0;
+  uint32_t frames_ = 0;  // the same as bytes_
 
   uint64_t line_bytes_ = 0;  // that have been put on the line
 
