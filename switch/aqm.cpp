@@ -29,8 +29,8 @@ void Aqm::configure(const AqmConfig& config) {
 void Aqm::decay(Nanos now) {
   if (rate_.value() == 0) return;
   const Nanos each = rate_.time_for(kTypicalFrame);
-  average_ *= std::pow(1 - config_.weight, static_cast<double>((now - idle_since_).count()) /
-                                               static_cast<double>(each.count()));
+  average_ *= std::pow(1 - config_.weight,
+                       static_cast<double>((now - idle_since_).count()) / static_cast<double>(each.count()));
   idle_since_ = now;
 }
 

@@ -112,6 +112,21 @@ void EgressPort::stage(Nanos now, uint16_t mtu) {
   }
 }
 
+// Frames that follow each other have often come by one port and are of one class. Nobody is admitted while frames leave.
+void EgressPort::release(uint16_t ingress, uint8_t traffic_class, uint32_t bytes) {
+  if (ingress != released_.ingress || traffic_class != released_.traffic_class) {
+    tell_buffer();
+    released_ = {.ingress = ingress, .traffic_class = traffic_class};
+  }
+  released_.bytes += bytes;
+}
+
+void EgressPort::tell_buffer() {
+  if (released_.bytes == 0) return;
+  buffer_.release(released_.ingress, released_.traffic_class, released_.bytes);
+  released_.bytes = 0;
+}
+
 // The first frame of the class whose turn it is at the first instant at which any may send.
 bool EgressPort::stage_best(Nanos free, Nanos now, uint16_t mtu) {
   std::array<Nanos, kTrafficClasses> earliest;
@@ -150,7 +165,7 @@ void EgressPort::stage_one(uint8_t traffic_class, Nanos start, uint16_t mtu) {
     bump(counters_.classes[traffic_class].pause_storms);
     count_pause(traffic_class, until, start, start);
   }
-  buffer_.release(leaving.ingress, traffic_class, queued_bytes);
+  release(leaving.ingress, traffic_class, queued_bytes);
   if (c.aqm.on_departure(c.bytes, leaving.ecn, start) == AqmVerdict::kMark)
     frame = mark(frame, traffic_class);
   if (frame != nullptr && telemetry_.enabled()) frame = stamp(frame, leaving, start, mtu);
@@ -225,7 +240,10 @@ void EgressPort::remove_sent(uint16_t taken) {
 }
 
 bool EgressPort::send(Port& port, Nanos now) {
-  if (staged_count_ == 0) stage(now, port.capabilities().mtu);
+  if (staged_count_ == 0) {
+    stage(now, port.capabilities().mtu);
+    tell_buffer();
+  }
   const uint16_t taken =
       staged_count_ == 0 ? uint16_t{0} : port.tx_burst({staged_.data(), staged_count_}, now);
   if (taken > 0) {

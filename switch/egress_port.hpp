@@ -85,6 +85,7 @@ class EgressPort {
   struct Waiting {
     rte_mbuf* frame = nullptr;
     Nanos since{0};
+    // As in SwitchPacket, in its order: the compiler copies them at once.
     uint16_t ingress = kNoPort;
     uint16_t vlan = 0;
     uint8_t traffic_class = 0;
@@ -97,6 +98,12 @@ class EgressPort {
   struct Staged {
     uint32_t queued_bytes = 0;  // as it was in its queue
     uint32_t bytes = 0;         // as it leaves
+    uint8_t traffic_class = 0;
+  };
+  // What has left the queues and the buffer has not been told yet: of one class, from one port.
+  struct Released {
+    uint64_t bytes = 0;
+    uint16_t ingress = kNoPort;
     uint8_t traffic_class = 0;
   };
   struct Class {
@@ -119,6 +126,8 @@ class EgressPort {
   rte_mbuf* mark(rte_mbuf* frame, uint8_t traffic_class);
   rte_mbuf* stamp(rte_mbuf* frame, const Waiting& leaving, Nanos start, uint16_t mtu);
   void put_on_line(rte_mbuf* frame, const Staged& staged, Nanos start);
+  void release(uint16_t ingress, uint8_t traffic_class, uint32_t bytes);
+  void tell_buffer();
   void leave(uint32_t frames, uint64_t queued_bytes);
   void count_sent(uint16_t taken);
   void remove_sent(uint16_t taken);
@@ -138,14 +147,15 @@ class EgressPort {
   SwitchPortCounters& counters_;
 
   std::vector<Class> classes_;
-  uint8_t occupied_ = 0;     // a bit for each class with something in its queue
-  uint8_t unpublished_ = 0;  // a bit for each class whose queue is not what its counters say
+  uint8_t occupied_ = 0;  // a bit for each class with something in its queue
   Scheduler scheduler_;
   GrowingRing<rte_mbuf*> control_;
   uint64_t bytes_ = 0;  // in the queues and staged, without control frames
   uint64_t peak_ = 0;
-  uint32_t frames_ = 0;  // the same as bytes_
+  uint32_t frames_ = 0;      // the same as bytes_
+  uint8_t unpublished_ = 0;  // a bit for each class whose queue is not what its counters say
 
+  Released released_;
   uint64_t line_bytes_ = 0;  // that have been put on the line
 
   std::array<rte_mbuf*, kBurst> staged_{};

@@ -262,11 +262,13 @@ void SwitchWorker::route_stage(std::span<SwitchPacket> batch, Nanos now) {
 
 void SwitchWorker::forward_stage(std::span<SwitchPacket> batch, Nanos now) {
   for (SwitchPacket& p : batch) {
-    if (p.frame != nullptr) forward(p, now);
+    if (p.frame != nullptr) forward_one(p, now);
   }
 }
 
-void SwitchWorker::forward(SwitchPacket& packet, Nanos now) {
+void SwitchWorker::forward(SwitchPacket& packet, Nanos now) { forward_one(packet, now); }
+
+inline void SwitchWorker::forward_one(SwitchPacket& packet, Nanos now) {
   const auto& ethernet = *rte_pktmbuf_mtod(packet.frame, const EthernetHeader*);
   const uint16_t egress =
       ethernet.destination.is_multicast() ? kNoPort : macs_.find(packet.vlan, ethernet.destination, now);
@@ -300,7 +302,7 @@ bool SwitchWorker::fits_mtu(const rte_mbuf& frame, const SwitchPort& out) const 
   return view.accepted() && view.udp.ip_bytes() - view.bytes() <= mtu;
 }
 
-void SwitchWorker::admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now) {
+inline void SwitchWorker::admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now) {
   SwitchPort& out = *shared_.ports[egress];
   if (out.worker == number_) return admit_here(packet, copy, out, now);
   hand_over(packet, copy, egress);
@@ -322,8 +324,8 @@ void SwitchWorker::admit_here(const SwitchPacket& packet, bool copy, SwitchPort&
     notify(packet, frame, out, now);
 }
 
-SwitchWorker::Admission SwitchWorker::ask(const SwitchPacket& packet, uint32_t length, SwitchPort& out,
-                                          Nanos now) {
+inline SwitchWorker::Admission SwitchWorker::ask(const SwitchPacket& packet, uint32_t length, SwitchPort& out,
+                                                 Nanos now) {
   if (!fits_mtu(*packet.frame, out)) return {.refused = DropReason::kTooLong};
   if (!out.egress.has_room(length)) return {.refused = DropReason::kQueueFull};
   const DropReason full = shared_.buffer.admit(packet.ingress, packet.traffic_class, length,

@@ -97,6 +97,7 @@ class SwitchWorker final : public Poller, private RouterOutput {
   bool observe(const SwitchPacket& packet, Nanos now);
   void route_stage(std::span<SwitchPacket> batch, Nanos now);
   void forward_stage(std::span<SwitchPacket> batch, Nanos now);
+  void forward_one(SwitchPacket& packet, Nanos now);
   void flood(SwitchPacket& packet, Nanos now);
   [[nodiscard]] bool fits_mtu(const rte_mbuf& frame, const SwitchPort& out) const;
   // Puts the packet's frame into the queue of a port, or counts why not; or gives it to who owns the port. With `copy`, a
