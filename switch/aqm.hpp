@@ -16,7 +16,7 @@ enum class AqmVerdict : uint8_t { kPass, kMark, kDrop };
 class Aqm {
  public:
   // `seed`: of the draws between kmin and kmax.
-  Aqm(const AqmConfig& config, BitsPerSec rate, uint64_t seed) : rate_(rate), rng_(seed) {
+  Aqm(const AqmConfig& config, BitsPerSec rate, uint64_t seed) : rate_(rate), rng_(Rng{seed}.next()) {
     configure(config);
   }
 
@@ -70,7 +70,7 @@ class Aqm {
   Nanos idle_since_{0};
   AqmConfig config_;
   BitsPerSec rate_;
-  Rng rng_;
+  LightRng rng_;
 };
 
 }  // namespace roci

@@ -101,14 +101,14 @@ void EgressPort::stage(Nanos now, uint16_t mtu) {
   stage_control(now);
   while (staged_count_ < kBurst && occupied_ != 0) {
     const Nanos free = std::max(line_.free_at(), now - kLongestCatchUp);
+    Turn next{static_cast<uint8_t>(__builtin_ctz(occupied_))};
     if ((occupied_ & (occupied_ - 1U)) == 0) {  // as nearly always: nobody to share with
-      const auto only = static_cast<uint8_t>(__builtin_ctz(occupied_));
-      const Nanos start = std::max(free, may_start(classes_[only]));
-      if (start > now) return;
-      stage_one(only, start, mtu);
-    } else if (!stage_best(free, now, mtu)) {
-      return;
+      next.start = std::max(free, may_start(classes_[next.traffic_class]));
+    } else {
+      next = share_line(free, now);
     }
+    if (next.start > now) return;
+    stage_one(next.traffic_class, next.start, mtu);
   }
 }
 
@@ -127,8 +127,8 @@ void EgressPort::tell_buffer() {
   released_.bytes = 0;
 }
 
-// The first frame of the class whose turn it is at the first instant at which any may send.
-bool EgressPort::stage_best(Nanos free, Nanos now, uint16_t mtu) {
+// The class whose turn it is at the first instant at which any may send. Nobody has had a turn when that is after `now`.
+EgressPort::Turn EgressPort::share_line(Nanos free, Nanos now) {
   std::array<Nanos, kTrafficClasses> earliest;
   Nanos first = kNever;
   for (unsigned left = occupied_; left != 0; left &= left - 1) {
@@ -137,7 +137,7 @@ bool EgressPort::stage_best(Nanos free, Nanos now, uint16_t mtu) {
     first = std::min(first, earliest[c]);
   }
   const Nanos start = std::max(free, first);
-  if (start > now) return false;
+  if (start > now) return {.start = start};
   uint8_t eligible = 0;
   for (unsigned left = occupied_; left != 0; left &= left - 1) {
     const auto c = static_cast<unsigned>(__builtin_ctz(left));
@@ -146,8 +146,7 @@ bool EgressPort::stage_best(Nanos free, Nanos now, uint16_t mtu) {
   const auto on_line = [this](uint8_t c) {
     return classes_[c].waiting.front().frame->pkt_len + kEthernetLineOverhead.value();
   };
-  stage_one(scheduler_.pick(eligible, on_line), start, mtu);
-  return true;
+  return {scheduler_.pick(eligible, on_line), start};
 }
 
 void EgressPort::stage_one(uint8_t traffic_class, Nanos start, uint16_t mtu) {

@@ -106,6 +106,10 @@ class EgressPort {
     uint16_t ingress = kNoPort;
     uint8_t traffic_class = 0;
   };
+  struct Turn {
+    uint8_t traffic_class = 0;
+    Nanos start{0};
+  };
   struct Class {
     Class(const AqmConfig& config, BitsPerSec rate, uint64_t seed) : aqm(config, rate, seed) {}
 
@@ -114,13 +118,13 @@ class EgressPort {
     PauseState pause;
     Aqm aqm;
   };
-  static constexpr size_t kBurst = 64;
+  static constexpr size_t kBurst = 128;
   static constexpr uint8_t kControl = kTrafficClasses;  // instead of a class
 
   bool send(Port& port, Nanos now);
   [[nodiscard]] Nanos may_start(const Class& c) const;
   void stage(Nanos now, uint16_t mtu);
-  bool stage_best(Nanos free, Nanos now, uint16_t mtu);
+  Turn share_line(Nanos free, Nanos now);
   void stage_control(Nanos now);
   void stage_one(uint8_t traffic_class, Nanos start, uint16_t mtu);
   rte_mbuf* mark(rte_mbuf* frame, uint8_t traffic_class);

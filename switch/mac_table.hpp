@@ -18,7 +18,7 @@ class MacTable {
   // `ageing` after the last frame from an address it is forgotten; kNever keeps all.
   MacTable(uint32_t size, Nanos ageing) : table_(std::max(size, 1U), ageing) {}
 
-  Learned learn(uint16_t vlan, const MacAddress& mac, uint16_t port, Nanos now) {
+  [[gnu::always_inline]] Learned learn(uint16_t vlan, const MacAddress& mac, uint16_t port, Nanos now) {
     const auto heard = table_.hear(key_of(vlan, mac), now);
     if (heard.value == nullptr) return Learned::kFull;
     const bool moved = *heard.value != port;

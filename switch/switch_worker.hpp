@@ -82,7 +82,7 @@ class SwitchWorker final : public Poller, private RouterOutput {
   }
 
  private:
-  static constexpr size_t kBurst = 64;
+  static constexpr size_t kBurst = 128;
 
   bool receive(uint16_t ingress, Nanos now);
   void parse_stage(std::span<SwitchPacket> batch, const SwitchPort& in, Nanos now);
