@@ -42,6 +42,19 @@ Status read_lossless(ConfigNode& node, std::optional<LosslessConfig>& lossless, 
   });
 }
 
+Status read_says(ConfigNode& node, QcnConfig::Says& says) {
+  using Says = QcnConfig::Says;
+  std::vector<bool Says::*> said;
+  ROCI_TRY(node.optional_list("says", said,
+                              one_of<bool Says::*>({{"port", &Says::port},
+                                                    {"ecn", &Says::ecn},
+                                                    {"available_bandwidth", &Says::available_bandwidth},
+                                                    {"rate_change", &Says::rate_change}})));
+  if (node.has("says")) says = {};
+  for (bool Says::*const one : said) says.*one = true;
+  return {};
+}
+
 Status read_qcn(ConfigNode& node, QcnConfig& qcn, BitsPerSec rate) {
   return node.section("qcn", Need::kOptional, [&](ConfigNode& item) -> Status {
     QueueDepth qeq{.bytes = qcn.qeq};
@@ -50,7 +63,9 @@ Status read_qcn(ConfigNode& node, QcnConfig& qcn, BitsPerSec rate) {
     qcn.qeq = qeq.bytes;
     ROCI_TRY(item.optional("weight", qcn.weight, number_in(1.0 / kMostQcnWeight, kMostQcnWeight)));
     ROCI_TRY(item.optional("sample", qcn.sample));
-    return item.optional("l3", qcn.l3);
+    ROCI_TRY(item.optional("l3", qcn.l3));
+    ROCI_TRY(read_says(item, qcn.says));
+    return item.optional("rtt", qcn.rtt);
   });
 }
 
@@ -86,6 +101,9 @@ Status check_qcn(const QcnConfig& qcn) {
   if (qcn.sample < Bytes{1000} || qcn.sample > 1_GiB)
     return fail("QCN samples every 1 KB to 1 GiB, not every " + std::to_string(qcn.sample.value()) +
                 " bytes");
+  if (qcn.rtt < 1us || qcn.rtt > 1s) return fail("the rtt of QCN's rates is not one of 1 us to 1 s");
+  if (qcn.says.any() && !qcn.l3)
+    return fail("QCN says only the feedback without l3: layer 2 has no room for `says`");
   return {};
 }
 

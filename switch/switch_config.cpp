@@ -174,12 +174,15 @@ Status read_buffer(ConfigNode& node, BufferConfig& buffer) {
 }
 
 Status read_notify(ConfigNode& node, NotifyConfig& notify) {
+  using Unknown = NotifyConfig::Unknown;
   ROCI_TRY(node.optional("cnm_port", notify.port));
   ROCI_TRY(node.optional("cnm_rate", notify.rate, integer_in<uint32_t>(1, kMostNotifications)));
   return node.section("tor", Need::kOptional, [&](ConfigNode& tor) -> Status {
     notify.tor_size = 4096;
     ROCI_TRY(tor.optional("size", notify.tor_size, integer_in<uint32_t>(1, kMostFlows)));
-    return tor.optional("ageing", notify.tor_ageing);
+    ROCI_TRY(tor.optional("ageing", notify.tor_ageing));
+    return tor.optional("unknown", notify.tor_unknown,
+                        one_of<Unknown>({{"drop", Unknown::kDrop}, {"deliver", Unknown::kDeliver}}));
   });
 }
 
@@ -230,6 +233,11 @@ Status check_notify(const SwitchConfig& config) {
       const std::string where = "port " + quoted(port.name) + ": class " + std::to_string(c);
       if (notify.port == 0) return fail(where + ": l3 sends to cnm_port, and there is none");
       if (config.interfaces.empty()) return fail(where + ": l3 needs routes, and there is no interface");
+      const QcnConfig::Says& says = config_of.qcn.says;
+      if (says.rates() && port.rate.value() == 0)
+        return fail(where + ": it says rates, and the port has none");
+      if (says.port && !config.telemetry.enabled)
+        return fail(where + ": it says its port's state as telemetry does, and the switch has no telemetry");
     }
   }
   return {};

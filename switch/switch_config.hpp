@@ -75,6 +75,12 @@ struct NotifyConfig {
   uint32_t rate = 100'000;  // a second, of all that the switch sends; the same again of those it translates
   uint32_t tor_size = 0;    // flows of hosts here that it knows, to translate CNMs for them; 0: it does not
   Nanos tor_ageing = 10s;   // after the last frame of a flow
+  // What becomes of messages for a flow of a host here that the table does not have.
+  enum class Unknown : uint8_t {
+    kDrop,
+    kDeliver,  // to the host, which is known to understand them
+  };
+  Unknown tor_unknown = Unknown::kDrop;
 
   friend bool operator==(const NotifyConfig&, const NotifyConfig&) = default;
 };

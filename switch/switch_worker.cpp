@@ -354,11 +354,10 @@ void SwitchWorker::admit_here(const SwitchPacket& packet, bool copy, uint16_t eg
 // A frame has been put into the queue of a class whose senders are told of congestion.
 void SwitchWorker::notify(const SwitchPacket& packet, const rte_mbuf* frame, uint16_t egress, Nanos now) {
   const SwitchPort& out = *shared_.ports[egress];
-  const uint64_t queue = out.egress.queue(packet.traffic_class);
   if ((out.cnm_points >> packet.traffic_class & 1U) != 0) {
-    cnms_.queued(egress, packet, frame, queue, now);
+    cnms_.queued(egress, out, packet, frame, now);
   } else {
-    cnps_.queued(egress, packet, frame, queue, now);
+    cnps_.queued(egress, packet, frame, out.egress.queue(packet.traffic_class), now);
   }
 }
 
