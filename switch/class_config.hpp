@@ -141,6 +141,12 @@ struct ClassifierConfig {
 
 // The keys `classes` of a switch (for all ports) or of a port (for that one), over what `classes` holds.
 Status read_classes(ConfigNode& node, ClassConfigs& classes, BitsPerSec rate);
+// The keys `mark`, `drop`, `mark_at` and `average` of a class, or of something else with a queue.
+Status read_aqm(ConfigNode& node, AqmConfig& aqm, BitsPerSec rate);
+Status check_aqm(const AqmConfig& aqm);
+// The key `qcn`.
+Status read_qcn(ConfigNode& node, QcnConfig& qcn, BitsPerSec rate);
+Status check_qcn(const QcnConfig& qcn);
 // The key `classify` of a switch.
 Status read_classifier(ConfigNode& node, ClassifierConfig& classifier);
 // What cannot work, as one sentence, of one port's classes; `queue` is the port's limit.

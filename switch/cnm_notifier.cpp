@@ -18,9 +18,11 @@ uint16_t source_port_for(const FiveTuple& flow) {
 
 }  // namespace
 
-CnmNotifier::CnmNotifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool, Outbox& outbox)
+CnmNotifier::CnmNotifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool,
+                         TorShapers* shapers, Outbox& outbox)
     : mac_(mac),
       pool_(pool),
+      shapers_(shapers),
       outbox_(outbox),
       udp_port_(config.notify.port),
       points_(config, ClassConfig::Notify::kQcn, config.seed,
@@ -43,6 +45,12 @@ void CnmNotifier::queued(uint16_t port, const SwitchPort& out, const SwitchPacke
   const CnmEvent event = sample->says_something()
                              ? answer(*sample, number, point.answers_l3(), packet, frame, now)
                              : CnmEvent::kNoCongestion;
+  if (event != CnmEvent::kSent) count(event);
+}
+
+void CnmNotifier::held(size_t shaper, const QcnFeedback& feedback, const SwitchPacket& packet, Nanos now) {
+  const CnmEvent event = answer({.feedback = feedback, .tlvs = {}}, TorShapers::point_number(shaper), true,
+                                packet, packet.frame, now);
   if (event != CnmEvent::kSent) count(event);
 }
 
@@ -158,6 +166,11 @@ CnmNotifier::Taken CnmNotifier::take(SwitchPacket& packet, const Router& router,
   }
   const L3CnmView view = parse_l3_cnm(head_of(packet.frame), udp_port_);
   if (!view.accepted()) return refuse(CnmEvent::kMalformed);
+  if (shapers_ != nullptr && shapers_->take(view, now)) {
+    count(CnmEvent::kShaped);
+    return Taken::kShaped;
+  }
+  if (!is_tor()) return Taken::kNotOurs;
   const TorFlow* flow = tor_.find(view.flow, now);
   if (flow == nullptr && !delivers_unknown_) return refuse(CnmEvent::kUnknownFlow);
   if (flow != nullptr && view.cnm.feedback == 0) return refuse(CnmEvent::kNoFeedback);
@@ -186,6 +199,11 @@ CnmNotifier::Taken CnmNotifier::take(SwitchPacket& packet, const Router& router,
   packet.cn_flow = link.tags.flow.value_or(0);
   packet.from_us = true;
   return Taken::kTranslated;
+}
+
+void CnmNotifier::overhear(const rte_mbuf* frame, Nanos now) {
+  const L3CnmView view = parse_l3_cnm(head_of(frame), udp_port_);
+  if (view.accepted() && shapers_ != nullptr) shapers_->take(view, now);
 }
 
 }  // namespace roci

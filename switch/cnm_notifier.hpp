@@ -23,6 +23,7 @@
 #include "switch/packet.hpp"
 #include "switch/router.hpp"
 #include "switch/switch_config.hpp"
+#include "switch/tor_shapers.hpp"
 #include "switch/tor_table.hpp"
 
 namespace roci {
@@ -30,7 +31,9 @@ namespace roci {
 // Owned by the switch's thread; counters() may be read by any.
 class CnmNotifier {
  public:
-  CnmNotifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool, Outbox& outbox);
+  // `shapers`: for whom CNMs may be; null when there are none.
+  CnmNotifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool, TorShapers* shapers,
+              Outbox& outbox);
 
   // The classes of a port that have a congestion point, a bit for each.
   [[nodiscard]] uint8_t points(uint16_t port) const { return points_.classes(port); }
@@ -38,8 +41,13 @@ class CnmNotifier {
   void queued(uint16_t port, const SwitchPort& out, const SwitchPacket& packet, const rte_mbuf* frame,
               Nanos now);
 
+  // A frame that waits in a shaper has been sampled.
+  void held(size_t shaper, const QcnFeedback& feedback, const SwitchPacket& packet, Nanos now);
+
   // Whether this is a switch that translates.
   [[nodiscard]] bool is_tor() const { return tor_.capacity() != 0; }
+  // Whether CNMs that come may be for it.
+  [[nodiscard]] bool takes() const { return is_tor() || shapers_ != nullptr; }
   // A frame with a CN-TAG has come in from a host.
   void learn(const SwitchPacket& packet, Nanos now);
   // Of what was last learnt: whether the other workers' tables are to be told.
@@ -49,8 +57,11 @@ class CnmNotifier {
     kNotOurs,     // no self-defined CNM, or one for somebody who is not attached here
     kRefused,     // counted; to be dropped
     kTranslated,  // the frame is the CNM for the host now, in packet.vlan
+    kShaped,      // it was for a shaper here; to be freed
   };
   Taken take(SwitchPacket& packet, const Router& router, Nanos now);
+  // A copy of one that was for a shaper, from another worker.
+  void overhear(const rte_mbuf* frame, Nanos now);
 
   void count(CnmEvent event) { bump(counter(event)); }
   [[nodiscard]] const CnmCounters& counters() const { return counters_; }
@@ -67,6 +78,7 @@ class CnmNotifier {
 
   MacAddress mac_;
   rte_mempool* pool_;
+  TorShapers* shapers_;
   Outbox& outbox_;
   uint16_t udp_port_;
   ClassPoints<CnmPoint> points_;

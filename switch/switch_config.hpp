@@ -12,6 +12,7 @@
 #include "base/types.hpp"
 #include "switch/buffer.hpp"
 #include "switch/class_config.hpp"
+#include "switch/reaction_point.hpp"
 #include "switch/telemetry.hpp"
 #include "wire/address.hpp"
 
@@ -102,6 +103,22 @@ struct SwitchCnpConfig {
   friend bool operator==(const SwitchCnpConfig&, const SwitchCnpConfig&) = default;
 };
 
+// Holds what goes to the networks behind another switch, in one class, to a rate that follows the CNMs about it
+// (tor_shapers.hpp).
+struct SwitchShaperConfig {
+  IpNetwork prefix;
+  uint8_t traffic_class = 0;
+  BitsPerSec rate{0};            // at which it limits nothing: that of the way there
+  Bytes queue = 1_MiB;           // what waits
+  uint32_t queue_frames = 4096;  // the same in frames
+  AqmConfig aqm{};
+  std::optional<QcnConfig> qcn{};  // whether hosts here are told of what waits
+  ReactionConfig reaction{};
+
+  friend bool operator==(const SwitchShaperConfig&, const SwitchShaperConfig&) = default;
+};
+inline constexpr size_t kMostShapers = 1024;
+
 struct SwitchConfig {
   std::string name = "switch";
   MacAddress mac{};  // of all its interfaces; all zero: made from the name
@@ -115,6 +132,7 @@ struct SwitchConfig {
   NotifyConfig notify{};
   SwitchSendersConfig senders{};
   SwitchCnpConfig cnp{};
+  std::vector<SwitchShaperConfig> shapers{};
   uint64_t seed = 1;                    // of the draws that mark, drop and sample
   std::optional<uint64_t> ecmp_seed{};  // of the choice among next hops; without one: made from the MAC
   uint32_t mac_table_size = 4096;
