@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/config.hpp"
+#include "base/congestion_point.hpp"
 #include "base/types.hpp"
 #include "port/pause_state.hpp"
 
@@ -78,6 +79,7 @@ struct QcnConfig {
   Bytes sample{150'000};  // come between two samples when there is no congestion
   bool l3 = false;        // answers also IP packets without a CN-TAG, in UDP through routers (L3QCN)
 
+  [[nodiscard]] CongestionPointConfig point() const { return {qeq, weight, sample}; }
   friend bool operator==(const QcnConfig&, const QcnConfig&) = default;
 };
 

@@ -1,4 +1,4 @@
-// Congestion notification messages (QCN) of a switch: the congestion points of its queues (qcn.hpp) and the messages (CNMs) that they
+// Congestion notification messages (QCN) of a switch: the congestion points of its queues (base/congestion_point.hpp) and the messages (CNMs) that they
 // lead to; and at the switch where hosts are attached the table of their flows, by which CNMs that come from beyond
 // routers become those that the hosts understand.
 //
@@ -15,12 +15,12 @@
 #include <optional>
 #include <vector>
 
+#include "base/congestion_point.hpp"
 #include "port/port.hpp"
 #include "switch/class_points.hpp"
 #include "switch/notify_counters.hpp"
 #include "switch/outbox.hpp"
 #include "switch/packet.hpp"
-#include "switch/qcn.hpp"
 #include "switch/router.hpp"
 #include "switch/switch_config.hpp"
 #include "switch/tor_table.hpp"
@@ -65,7 +65,7 @@ class CnmNotifier {
   CnmEvent put_l3(const FiveTuple& flow, const Cnm& cnm, Nanos now);
 
   struct Point {
-    Point(const QcnConfig& config, uint64_t seed) : queue(config, seed), l3(config.l3) {}
+    Point(const QcnConfig& config, uint64_t seed) : queue(config.point(), seed), l3(config.l3) {}
     CongestionPoint queue;
     bool l3;
   };
