@@ -1,4 +1,4 @@
-// Congestion notification messages (QCN) of a switch: the congestion points of its queues (qcn.hpp) and the messages (CNMs) that they
+// Congestion notification messages (QCN) of a switch: the congestion points of its queues (base/congestion_point.hpp) and the messages (CNMs) that they
 // lead to; and at the switch where hosts are attached the table of their flows, by which CNMs that come from beyond
 // routers become those that the hosts understand.
 //
