@@ -334,6 +334,13 @@ Status check_notify(const SwitchConfig& config) {
   return {};
 }
 
+// As the draft shares out priorities (L3QCN 5.2.1), for QCN servers and for RoCEv2 servers.
+void take_l3qcn(ClassConfigs& classes) {
+  classes[5].notify = ClassConfig::Notify::kQcn;
+  classes[5].qcn.l3 = true;
+  classes[7].notify = ClassConfig::Notify::kCnp;
+}
+
 Status read_tables(ConfigNode& node, SwitchConfig& config) {
   ROCI_TRY(node.section("mac_table", Need::kOptional, [&](ConfigNode& table) -> Status {
     if (Status s = table.optional("size", config.mac_table_size, integer_in<uint32_t>(1, kMostAddresses)); !s)
@@ -442,8 +449,11 @@ Status read_switch(ConfigNode& node, SwitchConfig& config, const SwitchPortReade
                            if (!seed) return fail(seed.error());
                            return *seed;
                          }));
+  bool l3qcn = false;
+  ROCI_TRY(node.optional("l3qcn", l3qcn));
   ROCI_TRY(node.each("ports", Need::kRequired, [&](ConfigNode& item) -> Status {
     SwitchPortConfig& port = config.ports.emplace_back();
+    if (l3qcn) take_l3qcn(port.classes);
     // Those of all ports first, since their lengths may be times at this port's rate.
     if (Status s = item.optional("rate", port.rate); !s) return s;
     if (Status s = read_classes(node, port.classes, port.rate); !s) return s;

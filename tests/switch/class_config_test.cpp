@@ -136,6 +136,30 @@ TEST(ClassConfig, a_class_of_ldcp_that_others_share_is_warned_of) {
   EXPECT_TRUE(warnings(*wred).empty()) << "one curve is no LDCP";
 }
 
+TEST(ClassConfig, the_priorities_of_l3qcn) {
+  using Notify = ClassConfig::Notify;
+  const auto config = read(std::string(kPorts) +
+                           "l3qcn: true\n"
+                           "cnm_port: 4999\n"
+                           "interfaces: [{name: i, addresses: [10.0.0.1/24]}]\n"
+                           "classes: [{class: 7, notify: none}, {class: 5, qcn: {qeq: 1MiB}}]\n");
+  ASSERT_TRUE(config) << config.error().message;
+  const ClassConfigs& classes = config->ports[1].classes;
+  EXPECT_EQ(classes[5].notify, Notify::kQcn);
+  EXPECT_TRUE(classes[5].qcn.l3);
+  EXPECT_EQ(classes[5].qcn.qeq, 1_MiB);
+  EXPECT_EQ(classes[7].notify, Notify::kNone) << "said otherwise";
+  EXPECT_EQ(classes[6].notify, Notify::kNone);
+  EXPECT_EQ(read(std::string(kPorts) +
+                 "cnm_port: 1\ninterfaces: [{name: i, addresses: [10.0.0.1/24]}]\nl3qcn: true\n")
+                ->ports[0]
+                .classes[7]
+                .notify,
+            Notify::kCnp);
+  EXPECT_NE(error_of(std::string(kPorts) + "l3qcn: true\n").find("l3 sends to cnm_port, and there is none"),
+            std::string::npos);
+}
+
 TEST(ClassConfig, mistakes_are_named) {
   const auto with = [](const std::string& more) {
     return error_of("classes: [{class: 3, " + more + "}]\nports: [{name: a}]\n");
