@@ -102,20 +102,18 @@ bool SwitchWorker::receive(uint16_t ingress, Nanos now) {
   std::array<rte_mbuf*, kBurst> frames;
   const uint16_t count = in.port.rx_burst(frames, now);
   if (count == 0) return false;
-  std::array<SwitchPacket, kBurst> packets;
+  const bool begins = begins_telemetry(in.role);
   uint64_t bytes = 0;
   for (uint16_t i = 0; i < count; ++i) {
     rte_prefetch0(rte_pktmbuf_mtod(frames[i], void*));
     bytes += frames[i]->pkt_len;
-    packets[i].frame = frames[i];
-    packets[i].ingress = ingress;
-    packets[i].begins_telemetry = begins_telemetry(in.role);
+    batch_[i] = {.frame = frames[i], .ingress = ingress, .begins_telemetry = begins};
   }
   bump(in.counters.rx_packets, count);
   bump(in.counters.rx_bytes, bytes);
 
-  const std::span batch{packets.data(), count};
-  parse_stage(batch, now);
+  const std::span batch{batch_.data(), count};
+  parse_stage(batch, in, now);
   classify_stage(batch);
   learn_stage(batch, now);
   if (cn_tags_ || cnms_.takes()) notification_stage(batch, now);
@@ -125,10 +123,9 @@ bool SwitchWorker::receive(uint16_t ingress, Nanos now) {
   return true;
 }
 
-void SwitchWorker::parse_stage(std::span<SwitchPacket> batch, Nanos now) {
+void SwitchWorker::parse_stage(std::span<SwitchPacket> batch, const SwitchPort& in, Nanos now) {
   cn_tags_ = false;
   for (SwitchPacket& p : batch) {
-    const SwitchPort& in = *shared_.ports[p.ingress];
     if (p.frame->data_len < std::min(kSwitchHeaderBytes, p.frame->pkt_len)) {
       p.frame = own_front(p.frame, 0, pool());
       if (p.frame == nullptr) {
@@ -207,13 +204,13 @@ void SwitchWorker::translate(SwitchPacket& packet, Nanos now) {
   if (taken == CnmNotifier::Taken::kRefused) return drop(packet, DropReason::kNotification);
   packet.traffic_class = config_.classifier.by_pcp[kCnmTransmitPriority];
   const auto& to = rte_pktmbuf_mtod(packet.frame, const EthernetHeader*)->destination;
-  const auto egress = macs_.find(packet.vlan, to, now);
-  if (!egress) {
+  const uint16_t egress = macs_.find(packet.vlan, to, now);
+  if (egress == kNoPort) {
     cnms_.count(CnmEvent::kPortUnknown);
     return drop(packet, DropReason::kNotification);
   }
   cnms_.count(CnmEvent::kTranslated);
-  admit(packet, false, *egress, now);
+  admit(packet, false, egress, now);
   packet.frame = nullptr;
 }
 
@@ -261,9 +258,9 @@ Outbox::Counter* SwitchWorker::send(const Outbox::Message& message, SwitchPacket
     if (message.at_home != nullptr && !router_.leads_on(*message.to)) return message.at_home;
     return router_.originate(packet, *message.to, now) ? message.sent : message.no_way;
   }
-  const auto egress = macs_.find(packet.vlan, ethernet->destination, now);
-  if (!egress) return message.no_way;
-  admit(packet, false, *egress, now);
+  const uint16_t egress = macs_.find(packet.vlan, ethernet->destination, now);
+  if (egress == kNoPort) return message.no_way;
+  admit(packet, false, egress, now);
   packet.frame = nullptr;
   return message.sent;
 }
@@ -280,17 +277,19 @@ void SwitchWorker::route_stage(std::span<SwitchPacket> batch, Nanos now) {
 
 void SwitchWorker::forward_stage(std::span<SwitchPacket> batch, Nanos now) {
   for (SwitchPacket& p : batch) {
-    if (p.frame != nullptr) forward(p, now);
+    if (p.frame != nullptr) forward_one(p, now);
   }
 }
 
-void SwitchWorker::forward(SwitchPacket& packet, Nanos now) {
+void SwitchWorker::forward(SwitchPacket& packet, Nanos now) { forward_one(packet, now); }
+
+inline void SwitchWorker::forward_one(SwitchPacket& packet, Nanos now) {
   const auto& ethernet = *rte_pktmbuf_mtod(packet.frame, const EthernetHeader*);
-  const auto egress =
-      ethernet.destination.is_multicast() ? std::nullopt : macs_.find(packet.vlan, ethernet.destination, now);
-  if (!egress) return flood(packet, now);
-  if (*egress == packet.ingress && !packet.from_us) return drop(packet, DropReason::kSamePort);
-  admit(packet, false, *egress, now);
+  const uint16_t egress =
+      ethernet.destination.is_multicast() ? kNoPort : macs_.find(packet.vlan, ethernet.destination, now);
+  if (egress == kNoPort) return flood(packet, now);
+  if (egress == packet.ingress && !packet.from_us) return drop(packet, DropReason::kSamePort);
+  admit(packet, false, egress, now);
   packet.frame = nullptr;
 }
 
@@ -318,9 +317,10 @@ bool SwitchWorker::fits_mtu(const rte_mbuf& frame, const SwitchPort& out) const 
   return view.accepted() && view.udp.ip_bytes() - view.bytes() <= mtu;
 }
 
-void SwitchWorker::admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now) {
-  if (shared_.ports[egress]->worker != number_) return hand_over(packet, copy, egress);
-  if (copy || shapers_ == nullptr || pass_shaper(packet, egress, now)) admit_here(packet, copy, egress, now);
+inline void SwitchWorker::admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now) {
+  SwitchPort& out = *shared_.ports[egress];
+  if (out.worker != number_) return hand_over(packet, copy, egress);
+  if (copy || shapers_ == nullptr || pass_shaper(packet, egress, now)) admit_here(packet, copy, out, now);
 }
 
 bool SwitchWorker::pass_shaper(const SwitchPacket& packet, uint16_t egress, Nanos now) {
@@ -357,7 +357,7 @@ bool SwitchWorker::release_held(Nanos now) {
     if (packet.frame == nullptr) {
       count_refused(packet, released.egress, DropReason::kNoBuffer);
     } else {
-      admit_here(packet, false, released.egress, now);
+      admit_here(packet, false, *shared_.ports[released.egress], now);
     }
   }
   return worked;
@@ -381,48 +381,61 @@ void SwitchWorker::count_refused(const SwitchPacket& packet, uint16_t egress, Dr
   }
 }
 
-void SwitchWorker::admit_here(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now) {
-  SwitchPort& out = *shared_.ports[egress];
+void SwitchWorker::admit_here(const SwitchPacket& packet, bool copy, SwitchPort& out, Nanos now) {
   rte_mbuf* frame = packet.frame;
-  const auto refuse = [&](DropReason reason) {
-    count_refused(packet, egress, reason);
-    if (!copy) rte_pktmbuf_free(frame);
-  };
-  const bool tagged = packet.vlan != out.native;
-  const uint32_t length = length_with_tag(frame, tagged);
-  if (!fits_mtu(*frame, out)) return refuse(DropReason::kTooLong);
-  if (!out.egress.has_room(length)) return refuse(DropReason::kQueueFull);
+  const TagEdit edit = tag_edit(*frame, packet.vlan != out.native, packet.vlan);
+  const Admission asked = ask(packet, length_after(edit, *frame), out, now);
+  if (asked.refused != DropReason::kNone) [[unlikely]]
+    return refuse(packet, copy, asked.refused, out);
+  const bool mark = asked.verdict == AqmVerdict::kMark;
+  if (copy || mark || packet.has_cn_tag || edit != TagEdit::kNone) {
+    frame = prepare(packet, copy, edit, mark, out);
+    if (frame == nullptr) return;
+  }
+  out.egress.push(frame, packet, now);
+  if (((out.cnm_points | out.cnp_points) >> packet.traffic_class & 1U) != 0) [[unlikely]]
+    notify(packet, frame, out, now);
+}
+
+inline SwitchWorker::Admission SwitchWorker::ask(const SwitchPacket& packet, uint32_t length, SwitchPort& out,
+                                                 Nanos now) {
+  if (!fits_mtu(*packet.frame, out)) return {.refused = DropReason::kTooLong};
+  if (!out.egress.has_room(length)) return {.refused = DropReason::kQueueFull};
   const DropReason full = shared_.buffer.admit(packet.ingress, packet.traffic_class, length,
                                                out.egress.queue(packet.traffic_class));
-  if (full != DropReason::kNone) return refuse(full);
+  if (full != DropReason::kNone) return {.refused = full};
   const AqmVerdict verdict = out.egress.ask(packet, now);
-  if (verdict == AqmVerdict::kDrop) return refuse(DropReason::kEarlyDrop);
-  rte_mbuf* leaving = copy ? rte_pktmbuf_copy(frame, pool(), 0, UINT32_MAX) : frame;
-  if (leaving != nullptr) leaving = set_tag(leaving, tagged, packet.vlan, pool());
-  if (leaving != nullptr && packet.has_cn_tag && !out.keeps_cn_tags) [[unlikely]] {
-    leaving = strip_cn_tag(leaving, pool());
-    if (leaving != nullptr) cnms_.count(CnmEvent::kTagRemoved);
+  return {verdict == AqmVerdict::kDrop ? DropReason::kEarlyDrop : DropReason::kNone, verdict};
+}
+
+void SwitchWorker::refuse(const SwitchPacket& packet, bool copy, DropReason reason, SwitchPort& out) {
+  count_refused(packet, out.index, reason);
+  if (!copy) rte_pktmbuf_free(packet.frame);
+}
+
+rte_mbuf* SwitchWorker::prepare(const SwitchPacket& packet, bool copy, TagEdit edit, bool mark,
+                                SwitchPort& out) {
+  rte_mbuf* frame = copy ? rte_pktmbuf_copy(packet.frame, pool(), 0, UINT32_MAX) : packet.frame;
+  if (frame != nullptr) frame = edit_tag(frame, edit, packet.vlan, pool());
+  if (frame != nullptr && packet.has_cn_tag && !out.keeps_cn_tags) {
+    frame = strip_cn_tag(frame, pool());
+    if (frame != nullptr) cnms_.count(CnmEvent::kTagRemoved);
   }
-  if (leaving != nullptr && verdict == AqmVerdict::kMark) {
-    leaving = marked(leaving);
-    if (leaving != nullptr) bump(out.counters.classes[packet.traffic_class].marked);
+  if (frame != nullptr && mark) {
+    frame = marked(frame);
+    if (frame != nullptr) bump(out.counters.classes[packet.traffic_class].marked);
   }
-  if (leaving == nullptr) {
-    bump(out.counters.drops[static_cast<unsigned>(DropReason::kNoBuffer)]);
-    return;
-  }
-  out.egress.push(leaving, packet, now);
-  if (((out.cnm_points | out.cnp_points) >> packet.traffic_class & 1U) != 0) [[unlikely]]
-    notify(packet, leaving, egress, now);
+  if (frame == nullptr) bump(out.counters.drops[static_cast<unsigned>(DropReason::kNoBuffer)]);
+  return frame;
 }
 
 // A frame has been put into the queue of a class whose senders are told of congestion.
-void SwitchWorker::notify(const SwitchPacket& packet, const rte_mbuf* frame, uint16_t egress, Nanos now) {
-  const SwitchPort& out = *shared_.ports[egress];
+void SwitchWorker::notify(const SwitchPacket& packet, const rte_mbuf* frame, const SwitchPort& out,
+                          Nanos now) {
   if ((out.cnm_points >> packet.traffic_class & 1U) != 0) {
-    cnms_.queued(egress, out, packet, frame, now);
+    cnms_.queued(out.index, out, packet, frame, now);
   } else {
-    cnps_.queued(egress, packet, frame, out.egress.queue(packet.traffic_class), now);
+    cnps_.queued(out.index, packet, frame, out.egress.queue(packet.traffic_class), now);
   }
 }
 
@@ -474,7 +487,7 @@ void SwitchWorker::take(SwitchHandOver& handed, Nanos now) {
       // Who sends what must be known where the queues are.
       if (senders_ != nullptr) observe(packet, now);
       if (shapers_ == nullptr || pass_shaper(packet, handed.egress, now))
-        admit_here(packet, false, handed.egress, now);
+        admit_here(packet, false, *shared_.ports[handed.egress], now);
       return;
     case SwitchHandOver::What::kAddress:
       macs_.learn(packet.vlan, handed.mac, packet.ingress, now);
