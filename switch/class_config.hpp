@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/config.hpp"
+#include "base/congestion_point.hpp"
 #include "base/types.hpp"
 #include "port/pause_state.hpp"
 
@@ -86,6 +87,7 @@ struct QcnConfig {
   Says says{};
   Nanos rtt = 50us;  // of the flows, about: how often the rates that it says are made anew
 
+  [[nodiscard]] CongestionPointConfig point() const { return {qeq, weight, sample}; }
   friend bool operator==(const QcnConfig&, const QcnConfig&) = default;
 };
 

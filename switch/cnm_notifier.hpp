@@ -1,4 +1,4 @@
-// Congestion notification messages (QCN) of a switch: the congestion points of its queues (qcn.hpp) and the messages (CNMs) that they
+// Congestion notification messages (QCN) of a switch: the congestion points of its queues (base/congestion_point.hpp) and the messages (CNMs) that they
 // lead to; and at the switch where hosts are attached the table of their flows, by which CNMs that come from beyond
 // routers become those that the hosts understand.
 //
@@ -25,6 +25,7 @@
 #include "switch/switch_config.hpp"
 #include "switch/tor_shapers.hpp"
 #include "switch/tor_table.hpp"
+#include "wire/l3_cnm_guard.hpp"
 
 namespace roci {
 
@@ -73,8 +74,10 @@ class CnmNotifier {
   CnmEvent answer(const CnmSample& sample, uint16_t point, bool l3, const SwitchPacket& packet,
                   const rte_mbuf* frame, Nanos now);
   [[nodiscard]] CnmEvent allowed(Nanos now);
+  // Whether a message may be believed.
+  bool is_believed(std::span<const uint8_t> frame, const L3CnmView& view, Nanos now);
   CnmEvent put_l2(const CnmLink& link, const Cnm& cnm, uint16_t vlan, CnmEvent as, Nanos now);
-  CnmEvent put_l3(const FiveTuple& flow, const Cnm& cnm, const L3CnmTlvs& tlvs, Nanos now);
+  CnmEvent put_l3(const FiveTuple& flow, const Cnm& cnm, L3CnmTlvs tlvs, Nanos now);
 
   MacAddress mac_;
   rte_mempool* pool_;
@@ -86,6 +89,11 @@ class CnmNotifier {
   EventLimit sent_;
   EventLimit translated_;
   TorTable tor_;
+  // Of signed messages.
+  std::optional<SipKey> key_;
+  Nanos time_of_day_;
+  L3CnmSequence sequence_;
+  L3CnmGuard guard_;
   CnmCounters counters_;
 };
 

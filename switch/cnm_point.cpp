@@ -36,7 +36,7 @@ T rate_units(int64_t rate) {
 CnmPoint::CnmPoint(const SwitchPortConfig& port, uint16_t number, uint8_t traffic_class, uint32_t switch_id,
                    uint64_t seed)
     : config_(port.classes[traffic_class].qcn),
-      queue_(config_, seed),
+      queue_(config_.point(), seed),
       others_(others_of(port.classes, traffic_class)),
       switch_id_(switch_id),
       number_(number),

@@ -3,8 +3,8 @@
 
 #include <optional>
 
+#include "base/congestion_point.hpp"
 #include "switch/available_rate.hpp"
-#include "switch/qcn.hpp"
 #include "switch/switch_port.hpp"
 #include "wire/l3_congestion_notification.hpp"
 

@@ -12,8 +12,9 @@
 namespace roci {
 namespace {
 
-// Of a copy that is told: ARP and neighbour messages, and the front of a frame of a flow.
+// Of a copy that is told: ARP and neighbour messages, CNMs, and the front of a frame of a flow.
 constexpr uint32_t kMostToldBytes = 256;
+static_assert(kMaxL3CnmFrame <= kMostToldBytes);
 
 uint8_t lossless_of(const ClassConfigs& classes) {
   unsigned lossless = 0;

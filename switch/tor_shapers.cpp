@@ -35,7 +35,7 @@ TorShapers::Shaper::Shaper(const SwitchShaperConfig& config, uint64_t seed)
       reaction(config.reaction, config.rate, seed),
       clock(config.rate),
       aqm(config.aqm, config.rate, seed ^ 1U) {
-  if (config.qcn) point.emplace(*config.qcn, seed ^ 2U);
+  if (config.qcn) point.emplace(config.qcn->point(), seed ^ 2U);
 }
 
 void TorShapers::Shaper::count_arrival(uint32_t bytes_now, Nanos now) {

@@ -17,13 +17,13 @@
 #include <optional>
 #include <vector>
 
+#include "base/congestion_point.hpp"
 #include "base/growing_ring.hpp"
 #include "base/line_clock.hpp"
 #include "port/port.hpp"
 #include "switch/aqm.hpp"
 #include "switch/buffer.hpp"
 #include "switch/packet.hpp"
-#include "switch/qcn.hpp"
 #include "switch/reaction_point.hpp"
 #include "switch/route_table.hpp"
 #include "switch/switch_config.hpp"

@@ -106,6 +106,7 @@ std::string extended_text(const Packet& p) {
   }
   for (const VlanTag& tag : p.vlan_tags)
     add(fmt::format("VLAN {} priority {}", tag.tci & 0xfff, tag.tci >> 13));
+  if (p.cn_flow) add(fmt::format("CN-TAG flow {}", *p.cn_flow));
   return out;
 }
 

@@ -17,6 +17,7 @@
 
 #include "roci/address_handle.hpp"
 #include "roci/completion.hpp"
+#include "roci/congestion_config.hpp"
 #include "roci/events.hpp"
 #include "roci/extension_config.hpp"
 #include "roci/flow_control_config.hpp"
@@ -71,6 +72,7 @@ struct DeviceConfig {
   ExtensionConfig extensions;
   HostTelemetryConfig telemetry;
   FlowControlConfig flow_control;
+  CongestionConfig congestion;
   uint64_t seed = 0;  // 0: QPNs, keys and PSNs from the operating system's generator; else replayable ones
 };
 

@@ -16,6 +16,7 @@ Result<std::unique_ptr<AddressHandle>> ProtectionDomain::create_address_handle(c
   if (!path) return fail(path.error());
   const uint32_t most = host_->largest_path_mtu(!path->destination_ip.is_v4());
   auto attached = std::make_unique<AttachedAddress>(*path, PdNumber{number_}, most, host_->workers());
+  attached->may_tag = is_notified(host_->config().congestion, *path);
   return std::unique_ptr<AddressHandle>(new AddressHandle(host_, std::move(attached)));
 }
 

@@ -1,5 +1,8 @@
 #include "device/device_config.hpp"
 
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -97,6 +100,58 @@ Status read_flow_control(ConfigNode& node, FlowControlConfig& flow) {
   });
 }
 
+Result<std::array<uint8_t, 16>> parse_key(std::string_view text) {
+  std::array<uint8_t, 16> key{};
+  const bool whole = text.size() == 2 * key.size();
+  for (size_t i = 0; whole && i < key.size(); ++i) {
+    const auto [end, error] = std::from_chars(text.data() + 2 * i, text.data() + 2 * i + 2, key[i], 16);
+    if (error == std::errc() && end == text.data() + 2 * i + 2) continue;
+    return fail("a key is 32 hexadecimal digits, and '" + std::string(text) + "' has others");
+  }
+  if (!whole) return fail("a key is 32 hexadecimal digits, not " + std::to_string(text.size()));
+  return key;
+}
+
+Status read_receive_point(ConfigNode& node, ReceivePointConfig& point) {
+  return node.section("congestion_point", Need::kOptional, [&](ConfigNode& section) -> Status {
+    ROCI_TRY(section.required("qeq", point.qeq, integer_in<uint32_t>(1, kMostReceiveFrames)));
+    ROCI_TRY(section.optional("weight", point.weight, number_in(1.0 / 1024, 1024.0)));
+    int exponent = 0;
+    if (std::frexp(point.weight, &exponent) != 0.5) return section.error("weight", "must be a power of two");
+    Bytes sample{point.sample};
+    ROCI_TRY(section.optional("sample", sample));
+    if (sample < Bytes{1000} || sample > 1_GiB) return section.error("sample", "must be 1 KB to 1 GiB");
+    point.sample = sample.value();
+    return {};
+  });
+}
+
+Status read_congestion(ConfigNode& node, DeviceConfig& device) {
+  CongestionConfig& congestion = device.congestion;
+  return node.section("congestion_notification", Need::kOptional, [&](ConfigNode& section) -> Status {
+    congestion.tag = true;
+    ROCI_TRY(section.optional("tag", congestion.tag));
+    std::vector<uint8_t> priorities;
+    ROCI_TRY(section.optional_list("priorities", priorities, integer_in<uint8_t>(0, 7)));
+    if (!priorities.empty()) congestion.priorities = 0;
+    for (const uint8_t one : priorities)
+      congestion.priorities = static_cast<uint8_t>(congestion.priorities | 1U << one);
+    ROCI_TRY(section.optional("trust", congestion.trust_pcp, one_of<bool>({{"dscp", false}, {"pcp", true}})));
+    ROCI_TRY(section.optional("cnm_port", congestion.cnm_port, integer_in<uint16_t>(1, UINT16_MAX)));
+    if (congestion.cnm_port == kRoceUdpPort ||
+        (congestion.cnm_port != 0 && congestion.cnm_port == device.telemetry.udp_port))
+      return section.error("cnm_port", "is that of other packets");
+    std::array<uint8_t, 16> key{};
+    ROCI_TRY(section.optional("cnm_key", key, parse_key));
+    if (section.has("cnm_key")) congestion.cnm_key = key;
+    if (congestion.cnm_key && congestion.cnm_port == 0)
+      return section.error("cnm_key", "is for what comes to cnm_port, and there is none");
+    ROCI_TRY(section.optional("cnm_rate", congestion.cnm_rate, integer_in<uint32_t>(1, 10'000'000)));
+    ROCI_TRY(section.optional("short_samples", congestion.short_samples));
+    return read_receive_point(section, congestion.receive_point);
+  });
+}
+
 Status read_progress(ConfigNode& node, DeviceConfig& device) {
   ROCI_TRY(node.optional(
       "progress", device.progress,
@@ -132,6 +187,7 @@ Status read_device_section(ConfigNode& root, DeviceFile& config) {
     ROCI_TRY(read_extensions(node, device.extensions));
     ROCI_TRY(read_telemetry(node, device.telemetry));
     ROCI_TRY(read_flow_control(node, device.flow_control));
+    ROCI_TRY(read_congestion(node, device));
     ROCI_TRY(node.optional("tx_buffers", device.tx_buffers, integer_in<uint32_t>(256, 1U << 20)));
     config.port.queues = static_cast<uint16_t>(device.workers);
     ROCI_TRY(node.optional("packets_per_ack", device.packets_per_ack, integer_in<uint32_t>(1, 1024)));

@@ -39,6 +39,16 @@
 //       pause_watchdog: {detect: 100ms, restore: 100ms}  # send on when a pause lasts so long; default: never
 //       xoff: 512                                  # frames waiting to be received at which the neighbour is stopped;
 //       xon: 128                                   # ... and at which it may go on; default: it is never stopped
+//     congestion_notification:                     # QCN; without it CNMs of switches are not listened to
+//       tag: true                                  # requests and READ responses carry a CN-TAG, which CNMs answer
+//       priorities: [3]                            # of those that do; default: all
+//       trust: dscp                                # dscp (its first three bits) | pcp: what the priority of a packet is
+//       cnm_port: 4999                             # UDP, of CNMs through routers; default: not in use
+//       cnm_key: 000102030405060708090a0b0c0d0e0f  # with it those have to be signed; default: they need not
+//       cnm_rate: 10000                            # CNMs a second that are taken, and as many that are sent
+//       short_samples: false                       # also believe CNMs that give back less than the BTH of a packet
+//       congestion_point:                          # tells senders when frames wait here; default: it does not
+//         {qeq: 256, weight: 2, sample: 150KB}     # qeq: frames that may wait; the others as in switches
 //     window: 512KiB                               # un-acknowledged bytes of a queue pair
 #pragma once
 

@@ -4,6 +4,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <thread>
 #include <utility>
@@ -99,6 +101,33 @@ Status check_flow_control(const DeviceConfig& config) {
   return {};
 }
 
+Status check_congestion(const DeviceConfig& config) {
+  const CongestionConfig& congestion = config.congestion;
+  const ReceivePointConfig& point = congestion.receive_point;
+  const std::string where = "device " + config.name + ": congestion notification: ";
+  if (congestion.cnm_port == kRoceUdpPort ||
+      (congestion.cnm_port != 0 && congestion.cnm_port == config.telemetry.udp_port))
+    return fail(where + "the UDP port of CNMs, " + std::to_string(congestion.cnm_port) +
+                ", is that of other packets");
+  if (point.qeq > kMostReceiveFrames)
+    return fail(where + "qeq " + std::to_string(point.qeq) + " is out of range; 1 to " +
+                std::to_string(kMostReceiveFrames) + " frames are allowed");
+  int exponent = 0;
+  if (!(point.weight >= 1.0 / 1024 && point.weight <= 1024) || std::frexp(point.weight, &exponent) != 0.5)
+    return fail(where + "the weight is not a power of two from 1/1024 to 1024");
+  if (point.sample < 1000 || point.sample > 1U << 30)
+    return fail(where + "samples can be drawn every 1 KB to 1 GiB, not every " +
+                std::to_string(point.sample) + " bytes");
+  return {};
+}
+
+// A sequence that is newer than those of a sender that was here before, even when it had sent a thousand messages a second.
+uint32_t first_cnm_sequence(const DeviceConfig& config) {
+  if (config.seed != 0) return 0;
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
+}
+
 Status check_workers(const DeviceConfig& config) {
   if (config.workers < 1 || config.workers > kMaxWorkers) {
     return fail("device " + config.name + ": " + std::to_string(config.workers) + " workers; 1 to " +
@@ -173,7 +202,9 @@ Host::Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gid
       tx_pool_(std::move(tx_pool)),
       hand_over_(config_.workers, std::max<uint32_t>(port_->queues(), 1)),
       flows_(config_.workers),
-      flow_control_(config_.flow_control, port_->capabilities().link_rate, port_->mac()) {}
+      flow_control_(config_.flow_control, port_->capabilities().link_rate, port_->mac()),
+      congestion_flows_(config_.congestion.listens(), config_.congestion.listens() ? ids_.next32() : 0,
+                        config_.congestion.listens() ? ids_.next32() : 0) {}
 
 Host::~Host() {
   helper_.reset();
@@ -184,6 +215,7 @@ Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const Dev
   ROCI_TRY(check_workers(config));
   ROCI_TRY(check_telemetry(config));
   ROCI_TRY(check_flow_control(config));
+  ROCI_TRY(check_congestion(config));
   ROCI_TRY(check_tables(config));
   auto neighbours = read_addresses(*port, config);
   if (!neighbours) return fail(neighbours.error());
@@ -216,6 +248,13 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
         "device {}: port {} has {} queues for {} workers; those without one send and receive through others",
         config_.name, port_->name(), hand_over_.queues(), config_.workers);
   }
+  if (config_.congestion.receive_point.qeq > 0 && !port_->queue(0).waiting()) {
+    log().info(
+        "device {}: port {} cannot tell how many frames wait to be received; as a congestion point the "
+        "device counts "
+        "the frames that it has taken in full bursts instead",
+        config_.name, port_->name());
+  }
   NeighbourConfig each = neighbours;
   // Each has a table of its own and asks for itself; together they ask no more often than one would.
   each.solicitations_per_second = std::max(1U, neighbours.solicitations_per_second / config_.workers);
@@ -229,6 +268,9 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
                                         config_.extensions,
                                         config_.telemetry,
                                         flow_control_,
+                                        config_.congestion,
+                                        congestion_flows_,
+                                        first_cnm_sequence(config_),
                                         ids_,
                                         config_.check_before_placing};
   for (uint32_t i = 0; i < config_.workers; ++i) {

@@ -15,6 +15,7 @@
 #include "base/tick_clock.hpp"
 #include "device/events.hpp"
 #include "device/limits.hpp"
+#include "engine/congestion_flows.hpp"
 #include "engine/flow_control.hpp"
 #include "engine/flow_count.hpp"
 #include "engine/hand_over.hpp"
@@ -70,6 +71,7 @@ class alignas(64) Host final : public Poller {
   // Changed by the holder of all tokens, read by every worker.
   [[nodiscard]] MemoryTable& memory() { return memory_; }
   [[nodiscard]] IdSource& ids() { return ids_; }
+  [[nodiscard]] CongestionFlows& congestion_flows() { return congestion_flows_; }
   [[nodiscard]] MulticastTable& groups() { return groups_; }
   [[nodiscard]] SparseArena& arena() { return arena_; }  // of the queue pairs; any thread
   [[nodiscard]] RetiredAddresses& retired_addresses() { return retired_addresses_; }
@@ -135,6 +137,7 @@ class alignas(64) Host final : public Poller {
   HandOver hand_over_;
   FlowCounts flows_;
   FlowControl flow_control_;
+  CongestionFlows congestion_flows_;
   MulticastTable groups_;
   std::vector<std::unique_ptr<Worker>> workers_;
   RetiredAddresses retired_addresses_;  // they hold neighbours of the workers

@@ -281,12 +281,14 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
     if (from == IBV_QPS_SQD && (mask & IBV_QP_AV) != 0) {
       core.change_path();
       attached_->neighbour = NeighbourRef();  // of the peer it had before
+      attached_->worker->enter_congestion(*attached_);
       attached_->worker->make_ready(*attached_);
     }
     return {};
   }
   switch (to) {
     case IBV_QPS_RESET:
+      attached_->worker->leave_congestion(*attached_);
       core.to_reset();
       break;
     case IBV_QPS_INIT:
@@ -297,6 +299,7 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
       core.extensions_undecided =
           attached_->core.config.type == IBV_QPT_RC && host_->config().extensions.mode != ExtensionMode::kOff;
       attached_->neighbour = NeighbourRef();  // of the peer it had before
+      attached_->worker->enter_congestion(*attached_);
       attached_->worker->make_ready(*attached_);
       break;
     case IBV_QPS_RTS:

@@ -52,6 +52,8 @@ struct AttachedQueuePair : Timer {
 
   // Doorbell, any thread: set while the queue pair waits in the worker's stack of rung ones.
   std::atomic<bool> rung{false};
+  // The worker's again: its number in CongestionFlows, by which it is told of congestion; 0: none.
+  uint16_t congestion_flow = 0;
   AttachedQueuePair* next_rung = nullptr;
 
  private:

@@ -30,7 +30,16 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       all_flows_(surroundings.flows),
       flows_(surroundings.flows.of(index)),
       flow_control_(surroundings.flow_control),
-      pausable_(surroundings.flow_control.enabled()) {
+      pausable_(surroundings.flow_control.enabled()),
+      watches_backlog_(surroundings.flow_control.tells() || surroundings.congestion.receive_point.qeq > 0),
+      congestion_(surroundings.congestion),
+      congestion_flows_(surroundings.congestion_flows),
+      cnms_(congestion_, congestion_flows_, surroundings.telemetry.udp_port,
+            surroundings.hand_over.workers()) {
+  if (congestion_.receive_point.qeq > 0) {
+    receive_point_.emplace(congestion_, mac_, index, surroundings.hand_over.workers(),
+                           surroundings.ids.next32(), surroundings.first_cnm_sequence);
+  }
   HandOver& rings = surroundings.hand_over;
   for (uint32_t queue = index; queue < surroundings.port.queues(); queue += rings.workers()) {
     queues_.push_back(&surroundings.port.queue(static_cast<uint16_t>(queue)));
@@ -79,6 +88,7 @@ bool Worker::attach(AttachedQueuePair& qp) {
 void Worker::detach(AttachedQueuePair& qp) {
   take_doorbells();  // empties the stack that may hold it
   queue_pairs_.erase(qp.core.number().value());
+  leave_congestion(qp);
   timers_.cancel(qp);
   qp.neighbour = NeighbourRef();
   stop_waiting(qp);

@@ -25,11 +25,14 @@
 #include "base/timing_wheel.hpp"
 #include "engine/attached_address.hpp"
 #include "engine/attached_queue_pair.hpp"
+#include "engine/cnm_listener.hpp"
+#include "engine/congestion_flows.hpp"
 #include "engine/extension_terms.hpp"
 #include "engine/flow_control.hpp"
 #include "engine/flow_count.hpp"
 #include "engine/hand_over.hpp"
 #include "engine/multicast_table.hpp"
+#include "engine/receive_point.hpp"
 #include "engine/telemetry_sink.hpp"
 #include "engine/tx_buffers.hpp"
 #include "engine/worker_token.hpp"
@@ -54,6 +57,9 @@ struct WorkerSurroundings {
   const ExtensionConfig& extensions;
   const HostTelemetryConfig& telemetry;
   FlowControl& flow_control;
+  const CongestionConfig& congestion;
+  CongestionFlows& congestion_flows;
+  uint32_t first_cnm_sequence;  // of the messages that are sent signed
   IdSource& ids;
   bool check_before_placing;
 };
@@ -95,6 +101,9 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
     extensions_.follow(qp, true);
     return qp.core.session.get();
   }
+  // After the queue pair got its peer, or another way to it: it is a flow that can be told of congestion; and no longer.
+  void enter_congestion(AttachedQueuePair& qp);  // worker_congestion.cpp
+  void leave_congestion(AttachedQueuePair& qp);
   // The queue pair may have something to do: after a change of its state.
   void make_ready(AttachedQueuePair& qp) {
     if (!qp.ready) {
@@ -169,6 +178,10 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   void note_backlog(const PortQueue& queue, bool full_burst);
   bool tell_neighbour(Nanos now);
 
+  // worker_congestion.cpp.
+  Fate take_cnm(Received& received, Nanos now, Origin origin);
+  void sample(const Received& packet, Nanos now);
+
   bool watch_link(TransportContext& context);
   bool take_doorbells();
   void link_ready(AttachedQueuePair& qp) { link(qp, ready_); }
@@ -240,11 +253,17 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   IdTable<AttachedQueuePair> queue_pairs_;
 
   FlowControl& flow_control_;
-  const bool pausable_;       // the neighbour may stop priorities
-  uint8_t stopped_ = 0;       // priorities, of the round under way
-  uint8_t stopped_to_ = 0;    // one more than the priority of the datagram that could not be sent; 0: none
-  uint32_t full_bursts_ = 0;  // in a row
+  const bool pausable_;         // the neighbour may stop priorities
+  uint8_t stopped_ = 0;         // priorities, of the round under way
+  uint8_t stopped_to_ = 0;      // one more than the priority of the datagram that could not be sent; 0: none
+  const bool watches_backlog_;  // of frames to be received
+  uint32_t full_bursts_ = 0;    // in a row
   std::array<QueuePairList, kPriorities> parked_;
+
+  const CongestionConfig& congestion_;
+  CongestionFlows& congestion_flows_;
+  CnmListener cnms_;
+  std::optional<ReceivePoint> receive_point_;
 
   QueuePairList ready_;
   Nanos now_{0};          // of the round under way

@@ -61,12 +61,14 @@ Worker::Fate Worker::take_mac_control(rte_mbuf* frame, Nanos now, Origin origin)
   return Fate::kDone;
 }
 
-// A port that cannot tell how many frames wait has at least as many as were taken from it without its running dry.
+// How many frames wait to be received by this worker. A port that cannot tell has at least as many as were taken from it
+// without its running dry.
 void Worker::note_backlog(const PortQueue& queue, bool full_burst) {
   full_bursts_ = full_burst ? std::min(full_bursts_ + 1, uint32_t{1} << 16) : 0;
   uint32_t waiting = queue.waiting().value_or(full_bursts_ * kRxBurst);
   for (const FrameRing* inbox : inboxes_) waiting = std::max(waiting, inbox->size());
-  flow_control_.note_waiting(index_, waiting);
+  if (flow_control_.tells()) flow_control_.note_waiting(index_, waiting);
+  if (receive_point_) receive_point_->note_waiting(waiting);
 }
 
 // In front of everything that waits to be sent. When there is no buffer or no room, with the next round.

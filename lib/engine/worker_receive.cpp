@@ -45,7 +45,7 @@ bool Worker::receive(TransportContext& context) {
   }
   for (PortQueue* queue : queues_) {
     const uint16_t count = queue->rx_burst(burst, context.now);
-    if (pausable_ && flow_control_.tells()) note_backlog(*queue, count == burst.size());
+    if (watches_backlog_) note_backlog(*queue, count == burst.size());
     if (count == 0) continue;
     counters_.add(Counter::kRxFrames, count);
     execute(context, {burst.data(), count}, Origin::kPort);
@@ -86,6 +86,8 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
   for (uint16_t i = 0; i < good; ++i) {
     Received& packet = received_[i];
     if (packet.unchecked && !check_late(packet)) continue;
+    if (receive_point_) [[unlikely]]
+      sample(packet, context.now);
     if (is_multicast(packet.view)) {
       deliver_multicast(context, packet.view, packet.frame);
     } else if (packet.qp != nullptr) {
@@ -133,11 +135,13 @@ Worker::Fate Worker::classify(Received& received, Nanos now, Origin origin) {
     case FrameKind::kIpv4:
     case FrameKind::kIpv6:
       if (telemetry_.is_telemetry(view, *frame)) return classify_telemetry(received, origin);
+      if (cnms_.is_cnm(view, *frame)) return take_cnm(received, now, origin);
       [[fallthrough]];
     case FrameKind::kArp:
       return classify_neighbourly(view, frame, now, origin);
     case FrameKind::kOther:
       if (is_mac_control(view.ethernet())) return take_mac_control(frame, now, origin);
+      if (cnms_.is_cnm(view, *frame)) return take_cnm(received, now, origin);
       counters_.add(Counter::kRxOtherProtocol);
       return Fate::kDone;
     case FrameKind::kUnknownOpcode:

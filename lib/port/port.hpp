@@ -22,7 +22,7 @@ namespace roci {
 
 // What this port can do; what it cannot, the callers do in software.
 struct PortCapabilities {
-  uint16_t mtu = 1500;            // largest IP packet in bytes; the frame is up to 14 + 4 per VLAN tag longer
+  uint16_t mtu = 1500;  // largest IP packet in bytes; the frame is up to 14 + 4 for each of two tags longer
   bool tx_multi_segment = false;  // accepts chained mbufs
   bool rx_multi_segment = false;  // may deliver chained mbufs
   BitsPerSec link_rate{0};        // as the device says; 0 when it does not know
@@ -91,15 +91,15 @@ class Port : public PortQueue {
   [[nodiscard]] virtual bool link_up() const { return true; }
 };
 
-// Whether a frame carries more than `mtu` bytes of IP packet. The Ethernet header and up to two VLAN tags (as
-// many as parse_frame() understands) do not count.
+// Whether a frame carries more than `mtu` bytes of IP packet. The Ethernet header and up to two tags, VLAN tags or one of
+// congestion notification, do not count: as many as ports' buffers have room for.
 inline bool exceeds_mtu(const rte_mbuf& frame, uint16_t mtu) {
   uint32_t limit = uint32_t{mtu} + sizeof(EthernetHeader);
   if (frame.pkt_len <= limit) return false;
   const auto is_tag = [&](uint32_t offset) {
     if (frame.data_len < offset + 2) return false;
     const uint16_t type = rte_pktmbuf_mtod_offset(&frame, const Be16*, offset)->get();
-    return type == kEtherTypeVlan || type == kEtherTypeSTag;
+    return type == kEtherTypeVlan || type == kEtherTypeSTag || type == kEtherTypeCnTag;
   };
   for (uint32_t offset = 12; offset <= 16 && is_tag(offset); offset += 4) limit += sizeof(VlanHeader);
   return frame.pkt_len > limit;

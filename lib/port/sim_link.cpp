@@ -21,6 +21,7 @@ class SimLink::End : public Port {
 
   uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override { return receive(0, out, now); }
   [[nodiscard]] Nanos next_arrival() const override { return in_.next_arrival(0); }
+  [[nodiscard]] std::optional<uint32_t> waiting() const override { return in_.waiting(0, seen_); }
   [[nodiscard]] uint16_t queues() const override { return static_cast<uint16_t>(1 + others_.size()); }
   [[nodiscard]] PortQueue& queue(uint16_t index) override {
     if (index == 0) return *this;
@@ -28,6 +29,7 @@ class SimLink::End : public Port {
   }
 
   uint16_t receive(uint16_t queue, std::span<rte_mbuf*> out, Nanos now) {
+    seen_ = now;
     uint16_t count = 0;
     uint64_t bytes = 0;
     const size_t most = std::min<size_t>(out.size(), UINT16_MAX);
@@ -75,6 +77,9 @@ class SimLink::End : public Port {
     uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override { return end_.receive(index_, out, now); }
     uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override { return end_.tx_burst(frames, now); }
     [[nodiscard]] Nanos next_arrival() const override { return end_.in_.next_arrival(index_); }
+    [[nodiscard]] std::optional<uint32_t> waiting() const override {
+      return end_.in_.waiting(index_, end_.seen_);
+    }
 
    private:
     End& end_;
@@ -88,6 +93,7 @@ class SimLink::End : public Port {
   Way& in_;
   PortCapabilities capabilities_;
   PortStats stats_;
+  Nanos seen_{0};  // when somebody last looked what has arrived
   std::vector<std::unique_ptr<Queue>> others_;
 };
 

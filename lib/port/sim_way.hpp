@@ -1,6 +1,7 @@
 // One direction of a simulated link; see sim_link.hpp.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,12 @@ class SimLink::Way {
   rte_mbuf* receive(uint16_t queue, Nanos now);
   [[nodiscard]] Nanos next_arrival(uint16_t queue) const {
     return flying_[queue].empty() ? kNever : flying_[queue].front().arrival;
+  }
+
+  // Frames for this queue that have arrived by `now` and wait.
+  [[nodiscard]] uint32_t waiting(uint16_t queue, Nanos now) const {
+    return static_cast<uint32_t>(
+        std::ranges::count_if(flying_[queue], [now](const Flying& f) { return f.arrival <= now; }));
   }
 
   // When a sender that was refused should try again; kNever when none was.

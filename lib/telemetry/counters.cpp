@@ -83,6 +83,18 @@ std::string_view counter_name(Counter counter) {
       "pauses_ignored",
       "pause_storms",
       "pauses_sent",
+      "cnms_taken",
+      "cnms_malformed",
+      "cnms_unsigned",
+      "cnms_old",
+      "cnms_unknown_flow",
+      "cnms_mismatched",
+      "cnms_unproven",
+      "cnms_too_many",
+      "cnms_sent",
+      "cnms_sent_over_ip",
+      "cnms_not_sent",
+      "cn_flows_full",
   };
   return kNames[static_cast<size_t>(counter)];
 }

@@ -88,6 +88,18 @@ enum class Counter : uint8_t {
   kPausesIgnored,        // other MAC control frames; all of them without flow control
   kPauseStorms,          // times the watchdog gave up waiting for the end of a pause
   kPausesSent,           // PFC frames to the neighbour, those that let it go on among them
+  kCnmsTaken,            // congestion notification messages about flows of ours
+  kCnmsMalformed,        // dropped: they could not be read
+  kCnmsUnsigned,         // their MAC is wrong or missing
+  kCnmsOld,              // signed, and no newer than what that congestion point has said before
+  kCnmsUnknownFlow,      // about no flow that there is now
+  kCnmsMismatched,       // the sampled packet is none that the flow has sent lately
+  kCnmsUnproven,         // so little of the sampled packet that it could be any
+  kCnmsTooMany,          // more than cnm_rate
+  kCnmsSent,             // to senders, because packets wait to be received
+  kCnmsSentOverIp,       // the same through routers
+  kCnmsNotSent,          // too many, no buffer, or a sender that could not be told
+  kCnFlowsFull,          // queue pairs that got no flow number, so their packets have no CN-TAG
   kCount,
 };
 inline constexpr size_t kCounterCount = static_cast<size_t>(Counter::kCount);

@@ -21,6 +21,7 @@ struct AddressPath : ibv_ah {
   const RocePath path;  // without the destination MAC
   const PdNumber pd;
   const uint32_t max_payload;     // bytes of a datagram: the port's MTU as a path MTU
+  bool may_tag = true;            // datagrams there carry the CN-TAG of their queue pair, if it has one
   std::atomic<uint32_t> uses{0};  // posted requests that name it; it outlives them
 };
 

@@ -74,8 +74,9 @@ SendOutcome DatagramQueuePair::send_one(TransportContext& context, RoceWriter& h
       [&](RoceWriter::Open& open) {
         return fill_payload(context.memory, config.pd, wqe, 0, wqe.length, open);
       },
-      [&](const rte_mbuf& frame) {
+      [&](rte_mbuf& frame) {
         if (path.destination_ip.is_multicast()) context.paths.loop_back(frame, path.destination_ip);
+        if (cn_flow != 0 && wqe.address->may_tag) put_cn_tag(frame, headers.l3_offset(), cn_flow);
       });
   if (outcome == SendOutcome::kSent) ++next_psn_;
   return outcome;

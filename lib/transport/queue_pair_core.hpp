@@ -32,6 +32,7 @@
 #include "transport/packet_sink.hpp"
 #include "transport/shared_receive_ring.hpp"
 #include "transport/work_queue.hpp"
+#include "wire/link_tags.hpp"
 #include "wire/roce_writer.hpp"
 
 namespace roci {
@@ -177,6 +178,7 @@ class alignas(64) QueuePairCore {
   RoceWriter writer;
   // It is not known yet what the peer speaks: a packet that says it has an extension block cannot be read.
   bool extensions_undecided = false;
+  uint16_t cn_flow = 0;  // in the CN-TAG of requests and READ responses; 0: they have none
 
  private:
   bool notify_drained_ = false;       // in SQD: the application wants to know when no request is under way
@@ -267,6 +269,7 @@ SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, BthFields 
   }
   RoceWriter::finish(open);
   if (extras.begin_int) qp.session->telemetry->begin(context, *frame);
+  if (qp.cn_flow != 0 && open.view.opcode->is_data()) put_cn_tag(*frame, open.view.l3_offset, qp.cn_flow);
   context.sink.send(frame);
   return SendOutcome::kSent;
 }

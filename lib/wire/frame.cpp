@@ -121,6 +121,17 @@ void parse_frame(FrameView& view, const uint8_t* head, uint32_t head_length, uin
     offset += sizeof(VlanHeader);
     ++view.vlan_tags;
   }
+  // What a sender says about its flows is nothing to who receives them (802.1Q 33.2).
+  if (type == kEtherTypeCnTag) {
+    view.l3_offset = static_cast<uint16_t>(offset);
+    if (head_length < offset + sizeof(VlanHeader)) {
+      view.kind = FrameKind::kTruncated;
+      return;
+    }
+    type = view.at<VlanHeader>(offset).ether_type.get();  // both tags have the next EtherType in this place
+    offset += sizeof(VlanHeader);
+    view.cn_tag = true;
+  }
   view.l3_offset = static_cast<uint16_t>(offset);
   switch (type) {
     case kEtherTypeIpv4:

@@ -38,6 +38,7 @@ struct FrameView {
   uint32_t icrc_offset = 0;
   FrameKind kind = FrameKind::kOther;
   uint8_t vlan_tags = 0;  // 0 to 2
+  bool cn_tag = false;    // behind them stands a CN-TAG
   bool ipv6 = false;
   uint8_t pad = 0;
   bool placed = false;  // set by who has copied the payload already to where its message goes
@@ -51,8 +52,10 @@ struct FrameView {
   [[nodiscard]] const EthernetHeader& ethernet() const { return at<EthernetHeader>(0); }
   // The tag closest to the payload (the C-TAG when there are two).
   [[nodiscard]] const VlanHeader& vlan() const {
-    return at<VlanHeader>(static_cast<uint32_t>(l3_offset) - 4);
+    return at<VlanHeader>(static_cast<uint32_t>(l3_offset) - (cn_tag ? 8 : 4));
   }
+  // Of the CN-TAG, when there is one: which of its sender's flows the packet is of.
+  [[nodiscard]] uint16_t cn_flow() const { return at<Be16>(static_cast<uint32_t>(l3_offset) - 4).get(); }
   [[nodiscard]] const Ipv4Header& ipv4() const { return at<Ipv4Header>(l3_offset); }
   [[nodiscard]] const Ipv6Header& ip6() const { return at<Ipv6Header>(l3_offset); }
   [[nodiscard]] const UdpHeader& udp() const { return at<UdpHeader>(l4_offset); }

@@ -15,8 +15,9 @@ namespace roci {
 
 inline constexpr uint16_t kEtherTypeIpv4 = 0x0800;
 inline constexpr uint16_t kEtherTypeArp = 0x0806;
-inline constexpr uint16_t kEtherTypeVlan = 0x8100;  // C-TAG, 802.1Q
-inline constexpr uint16_t kEtherTypeSTag = 0x88a8;  // S-TAG, 802.1ad
+inline constexpr uint16_t kEtherTypeVlan = 0x8100;   // C-TAG, 802.1Q
+inline constexpr uint16_t kEtherTypeSTag = 0x88a8;   // S-TAG, 802.1ad
+inline constexpr uint16_t kEtherTypeCnTag = 0x22e9;  // congestion notification tag, link_tags.hpp
 inline constexpr uint16_t kEtherTypeIpv6 = 0x86dd;
 inline constexpr uint8_t kProtocolTcp = 6;
 inline constexpr uint8_t kProtocolUdp = 17;

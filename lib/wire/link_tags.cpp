@@ -120,4 +120,13 @@ CnTagEdit remove_cn_tag(FrameFront& frame) {
   return CnTagEdit::kDone;
 }
 
+void put_cn_tag(rte_mbuf& frame, uint32_t l3_offset, uint16_t flow) {
+  auto* to = reinterpret_cast<uint8_t*>(rte_pktmbuf_prepend(&frame, sizeof(CnTag)));
+  if (to == nullptr) return;
+  const uint32_t front = l3_offset - static_cast<uint32_t>(sizeof(Be16));
+  std::memmove(to, to + sizeof(CnTag), front);
+  const CnTag tag{Be16{kEtherTypeCnTag}, Be16{flow}};
+  std::memcpy(to + front, &tag, sizeof tag);
+}
+
 }  // namespace roci

@@ -13,7 +13,6 @@
 
 namespace roci {
 
-inline constexpr uint16_t kEtherTypeCnTag = 0x22e9;
 inline constexpr unsigned kMaxVlanTags = 2;
 
 struct CnTag {
@@ -80,5 +79,8 @@ std::string_view cn_tag_edit_name(CnTagEdit edit);
 // Behind the VLAN tags, as the order DA, SA, S-TAG, C-TAG, CN-TAG wants it. Anything but kDone has changed nothing.
 CnTagEdit insert_cn_tag(FrameFront& frame, uint16_t flow);
 CnTagEdit remove_cn_tag(FrameFront& frame);
+// The same as insert_cn_tag() for a frame of one's own whose network header stands at `l3_offset`. Without headroom it goes
+// as it is.
+void put_cn_tag(rte_mbuf& frame, uint32_t l3_offset, uint16_t flow);
 
 }  // namespace roci

@@ -162,6 +162,10 @@ struct OpcodeInfo {
     return operation == Operation::kReadResponse || operation == Operation::kAcknowledge ||
            operation == Operation::kAtomicAcknowledge;
   }
+  // Bytes of a user travel in it, or are asked for: what congests links.
+  [[nodiscard]] constexpr bool is_data() const {
+    return is_request() || operation == Operation::kReadResponse;
+  }
   // Whether the message consumes a receive work request when it ends.
   [[nodiscard]] constexpr bool consumes_receive() const {
     return operation == Operation::kSend || (operation == Operation::kWrite && has(Header::kImmDt));

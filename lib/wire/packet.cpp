@@ -9,6 +9,7 @@
 #include "wire/aeth.hpp"
 #include "wire/checksum.hpp"
 #include "wire/icrc.hpp"
+#include "wire/link_tags.hpp"
 
 namespace roci {
 namespace {
@@ -36,6 +37,7 @@ void append_ethernet(ByteVector& out, const Packet& p) {
     append(out, Be16{tag.tpid});
     append(out, Be16{tag.tci});
   }
+  if (p.cn_flow) append(out, CnTag{Be16{kEtherTypeCnTag}, Be16{*p.cn_flow}});
   append(out, Be16{p.ipv6() ? kEtherTypeIpv6 : kEtherTypeIpv4});
 }
 
@@ -140,6 +142,7 @@ ByteVector encode_covered(const Packet& p, FrameView& view) {
   view.icrc_offset = static_cast<uint32_t>(out.size());
   view.ipv6 = p.ipv6();
   view.vlan_tags = static_cast<uint8_t>(p.vlan_tags.size());
+  view.cn_tag = p.cn_flow.has_value();
   view.frame = out.data();
   return out;
 }
@@ -216,6 +219,11 @@ Packet& Packet::between(const MacAddress& from_mac, const IpAddress& from, const
 
 Packet& Packet::with_vlan(uint16_t tci, uint16_t tpid) {
   vlan_tags.push_back({tpid, tci});
+  return *this;
+}
+
+Packet& Packet::with_cn_tag(uint16_t flow) {
+  cn_flow = flow;
   return *this;
 }
 
@@ -314,6 +322,7 @@ Result<Packet> decode_packet(std::span<const uint8_t> frame) {
     const auto at = static_cast<uint32_t>(2 * sizeof(MacAddress)) + 4 * i;
     p.vlan_tags.push_back({view.at<Be16>(at).get(), view.at<Be16>(at + 2).get()});
   }
+  if (view.cn_tag) p.cn_flow = view.cn_flow();
   p.source = view.source_ip();
   p.destination = view.destination_ip();
   if (view.ipv6) {

@@ -108,8 +108,9 @@ struct IntReportValues {
 struct Packet {
   MacAddress destination_mac;
   MacAddress source_mac;
-  std::vector<VlanTag> vlan_tags;  // outermost first, at most 2
-  IpAddress source;                // in mapped form when `ip` holds IPv4
+  std::vector<VlanTag> vlan_tags;     // outermost first, at most 2
+  std::optional<uint16_t> cn_flow{};  // of the CN-TAG behind them
+  IpAddress source;                   // in mapped form when `ip` holds IPv4
   IpAddress destination;
   std::variant<Ipv4Values, Ipv6Values> ip;
   uint16_t udp_source_port = 0xc000;
@@ -150,6 +151,7 @@ struct Packet {
                   const IpAddress& to);
   Packet& with_vlan(uint16_t tci,
                     uint16_t tpid = kEtherTypeVlan);  // one more tag, inside those already there
+  Packet& with_cn_tag(uint16_t flow);
   Packet& with_traffic_class(uint8_t value);
   Packet& with_payload(std::span<const uint8_t> bytes);  // and the zero pad that belongs to it
   Packet& requesting_ack();

@@ -242,6 +242,11 @@ std::vector<PacketField> packet_fields(const Packet& p) {
         .flag("dei", (tag.tci & 0x1000) != 0)
         .number("id", tag.tci & 0xfff);
   }
+  if (p.cn_flow) {
+    list.header("cn_tag");
+    list.next(2).hex("type", kEtherTypeCnTag, 4);
+    list.next(2).number("flow", *p.cn_flow);
+  }
   list.header("eth");
   list.next(2).hex("type", p.ipv6() ? kEtherTypeIpv6 : kEtherTypeIpv4, 4);
 

@@ -35,10 +35,7 @@ struct RoceGlance {
   // Behind the headers of the opcode, as far as it lies in the head; block, pad and ICRC are part of it.
   std::span<const uint8_t> rest;
 
-  // Bytes of a user travel in it, or may: what congests links.
-  [[nodiscard]] bool is_data() const {
-    return info->is_request() || info->operation == Operation::kReadResponse;
-  }
+  [[nodiscard]] bool is_data() const { return info->is_data(); }
 };
 
 // Null when the frame is no whole IP packet in UDP with a BTH of a known opcode (private ones are known). `int_port`: the

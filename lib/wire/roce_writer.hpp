@@ -75,6 +75,7 @@ class RoceWriter {
   [[nodiscard]] uint32_t frame_bytes(const OpcodeInfo& info, uint32_t payload_length) const {
     return bth_offset() + info.header_bytes + ((payload_length + 3) & ~3U) + kIcrcBytes;
   }
+  [[nodiscard]] uint32_t l3_offset() const { return l3_offset_; }  // where the network header stands
   // `frame` has room for frame_bytes(). Pad bytes are zeroed, extended headers and payload are left to the caller.
   // A UDP source port of 0 is the path's.
   Open begin(uint8_t* frame, const BthFields& bth, uint32_t payload_length, uint16_t udp_source_port = 0);

@@ -68,6 +68,42 @@ TEST(DeviceConfigFile, flow_control_is_off_until_it_has_priorities) {
   }
 }
 
+TEST(DeviceConfigFile, congestion_notification_is_off_until_it_is_there) {
+  EXPECT_FALSE(read("")->device.congestion.listens());
+  const auto least = read("  congestion_notification: {}\n");
+  ASSERT_TRUE(least) << least.error().message;
+  EXPECT_TRUE(least->device.congestion.tag);
+  EXPECT_EQ(least->device.congestion.priorities, 0xff);
+  EXPECT_EQ(least->device.congestion.receive_point.qeq, 0U);
+  const auto file = read(
+      "  congestion_notification:\n    tag: false\n    priorities: [3, 5]\n    trust: pcp\n    cnm_port: "
+      "4999\n"
+      "    cnm_key: 000102030405060708090a0b0c0D0E0F\n    cnm_rate: 50\n    short_samples: true\n"
+      "    congestion_point: {qeq: 256, weight: 0.5, sample: 300KB}\n");
+  ASSERT_TRUE(file) << file.error().message;
+  const CongestionConfig& congestion = file->device.congestion;
+  EXPECT_FALSE(congestion.tag);
+  EXPECT_EQ(congestion.priorities, 1U << 3 | 1U << 5);
+  EXPECT_TRUE(congestion.trust_pcp);
+  EXPECT_EQ(congestion.cnm_port, 4999);
+  EXPECT_EQ(congestion.cnm_key,
+            (std::array<uint8_t, 16>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}));
+  EXPECT_EQ(congestion.cnm_rate, 50U);
+  EXPECT_TRUE(congestion.short_samples);
+  EXPECT_EQ(congestion.receive_point.qeq, 256U);
+  EXPECT_EQ(congestion.receive_point.weight, 0.5);
+  EXPECT_EQ(congestion.receive_point.sample, 300'000U);
+  for (const char* wrong :
+       {"{priorities: [8]}", "{trust: tag}", "{cnm_port: 4791}", "{cnm_port: 0}",
+        "{cnm_key: 000102030405060708090a0b0c0d0e0f}", "{cnm_port: 4999, cnm_key: 0001}",
+        "{cnm_port: 4999, cnm_key: 000102030405060708090a0b0c0d0e0x}", "{cnm_rate: 0}",
+        "{congestion_point: {}}", "{congestion_point: {qeq: 0}}", "{congestion_point: {qeq: 5, weight: 3}}",
+        "{congestion_point: {qeq: 5, sample: 10}}", "{tags: true}"}) {
+    EXPECT_FALSE(read(std::string("  congestion_notification: ") + wrong + "\n")) << wrong;
+  }
+  EXPECT_FALSE(read("  telemetry: {udp_port: 4999}\n  congestion_notification: {cnm_port: 4999}\n"));
+}
+
 TEST(DeviceConfigFile, errors_say_what_is_allowed) {
   const auto error_of = [](const std::string& keys) {
     const auto file = read(keys);

@@ -23,6 +23,10 @@ struct Setup {
   // Bits of `habits`.
   static constexpr uint8_t kTwoWorkers = 1, kSmallCq = 2, kUnsignalled = 4, kLazyPoll = 8, kFewBuffers = 16;
 
+  // Bits of `congestion`. kPeersTag: packets of peers have a CN-TAG; kPoint: the host tells them when frames wait.
+  static constexpr uint8_t kTag = 1, kCnmPort = 2, kCnmKey = 4, kShortSamples = 8, kPoint = 16,
+                           kPeersTag = 32, kVlan = 64;
+
   uint8_t extensions = 0;
   uint8_t peers = 0;
   uint8_t habits = 0;
@@ -31,7 +35,8 @@ struct Setup {
   uint8_t window = 0;           // KiB; 0 is 16
   uint8_t packets_per_ack = 0;  // 0 is 64
   uint8_t offer = 0;            // of the peers, see LiveHost::offer()
-  uint8_t reserved[8]{};
+  uint8_t congestion = 0;       // notification
+  uint8_t reserved[7]{};
 };
 static_assert(sizeof(Setup) == 16);
 
@@ -77,6 +82,8 @@ enum class Stray : uint8_t {
   kUnknownQp,
   kQKey,
 };
+// With Setup::congestion, neighbours with this opcode, modulo 4, are switches that tell of congestion.
+inline constexpr uint8_t kTellsOfCongestion = 3;
 inline constexpr uint8_t kFirstStray = 16;
 inline constexpr uint8_t kStrays = 32;
 

@@ -106,6 +106,13 @@ void LiveHost::make_device() {
   config.extensions.timestamps = has(Setup::kTimestamps);
   config.extensions.source_qpn = has(Setup::kSourceQpn);
   config.extensions.data_lsn = has(Setup::kDataLsn);
+  const auto notified = [&](uint8_t bit) { return (setup_.congestion & bit) != 0; };
+  config.vlan = notified(Setup::kVlan) ? 5 : 0;
+  config.congestion.tag = notified(Setup::kTag);
+  config.congestion.cnm_port = notified(Setup::kCnmPort) ? kCnmPort : 0;
+  if (notified(Setup::kCnmKey)) config.congestion.cnm_key = kCnmKey;
+  config.congestion.short_samples = notified(Setup::kShortSamples);
+  if (notified(Setup::kPoint)) config.congestion.receive_point = {.qeq = 1, .weight = 2, .sample = 1000};
   side_.device = must(Device::create(std::move(port), config));
   side_.pd = must(side_.device->allocate_pd());
   side_.cq = must(side_.device->create_cq((setup_.habits & Setup::kSmallCq) != 0 ? 16 : 1024));
@@ -196,7 +203,11 @@ void LiveHost::step(const Step& step) {
       control(step);
       break;
     case Act::kNeighbour:
-      put_neighbour(step);
+      if (setup_.congestion != 0 && step.opcode % 4 == kTellsOfCongestion) {
+        put_cnm(step);
+      } else {
+        put_neighbour(step);
+      }
       break;
   }
   if (held_back_) return;
@@ -314,10 +325,16 @@ void LiveHost::check_sent() {
   for (const ByteVector& frame : port_->sent) {
     const auto length = static_cast<uint32_t>(frame.size());
     const FrameView view = parse_frame(frame.data(), length, length, OpcodeRange::kWithPrivate);
+    const bool tells =
+        (setup_.congestion & Setup::kPoint) != 0 &&
+        (parse_cnm_frame(frame).outcome == CnmOutcome::kAccepted || parse_l3_cnm(frame, kCnmPort).accepted());
     require(view.kind == FrameKind::kRoce || view.kind == FrameKind::kArp || view.kind == FrameKind::kIpv4 ||
-                view.kind == FrameKind::kIpv6,
+                view.kind == FrameKind::kIpv6 || tells,
             "a host sends well-formed frames");
     if (view.kind != FrameKind::kRoce) continue;
+    require(!view.cn_tag || ((setup_.congestion & Setup::kTag) != 0 && view.opcode->is_data()),
+            "a host tags what it is told to");
+    if (view.opcode->is_data()) data_ = frame;
     require(compute_icrc(view) == stored_icrc(view), "a host sends right ICRCs");
     const auto peer = std::ranges::find(peers_, view.destination_ip(), &Peer::address);
     if (peer == peers_.end()) continue;

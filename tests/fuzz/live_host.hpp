@@ -19,6 +19,7 @@
 #include "support/lone_host.hpp"
 #include "support/services.hpp"
 #include "wire/capability_mad.hpp"
+#include "wire/l3_congestion_notification.hpp"
 
 namespace roci::test {
 
@@ -26,6 +27,8 @@ class LiveHost {
  public:
   static constexpr size_t kSlots = 8;
   static constexpr size_t kPeers = 3;
+  static constexpr uint16_t kCnmPort = 4999;
+  static constexpr SipKey kCnmKey{7};
 
   explicit LiveHost(const Setup& setup);
   ~LiveHost();
@@ -83,6 +86,7 @@ class LiveHost {
   void put_mad(const Step& step);
   void put_raw(const Step& step);
   void put_neighbour(const Step& step);
+  void put_cnm(const Step& step);
   void put(ByteVector frame, const Step& step);
   [[nodiscard]] CapabilityOffer offer(uint8_t choice) const;
   [[nodiscard]] Packet mad(size_t peer, const CapabilityMessage& message) const;
@@ -124,6 +128,7 @@ class LiveHost {
   bool overflowed_ = false;
   bool held_back_ = false;
   ByteVector last_;  // frame that was put in
+  ByteVector data_;  // packet of data that the host has sent last
 };
 
 }  // namespace roci::test

@@ -113,6 +113,8 @@ Packet LiveHost::make(const Step& step, const Slot& slot) {
       reliable != nullptr && !info.is_request())
     near = reliable->requester.oldest_unacknowledged();
   near = Psn{near.value() + static_cast<uint32_t>(step.distance())};
+  if ((setup_.congestion & Setup::kVlan) != 0) packet.with_vlan(5);
+  if ((setup_.congestion & Setup::kPeersTag) != 0) packet.with_cn_tag(step.slot);
   packet.to(Qpn{slot.qp->qp_num()}, near);
   packet.bth.ack_request = (step.flags & Step::kAckRequest) != 0;
   packet.bth.solicited = (step.flags & Step::kSolicited) != 0;
@@ -327,6 +329,46 @@ void LiveHost::put_mad(const Step& step) {
       return put(encode_packet(mad((index + 1) % kPeers, response).finish()), step);
     }
   }
+}
+
+// A switch tells of congestion, in layer 2 or through routers, about the last packet of data that the host has sent or what
+// looks like it.
+void LiveHost::put_cnm(const Step& step) {
+  ByteVector sampled = data_.empty() ? last_ : data_;
+  if (sampled.size() < 15) return;
+  if (step.stray >= kFirstStray) sampled[Step::number(step.offset) % sampled.size()] ^= step.stray;
+  auto cnm = sample_frame(sampled);
+  const auto flow = read_five_tuple(sampled);
+  if (!cnm) return;
+  cnm->feedback = step.value;
+  cnm->point = {MacAddress::local(step.slot % 8U), Be16{static_cast<uint16_t>(step.extra)}};
+  cnm->msdu = cnm->msdu.first(cnm->msdu.size() - std::min<size_t>(cnm->msdu.size(), step.key));
+  ByteVector frame(std::max(kMaxL3CnmFrame, kMaxCnmFrame));
+  if ((step.flags & 1) != 0 && flow) {
+    RocePath path;
+    path.source_mac = MacAddress::local(99);
+    path.destination_mac = MacAddress::local(1);
+    path.source_ip = flow->destination;
+    path.destination_ip = flow->source;
+    path.vlan_id = (setup_.congestion & Setup::kVlan) != 0 ? 5 : 0;
+    L3CnmTlvs more;
+    if ((step.types & 1) != 0) more.available_bandwidth = step.value;
+    if ((step.types & 2) != 0) more.rate_change = step.distance();
+    if ((step.types & 4) != 0) more.ecn = EcnCounts{step.value, step.extra};
+    if ((step.types & 8) != 0) more.port = IntHopValues{};
+    if ((step.types & 16) == 0) more.auth_sequence = step.psn;
+    frame.resize(build_l3_cnm(path, kCnmPort, *flow, *cnm, more, frame));
+    if ((step.types & 32) == 0) (void)sign_l3_cnm(frame, kCnmPort, kCnmKey);
+  } else {
+    CnmLink link = *CnmLink::answering(sampled, MacAddress::local(99));
+    link.destination = MacAddress::local(1);
+    if ((step.types & 64) != 0) link.tags.flow = static_cast<uint16_t>(step.extra);
+    frame.resize(build_cnm_frame(link, *cnm, frame));
+  }
+  if ((step.types & 128) != 0) frame[Step::number(step.length) % frame.size()] ^= step.extra;
+  Step plain = step;
+  plain.flags = step.flags & (Step::kChained | Step::kHold);
+  put(std::move(frame), plain);
 }
 
 // A peer says where it is, or asks where we are.

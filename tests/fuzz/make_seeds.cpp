@@ -343,6 +343,59 @@ void converse(const std::string& name, const ExtensionConfig& extensions, uint8_
   }
 }
 
+// Switches tell a host of congestion, as they may and as they may not.
+void tell_of_congestion() {
+  constexpr uint8_t kSetups[] = {
+      Setup::kTag,
+      Setup::kTag | Setup::kVlan | Setup::kPeersTag,
+      Setup::kCnmPort,
+      Setup::kTag | Setup::kCnmPort | Setup::kCnmKey,
+      Setup::kTag | Setup::kShortSamples,
+      Setup::kTag | Setup::kCnmPort | Setup::kPoint | Setup::kPeersTag,
+      Setup::kCnmPort | Setup::kCnmKey | Setup::kPoint,
+  };
+  for (const uint8_t congestion : kSetups) {
+    HostProgram program;
+    program.setup.extensions = Setup::kOff;
+    program.setup.congestion = congestion;
+    if ((congestion & Setup::kPoint) != 0) program.setup.habits = Setup::kTwoWorkers;
+    const auto add = [&](Act act, uint8_t slot, uint8_t opcode, uint8_t flags) -> Step& {
+      Step& step = program.steps.emplace_back();
+      step.act = static_cast<uint8_t>(act);
+      step.slot = slot;
+      step.opcode = opcode;
+      step.flags = flags;
+      return step;
+    };
+    for (const uint8_t slot : {uint8_t{0}, uint8_t{2}, uint8_t{3}, uint8_t{7}}) {
+      Step& post = add(Act::kPost, slot, slot == 3 ? 0 : 2, 0);
+      Step::set(post.length, slot == 3 ? 100 : 600);
+      Step::set(post.offset, 64);
+      for (const uint8_t form : {uint8_t{0}, uint8_t{1}}) {
+        Step& told = add(Act::kNeighbour, 1, kTellsOfCongestion, form);
+        told.value = 21;
+        told.psn = static_cast<uint8_t>(program.steps.size());
+        told.types = form == 0 ? 0 : 15;
+        add(Act::kNeighbour, 1, kTellsOfCongestion, form);  // unsigned, or as signed before
+        add(Act::kNeighbour, 1, kTellsOfCongestion, form).key = 40;
+        Step& forged = add(Act::kNeighbour, 1, kTellsOfCongestion, form);
+        forged.stray = kFirstStray;
+        Step::set(forged.offset, 53);  // the queue pair that the packet went to
+        add(Act::kNeighbour, 1, kTellsOfCongestion, form).types = 64 | 128;
+      }
+    }
+    // Everything comes at once, and more waits than should.
+    for (int i = 0; i < 40; ++i) {
+      Step& write = add(Act::kPacket, 0, 0, static_cast<uint8_t>(i < 39 ? Step::kHold : 0));
+      write.psn = static_cast<uint8_t>(i);
+      Step::set(write.length, 256);
+    }
+    add(Act::kControl, 0, static_cast<uint8_t>(Control::kReconnect), 0);
+    add(Act::kNeighbour, 1, kTellsOfCongestion, 0);
+    write_seed("host", "congestion-" + std::to_string(congestion), program.bytes());
+  }
+}
+
 void converse_all() {
   const ExtensionConfig off{.mode = ExtensionMode::kOff};
   const ExtensionConfig plain;
@@ -373,5 +426,6 @@ int main(int argc, char** argv) {
   folder = argv[1];
   for (int i = 2; i < argc; ++i) convert_capture(argv[i]);
   converse_all();
+  tell_of_congestion();
   return 0;
 }

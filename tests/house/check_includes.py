@@ -43,6 +43,7 @@ API_FOR_ROOM = {
     "roci/extension_config.hpp": {"engine"},
     "roci/telemetry_config.hpp": {"transport", "engine"},
     "roci/flow_control_config.hpp": {"engine"},
+    "roci/congestion_config.hpp": {"engine"},
     "roci/progress.hpp": {"port", "engine"},
     "roci/events.hpp": {"transport", "engine"},
     "roci/cc.h": {"congestion", "engine", "cc"},

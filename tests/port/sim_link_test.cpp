@@ -137,6 +137,48 @@ TEST_F(SimLinkTest, a_frame_beyond_the_mtu_is_dropped_and_counted) {
   EXPECT_EQ(drain(link.b()).size(), 1U);
 }
 
+TEST_F(SimLinkTest, two_tags_of_any_kind_do_not_count_against_the_mtu) {
+  SimLinkConfig config;
+  config.mtu = 1500;
+  SimLink link{config, pool_};
+  const auto tagged = [this](std::initializer_list<uint16_t> types, uint32_t payload) {
+    rte_mbuf* m = frame(0, payload);
+    for (const uint16_t type : types) {
+      auto* to = reinterpret_cast<uint8_t*>(rte_pktmbuf_prepend(m, 4));
+      std::memmove(to, to + 4, 12);
+      to[12] = static_cast<uint8_t>(type >> 8);
+      to[13] = static_cast<uint8_t>(type);
+      to[14] = to[15] = 1;
+    }
+    return m;
+  };
+  EXPECT_TRUE(send(link.a(), tagged({kEtherTypeCnTag}, 1456), 0ns));
+  EXPECT_TRUE(send(link.a(), tagged({kEtherTypeCnTag, kEtherTypeVlan}, 1456), 0ns));
+  EXPECT_TRUE(send(link.a(), tagged({kEtherTypeVlan, kEtherTypeSTag}, 1456), 0ns));
+  EXPECT_EQ(link.a().stats().tx_dropped, 0U);
+  EXPECT_TRUE(send(link.a(), tagged({kEtherTypeCnTag}, 1460), 0ns));
+  EXPECT_TRUE(send(link.a(), tagged({kEtherTypeCnTag, kEtherTypeVlan, kEtherTypeSTag}, 1456), 0ns));
+  EXPECT_EQ(link.a().stats().tx_dropped, 2U);
+  EXPECT_EQ(drain(link.b()).size(), 3U);
+}
+
+TEST_F(SimLinkTest, tells_how_many_frames_had_arrived_when_somebody_last_looked) {
+  SimLinkConfig config;
+  config.a_to_b = {.rate = 10_Gbps};
+  SimLink link{config, pool_};
+  for (uint32_t i = 0; i < 100; ++i) ASSERT_TRUE(send(link.a(), frame(i), 0ns));  // 116.8 ns each
+  EXPECT_EQ(link.b().waiting(), 0U);
+  std::array<rte_mbuf*, 32> burst{};
+  EXPECT_EQ(link.b().rx_burst({burst.data(), 4}, 5840ns), 4U);  // 50 have arrived
+  rte_pktmbuf_free_bulk(burst.data(), 4);
+  EXPECT_EQ(link.b().waiting(), 46U);
+  EXPECT_EQ(link.b().rx_burst(burst, 11680ns), 32U);
+  rte_pktmbuf_free_bulk(burst.data(), 32);
+  EXPECT_EQ(link.b().waiting(), 64U);
+  EXPECT_EQ(link.a().waiting(), 0U);
+  drain(link.b());
+}
+
 // Within four standard deviations: fails by chance once in 16,000, and the seed is fixed.
 void expect_rate(uint64_t hits, uint64_t tries, double p) {
   const auto n = static_cast<double>(tries);

@@ -142,6 +142,8 @@ class ReplayHost {
   ExtensionConfig extensions_{.mode = ExtensionMode::kOff};
   HostTelemetryConfig telemetry_;  // none
   FlowControl flow_control_{{}, {}, {}};
+  CongestionConfig congestion_;
+  CongestionFlows congestion_flows_{false, 0, 0};
   SparseArena arena_;
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<AttachedQueuePair> qp_;

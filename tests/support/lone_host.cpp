@@ -65,6 +65,8 @@ LoneHost::LoneHost(const LoneHostOptions& options) : options_(options) {
   config.seed = 1;
   config.packets_per_ack = options.packets_per_ack;
   config.extensions = options.extensions;
+  config.congestion = options.congestion;
+  config.vlan = options.vlan;
   config.tx_buffers = options.tx_buffers;
   config.window_bytes = options.window_bytes;
   side.device = must(Device::create(std::move(port), config));

@@ -60,6 +60,8 @@ struct LoneHostOptions {
   bool signal_all = true;
   uint32_t packets_per_ack = 64;
   ExtensionConfig extensions{.mode = ExtensionMode::kOff};
+  CongestionConfig congestion{};
+  uint16_t vlan = 0;
   bool static_peer = true;  // its MAC is known from the start
 };
 

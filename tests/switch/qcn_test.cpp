@@ -1,5 +1,5 @@
 // The congestion point of QCN and the table of flows, alone, and how they are configured.
-#include "switch/qcn.hpp"
+#include "base/congestion_point.hpp"
 
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ struct Vector {
 
 // The sample before the one in question leaves `old_queue` behind.
 QcnFeedback feedback_of(const QcnConfig& config, uint64_t queue, uint64_t old_queue) {
-  CongestionPoint point{config, 1};
+  CongestionPoint point{config.point(), 1};
   (void)point.sample(old_queue);
   return point.sample(queue);
 }

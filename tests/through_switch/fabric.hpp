@@ -39,13 +39,13 @@ class Fabric {
     runner.add(*switches_.back());
     return *switches_.back();
   }
-  // The host 10.0.0.n, where n counts from 1; polled from poll_host() on.
+  // The host 10.0.0.n, where n counts from 1, unless it has an address; polled from poll_host() on.
   Side& add_host(Port& port, DeviceConfig config, size_t memory = 1 << 20) {
     sides_.push_back(std::make_unique<Side>());
     Side& side = *sides_.back();
     const std::string number = std::to_string(sides_.size());
     config.name = "h" + number;
-    config.addresses = {"10.0.0." + number + "/24"};
+    if (config.addresses.empty()) config.addresses = {"10.0.0." + number + "/24"};
     config.progress = Progress::kExternal;
     config.seed = sides_.size();
     side.device = must(Device::create(std::make_unique<BorrowedPort>(port), config));

@@ -29,6 +29,10 @@ TEST(Packet, every_opcode_survives_encode_parse_decode_encode) {
           EXPECT_EQ(view.opcode, &info);
           EXPECT_EQ(view.ipv6, ipv6);
           EXPECT_EQ(view.vlan_tags, tags);
+          ASSERT_EQ(view.cn_tag, packet.cn_flow.has_value());
+          if (view.cn_tag) {
+            EXPECT_EQ(view.cn_flow(), *packet.cn_flow);
+          }
           const uint32_t block = packet.extensions ? packet.extensions->bytes() : 0;
           EXPECT_EQ(view.payload_length, block + length);
           EXPECT_EQ(view.pad, pad_for(static_cast<uint32_t>(length)));

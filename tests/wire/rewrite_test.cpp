@@ -48,6 +48,7 @@ TEST(DecrementTtl, takes_one_hop_and_keeps_the_checksum_right) {
   for (int i = 0; i < 2000; ++i) {
     Packet p = test::random_packet(rng, Opcode::kRcSendOnly, false, 0, 4);
     p.v4().options.clear();
+    p.cn_flow.reset();
     p.v4().ttl = static_cast<uint8_t>(rng.between(1, 255));
     p.finish();
     ByteVector bytes = encode_packet(p);

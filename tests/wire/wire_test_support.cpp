@@ -80,6 +80,7 @@ Packet random_packet(Rng& rng, Opcode opcode, bool ipv6, unsigned vlan_tags, siz
   p.destination_mac = MacAddress::local(rng.next());
   for (unsigned i = 0; i < vlan_tags; ++i)
     p.with_vlan(u16(), i == 0 && vlan_tags == 2 ? kEtherTypeSTag : kEtherTypeVlan);
+  if (rng.chance(0.25)) p.with_cn_tag(u16());
   if (ipv6) {
     for (auto* address : {&p.source, &p.destination}) {
       for (uint8_t& byte : address->bytes) byte = u8();

@@ -38,6 +38,7 @@ Packet random_packet_for_tshark(Rng& rng, Opcode opcode) {
   std::erase_if(lengths, [](size_t length) { return length > 1024; });
   Packet p = random_packet(rng, opcode, coin(rng), static_cast<unsigned>(rng.below(3)),
                            lengths[rng.below(lengths.size())]);
+  p.cn_flow.reset();  // random_cn_tagged() puts one in
   p.udp_source_port = source_port(rng);
   if (!p.ipv6()) std::fill(p.v4().options.begin(), p.v4().options.end(), uint8_t{1});  // no operation
   p.finish();

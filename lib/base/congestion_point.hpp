@@ -3,9 +3,15 @@
 #pragma once
 
 #include "base/rng.hpp"
-#include "switch/class_config.hpp"
+#include "base/types.hpp"
 
 namespace roci {
+
+struct CongestionPointConfig {
+  Bytes qeq{26'000};      // where the queue should be
+  double weight = 2;      // of its growth against its length; a power of two from 1/1024 to 1024
+  Bytes sample{150'000};  // come between two samples when there is no congestion
+};
 
 // What a sample tells the sender of the sampled frame.
 struct QcnFeedback {
@@ -16,11 +22,11 @@ struct QcnFeedback {
   [[nodiscard]] bool is_congested() const { return quantised != 0; }
 };
 
-// Owned by the switch's thread. Of one class of one port.
+// Of one queue, such as a class of a port of a switch, and owned by whose queue it is.
 class CongestionPoint {
  public:
   // `seed`: of the distances between samples.
-  CongestionPoint(const QcnConfig& config, uint64_t seed)
+  CongestionPoint(const CongestionPointConfig& config, uint64_t seed)
       : qeq_(static_cast<int64_t>(config.qeq.value())),
         base_(config.sample.value()),
         weight_(static_cast<int64_t>(config.weight * static_cast<double>(kWeightUnit))),

@@ -1,4 +1,4 @@
-#include "switch/qcn.hpp"
+#include "base/congestion_point.hpp"
 
 #include <array>
 

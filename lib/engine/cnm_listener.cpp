@@ -1,0 +1,152 @@
+#include "engine/cnm_listener.hpp"
+
+#include <algorithm>
+
+#include "wire/flow_mix.hpp"
+
+namespace roci {
+namespace {
+
+std::span<const uint8_t> bytes_of(const rte_mbuf& frame) {
+  return {rte_pktmbuf_mtod(&frame, const uint8_t*), rte_pktmbuf_data_len(&frame)};
+}
+
+// Which service's opcodes a queue pair sends.
+TransportClass service_of(const QueuePairCore& qp) {
+  switch (qp.config.type) {
+    case IBV_QPT_UC:
+      return TransportClass::kUc;
+    case IBV_QPT_UD:
+      return TransportClass::kUd;
+    default:
+      return TransportClass::kRc;
+  }
+}
+
+}  // namespace
+
+bool SequenceBook::take(const CongestionPointId& point, uint32_t sequence) {
+  FlowMix mix{point.queue.get()};
+  for (const uint8_t byte : point.bridge.bytes) mix.add(byte);
+  const size_t home = mix.value() % heard_.size();
+  for (size_t i = 0; i < std::min<size_t>(heard_.size(), 16); ++i) {
+    Heard& one = heard_[(home + i) % heard_.size()];
+    if (one.known && !(one.point == point)) continue;
+    // They wrap (RFC 1982).
+    if (one.known && static_cast<int32_t>(sequence - one.sequence) <= 0) return false;
+    one = {point, true, sequence};
+    return true;
+  }
+  return false;
+}
+
+CnmListener::CnmListener(const CongestionConfig& config, CongestionFlows& flows, uint16_t int_port,
+                         uint32_t workers)
+    : flows_(flows),
+      listens_(config.listens()),
+      tags_(config.tag),
+      short_samples_(config.short_samples),
+      port_(config.cnm_port),
+      int_port_(int_port),
+      key_(config.cnm_key),
+      limit_(config.cnm_rate == 0 ? 0 : std::max(1U, config.cnm_rate / workers)),
+      sequences_(config.cnm_key ? kSigningPoints : 0) {}
+
+bool CnmListener::has_its_form(const FrameView& view, const rte_mbuf& frame) const {
+  if (view.kind == FrameKind::kOther)  // then the whole front is there
+    return view.at<Be16>(static_cast<uint32_t>(view.l3_offset) - 2).get() == kEtherTypeCnm;
+  const bool ipv4 = view.kind == FrameKind::kIpv4;
+  if (port_ == 0 || (!ipv4 && view.kind != FrameKind::kIpv6)) return false;
+  if ((ipv4 ? view.ipv4().protocol : view.ip6().next_header) != kProtocolUdp) return false;
+  return view.l4_offset + sizeof(UdpHeader) <= rte_pktmbuf_data_len(&frame) &&
+         view.udp().destination_port.get() == port_;
+}
+
+std::optional<HeardCnm> CnmListener::read(const FrameView& view, const rte_mbuf& frame,
+                                          Counters& counters) const {
+  HeardCnm heard;
+  const auto refuse = [&counters](Counter why) {
+    counters.add(why);
+    return std::nullopt;
+  };
+  if (view.kind == FrameKind::kOther) {
+    const ParsedCnmFrame parsed = parse_cnm_frame(bytes_of(frame));
+    if (parsed.outcome != CnmOutcome::kAccepted) return refuse(Counter::kCnmsMalformed);
+    heard.cnm = parsed.cnm;
+    heard.tag = parsed.link.tags.flow;
+  } else {
+    const L3CnmView parsed = parse_l3_cnm(bytes_of(frame), port_);
+    if (!parsed.accepted()) return refuse(Counter::kCnmsMalformed);
+    if (key_ && !verify_l3_cnm(bytes_of(frame), parsed, *key_)) return refuse(Counter::kCnmsUnsigned);
+    heard.cnm = parsed.cnm;
+    heard.more = parsed.tlvs;
+    heard.flow = parsed.flow;
+  }
+  heard.sampled = read_sampled_packet(heard.cnm.msdu);
+  return heard;
+}
+
+// By its CN-TAG where it has one; a flow of 0 is that of frames without.
+std::optional<Qpn> CnmListener::find(const HeardCnm& heard) const {
+  if (heard.tag.value_or(0) != 0) return tags_ ? flows_.find(*heard.tag) : std::nullopt;
+  if (!heard.sampled || heard.sampled->opcode == nullptr) return std::nullopt;
+  const SampledPacket& sampled = *heard.sampled;
+  if (sampled.source_qp) return sampled.source_qp;
+  return flows_.find(SentFlow{sampled.flow.source, sampled.flow.destination, sampled.destination_qp,
+                              sampled.flow.source_port});
+}
+
+void CnmListener::take(const HeardCnm& heard, const QueuePairCore& qp, uint16_t flow, Nanos now,
+                       Counters& counters) {
+  switch (prove(heard, qp)) {
+    case Proof::kRight:
+      break;
+    case Proof::kShort:
+      if (short_samples_) break;
+      return counters.add(Counter::kCnmsUnproven);
+    case Proof::kWrong:
+      return counters.add(Counter::kCnmsMismatched);
+  }
+  if (heard.flow && key_ && !sequences_.take(heard.cnm.point, heard.more.auth_sequence.value_or(0)))
+    return counters.add(Counter::kCnmsOld);
+  if (!limit_.allow(now)) return counters.add(Counter::kCnmsTooMany);
+  counters.add(Counter::kCnmsTaken);
+  const bool response = heard.sampled && heard.sampled->is_response();
+  CongestionRecord& record = response ? flows_.responses(flow) : flows_.requests(flow);
+  ++record.notices;
+  record.latest = CongestionNotice{.at = now,
+                                   .feedback = heard.cnm.feedback,
+                                   .priority = heard.cnm.priority,
+                                   .point = heard.cnm.point,
+                                   .queue_offset = heard.cnm.queue_offset * kCnmQueueUnit,
+                                   .queue_delta = heard.cnm.queue_delta * kCnmQueueUnit,
+                                   .more = heard.more};
+}
+
+CnmListener::Proof CnmListener::prove(const HeardCnm& heard, const QueuePairCore& qp) const {
+  if (!heard.sampled)
+    return heard.cnm.msdu.size() < kMaxCnmMsdu && !heard.flow ? Proof::kShort : Proof::kWrong;
+  const SampledPacket& sampled = *heard.sampled;
+  if (heard.flow && *heard.flow != sampled.flow) return Proof::kWrong;
+  if (!is_addressed_as(sampled, qp)) return Proof::kWrong;
+  if (sampled.flow.destination_port != kRoceUdpPort) return Proof::kShort;  // telemetry stands before the BTH
+  if (sampled.opcode == nullptr) return heard.cnm.msdu.size() < kMaxCnmMsdu ? Proof::kShort : Proof::kWrong;
+  if (sampled.opcode->transport != service_of(qp)) return Proof::kWrong;
+  if (qp.config.type != IBV_QPT_UD && sampled.destination_qp != qp.attributes.remote_qp) return Proof::kWrong;
+  if (sampled.source_qp && *sampled.source_qp != qp.number()) return Proof::kWrong;
+  if (!sampled.opcode->is_request() && !sampled.is_response()) return Proof::kWrong;
+  const int32_t ago = (sampled.is_response() ? qp.receive_psn() : qp.send_psn()) - sampled.psn;
+  return ago > 0 && ago <= kRecent ? Proof::kRight : Proof::kWrong;
+}
+
+// Datagrams go anywhere, and each address may have a port of its own.
+bool CnmListener::is_addressed_as(const SampledPacket& sampled, const QueuePairCore& qp) const {
+  const uint16_t port = sampled.flow.destination_port;
+  if (port != kRoceUdpPort && (int_port_ == 0 || port != int_port_)) return false;
+  if (qp.config.type == IBV_QPT_UD) return true;
+  const RocePath& path = qp.attributes.path;
+  return sampled.flow.source == path.source_ip && sampled.flow.destination == path.destination_ip &&
+         sampled.flow.source_port == path.udp_source_port;
+}
+
+}  // namespace roci

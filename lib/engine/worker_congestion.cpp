@@ -1,0 +1,94 @@
+// The part of the worker that listens to congestion notification messages (cnm_listener.hpp), and sends them when it does
+// not keep up itself (receive_point.hpp).
+#include "engine/worker.hpp"
+
+namespace roci {
+namespace {
+
+// DSCP 48, as NICs send feedback, and ECN-capable: not to be dropped early where it shares a queue.
+constexpr uint8_t kFeedbackTrafficClass = 48 << 2 | static_cast<uint8_t>(Ecn::kEct0);
+
+bool can_send(ibv_qp_state state) {
+  return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE;
+}
+
+}  // namespace
+
+// A number of its own for as long as the queue pair sends to the same peer on the same way. READ responses are sent from RTR
+// on.
+void Worker::enter_congestion(AttachedQueuePair& qp) {
+  leave_congestion(qp);
+  if (!congestion_flows_.enabled() || !can_send(qp.core.state())) return;
+  const bool datagrams = qp.core.config.type == IBV_QPT_UD;
+  const RocePath& path = qp.core.attributes.path;
+  const SentFlow sent{path.source_ip, path.destination_ip, qp.core.attributes.remote_qp,
+                      path.udp_source_port};
+  qp.congestion_flow = congestion_flows_.enter(qp.core.number(), datagrams ? nullptr : &sent);
+  if (qp.congestion_flow == 0) return counters_.add(Counter::kCnFlowsFull);
+  if (congestion_.tag && (datagrams || is_notified(congestion_, path))) qp.core.cn_flow = qp.congestion_flow;
+}
+
+void Worker::leave_congestion(AttachedQueuePair& qp) {
+  if (qp.congestion_flow == 0) return;
+  congestion_flows_.leave(std::exchange(qp.congestion_flow, uint16_t{0}));
+  qp.core.cn_flow = 0;
+}
+
+Worker::Fate Worker::take_cnm(Received& received, Nanos now, Origin origin) {
+  rte_mbuf* frame = received.frame;
+  if (frame->nb_segs > 1 && rte_pktmbuf_linearize(frame) == 0) parse(received);
+  if (received.view.ethernet().destination != mac_) {  // a CNM is for one
+    counters_.add(Counter::kRxNotForUs);
+    return Fate::kDone;
+  }
+  const auto heard = cnms_.read(received.view, *frame, counters_);
+  if (!heard) return Fate::kDone;
+  const std::optional<Qpn> number = cnms_.find(*heard);
+  const auto workers = static_cast<uint32_t>(outboxes_.size());
+  if (number && origin == Origin::kPort && worker_of(*number, workers) != index_) {
+    pass_on(worker_of(*number, workers), frame);  // which reads it again
+    return Fate::kPassedOn;
+  }
+  AttachedQueuePair* qp = number ? queue_pairs_.find(number->value()) : nullptr;
+  const uint16_t tag = heard->tag.value_or(0);
+  if (qp == nullptr || qp->congestion_flow == 0 || (tag != 0 && tag != qp->congestion_flow) ||
+      !can_send(qp->core.state())) {
+    counters_.add(Counter::kCnmsUnknownFlow);
+    return Fate::kDone;
+  }
+  if (heard->sampled && !neighbours_->is_own(heard->sampled->flow.source)) {
+    counters_.add(Counter::kCnmsMismatched);
+    return Fate::kDone;
+  }
+  cnms_.take(*heard, qp->core, qp->congestion_flow, now, counters_);
+  return Fate::kDone;
+}
+
+// A packet with a right ICRC is about to be executed. Who is told is the peer, whose address it has, or whoever sends
+// datagrams.
+void Worker::sample(const Received& packet, Nanos now) {
+  const FrameView& view = packet.view;
+  if (packet.qp == nullptr || !view.opcode->is_data()) return;
+  const std::optional<QcnFeedback> feedback = receive_point_->taken(packet.frame->pkt_len);
+  if (!feedback) return;
+  const QueuePairCore& core = packet.qp->core;
+  const RocePath& path = core.attributes.path;
+  if (core.config.type != IBV_QPT_UD && !view.is_between(path.destination_ip, path.source_ip)) return;
+  std::array<uint8_t, kMaxL3CnmFrame> bytes;
+  RocePath back;
+  back.source_mac = mac_;
+  back.destination_mac = view.ethernet().source;  // the sender's, or that of the router that it came by
+  back.vlan_id = vlan_;
+  back.priority = kCnmTransmitPriority;
+  back.traffic_class = kFeedbackTrafficClass;
+  const std::span<const uint8_t> head{view.frame, rte_pktmbuf_data_len(packet.frame)};
+  const uint32_t length = receive_point_->write(head, view.cn_tag, *feedback, back, now, bytes);
+  rte_mbuf* frame = length != 0 && staged_count_ < kTxStage ? tx_buffers_.take() : nullptr;
+  if (frame == nullptr) return counters_.add(Counter::kCnmsNotSent);
+  std::memcpy(rte_pktmbuf_append(frame, static_cast<uint16_t>(length)), bytes.data(), length);
+  staged_[staged_count_++] = frame;
+  counters_.add(Counter::kTxFrames);
+  counters_.add(view.cn_tag ? Counter::kCnmsSent : Counter::kCnmsSentOverIp);
+}
+
+}  // namespace roci

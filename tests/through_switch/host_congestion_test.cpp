@@ -1,0 +1,415 @@
+// Hosts that are told of congestion by real switches, in their own network and from beyond routers, and by each other.
+#include <algorithm>
+#include <map>
+
+#include "support/frames.hpp"
+#include "switch/l3_cnm_bench.hpp"
+#include "through_switch/fabric.hpp"
+#include "wire/congestion_notification.hpp"
+
+namespace roci::test {
+namespace {
+
+constexpr BitsPerSec kFast = 10_Gbps, kSlow = 1_Gbps;
+
+CongestionConfig tags() {
+  CongestionConfig config;
+  config.tag = true;
+  return config;
+}
+
+const CongestionRecord& requests_of(const Side& side, const QueuePair& qp) {
+  Host& host = side.device->host();
+  const Qpn number{qp.qp_num()};
+  return host.congestion_flows().requests(host.worker_of(number).find(number)->congestion_flow);
+}
+const CongestionRecord& responses_of(const Side& side, const QueuePair& qp) {
+  Host& host = side.device->host();
+  const Qpn number{qp.qp_num()};
+  return host.congestion_flows().responses(host.worker_of(number).find(number)->congestion_flow);
+}
+
+// What passes a link, by kind.
+struct Passed {
+  size_t tagged_data = 0, bare_data = 0, tagged_answers = 0, cnms = 0, cnms_over_ip = 0;
+
+  SimScript script() {
+    return [this](const rte_mbuf& frame, uint64_t) {
+      const auto bytes = bytes_of(&frame);
+      cnms += parse_cnm_frame(bytes).outcome == CnmOutcome::kAccepted ? 1 : 0;
+      cnms_over_ip += parse_l3_cnm(bytes, kCnmPort).accepted() ? 1 : 0;
+      if (const auto packet = decode_packet(bytes)) {
+        const bool data = opcode_info(packet->bth.opcode).is_data();
+        ++(!data ? tagged_answers : packet->cn_flow ? tagged_data : bare_data);
+        if (!data && !packet->cn_flow) --tagged_answers;
+      }
+      return SimVerdict{};
+    };
+  }
+};
+
+// Two hosts at a switch, whose line to the second one is slow.
+class Pair : public Fabric {
+ public:
+  Pair(const CongestionConfig& first, const CongestionConfig& second, uint16_t vlan = 0,
+       uint32_t workers_of_first = 1) {
+    SwitchConfig config{.name = "s", .mac = MacAddress{{2, 0, 0, 0, 9, 1}}};
+    config.notify.rate = 1'000'000;
+    std::vector<Port*> ports;
+    for (size_t i = 0; i < 2; ++i) {
+      SimLinkConfig link;
+      link.a_to_b = {.rate = kFast, .delay = 1us, .queue = 64_KiB};
+      link.b_to_a = {.rate = kFast, .delay = 1us};
+      if (i == 0) link.queues[0] = static_cast<uint16_t>(workers_of_first);
+      SwitchPortConfig port{.name = "p" + std::to_string(i), .rate = i == 1 ? kSlow : kFast};
+      port.classes[kClass].notify = ClassConfig::Notify::kQcn;
+      config.ports.push_back(port);
+      ports.push_back(&add_link(link).b());
+    }
+    add_switch(config, ports);
+    for (size_t i = 0; i < 2; ++i) {
+      DeviceConfig device;
+      device.vlan = vlan;
+      device.extensions.mode = ExtensionMode::kOff;
+      device.congestion = i == 0 ? first : second;
+      if (i == 0) device.workers = workers_of_first;
+      sides.push_back(&add_host(link(i).a(), device));
+      poll_host(*sides.back());
+    }
+    link(0).set_script(SimLink::kAToB, sent.script());
+    link(0).set_script(SimLink::kBToA, heard.script());
+  }
+  ~Pair() { run(1ms); }
+
+  void connect_them() { connect(*sides[0], *sides[1], {.path_mtu = IBV_MTU_1024, .traffic_class = kTos}); }
+  [[nodiscard]] uint64_t count(size_t side, const char* name) const { return sides[side]->counter(name); }
+
+  std::vector<Side*> sides;
+  Passed sent, heard;  // by the first host
+};
+
+TEST(HostCongestion, a_switch_tells_the_sender_of_a_tagged_flow) {
+  for (const uint16_t vlan : {uint16_t{0}, uint16_t{10}}) {
+    SCOPED_TRACE(vlan);
+    Pair net(tags(), {}, vlan);
+    net.connect_them();
+    Side& from = *net.sides[0];
+    for (uint64_t i = 0; i < 8; ++i)
+      ASSERT_EQ(
+          from.post(IBV_WR_RDMA_WRITE, i, 0, 1 << 18, net.sides[1]->address(0), net.sides[1]->region->rkey()),
+          0);
+    net.run(40ms);
+    EXPECT_EQ(successes(from), 8U);
+    EXPECT_EQ(net.sent.bare_data, 0U);
+    EXPECT_EQ(net.sent.tagged_data, 8U << 8);
+    EXPECT_EQ(net.heard.tagged_answers, 0U);
+    EXPECT_GT(net.heard.cnms, 5U);
+    EXPECT_EQ(net.count(0, "cnms_taken"), net.heard.cnms);
+    EXPECT_EQ(net.at(0).cnm_counts().of(CnmEvent::kSent), net.heard.cnms);
+    const CongestionRecord& record = requests_of(from, *from.qp);
+    EXPECT_EQ(record.notices, net.heard.cnms);
+    ASSERT_TRUE(record.latest);
+    EXPECT_GT(record.latest->feedback, 0);
+    EXPECT_EQ(record.latest->point, (CongestionPointId{net.at(0).mac(), Be16{8 + kClass}}));
+    EXPECT_GT(record.latest->queue_offset, 0);
+    EXPECT_EQ(net.count(1, "rx_malformed") + net.count(1, "rx_other_protocol"), 0U);
+  }
+}
+
+TEST(HostCongestion, read_responses_are_told_to_the_responder) {
+  Pair net(tags(), {});
+  net.connect_them();
+  Side &responder = *net.sides[0], &reader = *net.sides[1];
+  for (uint64_t i = 0; i < 4; ++i)
+    ASSERT_EQ(reader.post(IBV_WR_RDMA_READ, i, 0, 1 << 18, responder.address(0), responder.region->rkey()),
+              0);
+  net.run(40ms);
+  EXPECT_EQ(successes(reader), 4U);
+  EXPECT_GT(net.heard.cnms, 0U);
+  EXPECT_EQ(responses_of(responder, *responder.qp).notices, net.heard.cnms);
+  EXPECT_EQ(requests_of(responder, *responder.qp).notices, 0U);
+}
+
+TEST(HostCongestion, untagged_packets_are_not_answered_and_tags_are_nothing_to_receivers) {
+  Pair net({}, tags());
+  net.connect_them();
+  Side& from = *net.sides[0];
+  ASSERT_EQ(
+      from.post(IBV_WR_RDMA_WRITE, 1, 0, 1 << 19, net.sides[1]->address(0), net.sides[1]->region->rkey()), 0);
+  net.run(40ms);
+  EXPECT_EQ(successes(from), 1U);
+  EXPECT_EQ(net.heard.cnms, 0U);
+  EXPECT_GT(net.at(0).cnm_counts().of(CnmEvent::kNoFlow), 0U);
+}
+
+TEST(HostCongestion, a_message_reaches_the_worker_of_its_queue_pair) {
+  Pair net(tags(), {}, 0, 3);
+  std::vector<std::unique_ptr<QueuePair>> ours, theirs;
+  for (int i = 0; i < 6; ++i) {
+    net.connect_them();
+    ours.push_back(std::move(net.sides[0]->qp));
+    theirs.push_back(std::move(net.sides[1]->qp));
+  }
+  for (const auto& qp : ours) {
+    ASSERT_EQ(send(*net.sides[0], *qp,
+                   {.opcode = IBV_WR_RDMA_WRITE,
+                    .length = 1 << 18,
+                    .remote = net.sides[1]->address(0),
+                    .rkey = net.sides[1]->region->rkey()}),
+              0);
+  }
+  net.run(60ms);
+  EXPECT_EQ(successes(*net.sides[0]), 6U);
+  uint64_t sum = 0;
+  for (const auto& qp : ours) {
+    EXPECT_GT(requests_of(*net.sides[0], *qp).notices, 0U);
+    sum += requests_of(*net.sides[0], *qp).notices;
+  }
+  EXPECT_EQ(sum, net.heard.cnms);
+  EXPECT_EQ(net.count(0, "cnms_taken"), net.heard.cnms);
+  EXPECT_GT(net.count(0, "rx_handed_over"), 0U);
+}
+
+// ---------------------------------------------------------------------------------- beyond routers
+
+// The port of a host whose MAC the bench knows.
+class NamedPort final : public BorrowedPort {
+ public:
+  NamedPort(Port& port, const MacAddress& mac) : BorrowedPort(port), mac_(mac) {}
+  [[nodiscard]] MacAddress mac() const override { return mac_; }
+
+ private:
+  MacAddress mac_;
+};
+
+// Host A - ToR A - spine - ToR B - host B, the spine congested towards ToR B; the hosts are real.
+class HostsBeyondRouters : public L3QcnTest {
+ protected:
+  void make_net(SwitchConfig tor, const CongestionConfig& of_a) {
+    SwitchConfig middle = spine();
+    middle.ports[1].classes[kClass].qcn = {.l3 = true};
+    middle.notify.rate = tor.notify.rate = 1'000'000;
+    build(tor, middle, tor_b());
+    tap_ = [this](size_t link, bool right, const rte_mbuf& frame) {
+      if (!right) (void)left_scripts_[link](frame, 0);
+      if (right) (void)right_scripts_[link](frame, 0);
+    };
+    for (size_t i = 0; i < 4; ++i) {
+      left_scripts_.push_back(left_passed_[i].script());
+      right_scripts_.push_back(right_passed_[i].script());
+    }
+    add_side(a_, links_[0]->a(), kHostA, "10.0.1.2/24", "10.0.1.1", of_a);
+    add_side(b_, links_[3]->b(), kHostB, "10.0.2.2/24", "10.0.2.1", {});
+  }
+  void TearDown() override {
+    settle_for(1ms);
+    for (Side* side : {&a_, &b_}) *side = Side();
+    L3QcnTest::TearDown();
+  }
+  void settle_for(Nanos span) { ASSERT_TRUE(runner_.run_until(runner_.now() + span)); }
+  void add_side(Side& side, Port& port, uint8_t mac, const char* address, const char* gateway,
+                const CongestionConfig& congestion) {
+    DeviceConfig config;
+    config.name = address;
+    config.addresses = {address};
+    config.gateways = {gateway};
+    config.progress = Progress::kExternal;
+    config.seed = mac;
+    config.extensions.mode = ExtensionMode::kOff;
+    config.congestion = congestion;
+    side.device = must(Device::create(std::make_unique<NamedPort>(port, mac_of(mac)), config));
+    side.pd = must(side.device->allocate_pd());
+    side.cq = must(side.device->create_cq(64));
+    side.memory.resize(1 << 20);
+    side.region = must(side.pd->register_memory(side.memory.data(), side.memory.size(),
+                                                IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+    runner_.add(side.device->poller());
+  }
+  void write_to_b(uint64_t messages) {
+    a_.qp = make_service(a_, IBV_QPT_RC);
+    b_.qp = make_service(b_, IBV_QPT_RC);
+    const ConnectOptions options{
+        .rq_psn = 1000, .sq_psn = 1000, .path_mtu = IBV_MTU_1024, .traffic_class = kTos, .timeout = 14};
+    connect_to(*a_.qp, IBV_QPT_RC, must(b_.device->query_gid(1)), b_.qp->qp_num(), options);
+    connect_to(*b_.qp, IBV_QPT_RC, must(a_.device->query_gid(1)), a_.qp->qp_num(), options);
+    settle_for(10ms);
+    for (uint64_t i = 0; i < messages; ++i)
+      ASSERT_EQ(a_.post(IBV_WR_RDMA_WRITE, i, 0, 1 << 18, b_.address(0), b_.region->rkey()), 0);
+    settle_for(60ms);
+    EXPECT_EQ(successes(a_), messages);
+  }
+
+  Side a_, b_;
+  std::array<Passed, 4> left_passed_, right_passed_;
+  std::vector<SimScript> left_scripts_, right_scripts_;
+};
+
+TEST_F(HostsBeyondRouters, one_that_knows_only_layer_2_is_told_by_its_tor) {
+  make_net(tor_a(), tags());
+  write_to_b(8);
+  EXPECT_EQ(right_passed_[0].bare_data, 0U);
+  EXPECT_EQ(right_passed_[1].tagged_data, 0U) << "no router keeps CN-TAGs";
+  EXPECT_GT(left_passed_[1].cnms_over_ip, 5U);
+  EXPECT_EQ(left_passed_[0].cnms_over_ip, 0U);
+  EXPECT_EQ(left_passed_[0].cnms, left_passed_[1].cnms_over_ip);
+  EXPECT_EQ(a_.counter("cnms_taken"), left_passed_[0].cnms);
+  const CongestionRecord& record = requests_of(a_, *a_.qp);
+  EXPECT_EQ(record.notices, left_passed_[0].cnms);
+  ASSERT_TRUE(record.latest);
+  EXPECT_EQ(record.latest->point, (CongestionPointId{mac_of(kSpine), Be16{8 + kClass}}));
+  EXPECT_GT(record.latest->feedback, 0);
+}
+
+TEST_F(HostsBeyondRouters, one_that_knows_the_self_defined_message_needs_no_tor) {
+  SwitchConfig router = tor_a();
+  router.notify = {};
+  CongestionConfig over_ip;
+  over_ip.cnm_port = kCnmPort;
+  make_net(router, over_ip);
+  write_to_b(8);
+  EXPECT_EQ(right_passed_[0].tagged_data, 0U);
+  EXPECT_GT(left_passed_[0].cnms_over_ip, 5U);
+  EXPECT_EQ(a_.counter("cnms_taken"), left_passed_[0].cnms_over_ip);
+  EXPECT_EQ(requests_of(a_, *a_.qp).notices, left_passed_[0].cnms_over_ip);
+}
+
+// ------------------------------------------------------------------- the receiver as congestion point
+
+// Gives a host one round in every interval.
+class Slow final : public Poller {
+ public:
+  Slow(Poller& poller, Nanos interval) : poller_(poller), interval_(interval) {}
+  bool poll(Nanos now) override {
+    if (now < next_) return false;
+    next_ = now + interval_;
+    poller_.poll(now);
+    return true;
+  }
+  [[nodiscard]] Nanos next_deadline() const override { return next_; }
+  [[nodiscard]] std::string_view name() const override { return "slow"; }
+
+ private:
+  Poller& poller_;
+  Nanos interval_;
+  Nanos next_{0};
+};
+
+// A port that cannot tell how many frames wait.
+class SilentPort final : public BorrowedPort {
+ public:
+  using BorrowedPort::BorrowedPort;
+  [[nodiscard]] std::optional<uint32_t> waiting() const override { return std::nullopt; }
+  [[nodiscard]] PortQueue& queue(uint16_t /*index*/) override { return *this; }
+};
+
+CongestionConfig receive_point(uint16_t cnm_port = 0) {
+  CongestionConfig config;
+  config.receive_point.qeq = 64;
+  config.receive_point.sample = 20'000;
+  config.cnm_port = cnm_port;
+  config.cnm_rate = 1'000'000;
+  return config;
+}
+
+struct Overload {
+  CongestionConfig sender = tags(), receiver = receive_point();
+  bool tells = true;
+  Nanos round = 100us;  // of the receiver, which takes 32 frames in each
+};
+
+// A host that is slower than what is sent to it, at the end of one line.
+class SlowReceiver : public Fabric {
+ public:
+  explicit SlowReceiver(const Overload& options = {}) {
+    SimLinkConfig config;
+    config.a_to_b = config.b_to_a = {.rate = kFast, .delay = 1us};
+    SimLink& line = add_link(config);
+    DeviceConfig device;
+    device.extensions.mode = ExtensionMode::kOff;
+    device.window_bytes = 1 << 20;
+    device.congestion = options.sender;
+    from = &add_host(line.a(), device);
+    device.congestion = options.receiver;
+    silent_ = std::make_unique<SilentPort>(line.b());
+    to = &add_host(options.tells ? line.b() : *silent_, device);
+    poll_host(*from);
+    slow_ = std::make_unique<Slow>(to->device->poller(), options.round);
+    runner.add(*slow_);
+    line.set_script(SimLink::kBToA, passed.script());
+    connect(*from, *to, {.path_mtu = IBV_MTU_1024, .traffic_class = kTos, .timeout = 18});
+  }
+  void write(uint64_t messages) {
+    for (uint64_t i = 0; i < messages; ++i)
+      ASSERT_EQ(from->post(IBV_WR_RDMA_WRITE, i, 0, 1 << 17, to->address(0), to->region->rkey()), 0);
+    run(20ms);
+    EXPECT_EQ(successes(*from), messages);
+  }
+
+  Side *from = nullptr, *to = nullptr;
+  Passed passed;  // from the receiver
+
+ private:
+  std::unique_ptr<SilentPort> silent_;
+  std::unique_ptr<Slow> slow_;
+};
+
+TEST(SlowReceivers, tell_senders_of_tagged_packets_in_layer_2) {
+  for (const bool tells : {true, false}) {
+    SCOPED_TRACE(tells);
+    SlowReceiver net({.tells = tells});
+    net.write(16);
+    EXPECT_GT(net.passed.cnms, 5U);
+    EXPECT_EQ(net.passed.cnms_over_ip, 0U);
+    EXPECT_EQ(net.to->counter("cnms_sent"), net.passed.cnms);
+    EXPECT_EQ(net.from->counter("cnms_taken"), net.passed.cnms);
+    const CongestionRecord& record = requests_of(*net.from, *net.from->qp);
+    EXPECT_EQ(record.notices, net.passed.cnms);
+    ASSERT_TRUE(record.latest);
+    EXPECT_EQ(record.latest->point, (CongestionPointId{net.to->device->host().mac(), Be16{0}}));
+    EXPECT_GT(record.latest->feedback, 0);
+  }
+}
+
+TEST(SlowReceivers, tell_others_through_routers_if_they_have_a_port_for_it) {
+  for (const bool signs : {false, true}) {
+    CongestionConfig sender, receiver = receive_point(kCnmPort);
+    sender.cnm_port = kCnmPort;
+    if (signs) sender.cnm_key = receiver.cnm_key = SipKey{1, 2, 3};
+    SlowReceiver net({.sender = sender, .receiver = receiver});
+    net.write(16);
+    EXPECT_EQ(net.passed.cnms, 0U);
+    EXPECT_GT(net.passed.cnms_over_ip, 5U);
+    EXPECT_EQ(net.to->counter("cnms_sent_over_ip"), net.passed.cnms_over_ip);
+    EXPECT_EQ(net.from->counter("cnms_taken"), net.passed.cnms_over_ip);
+    EXPECT_EQ(requests_of(*net.from, *net.from->qp).notices, net.passed.cnms_over_ip);
+  }
+}
+
+TEST(SlowReceivers, without_the_key_of_the_sender_are_not_believed) {
+  CongestionConfig sender, receiver = receive_point(kCnmPort);
+  sender.cnm_port = kCnmPort;
+  sender.cnm_key = SipKey{1};
+  receiver.cnm_key = SipKey{2};
+  SlowReceiver net({.sender = sender, .receiver = receiver});
+  net.write(16);
+  EXPECT_GT(net.passed.cnms_over_ip, 5U);
+  EXPECT_EQ(net.from->counter("cnms_unsigned"), net.passed.cnms_over_ip);
+  EXPECT_EQ(net.from->counter("cnms_taken"), 0U);
+}
+
+TEST(SlowReceivers, say_nothing_to_untagged_senders_without_a_port_or_while_they_keep_up) {
+  SlowReceiver bare({.sender = {}});
+  bare.write(16);
+  EXPECT_EQ(bare.passed.cnms + bare.passed.cnms_over_ip, 0U);
+  EXPECT_GT(bare.to->counter("cnms_not_sent"), 0U);
+  SlowReceiver quick({.round = 2us});
+  quick.write(16);
+  EXPECT_EQ(quick.passed.cnms, 0U);
+  EXPECT_EQ(quick.to->counter("cnms_not_sent"), 0U);
+  SlowReceiver off({.receiver = {}});
+  off.write(16);
+  EXPECT_EQ(off.passed.cnms, 0U);
+}
+
+}  // namespace
+}  // namespace roci::test
