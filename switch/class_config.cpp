@@ -42,16 +42,17 @@ Status read_lossless(ConfigNode& node, std::optional<LosslessConfig>& lossless, 
   });
 }
 
-Status read_qcn(ConfigNode& node, QcnConfig& qcn, BitsPerSec rate) {
-  return node.section("qcn", Need::kOptional, [&](ConfigNode& item) -> Status {
-    QueueDepth qeq{.bytes = qcn.qeq};
-    ROCI_TRY(item.optional("qeq", qeq));
-    if (Status s = qeq.resolve(rate, "qeq"); !s) return item.error("qeq", s.error().message);
-    qcn.qeq = qeq.bytes;
-    ROCI_TRY(item.optional("weight", qcn.weight, number_in(1.0 / kMostQcnWeight, kMostQcnWeight)));
-    ROCI_TRY(item.optional("sample", qcn.sample));
-    return item.optional("l3", qcn.l3);
-  });
+Status read_says(ConfigNode& node, QcnConfig::Says& says) {
+  using Says = QcnConfig::Says;
+  std::vector<bool Says::*> said;
+  ROCI_TRY(node.optional_list("says", said,
+                              one_of<bool Says::*>({{"port", &Says::port},
+                                                    {"ecn", &Says::ecn},
+                                                    {"available_bandwidth", &Says::available_bandwidth},
+                                                    {"rate_change", &Says::rate_change}})));
+  if (node.has("says")) says = {};
+  for (bool Says::*const one : said) says.*one = true;
+  return {};
 }
 
 Status read_cnp(ConfigNode& node, CnpConfig& cnp, BitsPerSec rate) {
@@ -77,41 +78,6 @@ Status check_cnp(const CnpConfig& cnp) {
   return {};
 }
 
-Status check_qcn(const QcnConfig& qcn) {
-  int exponent = 0;
-  if (!(qcn.weight >= 1.0 / kMostQcnWeight && qcn.weight <= kMostQcnWeight) ||
-      std::frexp(qcn.weight, &exponent) != 0.5)
-    return fail("QCN's weight is not a power of two from 1/1024 to 1024");
-  if (qcn.qeq < Bytes{1} || qcn.qeq > 1_GiB) return fail("qeq is not one of 1 byte to 1 GiB");
-  if (qcn.sample < Bytes{1000} || qcn.sample > 1_GiB)
-    return fail("QCN samples every 1 KB to 1 GiB, not every " + std::to_string(qcn.sample.value()) +
-                " bytes");
-  return {};
-}
-
-Status read_class(ConfigNode& item, ClassConfigs& classes, BitsPerSec rate) {
-  uint8_t number = 0;
-  ROCI_TRY(item.required("class", number, integer_in<uint8_t>(0, kTrafficClasses - 1)));
-  ClassConfig& config = classes[number];
-  ROCI_TRY(read_curve(item, "mark", config.aqm.mark, rate));
-  ROCI_TRY(read_curve(item, "drop", config.aqm.drop, rate));
-  ROCI_TRY(item.optional("mark_at", config.aqm.mark_at,
-                         one_of<AqmConfig::MarkAt>({{"enqueue", AqmConfig::MarkAt::kEnqueue},
-                                                    {"dequeue", AqmConfig::MarkAt::kDequeue}})));
-  ROCI_TRY(item.optional("average", config.aqm.weight, number_in(1e-6, 1)));
-  ROCI_TRY(item.optional("strict", config.strict));
-  if (config.strict && item.has("weight"))
-    return item.error("weight", "a strict class has none: it goes before all that have one");
-  ROCI_TRY(item.optional("weight", config.weight, integer_in<uint32_t>(1, kMostWeight)));
-  ROCI_TRY(item.optional("notify", config.notify,
-                         one_of<ClassConfig::Notify>({{"none", ClassConfig::Notify::kNone},
-                                                      {"qcn", ClassConfig::Notify::kQcn},
-                                                      {"cnp", ClassConfig::Notify::kCnp}})));
-  ROCI_TRY(read_qcn(item, config.qcn, rate));
-  ROCI_TRY(read_cnp(item, config.cnp, rate));
-  return read_lossless(item, config.lossless, rate);
-}
-
 }  // namespace
 
 Result<QueueDepth> QueueDepth::parse(std::string_view text) {
@@ -134,6 +100,75 @@ Status QueueDepth::resolve(BitsPerSec rate, std::string_view what) {
   bytes = Bytes{static_cast<uint64_t>(bits / 8)};
   return {};
 }
+
+Status read_aqm(ConfigNode& node, AqmConfig& aqm, BitsPerSec rate) {
+  ROCI_TRY(read_curve(node, "mark", aqm.mark, rate));
+  ROCI_TRY(read_curve(node, "drop", aqm.drop, rate));
+  ROCI_TRY(node.optional("mark_at", aqm.mark_at,
+                         one_of<AqmConfig::MarkAt>({{"enqueue", AqmConfig::MarkAt::kEnqueue},
+                                                    {"dequeue", AqmConfig::MarkAt::kDequeue}})));
+  return node.optional("average", aqm.weight, number_in(1e-6, 1));
+}
+
+Status check_aqm(const AqmConfig& aqm) {
+  for (const MarkingCurve* curve : {&aqm.mark, &aqm.drop}) {
+    if (curve->kmax < curve->kmin) return fail("kmax is below kmin");
+    if (!(curve->pmax >= 0 && curve->pmax <= 1)) return fail("pmax is not one of 0 to 1");
+  }
+  if (!(aqm.weight > 0 && aqm.weight <= 1)) return fail("the weight of the average is above 0 and at most 1");
+  return {};
+}
+
+Status read_qcn(ConfigNode& node, QcnConfig& qcn, BitsPerSec rate) {
+  return node.section("qcn", Need::kOptional, [&](ConfigNode& item) -> Status {
+    QueueDepth qeq{.bytes = qcn.qeq};
+    ROCI_TRY(item.optional("qeq", qeq));
+    if (Status s = qeq.resolve(rate, "qeq"); !s) return item.error("qeq", s.error().message);
+    qcn.qeq = qeq.bytes;
+    ROCI_TRY(item.optional("weight", qcn.weight, number_in(1.0 / kMostQcnWeight, kMostQcnWeight)));
+    ROCI_TRY(item.optional("sample", qcn.sample));
+    ROCI_TRY(item.optional("l3", qcn.l3));
+    ROCI_TRY(read_says(item, qcn.says));
+    return item.optional("rtt", qcn.rtt);
+  });
+}
+
+Status check_qcn(const QcnConfig& qcn) {
+  int exponent = 0;
+  if (!(qcn.weight >= 1.0 / kMostQcnWeight && qcn.weight <= kMostQcnWeight) ||
+      std::frexp(qcn.weight, &exponent) != 0.5)
+    return fail("QCN's weight is not a power of two from 1/1024 to 1024");
+  if (qcn.qeq < Bytes{1} || qcn.qeq > 1_GiB) return fail("qeq is not one of 1 byte to 1 GiB");
+  if (qcn.sample < Bytes{1000} || qcn.sample > 1_GiB)
+    return fail("QCN samples every 1 KB to 1 GiB, not every " + std::to_string(qcn.sample.value()) +
+                " bytes");
+  if (qcn.rtt < 1us || qcn.rtt > 1s) return fail("the rtt of QCN's rates is not one of 1 us to 1 s");
+  if (qcn.says.any() && !qcn.l3)
+    return fail("QCN says only the feedback without l3: layer 2 has no room for `says`");
+  return {};
+}
+
+namespace {
+
+Status read_class(ConfigNode& item, ClassConfigs& classes, BitsPerSec rate) {
+  uint8_t number = 0;
+  ROCI_TRY(item.required("class", number, integer_in<uint8_t>(0, kTrafficClasses - 1)));
+  ClassConfig& config = classes[number];
+  ROCI_TRY(read_aqm(item, config.aqm, rate));
+  ROCI_TRY(item.optional("strict", config.strict));
+  if (config.strict && item.has("weight"))
+    return item.error("weight", "a strict class has none: it goes before all that have one");
+  ROCI_TRY(item.optional("weight", config.weight, integer_in<uint32_t>(1, kMostWeight)));
+  ROCI_TRY(item.optional("notify", config.notify,
+                         one_of<ClassConfig::Notify>({{"none", ClassConfig::Notify::kNone},
+                                                      {"qcn", ClassConfig::Notify::kQcn},
+                                                      {"cnp", ClassConfig::Notify::kCnp}})));
+  ROCI_TRY(read_qcn(item, config.qcn, rate));
+  ROCI_TRY(read_cnp(item, config.cnp, rate));
+  return read_lossless(item, config.lossless, rate);
+}
+
+}  // namespace
 
 Status read_classes(ConfigNode& node, ClassConfigs& classes, BitsPerSec rate) {
   return node.each("classes", Need::kOptional,
@@ -164,14 +199,9 @@ Status check_classes(const ClassConfigs& classes, Bytes queue) {
   for (size_t i = 0; i < classes.size(); ++i) {
     const ClassConfig& config = classes[i];
     const std::string where = "class " + std::to_string(i) + ": ";
-    for (const MarkingCurve* curve : {&config.aqm.mark, &config.aqm.drop}) {
-      if (curve->kmax < curve->kmin) return fail(where + "kmax is below kmin");
-      if (!(curve->pmax >= 0 && curve->pmax <= 1)) return fail(where + "pmax is not one of 0 to 1");
-    }
+    if (Status s = check_aqm(config.aqm); !s) return fail(where + s.error().message);
     if (config.weight == 0 || config.weight > kMostWeight)
       return fail(where + "a weight is one of 1 to " + std::to_string(kMostWeight));
-    if (!(config.aqm.weight > 0 && config.aqm.weight <= 1))
-      return fail(where + "the weight of the average is above 0 and at most 1");
     if (config.notify == ClassConfig::Notify::kQcn) {
       if (Status s = check_qcn(config.qcn); !s) return fail(where + s.error().message);
     }

@@ -78,6 +78,20 @@ struct QcnConfig {
   double weight = 2;      // of its growth against its length; a power of two from 1/1024 to 1024
   Bytes sample{150'000};  // come between two samples when there is no congestion
   bool l3 = false;        // answers also IP packets without a CN-TAG, in UDP through routers (L3QCN)
+  // What self-defined CNMs say beside the feedback (L3QCN 6).
+  struct Says {
+    bool port = false;                 // its state, as telemetry says it
+    bool ecn = false;                  // how many packets have come, and how many were marked
+    bool available_bandwidth = false;  // what each flow may take (available_rate.hpp)
+    bool rate_change = false;          // by how much the sampled one shall send more, or less, at once
+
+    [[nodiscard]] bool any() const { return port || ecn || rates(); }
+    // With them every sample is answered, that of a queue without congestion too.
+    [[nodiscard]] bool rates() const { return available_bandwidth || rate_change; }
+    friend bool operator==(const Says&, const Says&) = default;
+  };
+  Says says{};
+  Nanos rtt = 50us;  // of the flows, about: how often the rates that it says are made anew
 
   [[nodiscard]] CongestionPointConfig point() const { return {qeq, weight, sample}; }
   friend bool operator==(const QcnConfig&, const QcnConfig&) = default;
@@ -129,6 +143,12 @@ struct ClassifierConfig {
 
 // The keys `classes` of a switch (for all ports) or of a port (for that one), over what `classes` holds.
 Status read_classes(ConfigNode& node, ClassConfigs& classes, BitsPerSec rate);
+// The keys `mark`, `drop`, `mark_at` and `average` of a class, or of something else with a queue.
+Status read_aqm(ConfigNode& node, AqmConfig& aqm, BitsPerSec rate);
+Status check_aqm(const AqmConfig& aqm);
+// The key `qcn`.
+Status read_qcn(ConfigNode& node, QcnConfig& qcn, BitsPerSec rate);
+Status check_qcn(const QcnConfig& qcn);
 // The key `classify` of a switch.
 Status read_classifier(ConfigNode& node, ClassifierConfig& classifier);
 // What cannot work, as one sentence, of one port's classes; `queue` is the port's limit.

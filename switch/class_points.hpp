@@ -14,16 +14,18 @@ namespace roci {
 template <class Point>
 class ClassPoints {
  public:
-  // A point for each class that notifies in this way: make(class's configuration, seed). The seeds are drawn in order of
-  // the ports, for all of their classes, so what one class does moves no other's draws.
+  // A point for each class that notifies in this way: make(port, class, seed), both as numbers. The seeds are drawn in order
+  // of the ports, for all of their classes, so what one class does moves no other's draws.
   template <class Make>
   ClassPoints(const SwitchConfig& config, ClassConfig::Notify way, uint64_t seed, const Make& make)
       : points_(config.ports.size() * kTrafficClasses) {
     Rng seeds = Rng{seed}.fork();
     for (size_t i = 0; i < points_.size(); ++i) {
       const uint64_t own = seeds.next();
-      const ClassConfig& c = config.ports[i / kTrafficClasses].classes[i % kTrafficClasses];
-      if (c.notify == way) points_[i] = make(c, own);
+      const auto port = static_cast<uint16_t>(i / kTrafficClasses);
+      const auto traffic_class = static_cast<uint8_t>(i % kTrafficClasses);
+      if (config.ports[port].classes[traffic_class].notify == way)
+        points_[i] = make(port, traffic_class, own);
     }
   }
 

@@ -18,25 +18,39 @@ uint16_t source_port_for(const FiveTuple& flow) {
 
 }  // namespace
 
-CnmNotifier::CnmNotifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool, Outbox& outbox)
+CnmNotifier::CnmNotifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool,
+                         TorShapers* shapers, Outbox& outbox)
     : mac_(mac),
       pool_(pool),
+      shapers_(shapers),
       outbox_(outbox),
       udp_port_(config.notify.port),
       points_(config, ClassConfig::Notify::kQcn, config.seed,
-              [](const ClassConfig& c, uint64_t seed) { return std::make_unique<Point>(c.qcn, seed); }),
+              [&](uint16_t port, uint8_t traffic_class, uint64_t seed) {
+                return std::make_unique<CnmPoint>(config.ports[port], port, traffic_class,
+                                                  config.telemetry.switch_id, seed);
+              }),
+      delivers_unknown_(config.notify.tor_unknown == NotifyConfig::Unknown::kDeliver),
       sent_(config.notify.rate),
       translated_(config.notify.rate),
       tor_(config.notify.tor_size, config.notify.tor_ageing) {}
 
-void CnmNotifier::queued(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame, uint64_t queue,
-                         Nanos now) {
-  CongestionPoint& point = points_.of(port, packet.traffic_class).queue;
-  if (!point.is_due(frame->pkt_len)) return;
-  const auto feedback = point.sample(queue);
-  if (!feedback) return count(CnmEvent::kNoCongestion);
+void CnmNotifier::queued(uint16_t port, const SwitchPort& out, const SwitchPacket& packet,
+                         const rte_mbuf* frame, Nanos now) {
+  CnmPoint& point = points_.of(port, packet.traffic_class);
+  const auto sample = point.queued(frame->pkt_len, out, now);
+  if (!sample) return;
+  const auto number = static_cast<uint16_t>(port * kTrafficClasses + packet.traffic_class);
   // What has been put into the ring is counted when it is sent.
-  const CnmEvent event = answer(port, packet, frame, *feedback, now);
+  const CnmEvent event = sample->says_something()
+                             ? answer(*sample, number, point.answers_l3(), packet, frame, now)
+                             : CnmEvent::kNoCongestion;
+  if (event != CnmEvent::kSent) count(event);
+}
+
+void CnmNotifier::held(size_t shaper, const QcnFeedback& feedback, const SwitchPacket& packet, Nanos now) {
+  const CnmEvent event = answer({.feedback = feedback, .tlvs = {}}, TorShapers::point_number(shaper), true,
+                                packet, packet.frame, now);
   if (event != CnmEvent::kSent) count(event);
 }
 
@@ -47,26 +61,29 @@ bool CnmNotifier::is_self_defined(const rte_mbuf* frame) const {
 }
 
 // kSent when a message has been put into the ring, however it is to be sent.
-CnmEvent CnmNotifier::answer(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame,
-                             const QcnFeedback& feedback, Nanos now) {
+CnmEvent CnmNotifier::answer(const CnmSample& sample, uint16_t point, bool l3, const SwitchPacket& packet,
+                             const rte_mbuf* frame, Nanos now) {
   auto cnm = sample_frame(head_of(frame), packet.traffic_class);
   if (!cnm || packet.ingress == kNoPort) return CnmEvent::kNoFlow;
   if (packet.ether_type == kEtherTypeCnm || (udp_port_ != 0 && is_self_defined(frame)))
     return CnmEvent::kOwnKind;
-  cnm->feedback = feedback.quantised;
-  cnm->point = {mac_, Be16{static_cast<uint16_t>(port * kTrafficClasses + packet.traffic_class)}};
-  cnm->queue_offset = cnm_queue_units(feedback.offset);
-  cnm->queue_delta = cnm_queue_units(feedback.delta);
+  const bool is_congested = sample.feedback.is_congested();
+  cnm->feedback = sample.feedback.quantised;
+  cnm->point = {mac_, Be16{point}};
+  cnm->queue_offset = cnm_queue_units(sample.feedback.offset);
+  cnm->queue_delta = cnm_queue_units(sample.feedback.delta);
   if (packet.has_cn_tag) {
+    if (!is_congested) return CnmEvent::kNoCongestion;
     auto link = CnmLink::answering(head_of(frame), mac_);
     link->tags.flow = packet.cn_flow;  // which may have been removed
     return put_l2(*link, *cnm, packet.vlan, CnmEvent::kSent, now);
   }
-  if (!points_.of(port, packet.traffic_class).l3) return CnmEvent::kNoFlow;
+  if (!l3) return CnmEvent::kNoFlow;
   const auto flow = read_five_tuple(head_of(frame));
   if (!flow) return CnmEvent::kNoFlow;
   const TorFlow* own = tor_.find(*flow, now);
-  if (own == nullptr) return put_l3(*flow, *cnm, now);
+  if (own == nullptr) return put_l3(*flow, *cnm, sample.tlvs, now);
+  if (!is_congested) return CnmEvent::kNoCongestion;
   cnm->destination = own->destination;
   cnm->priority = own->tags.priority().value_or(cnm->priority);
   return put_l2(own->answer(mac_), *cnm, own->vlan, CnmEvent::kSentToOwnHost, now);
@@ -92,7 +109,7 @@ CnmEvent CnmNotifier::put_l2(const CnmLink& link, const Cnm& cnm, uint16_t vlan,
   return CnmEvent::kSent;
 }
 
-CnmEvent CnmNotifier::put_l3(const FiveTuple& flow, const Cnm& cnm, Nanos now) {
+CnmEvent CnmNotifier::put_l3(const FiveTuple& flow, const Cnm& cnm, const L3CnmTlvs& tlvs, Nanos now) {
   if (const CnmEvent event = allowed(now); event != CnmEvent::kSent) return event;
   rte_mbuf* frame = rte_pktmbuf_alloc(pool_);
   if (frame == nullptr) return CnmEvent::kNoBuffer;
@@ -108,15 +125,15 @@ CnmEvent CnmNotifier::put_l3(const FiveTuple& flow, const Cnm& cnm, Nanos now) {
                       .destination_ip = flow.source,
                       .udp_source_port = source_port_for(flow),
                       .traffic_class = kFeedbackTrafficClass};
-  const uint32_t length = build_l3_cnm(path, udp_port_, flow, cnm, {}, {bytes, kMaxL3CnmFrame});
+  const uint32_t length = build_l3_cnm(path, udp_port_, flow, cnm, tlvs, {bytes, kMaxL3CnmFrame});
   rte_pktmbuf_trim(frame, static_cast<uint16_t>(kMaxL3CnmFrame - length));
-  // A host here is no switch: it would not know what to do with the message.
+  // A host here is no switch, and may not know what to do with the message.
   outbox_.push({.frame = frame,
                 .vlan = 0,
                 .to = flow.source,
                 .sent = &counter(CnmEvent::kSentOverIp),
                 .no_way = &counter(CnmEvent::kNoRoute),
-                .at_home = is_tor() ? &counter(CnmEvent::kUnknownFlow) : nullptr});
+                .at_home = is_tor() && !delivers_unknown_ ? &counter(CnmEvent::kUnknownFlow) : nullptr});
   return CnmEvent::kSent;
 }
 
@@ -149,9 +166,19 @@ CnmNotifier::Taken CnmNotifier::take(SwitchPacket& packet, const Router& router,
   }
   const L3CnmView view = parse_l3_cnm(head_of(packet.frame), udp_port_);
   if (!view.accepted()) return refuse(CnmEvent::kMalformed);
+  if (shapers_ != nullptr && shapers_->take(view, now)) {
+    count(CnmEvent::kShaped);
+    return Taken::kShaped;
+  }
+  if (!is_tor()) return Taken::kNotOurs;
   const TorFlow* flow = tor_.find(view.flow, now);
-  if (flow == nullptr) return refuse(CnmEvent::kUnknownFlow);
+  if (flow == nullptr && !delivers_unknown_) return refuse(CnmEvent::kUnknownFlow);
+  if (flow != nullptr && view.cnm.feedback == 0) return refuse(CnmEvent::kNoFeedback);
   if (!translated_.take(now)) return refuse(CnmEvent::kTooMany);
+  if (flow == nullptr) {
+    count(CnmEvent::kDelivered);
+    return Taken::kNotOurs;
+  }
   packet.frame = own_front(packet.frame, 0, pool_);
   if (packet.frame == nullptr) return refuse(CnmEvent::kNoBuffer);
 
@@ -172,6 +199,11 @@ CnmNotifier::Taken CnmNotifier::take(SwitchPacket& packet, const Router& router,
   packet.cn_flow = link.tags.flow.value_or(0);
   packet.from_us = true;
   return Taken::kTranslated;
+}
+
+void CnmNotifier::overhear(const rte_mbuf* frame, Nanos now) {
+  const L3CnmView view = parse_l3_cnm(head_of(frame), udp_port_);
+  if (view.accepted() && shapers_ != nullptr) shapers_->take(view, now);
 }
 
 }  // namespace roci

@@ -26,7 +26,9 @@ CnpNotifier::CnpNotifier(const SwitchConfig& config, const MacAddress& mac, rte_
       int_port_(config.telemetry.enabled ? config.telemetry.udp_port : uint16_t{0}),
       suppress_(config.cnp.suppress),
       points_(config, ClassConfig::Notify::kCnp, config.seed ^ 0xc9u,
-              [](const ClassConfig& c, uint64_t seed) { return std::make_unique<Point>(c.cnp, seed); }),
+              [&](uint16_t port, uint8_t traffic_class, uint64_t seed) {
+                return std::make_unique<Point>(config.ports[port].classes[traffic_class].cnp, seed);
+              }),
       told_(sends_cnps(config) ? config.senders.flows : 0, config.cnp.spacing) {
   if (!sends_cnps(config)) return;
   limits_.assign(config.ports.size(), EventLimit(config.cnp.rate));

@@ -57,6 +57,9 @@ class EgressPort {
     return bytes_ + bytes <= limit_ && frames_ < frame_limit_;
   }
   [[nodiscard]] uint64_t queue(uint8_t traffic_class) const { return classes_[traffic_class].bytes; }
+  [[nodiscard]] BitsPerSec rate() const { return line_.rate(); }
+  // All that has been put on the line.
+  [[nodiscard]] uint64_t line_bytes() const { return line_bytes_; }
   // What the class's AQM says to a frame that comes now.
   AqmVerdict ask(const SwitchPacket& packet, Nanos now) {
     return classes_[packet.traffic_class].aqm.on_arrival(queue(packet.traffic_class), packet.ecn, now);

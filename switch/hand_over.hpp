@@ -19,6 +19,7 @@ struct SwitchHandOver {
     kAddress,    // `mac` of packet.vlan is behind packet.ingress; no frame
     kNeighbour,  // a copy of an ARP or neighbour message, to learn from
     kFlow,       // a copy of the front of a frame with a CN-TAG, to learn the flow from
+    kNotice,     // a copy of a self-defined CNM, for shapers
   };
   What what = What::kFrame;
   uint16_t egress = 0;

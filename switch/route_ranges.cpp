@@ -28,7 +28,7 @@ void RouteRanges::begin_at(const Number& first, uint16_t route) {
   }
 }
 
-RouteRanges::RouteRanges(std::span<const RouteEntry> entries) : begins_(1), routes_(1, kNoRoute) {
+RouteRanges::RouteRanges(std::span<const RouteEntry> entries) : begins_(1), routes_(1, kNotFound) {
   std::vector<Range> ranges;
   for (const RouteEntry& e : entries) ranges.push_back(range_of(e));
   // Of two that begin together the one that holds the other comes first.
@@ -42,7 +42,7 @@ RouteRanges::RouteRanges(std::span<const RouteEntry> entries) : begins_(1), rout
     open.pop_back();
     const Number next{last.high + (last.low == UINT64_MAX ? 1U : 0U), last.low + 1};
     if (next == Number{}) return;  // the end of all addresses
-    begin_at(next, open.empty() ? kNoRoute : open.back().route);
+    begin_at(next, open.empty() ? kNotFound : open.back().route);
   };
   for (const Range& range : ranges) {
     while (!open.empty() && range.first.after(open.back().last)) close();

@@ -12,9 +12,9 @@ namespace roci {
 
 struct RouteEntry {
   IpNetwork prefix;    // what lies behind the prefix does not count
-  uint16_t route = 0;  // below kNoRoute
+  uint16_t route = 0;  // below kNotFound
 };
-inline constexpr uint16_t kNoRoute = UINT16_MAX;
+inline constexpr uint16_t kNotFound = UINT16_MAX;
 
 // Does not change once it is made.
 class RouteRanges {

@@ -20,7 +20,7 @@ namespace roci {
 namespace {
 
 constexpr size_t kBatch = 32;
-// What a FIB gives for an address without a route. Routes are one more than they are, so that kNoRoute comes out.
+// What a FIB gives for an address without a route. Routes are one more than they are, so that kNotFound comes out.
 constexpr uint64_t kMiss = 0;
 constexpr uint32_t kMostTables = 32'767;  // of 256 entries, that an entry of 2 bytes can name
 
@@ -140,7 +140,7 @@ Status RouteTable::fill_v6(std::span<const RouteEntry> entries) {
 }
 
 uint16_t RouteTable::find(const IpAddress& address) const {
-  uint16_t route = kNoRoute;
+  uint16_t route = kNotFound;
   find({&address, 1}, {&route, 1});
   return route;
 }

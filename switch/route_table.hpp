@@ -33,7 +33,7 @@ class RouteTable {
   // With routes below kMostEntries. Of entries with the same prefix the last one counts. Needs a started EAL.
   static Result<RouteTable> create(std::span<const RouteEntry> entries, Kind kind = Kind::kBySize);
 
-  // The route of an address, kNoRoute when there is none.
+  // The route of an address, kNotFound when there is none.
   [[nodiscard]] uint16_t find(const IpAddress& address) const;
   // The same for many at once, which is faster: a table's entries are rarely in a cache, and they are fetched together.
   void find(std::span<const IpAddress> addresses, std::span<uint16_t> routes) const;

@@ -227,7 +227,7 @@ void Router::route(std::span<SwitchPacket* const> packets, std::span<const IpAdd
   table_->find(destinations, found);
   if (!waiting_.empty()) send_waiting(now);  // before what came after it
   for (size_t i = 0; i < packets.size(); ++i) {
-    const Route* one = found[i] == kNoRoute ? nullptr : &routes_[found[i]];
+    const Route* one = found[i] == kNotFound ? nullptr : &routes_[found[i]];
     if (one != nullptr && one->own) {
       answer(*packets[i], *one->interface, now);
     } else {
@@ -248,7 +248,7 @@ void Router::route_one(SwitchPacket& packet, const Route* found, const IpAddress
 
 const Router::Route* Router::find_route(const IpAddress& destination) const {
   const uint16_t found = table_->find(destination);
-  return found == kNoRoute ? nullptr : &routes_[found];
+  return found == kNotFound ? nullptr : &routes_[found];
 }
 
 bool Router::leads_on(const IpAddress& destination) const {

@@ -115,6 +115,12 @@ SenderCounts Switch::sender_counts() const {
   return sum;
 }
 
+ShaperCounts Switch::shaper_counts(size_t shaper) const {
+  ShaperCounts sum;
+  for (const auto& worker : workers_) worker->shapers()->add_counts(shaper, sum);
+  return sum;
+}
+
 Status Switch::configure_marking(size_t port, const ClassConfigs& classes) {
   if (port >= shared_.ports.size())
     return fail("switch '" + shared_.config.name + "' has no port " + std::to_string(port));

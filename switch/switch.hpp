@@ -50,6 +50,11 @@ class Switch final : public Poller {
   [[nodiscard]] CnpCounts cnp_counts() const;
   [[nodiscard]] IntResponseCounts int_response_counts() const;
   [[nodiscard]] SenderCounts sender_counts() const;
+  [[nodiscard]] size_t shaper_count() const { return shared_.config.shapers.size(); }
+  [[nodiscard]] const SwitchShaperConfig& shaper_config(size_t shaper) const {
+    return shared_.config.shapers[shaper];
+  }
+  [[nodiscard]] ShaperCounts shaper_counts(size_t shaper) const;
   [[nodiscard]] const MacAddress& mac() const { return shared_.mac; }
   // By the thread that polls the port's worker: curves of a port's classes from now on. Shares, limits and PFC stay as they
   // are; what waits is not touched. Fails as check() does.

@@ -174,12 +174,15 @@ Status read_buffer(ConfigNode& node, BufferConfig& buffer) {
 }
 
 Status read_notify(ConfigNode& node, NotifyConfig& notify) {
+  using Unknown = NotifyConfig::Unknown;
   ROCI_TRY(node.optional("cnm_port", notify.port));
   ROCI_TRY(node.optional("cnm_rate", notify.rate, integer_in<uint32_t>(1, kMostNotifications)));
   return node.section("tor", Need::kOptional, [&](ConfigNode& tor) -> Status {
     notify.tor_size = 4096;
     ROCI_TRY(tor.optional("size", notify.tor_size, integer_in<uint32_t>(1, kMostFlows)));
-    return tor.optional("ageing", notify.tor_ageing);
+    ROCI_TRY(tor.optional("ageing", notify.tor_ageing));
+    return tor.optional("unknown", notify.tor_unknown,
+                        one_of<Unknown>({{"drop", Unknown::kDrop}, {"deliver", Unknown::kDeliver}}));
   });
 }
 
@@ -196,6 +199,82 @@ Status read_cnp(ConfigNode& node, SwitchCnpConfig& cnp) {
     ROCI_TRY(item.optional("rate", cnp.rate, integer_in<uint32_t>(1, kMostNotifications)));
     return item.optional("suppress", cnp.suppress);
   });
+}
+
+Status read_reaction(ConfigNode& node, ReactionConfig& reaction) {
+  return node.section("reaction", Need::kOptional, [&](ConfigNode& item) -> Status {
+    ROCI_TRY(item.optional("threshold", reaction.threshold, integer_in<uint32_t>(1, 1000)));
+    ROCI_TRY(item.optional("time_reset", reaction.time_reset));
+    ROCI_TRY(item.optional("byte_reset", reaction.byte_reset));
+    ROCI_TRY(item.optional("ai", reaction.ai));
+    ROCI_TRY(item.optional("hai", reaction.hai));
+    ROCI_TRY(item.optional("min", reaction.min));
+    return item.optional("gd", reaction.gd, number_in(1.0 / 65'536, 1));
+  });
+}
+
+Status read_shapers(ConfigNode& node, std::vector<SwitchShaperConfig>& shapers) {
+  return node.each("shapers", Need::kOptional, [&](ConfigNode& item) -> Status {
+    SwitchShaperConfig& shaper = shapers.emplace_back();
+    ROCI_TRY(item.required("prefix", shaper.prefix));
+    ROCI_TRY(item.required("class", shaper.traffic_class, integer_in<uint8_t>(0, kTrafficClasses - 1)));
+    ROCI_TRY(item.required("rate", shaper.rate));
+    ROCI_TRY(item.optional("queue", shaper.queue));
+    ROCI_TRY(item.optional("queue_frames", shaper.queue_frames, integer_in<uint32_t>(1, 1U << 20)));
+    ROCI_TRY(read_aqm(item, shaper.aqm, shaper.rate));
+    if (item.has("qcn")) {
+      shaper.qcn.emplace();
+      ROCI_TRY(read_qcn(item, *shaper.qcn, shaper.rate));
+    }
+    return read_reaction(item, shaper.reaction);
+  });
+}
+
+Status check_reaction(const ReactionConfig& r, BitsPerSec rate) {
+  if (r.threshold == 0) return fail("reaction: its threshold is 0");
+  if (r.time_reset < 1us || r.time_reset > 10s)
+    return fail("reaction: time_reset is not one of 1 us to 10 s");
+  if (r.byte_reset < Bytes{100} || r.byte_reset > 1_GiB)
+    return fail("reaction: byte_reset is not one of 100 bytes to 1 GiB");
+  if (!(r.gd > 0 && r.gd <= 1)) return fail("reaction: gd is above 0 and at most 1");
+  if (r.min.value() == 0 || r.min >= rate)
+    return fail("reaction: min is not above 0 and below the shaper's rate");
+  return {};
+}
+
+Status check_shaper(const SwitchConfig& config, const SwitchShaperConfig& shaper) {
+  if (shaper.rate.value() == 0) return fail("its rate is 0");
+  if (shaper.traffic_class >= kTrafficClasses) return fail("there is no such class");
+  ROCI_TRY(check_aqm(shaper.aqm));
+  if (shaper.qcn) {
+    ROCI_TRY(check_qcn(*shaper.qcn));
+    if (shaper.qcn->says.any())
+      return fail("hosts of this switch are told the feedback alone: it has no `says`");
+  }
+  for (const SwitchPortConfig& port : config.ports) {
+    const auto& lossless = port.classes[shaper.traffic_class].lossless;
+    if (lossless && lossless->xoff + lossless->headroom > shaper.queue)
+      return fail("xoff and headroom of port " + quoted(port.name) + " are more than its queue holds");
+  }
+  return check_reaction(shaper.reaction, shaper.rate);
+}
+
+Status check_shapers(const SwitchConfig& config) {
+  if (config.shapers.size() > kMostShapers) {
+    return fail("it has " + std::to_string(config.shapers.size()) + " shapers, allowed are " +
+                std::to_string(kMostShapers));
+  }
+  if (!config.shapers.empty() && config.notify.port == 0)
+    return fail("shapers follow what comes to cnm_port, and there is none");
+  std::set<std::pair<IpNetwork, uint8_t>> seen;
+  for (const SwitchShaperConfig& shaper : config.shapers) {
+    const std::string where =
+        "shaper of class " + std::to_string(shaper.traffic_class) + " to " + shaper.prefix.to_string();
+    if (!seen.emplace(shaper.prefix.masked(), shaper.traffic_class).second)
+      return fail(where + " is there twice");
+    if (Status s = check_shaper(config, shaper); !s) return fail(s.error().within(where));
+  }
+  return {};
 }
 
 Status check_senders(const SwitchSendersConfig& senders) {
@@ -230,6 +309,11 @@ Status check_notify(const SwitchConfig& config) {
       const std::string where = "port " + quoted(port.name) + ": class " + std::to_string(c);
       if (notify.port == 0) return fail(where + ": l3 sends to cnm_port, and there is none");
       if (config.interfaces.empty()) return fail(where + ": l3 needs routes, and there is no interface");
+      const QcnConfig::Says& says = config_of.qcn.says;
+      if (says.rates() && port.rate.value() == 0)
+        return fail(where + ": it says rates, and the port has none");
+      if (says.port && !config.telemetry.enabled)
+        return fail(where + ": it says its port's state as telemetry does, and the switch has no telemetry");
     }
   }
   return {};
@@ -286,6 +370,7 @@ Status check(const SwitchConfig& config) {
     ROCI_TRY(check_notify(config));
     ROCI_TRY(check_senders(config.senders));
     ROCI_TRY(check_cnp(config.cnp));
+    ROCI_TRY(check_shapers(config));
     ROCI_TRY(check_routes(config));
     return check_neighbours(config);
   }();
@@ -305,6 +390,7 @@ Status read_switch(ConfigNode& node, SwitchConfig& config, const SwitchPortReade
   ROCI_TRY(read_notify(node, config.notify));
   ROCI_TRY(read_senders(node, config.senders));
   ROCI_TRY(read_cnp(node, config.cnp));
+  ROCI_TRY(read_shapers(node, config.shapers));
   ROCI_TRY(node.optional("seed", config.seed));
   ROCI_TRY(node.optional("ecmp_seed", config.ecmp_seed,
                          [](std::string_view text) -> Result<std::optional<uint64_t>> {

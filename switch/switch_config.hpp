@@ -12,6 +12,7 @@
 #include "base/types.hpp"
 #include "switch/buffer.hpp"
 #include "switch/class_config.hpp"
+#include "switch/reaction_point.hpp"
 #include "switch/telemetry.hpp"
 #include "wire/address.hpp"
 
@@ -75,6 +76,12 @@ struct NotifyConfig {
   uint32_t rate = 100'000;  // a second, of all that the switch sends; the same again of those it translates
   uint32_t tor_size = 0;    // flows of hosts here that it knows, to translate CNMs for them; 0: it does not
   Nanos tor_ageing = 10s;   // after the last frame of a flow
+  // What becomes of messages for a flow of a host here that the table does not have.
+  enum class Unknown : uint8_t {
+    kDrop,
+    kDeliver,  // to the host, which is known to understand them
+  };
+  Unknown tor_unknown = Unknown::kDrop;
 
   friend bool operator==(const NotifyConfig&, const NotifyConfig&) = default;
 };
@@ -96,6 +103,22 @@ struct SwitchCnpConfig {
   friend bool operator==(const SwitchCnpConfig&, const SwitchCnpConfig&) = default;
 };
 
+// Holds what goes to the networks behind another switch, in one class, to a rate that follows the CNMs about it
+// (tor_shapers.hpp).
+struct SwitchShaperConfig {
+  IpNetwork prefix;
+  uint8_t traffic_class = 0;
+  BitsPerSec rate{0};            // at which it limits nothing: that of the way there
+  Bytes queue = 1_MiB;           // what waits
+  uint32_t queue_frames = 4096;  // the same in frames
+  AqmConfig aqm{};
+  std::optional<QcnConfig> qcn{};  // whether hosts here are told of what waits
+  ReactionConfig reaction{};
+
+  friend bool operator==(const SwitchShaperConfig&, const SwitchShaperConfig&) = default;
+};
+inline constexpr size_t kMostShapers = 1024;
+
 struct SwitchConfig {
   std::string name = "switch";
   MacAddress mac{};  // of all its interfaces; all zero: made from the name
@@ -109,6 +132,7 @@ struct SwitchConfig {
   NotifyConfig notify{};
   SwitchSendersConfig senders{};
   SwitchCnpConfig cnp{};
+  std::vector<SwitchShaperConfig> shapers{};
   uint64_t seed = 1;                    // of the draws that mark, drop and sample
   std::optional<uint64_t> ecmp_seed{};  // of the choice among next hops; without one: made from the MAC
   uint32_t mac_table_size = 4096;

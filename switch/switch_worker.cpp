@@ -32,7 +32,11 @@ SwitchWorker::SwitchWorker(SwitchShared& shared, uint32_t number)
       senders_(sends_cnps(config_) || responds(config_.telemetry)
                    ? std::make_unique<SourceQpns>(config_.senders.flows, config_.senders.ageing)
                    : nullptr),
-      cnms_(config_, shared.mac, pool(), outbox_),
+      shapers_(config_.shapers.empty()
+                   ? nullptr
+                   : std::make_unique<TorShapers>(config_, shared.buffer, shared.rings.workers(),
+                                                  config_.seed ^ (0x5ba9e5U + number))),
+      cnms_(config_, shared.mac, pool(), shapers_.get(), outbox_),
       cnps_(config_, shared.mac, pool(), senders_.get(), outbox_),
       responder_(config_.telemetry, shared.mac, pool(), senders_.get(), outbox_),
       telemetry_(config_.telemetry, pool()),
@@ -57,6 +61,7 @@ Status SwitchWorker::open(const std::vector<Port*>& ports) {
     views.push_back({i, made.egress, made.counters, port.rate, lossless_of(port.classes)});
   }
   pauses_ = std::make_unique<PauseControl>(shared_.buffer, shared_.mac, pool(), std::move(views));
+  if (shapers_ != nullptr) ROCI_TRY(shapers_->open(config_));
   return router_.open(config_, shared_.routes);
 }
 
@@ -68,6 +73,7 @@ bool SwitchWorker::poll(Nanos now) {
   for (const uint16_t port : own_ports_) worked |= receive(port, now);
   worked |= router_.poll(now);
   worked |= pauses_->poll(now);
+  if (shapers_ != nullptr) worked |= release_held(now);
   if (!outbox_.empty()) {
     send_messages(now);
     worked = true;
@@ -82,6 +88,7 @@ Nanos SwitchWorker::next_deadline() const {
     if (from != number_ && !shared_.rings.between(from, number_).empty()) return Nanos{0};
   }
   Nanos next = std::min(router_.next_deadline(), pauses_->next_deadline());
+  if (shapers_ != nullptr) next = std::min(next, shapers_->next_deadline());
   for (const uint16_t i : own_ports_) {
     const SwitchPort& p = *shared_.ports[i];
     next = std::min({next, p.port.next_arrival(), p.egress.next_start()});
@@ -110,7 +117,7 @@ bool SwitchWorker::receive(uint16_t ingress, Nanos now) {
   parse_stage(batch, now);
   classify_stage(batch);
   learn_stage(batch, now);
-  if (cn_tags_ || cnms_.is_tor()) notification_stage(batch, now);
+  if (cn_tags_ || cnms_.takes()) notification_stage(batch, now);
   if (senders_ != nullptr) observe_stage(batch, now);
   route_stage(batch, now);
   forward_stage(batch, now);
@@ -182,13 +189,20 @@ void SwitchWorker::notification_stage(std::span<SwitchPacket> batch, Nanos now) 
         cnms_.count(CnmEvent::kTagRemoved);
       }
     }
-    if (cnms_.is_tor()) translate(p, now);
+    if (cnms_.takes()) translate(p, now);
   }
 }
 
 void SwitchWorker::translate(SwitchPacket& packet, Nanos now) {
   const CnmNotifier::Taken taken = cnms_.take(packet, router_, now);
   if (taken == CnmNotifier::Taken::kNotOurs) return;
+  if (taken == CnmNotifier::Taken::kShaped) {
+    if (!is_alone())
+      tell_others({SwitchHandOver::What::kNotice, 0, {}, packet});  // one that is lost is one less
+    rte_pktmbuf_free(packet.frame);
+    packet.frame = nullptr;
+    return;
+  }
   if (taken == CnmNotifier::Taken::kRefused) return drop(packet, DropReason::kNotification);
   packet.traffic_class = config_.classifier.by_pcp[kCnmTransmitPriority];
   const auto& to = rte_pktmbuf_mtod(packet.frame, const EthernetHeader*)->destination;
@@ -304,20 +318,73 @@ bool SwitchWorker::fits_mtu(const rte_mbuf& frame, const SwitchPort& out) const 
 }
 
 void SwitchWorker::admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now) {
-  if (shared_.ports[egress]->worker == number_) return admit_here(packet, copy, egress, now);
-  hand_over(packet, copy, egress);
+  if (shared_.ports[egress]->worker != number_) return hand_over(packet, copy, egress);
+  if (copy || shapers_ == nullptr || pass_shaper(packet, egress, now)) admit_here(packet, copy, egress, now);
+}
+
+bool SwitchWorker::pass_shaper(const SwitchPacket& packet, uint16_t egress, Nanos now) {
+  if ((shapers_->classes() >> packet.traffic_class & 1U) == 0) return true;
+  const size_t shaper = shapers_->find(packet);
+  if (shaper == TorShapers::kNone) return true;
+  const TorShapers::Ask asked = shapers_->ask(shaper, packet, packet.frame->pkt_len, now);
+  if (asked.refused != DropReason::kNone) {
+    count_refused(packet, egress, asked.refused);
+    rte_pktmbuf_free(packet.frame);
+    return false;
+  }
+  if (!asked.waits) return true;
+  SwitchPacket waiting = packet;
+  if (asked.mark) {
+    waiting.frame = marked(waiting.frame);
+    if (waiting.frame == nullptr) {
+      count_refused(packet, egress, DropReason::kNoBuffer);
+      return false;
+    }
+  }
+  if (const auto feedback = shapers_->hold(shaper, waiting, egress))
+    cnms_.held(shaper, *feedback, waiting, now);
+  return false;
+}
+
+bool SwitchWorker::release_held(Nanos now) {
+  TorShapers::Released released;
+  bool worked = false;
+  for (size_t count = 0; count < kBurst && shapers_->release(now, released); ++count) {
+    worked = true;
+    SwitchPacket& packet = released.packet;
+    if (released.mark) packet.frame = marked(packet.frame);
+    if (packet.frame == nullptr) {
+      count_refused(packet, released.egress, DropReason::kNoBuffer);
+    } else {
+      admit_here(packet, false, released.egress, now);
+    }
+  }
+  return worked;
+}
+
+// Null, and the frame freed, when there was no buffer for a copy of its own.
+rte_mbuf* SwitchWorker::marked(rte_mbuf* frame) {
+  frame = own_front(frame, 0, pool());
+  if (frame != nullptr) mark_congestion(rte_pktmbuf_mtod(frame, uint8_t*), frame->data_len);
+  return frame;
+}
+
+// Of a frame that should have gone out by a port of this worker's. One for which there is no headroom counts where it came in,
+// which may be another worker's.
+void SwitchWorker::count_refused(const SwitchPacket& packet, uint16_t egress, DropReason reason) {
+  if (reason == DropReason::kHeadroomFull) {
+    shared_.ports[packet.ingress]->counters.drops[static_cast<unsigned>(reason)].fetch_add(
+        1, std::memory_order_relaxed);
+  } else {
+    bump(shared_.ports[egress]->counters.drops[static_cast<unsigned>(reason)]);
+  }
 }
 
 void SwitchWorker::admit_here(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now) {
   SwitchPort& out = *shared_.ports[egress];
   rte_mbuf* frame = packet.frame;
   const auto refuse = [&](DropReason reason) {
-    if (reason == DropReason::kHeadroomFull) {  // where it came in, which may be another worker's
-      shared_.ports[packet.ingress]->counters.drops[static_cast<unsigned>(reason)].fetch_add(
-          1, std::memory_order_relaxed);
-    } else {
-      bump(out.counters.drops[static_cast<unsigned>(reason)]);
-    }
+    count_refused(packet, egress, reason);
     if (!copy) rte_pktmbuf_free(frame);
   };
   const bool tagged = packet.vlan != out.native;
@@ -336,11 +403,8 @@ void SwitchWorker::admit_here(const SwitchPacket& packet, bool copy, uint16_t eg
     if (leaving != nullptr) cnms_.count(CnmEvent::kTagRemoved);
   }
   if (leaving != nullptr && verdict == AqmVerdict::kMark) {
-    leaving = own_front(leaving, 0, pool());
-    if (leaving != nullptr) {
-      mark_congestion(rte_pktmbuf_mtod(leaving, uint8_t*), leaving->data_len);
-      bump(out.counters.classes[packet.traffic_class].marked);
-    }
+    leaving = marked(leaving);
+    if (leaving != nullptr) bump(out.counters.classes[packet.traffic_class].marked);
   }
   if (leaving == nullptr) {
     bump(out.counters.drops[static_cast<unsigned>(DropReason::kNoBuffer)]);
@@ -354,11 +418,10 @@ void SwitchWorker::admit_here(const SwitchPacket& packet, bool copy, uint16_t eg
 // A frame has been put into the queue of a class whose senders are told of congestion.
 void SwitchWorker::notify(const SwitchPacket& packet, const rte_mbuf* frame, uint16_t egress, Nanos now) {
   const SwitchPort& out = *shared_.ports[egress];
-  const uint64_t queue = out.egress.queue(packet.traffic_class);
   if ((out.cnm_points >> packet.traffic_class & 1U) != 0) {
-    cnms_.queued(egress, packet, frame, queue, now);
+    cnms_.queued(egress, out, packet, frame, now);
   } else {
-    cnps_.queued(egress, packet, frame, queue, now);
+    cnps_.queued(egress, packet, frame, out.egress.queue(packet.traffic_class), now);
   }
 }
 
@@ -409,7 +472,8 @@ void SwitchWorker::take(SwitchHandOver& handed, Nanos now) {
     case SwitchHandOver::What::kFrame:
       // Who sends what must be known where the queues are.
       if (senders_ != nullptr) observe(packet, now);
-      admit_here(packet, false, handed.egress, now);
+      if (shapers_ == nullptr || pass_shaper(packet, handed.egress, now))
+        admit_here(packet, false, handed.egress, now);
       return;
     case SwitchHandOver::What::kAddress:
       macs_.learn(packet.vlan, handed.mac, packet.ingress, now);
@@ -419,6 +483,9 @@ void SwitchWorker::take(SwitchHandOver& handed, Nanos now) {
       break;
     case SwitchHandOver::What::kFlow:
       cnms_.learn(packet, now);
+      break;
+    case SwitchHandOver::What::kNotice:
+      cnms_.overhear(packet.frame, now);
       break;
   }
   rte_pktmbuf_free(packet.frame);

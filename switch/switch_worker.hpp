@@ -42,6 +42,7 @@
 #include "switch/source_qpns.hpp"
 #include "switch/switch_config.hpp"
 #include "switch/switch_port.hpp"
+#include "switch/tor_shapers.hpp"
 
 namespace roci {
 
@@ -76,6 +77,7 @@ class SwitchWorker final : public Poller, private RouterOutput {
   [[nodiscard]] const CnmCounters& cnm_counters() const { return cnms_.counters(); }
   [[nodiscard]] const CnpCounters& cnp_counters() const { return cnps_.counters(); }
   [[nodiscard]] const IntResponseCounters& int_response_counters() const { return responder_.counters(); }
+  [[nodiscard]] const TorShapers* shapers() const { return shapers_.get(); }
   [[nodiscard]] const SenderCounters* sender_counters() const {
     return senders_ == nullptr ? nullptr : &senders_->counters();
   }
@@ -101,6 +103,11 @@ class SwitchWorker final : public Poller, private RouterOutput {
   // Puts the packet's frame into the queue of a port, or counts why not; or gives it to who owns the port. With `copy`, a
   // copy of it, and the frame stays.
   void admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now);
+  // Of a port of its own: false when the frame waits for its shaper, or has been dropped.
+  bool pass_shaper(const SwitchPacket& packet, uint16_t egress, Nanos now);
+  bool release_held(Nanos now);
+  rte_mbuf* marked(rte_mbuf* frame);
+  void count_refused(const SwitchPacket& packet, uint16_t egress, DropReason reason);
   void admit_here(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now);
   void notify(const SwitchPacket& packet, const rte_mbuf* frame, uint16_t egress, Nanos now);
   bool drain(Nanos now);
@@ -129,6 +136,7 @@ class SwitchWorker final : public Poller, private RouterOutput {
   std::vector<uint16_t> own_ports_;  // their numbers
   Outbox outbox_;
   std::unique_ptr<SourceQpns> senders_;  // null when nobody is to be told anything
+  std::unique_ptr<TorShapers> shapers_;  // null without any
   CnmNotifier cnms_;
   CnpNotifier cnps_;
   IntResponder responder_;

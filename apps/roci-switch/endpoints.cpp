@@ -85,6 +85,8 @@ Result<std::unique_ptr<SwitchEndpoints>> SwitchEndpoints::open(std::vector<Watch
       {"/roci/switch/responses", "Telemetry responses. Parameters: switch", &SwitchEndpoints::responses},
       {"/roci/switch/senders", "How senders of flows are learnt. Parameters: switch",
        &SwitchEndpoints::senders},
+      {"/roci/switch/shaper", "A shaper towards another switch. Parameters: switch,number from 0 on",
+       &SwitchEndpoints::shaper},
       {"/roci/switch/set_faults",
        "Sets the faults of a port. Parameters: switch,port,loss=0.01,corrupt=0.001,delay=10us,down=true",
        &SwitchEndpoints::set_faults},
@@ -253,6 +255,32 @@ Result<TelemetryAnswer> SwitchEndpoints::senders(std::string_view parameters) co
   const auto watched = take_switch(parameters);
   if (!watched) return fail(watched.error());
   return event_map<SenderEvent>((*watched)->sw->sender_counts(), sender_event_name);
+}
+
+Result<TelemetryAnswer> SwitchEndpoints::shaper(std::string_view parameters) const {
+  const auto watched = take_switch(parameters);
+  if (!watched) return fail(watched.error());
+  const Switch& sw = *(*watched)->sw;
+  const auto number = parse_integer(parameters, 0, kMostShapers - 1);
+  if (!number) return fail(number.error());
+  const auto index = static_cast<size_t>(*number);
+  if (index >= sw.shaper_count()) {
+    return fail("switch " + quoted(sw.name()) + " has " + std::to_string(sw.shaper_count()) +
+                " shapers, numbered from 0 on");
+  }
+  const ShaperCounts c = sw.shaper_counts(index);
+  TelemetryMap out;
+  out.emplace_back("prefix", sw.shaper_config(index).prefix.to_string());
+  add(out, "class", sw.shaper_config(index).traffic_class);
+  add(out, "line_rate", sw.shaper_config(index).rate.value());
+  add(out, "rate", c.rate);
+  add(out, "queue_bytes", c.queue_bytes);
+  add(out, "queue_peak_bytes", c.queue_peak_bytes);
+  add(out, "held", c.held);
+  add(out, "marked", c.marked);
+  add(out, "dropped", c.dropped);
+  add(out, "notices", c.notices);
+  return out;
 }
 
 Result<TelemetryAnswer> SwitchEndpoints::set_faults(std::string_view parameters) const {

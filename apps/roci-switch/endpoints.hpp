@@ -9,6 +9,7 @@
 //   /roci/switch/cnp,SWITCH                          of CNPs,
 //   /roci/switch/responses,SWITCH                    and of telemetry responses
 //   /roci/switch/senders,SWITCH                      how it has learnt who sends which flow
+//   /roci/switch/shaper,SWITCH,NUMBER                a shaper towards another switch
 //   /roci/switch/set_faults,SWITCH,PORT,KEY=VALUE…   loss, corrupt, delay, down from now on; those not named are off
 //
 // "SWITCH," may be left out when the process has one switch.
@@ -49,6 +50,7 @@ class SwitchEndpoints {
   [[nodiscard]] Result<TelemetryAnswer> cnp(std::string_view parameters) const;
   [[nodiscard]] Result<TelemetryAnswer> responses(std::string_view parameters) const;
   [[nodiscard]] Result<TelemetryAnswer> senders(std::string_view parameters) const;
+  [[nodiscard]] Result<TelemetryAnswer> shaper(std::string_view parameters) const;
   [[nodiscard]] Result<TelemetryAnswer> set_faults(std::string_view parameters) const;
 
  private:

@@ -35,6 +35,7 @@ void compare_switch(FirstDifference& d, const SwitchConfig& a, const SwitchConfi
   d.look("switch.cnm_rate", a.notify.rate, b.notify.rate);
   d.look("switch.tor", a.notify, b.notify);
   d.look("switch.cnp", a.cnp, b.cnp);
+  d.look("switch.shapers", a.shapers, b.shapers);
   d.look("switch.senders", a.senders, b.senders);
   d.look("switch.seed", a.seed, b.seed);
   d.look("switch.ecmp_seed", a.ecmp_seed, b.ecmp_seed);

@@ -113,7 +113,25 @@ void SwitchReport::print_since(std::FILE* out, const std::vector<Sample>& from, 
        }));
   line("senders", events_of(switch_.sender_counts(),
                             [](size_t i) { return sender_event_name(static_cast<SenderEvent>(i)); }));
+  print_shapers(out);
   std::fflush(out);
+}
+
+void SwitchReport::print_shapers(std::FILE* out) {
+  for (size_t i = 0; i < switch_.shaper_count(); ++i) {
+    const SwitchShaperConfig& config = switch_.shaper_config(i);
+    const ShaperCounts c = switch_.shaper_counts(i);
+    if (i == 0) {
+      std::fprintf(out, "%-24s %5s %10s %10s %10s %10s %10s %10s %10s\n", "shaper", "class", "Gb/s now",
+                   "queue B", "peak B", "held", "marked", "dropped", "CNMs");
+    }
+    const auto value = [](uint64_t x) { return static_cast<unsigned long long>(x); };
+    const std::string rate = c.rate == 0 ? "no limit" : std::to_string(static_cast<double>(c.rate) * 1e-9);
+    std::fprintf(out, "%-24s %5u %10s %10llu %10llu %10llu %10llu %10llu %10llu\n",
+                 config.prefix.to_string().c_str(), config.traffic_class, rate.c_str(), value(c.queue_bytes),
+                 value(c.queue_peak_bytes), value(c.held), value(c.marked), value(c.dropped),
+                 value(c.notices));
+  }
 }
 
 // What the classes have done, where there is more to say than that all went through class 0.

@@ -26,6 +26,7 @@ class SwitchReport {
     uint64_t rx_bytes = 0, tx_bytes = 0;
   };
   void print_classes(std::FILE* out, int width);
+  void print_shapers(std::FILE* out);
   void print_injected(std::FILE* out);
   void print_since(std::FILE* out, const std::vector<Sample>& from, Nanos span);
   [[nodiscard]] std::vector<Sample> sample() const;

@@ -61,6 +61,7 @@ Status SwitchProcess::open_pool() {
     if (file_.injection.enabled) count += FaultyPort::kMostHeld;
     room = std::max(room, EthdevPort::data_room_for(device.device, device.mtu));
   }
+  for (const SwitchShaperConfig& shaper : file_.sw.shapers) count += shaper.queue_frames;
   auto pool = MbufPool::create(file_.sw.name, count, room);
   if (!pool) {
     return fail(pool.error().message + " (" + std::to_string(count) + " buffers of " + std::to_string(room) +

@@ -24,7 +24,7 @@ int64_t CongestionPoint::distance(uint8_t quantised) {
   return static_cast<int64_t>(rng_.between(low, mean + (mean - low)));
 }
 
-std::optional<QcnFeedback> CongestionPoint::sample(uint64_t queue) {
+QcnFeedback CongestionPoint::sample(uint64_t queue) {
   const auto now = static_cast<int64_t>(queue);
   QcnFeedback feedback{.offset = now - qeq_, .delta = now - old_queue_};
   old_queue_ = now;
@@ -36,7 +36,6 @@ std::optional<QcnFeedback> CongestionPoint::sample(uint64_t queue) {
     feedback.quantised = static_cast<uint8_t>(congestion * kMostFeedback / limit_);
   }
   left_ = distance(feedback.quantised);
-  if (feedback.quantised == 0) return std::nullopt;
   return feedback;
 }
 

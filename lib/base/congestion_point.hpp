@@ -2,8 +2,6 @@
 // about 150 KB and more often the more congested the queue is, and says for each sample how congested that is.
 #pragma once
 
-#include <optional>
-
 #include "base/rng.hpp"
 #include "base/types.hpp"
 
@@ -17,9 +15,11 @@ struct CongestionPointConfig {
 
 // What a sample tells the sender of the sampled frame.
 struct QcnFeedback {
-  uint8_t quantised = 0;  // 1 to 63
+  uint8_t quantised = 0;  // 1 to 63; 0 when the queue is where it should be or on its way there
   int64_t offset = 0;     // bytes: the queue beyond where it should be
   int64_t delta = 0;      // bytes: how it grew since the sample before
+
+  [[nodiscard]] bool is_congested() const { return quantised != 0; }
 };
 
 // Of one queue, such as a class of a port of a switch, and owned by whose queue it is.
@@ -41,8 +41,7 @@ class CongestionPoint {
     left_ -= static_cast<int64_t>(bytes);
     return left_ <= 0;
   }
-  // Nothing when the queue is where it should be or on its way there.
-  std::optional<QcnFeedback> sample(uint64_t queue);
+  QcnFeedback sample(uint64_t queue);
 
   // How long it is to the next sample after one that was answered with `quantised`, without the jitter.
   [[nodiscard]] uint64_t mean_distance(uint8_t quantised) const;

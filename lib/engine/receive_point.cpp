@@ -26,10 +26,10 @@ ReceivePoint::ReceivePoint(const CongestionConfig& config, const MacAddress& mac
 // The frames that wait are taken to be as long as this one.
 std::optional<QcnFeedback> ReceivePoint::taken(uint32_t bytes) {
   if (!point_.is_due(bytes)) return std::nullopt;
-  auto feedback = point_.sample(waiting_ * static_cast<uint64_t>(kFrameUnit));
-  if (!feedback) return std::nullopt;
-  feedback->offset = feedback->offset / kFrameUnit * bytes;
-  feedback->delta = feedback->delta / kFrameUnit * bytes;
+  QcnFeedback feedback = point_.sample(waiting_ * static_cast<uint64_t>(kFrameUnit));
+  if (!feedback.is_congested()) return std::nullopt;
+  feedback.offset = feedback.offset / kFrameUnit * bytes;
+  feedback.delta = feedback.delta / kFrameUnit * bytes;
   return feedback;
 }
 

@@ -25,7 +25,7 @@ uint16_t longest_in(const std::vector<Entry>& entries, const IpAddress& address)
         (best == nullptr || e.prefix.prefix_length >= best->prefix.prefix_length))
       best = &e;
   }
-  return best == nullptr ? kNoRoute : best->route;
+  return best == nullptr ? kNotFound : best->route;
 }
 
 unsigned bits_of(bool v4) { return v4 ? 32 : 128; }
@@ -147,7 +147,7 @@ TEST_P(RouteTableTest, a_default_route_takes_what_nothing_else_takes) {
   for (const int step : {-1, 1}) EXPECT_EQ(table->find(plus(host.address, step)), 29'999);
   EXPECT_EQ(table->find(everything.address), 29'999);
   EXPECT_EQ(table->find(last_of(everything)), 29'999);
-  EXPECT_EQ(table->find(*IpAddress::parse(v4 ? "fd00::1" : "10.0.0.1")), kNoRoute) << "the other family";
+  EXPECT_EQ(table->find(*IpAddress::parse(v4 ? "fd00::1" : "10.0.0.1")), kNotFound) << "the other family";
 }
 
 INSTANTIATE_TEST_SUITE_P(AllKinds, RouteTableTest,
@@ -178,10 +178,10 @@ class RouteTables : public testing::Test {
 
 TEST_F(RouteTables, an_empty_one_knows_nothing) {
   const RouteTable none;
-  EXPECT_EQ(none.find(*IpAddress::parse("10.0.0.1")), kNoRoute);
+  EXPECT_EQ(none.find(*IpAddress::parse("10.0.0.1")), kNotFound);
   const auto made = RouteTable::create({});
   ASSERT_TRUE(made);
-  EXPECT_EQ(made->find(*IpAddress::parse("fd00::1")), kNoRoute);
+  EXPECT_EQ(made->find(*IpAddress::parse("fd00::1")), kNotFound);
 }
 
 TEST_F(RouteTables, both_families_are_asked_for_in_one_go) {
@@ -238,7 +238,7 @@ TEST_F(RouteTables, without_memory_for_a_table_the_answers_are_the_same) {
     ASSERT_TRUE(made) << made.error().message;
     for (size_t k = 0; k < entries.size(); k += 99)
       EXPECT_EQ(made->find(entries[k].prefix.address), entries[k].route);
-    EXPECT_EQ(made->find(*IpAddress::parse("11.0.0.1")), kNoRoute);
+    EXPECT_EQ(made->find(*IpAddress::parse("11.0.0.1")), kNotFound);
     tables.push_back(std::move(*made));
   }
   if (rte_eal_has_hugepages() == 0) {

@@ -1,0 +1,189 @@
+// What self-defined CNMs say beside the feedback, and to whom.
+#include "switch/l3_cnm_bench.hpp"
+#include "wire/l3_congestion_notification.hpp"
+
+namespace roci {
+namespace {
+
+using test::ip;
+using test::kClass;
+using test::kCnmPort;
+using test::L3QcnTest;
+
+class L3CnmSaysTest : public L3QcnTest {
+ protected:
+  static SwitchConfig telling_spine(const QcnConfig::Says& says) {
+    SwitchConfig s = spine();
+    s.ports[1].classes[kClass].qcn.says = says;
+    s.ports[1].classes[kClass].qcn.rtt = 20us;
+    s.telemetry.enabled = true;
+    s.telemetry.udp_port = 5201;
+    s.telemetry.switch_id = 77;
+    return s;
+  }
+  // A frame as host A sends it, with ECT(0).
+  static std::vector<uint8_t> ecn_capable(std::vector<uint8_t> bytes) {
+    constexpr size_t kIp = 14 + 4 + 4;
+    bytes[kIp + 1] |= 2;
+    bytes[kIp + 11] =
+        static_cast<uint8_t>(bytes[kIp + 11] - 2);  // of the checksum, which is larger than that
+    return bytes;
+  }
+  // All that the spine has sent to ToR A.
+  std::vector<L3CnmView> said() {
+    std::vector<L3CnmView> out;
+    for (const auto& bytes : left_[1]) {
+      out.push_back(parse_l3_cnm(bytes, kCnmPort));
+      EXPECT_TRUE(out.back().accepted()) << l3_cnm_outcome_name(out.back().outcome);
+    }
+    return out;
+  }
+};
+
+TEST_F(L3CnmSaysTest, the_state_of_the_port_and_its_marks) {
+  SwitchConfig s = telling_spine({.port = true, .ecn = true});
+  s.ports[1].classes[kClass].aqm.mark = {.kmin = Bytes{2000}, .kmax = Bytes{2000}};
+  build(tor_a(), s, tor_b());
+  for (uint32_t i = 0; i < 4; ++i) send(0, ecn_capable(frame(0, i)));
+  wait(1ms);
+  const auto views = said();
+  ASSERT_EQ(views.size(), 3U) << "the first frame finds no congestion";
+  const auto length = static_cast<uint32_t>(frame(2).size());
+  for (uint32_t i = 0; i < 3; ++i) {
+    const L3CnmTlvs& tlvs = views[i].tlvs;
+    ASSERT_TRUE(tlvs.port && tlvs.ecn);
+    EXPECT_FALSE(tlvs.available_bandwidth || tlvs.rate_change || tlvs.auth_sequence);
+    EXPECT_EQ(tlvs.port->switch_id, 77U);
+    EXPECT_EQ(tlvs.port->port, 1U);
+    EXPECT_EQ(tlvs.port->rate(), 1_Gbps);
+    EXPECT_EQ(tlvs.port->tx_units, 0U) << "all have come at one instant";
+    EXPECT_EQ(tlvs.port->queue_bytes, ScaledCount::of((i + 2) * length));
+    EXPECT_EQ(tlvs.ecn->packets, i + 2);
+    EXPECT_EQ(tlvs.ecn->marked, i) << "the first two found less than 2000 bytes";
+  }
+  EXPECT_EQ(at_host_b().size(), 4U);
+  EXPECT_EQ(heard(0).size(), 3U) << "in layer 2, which has no room for all that";
+  EXPECT_EQ(events(tor_a_, CnmEvent::kTranslated), 3U);
+}
+
+TEST_F(L3CnmSaysTest, a_queue_without_congestion_says_what_there_is_to_have) {
+  build(tor_a(), telling_spine({.available_bandwidth = true, .rate_change = true}), tor_b());
+  // 1,306 bytes each 20 us and what they take on the line: 532 Mb/s of 1 Gb/s.
+  for (uint32_t i = 0; i < 100; ++i) {
+    send(0, frame(0, i));
+    wait(20us);
+  }
+  wait(1ms);
+  const auto views = said();
+  ASSERT_EQ(views.size(), 100U) << "each frame is a sample";
+  for (const L3CnmView& view : views) EXPECT_EQ(view.cnm.feedback, 0);
+  const L3CnmTlvs& last = views.back().tlvs;
+  EXPECT_EQ(last.available_bandwidth, 10'000U) << "the whole line, in 100 kb/s: nobody is in the way";
+  // 0.4 of 468 Mb/s less 0.226 of the frame itself in a round trip, 522 Mb/s.
+  ASSERT_TRUE(last.rate_change);
+  EXPECT_NEAR(*last.rate_change, 692, 10);
+  EXPECT_EQ(heard(0).size(), 0U) << "what layer 2 cannot say is not said there";
+  EXPECT_EQ(events(tor_a_, CnmEvent::kNoFeedback), 100U);
+  EXPECT_EQ(events(spine_, CnmEvent::kNoCongestion), 0U);
+  EXPECT_EQ(at_host_b().size(), 100U);
+}
+
+TEST_F(L3CnmSaysTest, under_overload_senders_are_told_to_send_less) {
+  SwitchConfig s = telling_spine({.available_bandwidth = true, .rate_change = true});
+  s.notify.rate = 1'000'000;
+  build(tor_a(), s, tor_b());
+  for (uint32_t i = 0; i < 100; ++i) {  // 2.1 Gb/s
+    send(0, frame(0, i));
+    wait(5us);
+  }
+  wait(10ms);
+  const auto views = said();
+  ASSERT_EQ(views.size(), 100U);
+  uint32_t before = 10'000;
+  for (size_t i = 20; i < views.size(); i += 20) {
+    const L3CnmTlvs& tlvs = views[i].tlvs;
+    EXPECT_TRUE(*tlvs.available_bandwidth < before || before == 1) << i;
+    EXPECT_LT(*tlvs.rate_change, 0) << i;
+    before = *tlvs.available_bandwidth;
+  }
+  EXPECT_LT(before, 100U);
+  EXPECT_EQ(at_host_b().size(), 100U);
+  heard(0);
+}
+
+TEST_F(L3CnmSaysTest, in_the_same_layer_2_network_only_the_feedback_is_said) {
+  SwitchConfig a = tor_a();
+  a.ports[1].rate = 1_Gbps;
+  a.ports[1].classes[kClass] = test::qcn_class(true);
+  a.ports[1].classes[kClass].qcn.says = {.available_bandwidth = true};
+  tor_a_alone(a);
+  send(0, frame(0));
+  wait(1ms);
+  EXPECT_EQ(heard(0).size(), 0U);
+  EXPECT_EQ(events(tor_a_, CnmEvent::kNoCongestion), 1U);
+  EXPECT_EQ(discard_from_tor_a(), 1U);
+}
+
+TEST_F(L3CnmSaysTest, hosts_that_understand_them_get_them_as_they_are) {
+  SwitchConfig a = tor_a();
+  a.notify.tor_unknown = NotifyConfig::Unknown::kDeliver;
+  build(a, telling_spine({.port = true, .available_bandwidth = true}), tor_b());
+  auto bare = frame(0);
+  bare.erase(bare.begin() + 16, bare.begin() + 20);  // the host sends no CN-TAGs
+  for (uint32_t i = 0; i < 3; ++i) send(0, bare);
+  wait(1ms);
+  const auto got = heard(0);
+  ASSERT_EQ(got.size(), 3U);
+  for (size_t i = 0; i < got.size(); ++i) {
+    const L3CnmView view = parse_l3_cnm(got[i], kCnmPort);
+    ASSERT_TRUE(view.accepted()) << l3_cnm_outcome_name(view.outcome);
+    EXPECT_EQ(view.flow.source, ip("10.0.1.2"));
+    EXPECT_EQ(view.tlvs.port->switch_id, 77U);
+    EXPECT_TRUE(view.tlvs.available_bandwidth);
+  }
+  EXPECT_EQ(events(tor_a_, CnmEvent::kDelivered), 3U);
+  EXPECT_EQ(at_host_b().size(), 3U);
+}
+
+TEST_F(L3CnmSaysTest, a_congested_tor_tells_such_hosts_itself) {
+  SwitchConfig a = tor_a();
+  a.notify.tor_unknown = NotifyConfig::Unknown::kDeliver;
+  a.ports[1].rate = 1_Gbps;
+  a.ports[1].classes[kClass] = test::qcn_class(true);
+  a.ports[1].classes[kClass].qcn.says = {.rate_change = true};
+  tor_a_alone(a);
+  auto bare = frame(0);
+  bare.erase(bare.begin() + 16, bare.begin() + 20);
+  for (uint32_t i = 0; i < 3; ++i) send(0, bare);
+  wait(1ms);
+  const auto got = heard(0);
+  ASSERT_EQ(got.size(), 3U);
+  for (const auto& bytes : got) EXPECT_TRUE(parse_l3_cnm(bytes, kCnmPort).tlvs.rate_change);
+  EXPECT_EQ(events(tor_a_, CnmEvent::kSentOverIp), 3U);
+  EXPECT_EQ(discard_from_tor_a(), 3U);
+}
+
+TEST_F(L3CnmSaysTest, what_cannot_be_is_refused) {
+  SwitchConfig s = spine();
+  s.ports[1].classes[kClass].qcn.says.port = true;
+  EXPECT_EQ(
+      check(s).error().message,
+      "switch 'spine': port 'p1': class 5: it says its port's state as telemetry does, and the switch has "
+      "no telemetry");
+  s = telling_spine({.rate_change = true});
+  s.ports[1].rate = BitsPerSec{0};
+  EXPECT_EQ(check(s).error().message,
+            "switch 'spine': port 'p1': class 5: it says rates, and the port has none");
+  s = telling_spine({.ecn = true});
+  s.ports[1].classes[kClass].qcn.l3 = false;
+  EXPECT_EQ(
+      check(s).error().message,
+      "switch 'spine': port 'p1': class 5: QCN says only the feedback without l3: layer 2 has no room for "
+      "`says`");
+  s = telling_spine({.ecn = true});
+  s.ports[1].classes[kClass].qcn.rtt = Nanos{0};
+  EXPECT_FALSE(check(s));
+}
+
+}  // namespace
+}  // namespace roci

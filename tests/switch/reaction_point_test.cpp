@@ -1,0 +1,134 @@
+// The reaction point of QCN alone, against the rules of 802.1Q 32.12 worked out by hand.
+#include "switch/reaction_point.hpp"
+
+#include <gtest/gtest.h>
+
+namespace roci {
+namespace {
+
+double mbps(const ReactionPoint& point) { return static_cast<double>(point.rate().value()) * 1e-6; }
+
+// Cycles of bytes alone: the timer is far away.
+ReactionConfig bytes_only() {
+  return {.time_reset = 10s, .byte_reset = Bytes{10'000}, .ai = 8_Mbps, .hai = 80_Mbps};
+}
+// Sends what makes `count` cycles certain, and not one more: 15 % beyond the mean at most, and none is shorter than 85 %.
+void cycle(ReactionPoint& point, uint64_t bytes) {
+  const BitsPerSec before = point.rate();
+  for (uint64_t sent = 0; point.rate() == before && sent < bytes * 2; sent += 10) point.sent(10, 1us);
+}
+
+TEST(ReactionPoint, the_rate_falls_by_gd_for_each_unit_of_feedback) {
+  for (const auto& [feedback, left] : {std::pair{1, 127.0 / 128}, {32, 0.75}, {63, 65.0 / 128}}) {
+    ReactionPoint point({}, 10_Gbps, 1);
+    EXPECT_FALSE(point.is_limiting());
+    point.slow_down(static_cast<uint8_t>(feedback), 10_Gbps, 1us);
+    EXPECT_TRUE(point.is_limiting());
+    EXPECT_NEAR(mbps(point), 10'000 * left, 1e-3) << feedback;
+  }
+}
+
+TEST(ReactionPoint, it_begins_with_what_is_sent) {
+  ReactionPoint point({}, 10_Gbps, 1);
+  point.slow_down(32, 400_Mbps, 1us);
+  EXPECT_NEAR(mbps(point), 300, 1e-3);
+  point.slow_down(32, 10_Gbps, 2us);
+  EXPECT_NEAR(mbps(point), 225, 1e-3) << "later it knows itself";
+}
+
+TEST(ReactionPoint, no_more_than_half_goes_at_once_and_never_below_the_least) {
+  ReactionPoint point({.min = 100_Mbps, .gd = 1}, 1_Gbps, 1);
+  point.slow_down(63, 1_Gbps, 1us);
+  EXPECT_NEAR(mbps(point), 500, 1e-3);
+  for (int i = 0; i < 5; ++i) point.slow_down(63, 1_Gbps, 1us);
+  EXPECT_NEAR(mbps(point), 100, 1e-3);
+}
+
+TEST(ReactionPoint, fast_recovery_goes_halfway_back_in_each_cycle) {
+  ReactionPoint point(bytes_only(), 10_Gbps, 1);
+  point.slow_down(32, 1000_Mbps, 1us);
+  double expected = 750;
+  for (int i = 0; i < 5; ++i) {
+    cycle(point, 10'000);
+    expected = (expected + 1000) / 2;
+    EXPECT_NEAR(mbps(point), expected, 0.01) << i;
+  }
+}
+
+TEST(ReactionPoint, beyond_it_the_target_rises_by_ai_with_one_counter) {
+  ReactionPoint point(bytes_only(), 10_Gbps, 1);
+  point.slow_down(32, 1000_Mbps, 1us);
+  for (int i = 0; i < 5; ++i) cycle(point, 10'000);
+  double expected = mbps(point), target = 1000;
+  for (int i = 0; i < 4; ++i) {
+    cycle(point, 5'000);
+    target += 8;
+    expected = (expected + target) / 2;
+    EXPECT_NEAR(mbps(point), expected, 0.01) << i;
+  }
+}
+
+TEST(ReactionPoint, and_by_more_and_more_hai_with_both) {
+  ReactionConfig config = bytes_only();
+  config.time_reset = 1ms;
+  ReactionPoint point(config, 10_Gbps, 1);
+  point.slow_down(32, 1000_Mbps, 0us);
+  for (int i = 0; i < 6; ++i) cycle(point, 10'000);  // 6 cycles of bytes
+  Nanos now = 0us;
+  std::vector<double> steps;
+  while (steps.size() < 8) {  // cycles of time follow
+    const double before = mbps(point);
+    now += 10us;
+    point.advance(now);
+    if (mbps(point) != before) steps.push_back(mbps(point));
+  }
+  // To the target of 1000 + 8 (the sixth of bytes) and 5 times 8; the sixth of time is the first with both.
+  EXPECT_NEAR(steps[5] - (steps[4] + 1048 + 80) / 2, 0, 0.05);
+}
+
+TEST(ReactionPoint, of_several_messages_in_a_row_the_target_is_what_it_was_before_the_first) {
+  ReactionPoint point(bytes_only(), 10_Gbps, 1);
+  point.slow_down(32, 1000_Mbps, 1us);
+  point.slow_down(32, 1000_Mbps, 1us);
+  cycle(point, 10'000);
+  EXPECT_NEAR(mbps(point), (562.5 + 1000) / 2, 0.01);
+  point.slow_down(32, 1000_Mbps, 1us);  // after a cycle it is what it is now
+  cycle(point, 10'000);
+  EXPECT_NEAR(mbps(point), (585.94 + 781.25) / 2, 0.01);
+}
+
+TEST(ReactionPoint, a_target_far_away_is_brought_down_at_the_first_cycle) {
+  ReactionPoint point(bytes_only(), 10_Gbps, 1);
+  for (int i = 0; i < 4; ++i) point.slow_down(63, 8000_Mbps, 1us);  // 532 Mb/s
+  const double low = mbps(point);
+  EXPECT_LT(low, 800);
+  cycle(point, 10'000);
+  EXPECT_NEAR(mbps(point), (low + 1000) / 2, 0.01);
+}
+
+TEST(ReactionPoint, at_the_rate_of_the_line_there_is_no_limit_any_more) {
+  ReactionPoint point({.time_reset = 100us, .ai = 100_Mbps, .hai = 1000_Mbps}, 1_Gbps, 1);
+  point.slow_down(63, 1_Gbps, 0us);
+  point.advance(1s);
+  EXPECT_FALSE(point.is_limiting());
+  EXPECT_EQ(point.rate(), 1_Gbps);
+}
+
+TEST(ReactionPoint, who_is_told_by_how_much_does_that_up_and_down) {
+  ReactionPoint point(bytes_only(), 1_Gbps, 1);
+  point.change(1'000'000, 500_Mbps, 1us);
+  EXPECT_FALSE(point.is_limiting()) << "without a limit there is nothing to raise";
+  point.change(-100'000'000, 500_Mbps, 1us);
+  EXPECT_NEAR(mbps(point), 400, 1e-3);
+  point.change(30'000'000, 500_Mbps, 1us);
+  EXPECT_NEAR(mbps(point), 430, 1e-3);
+  cycle(point, 10'000);
+  EXPECT_NEAR(mbps(point), 430, 1e-3) << "recovery stays where it is";
+  point.change(-2'000'000'000, 500_Mbps, 1us);
+  EXPECT_NEAR(mbps(point), 5, 1e-3) << "not below the least";
+  point.change(2'000'000'000, 500_Mbps, 1us);
+  EXPECT_FALSE(point.is_limiting());
+}
+
+}  // namespace
+}  // namespace roci
