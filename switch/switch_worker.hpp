@@ -8,7 +8,7 @@
 //                                         ARP/ND/echo       or flood     another buffer, each   rate, pauses, AQM
 //                                                                        worker's ring         PFC out
 //
-// parse.cpp, classify.cpp, router.cpp, admission here in admit(), buffer.cpp, aqm.cpp; egress_port.cpp has the queues,
+// parse.cpp, classify.hpp, router.cpp, admit.cpp, buffer.cpp, aqm.cpp; egress_port.cpp has the queues,
 // scheduler.cpp says which is next, pfc.cpp speaks with the neighbours; cnm_notifier.cpp (QCN), cnp_notifier.cpp and
 // int_responder.cpp with the senders of flows, through an outbox that is emptied when all ports have been looked at.
 //
@@ -104,7 +104,11 @@ class SwitchWorker final : public Poller, private RouterOutput {
   [[nodiscard]] bool fits_mtu(const rte_mbuf& frame, const SwitchPort& out) const;
   // Puts the packet's frame into the queue of a port, or counts why not; or gives it to who owns the port. With `copy`, a
   // copy of it, and the frame stays.
-  void admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now);
+  void admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now) {
+    SwitchPort& out = *shared_.ports[egress];
+    if (out.worker != number_) return hand_over(packet, copy, egress);
+    if (copy || shapers_ == nullptr || pass_shaper(packet, egress, now)) admit_here(packet, copy, out, now);
+  }
   // Of a port of its own: false when the frame waits for its shaper, or has been dropped.
   bool pass_shaper(const SwitchPacket& packet, uint16_t egress, Nanos now);
   bool release_held(Nanos now);

@@ -6,8 +6,10 @@
 #include <bit>
 #include <compare>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "base/result.hpp"
 
@@ -27,8 +29,15 @@ struct MacAddress {
   friend constexpr auto operator<=>(const MacAddress&, const MacAddress&) = default;
   // All of it in the low 48 bits, in the order in which it lies in memory: to compare and to hash.
   [[nodiscard]] constexpr uint64_t bits() const {
-    const auto words = std::bit_cast<std::array<uint16_t, 3>>(bytes);
-    return uint32_t{words[0]} | uint32_t{words[1]} << 16 | uint64_t{words[2]} << 32;
+    if (std::is_constant_evaluated()) {
+      const auto words = std::bit_cast<std::array<uint16_t, 3>>(bytes);
+      return uint32_t{words[0]} | uint32_t{words[1]} << 16 | uint64_t{words[2]} << 32;
+    }
+    uint32_t low = 0;
+    uint16_t high = 0;
+    std::memcpy(&low, bytes.data(), sizeof low);
+    std::memcpy(&high, bytes.data() + sizeof low, sizeof high);
+    return low | uint64_t{high} << 32;
   }
   // Asked for every received frame, so not byte by byte.
   friend constexpr bool operator==(const MacAddress& a, const MacAddress& b) { return a.bits() == b.bits(); }
