@@ -180,12 +180,11 @@ Status read_notify(ConfigNode& node, NotifyConfig& notify) {
   using Unknown = NotifyConfig::Unknown;
   ROCI_TRY(node.optional("cnm_port", notify.port));
   ROCI_TRY(node.optional("cnm_rate", notify.rate, integer_in<uint32_t>(1, kMostNotifications)));
-  ROCI_TRY(node.section("cnm_auth", Need::kOptional, [&](ConfigNode& auth) -> Status {
-    // The key itself is not to be repeated in a message.
+  if (node.has("cnm_key")) {
     notify.key.emplace();
-    if (Status s = auth.required("key", *notify.key, parse_sip_key); !s) return s;
-    return auth.optional("tolerance", notify.tolerance);
-  }));
+    ROCI_TRY(node.optional("cnm_key", *notify.key, parse_sip_key));
+  }
+  ROCI_TRY(node.optional("cnm_tolerance", notify.tolerance));
   return node.section("tor", Need::kOptional, [&](ConfigNode& tor) -> Status {
     notify.tor_size = 4096;
     ROCI_TRY(tor.optional("size", notify.tor_size, integer_in<uint32_t>(1, kMostFlows)));
@@ -308,10 +307,10 @@ Status check_notify(const SwitchConfig& config) {
     return fail("cnm_rate is not one of 1 to " + std::to_string(kMostNotifications));
   if (notify.key && notify.rate > kMostSigned) {
     return fail("signed CNMs are told apart by the time, so cnm_rate is at most " +
-                std::to_string(kMostSigned) + " with cnm_auth");
+                std::to_string(kMostSigned) + " with a cnm_key");
   }
   if (notify.tolerance < 1ms || notify.tolerance > L3CnmGuard::kMostTolerance)
-    return fail("the tolerance of cnm_auth is not one of 1 ms to 1 h");
+    return fail("cnm_tolerance is not one of 1 ms to 1 h");
   if (notify.tor_size > kMostFlows)
     return fail("a ToR's table of " + std::to_string(notify.tor_size) + " flows is more than " +
                 std::to_string(kMostFlows));

@@ -100,7 +100,7 @@ TEST_F(L3CnmAuthTest, what_cannot_be_is_refused) {
   a.notify.rate = 100'001;
   EXPECT_EQ(
       check(a).error().message,
-      "switch 'tor_a': signed CNMs are told apart by the time, so cnm_rate is at most 100000 with cnm_auth");
+      "switch 'tor_a': signed CNMs are told apart by the time, so cnm_rate is at most 100000 with a cnm_key");
   a = with_key(tor_a());
   a.notify.tolerance = 2h;
   EXPECT_FALSE(check(a));

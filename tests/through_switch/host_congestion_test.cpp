@@ -130,6 +130,32 @@ TEST(HostCongestion, read_responses_are_told_to_the_responder) {
   EXPECT_EQ(requests_of(responder, *responder.qp).notices, 0U);
 }
 
+TEST(HostCongestion, is_told_of_over_ipv6_too) {
+  Pair net(tags(), {});
+  std::array<std::unique_ptr<QueuePair>, 2> qps;
+  for (size_t i = 0; i < 2; ++i) qps[i] = make_service(*net.sides[i], IBV_QPT_UC);
+  for (size_t i = 0; i < 2; ++i) {  // from one link-local address to the other
+    connect_to(
+        *qps[i], IBV_QPT_UC, must(net.sides[1 - i]->device->query_gid(0)), qps[1 - i]->qp_num(),
+        {.rq_psn = 1000, .sq_psn = 1000, .path_mtu = IBV_MTU_1024, .traffic_class = kTos, .sgid_index = 0});
+  }
+  net.run(10ms);
+  for (uint64_t i = 0; i < 3; ++i) {
+    ASSERT_EQ(send(*net.sides[0], *qps[0],
+                   {.wr_id = i,
+                    .opcode = IBV_WR_RDMA_WRITE,
+                    .length = 1 << 18,
+                    .remote = net.sides[1]->address(0),
+                    .rkey = net.sides[1]->region->rkey()}),
+              0);
+  }
+  net.run(20ms);
+  EXPECT_EQ(net.sent.bare_data, 0U);
+  EXPECT_GT(net.heard.cnms, 5U);
+  EXPECT_EQ(net.count(0, "cnms_taken"), net.heard.cnms);
+  EXPECT_EQ(requests_of(*net.sides[0], *qps[0]).notices, net.heard.cnms);
+}
+
 TEST(HostCongestion, untagged_packets_are_not_answered_and_tags_are_nothing_to_receivers) {
   Pair net({}, tags());
   net.connect_them();
@@ -185,9 +211,11 @@ class NamedPort final : public BorrowedPort {
 // Host A - ToR A - spine - ToR B - host B, the spine congested towards ToR B; the hosts are real.
 class HostsBeyondRouters : public L3QcnTest {
  protected:
-  void make_net(SwitchConfig tor, const CongestionConfig& of_a) {
+  void make_net(SwitchConfig tor, const CongestionConfig& of_a, QcnConfig::Says says = {}) {
     SwitchConfig middle = spine();
-    middle.ports[1].classes[kClass].qcn = {.l3 = true};
+    middle.ports[1].classes[kClass].qcn = {.l3 = true, .says = says};
+    middle.telemetry.enabled = says.port;
+    middle.telemetry.udp_port = 5201;
     middle.notify.rate = tor.notify.rate = 1'000'000;
     build(tor, middle, tor_b());
     tap_ = [this](size_t link, bool right, const rte_mbuf& frame) {
@@ -271,6 +299,23 @@ TEST_F(HostsBeyondRouters, one_that_knows_the_self_defined_message_needs_no_tor)
   EXPECT_GT(left_passed_[0].cnms_over_ip, 5U);
   EXPECT_EQ(a_.counter("cnms_taken"), left_passed_[0].cnms_over_ip);
   EXPECT_EQ(requests_of(a_, *a_.qp).notices, left_passed_[0].cnms_over_ip);
+}
+
+TEST_F(HostsBeyondRouters, one_that_sends_no_tags_is_told_through_a_tor_all_the_same_and_more) {
+  SwitchConfig tor = tor_a();
+  tor.notify.tor_unknown = NotifyConfig::Unknown::kDeliver;
+  CongestionConfig over_ip;
+  over_ip.cnm_port = kCnmPort;
+  make_net(tor, over_ip, {.port = true, .ecn = true, .available_bandwidth = true});
+  write_to_b(8);
+  EXPECT_EQ(left_passed_[0].cnms, 0U);
+  EXPECT_GT(left_passed_[0].cnms_over_ip, 5U);
+  EXPECT_EQ(a_.counter("cnms_taken"), left_passed_[0].cnms_over_ip);
+  const CongestionRecord& record = requests_of(a_, *a_.qp);
+  ASSERT_TRUE(record.latest);
+  const L3CnmTlvs& more = record.latest->more;
+  EXPECT_TRUE(more.port && more.ecn && more.available_bandwidth && !more.rate_change);
+  EXPECT_GT(more.ecn->packets, 1000U);
 }
 
 // ------------------------------------------------------------------- the receiver as congestion point
