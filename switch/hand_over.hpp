@@ -31,7 +31,7 @@ class SwitchRings {
  public:
   // A worker takes kBurst of each of its rings a round; the rest is for one that has lost its core for a while.
   static constexpr uint32_t kRing = 1024;
-  static constexpr uint32_t kBurst = 64;
+  static constexpr uint32_t kBurst = 128;
   using Ring = SpscRing<SwitchHandOver>;
 
   explicit SwitchRings(uint32_t workers) : workers_(workers), rings_(workers * size_t{workers}) {

@@ -84,6 +84,9 @@ class SwitchWorker final : public Poller, private RouterOutput {
   }
 
  private:
+  // Frames that are taken from a port in a round. A round over memif moves two cache lines in each direction between cores,
+  // for 300 ns each when they are far from each other, so many frames should share them; the buffers of 128 short ones still
+  // fit into a first-level cache.
   static constexpr size_t kBurst = 128;
 
   bool receive(uint16_t ingress, Nanos now);
