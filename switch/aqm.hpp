@@ -15,7 +15,7 @@ enum class AqmVerdict : uint8_t { kPass, kMark, kDrop };
 // it when it comes, behind it when it leaves.
 class Aqm {
  public:
-  // `seed`: of the draws between kmin and kmax.
+  // `seed`: of the draws between kmin and kmax; classes have neighbouring ones, which the first draw takes apart.
   Aqm(const AqmConfig& config, BitsPerSec rate, uint64_t seed) : rate_(rate), rng_(Rng{seed}.next()) {
     configure(config);
   }

@@ -1,0 +1,35 @@
+#include "base/rng.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace roci {
+namespace {
+
+// The first numbers of the authors' own program.
+TEST(LightRng, is_splitmix64) {
+  LightRng rng{1234567};
+  EXPECT_EQ(rng.next(), 6457827717110365317U);
+  EXPECT_EQ(rng.next(), 3203168211198807973U);
+  EXPECT_EQ(rng.next(), 9817491932198370423U);
+  EXPECT_EQ(rng.next(), 4593380528125082431U);
+}
+
+TEST(LightRng, chances_come_true_as_often_as_they_say_and_certainties_draw_nothing) {
+  constexpr int kDraws = 100'000;
+  LightRng rng{20261122}, untouched{20261122};
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_FALSE(rng.chance(0));
+    EXPECT_TRUE(rng.chance(1));
+  }
+  EXPECT_EQ(rng.next(), untouched.next());
+  for (const double p : {0.001, 0.3, 0.9}) {
+    int came_true = 0;
+    for (int i = 0; i < kDraws; ++i) came_true += rng.chance(p);
+    EXPECT_NEAR(came_true, kDraws * p, 4 * std::sqrt(kDraws * p * (1 - p))) << p;  // of 4 standard deviations
+  }
+}
+
+}  // namespace
+}  // namespace roci
