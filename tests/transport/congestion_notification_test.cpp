@@ -343,6 +343,7 @@ TEST(Cnms, about_a_connection_that_is_gone_are_refused) {
   const ByteVector old = host.written(16)[0];
   const uint16_t before = host.flow_of(*host.side.qp);
   host.to_bare(IBV_QPS_RESET);
+  EXPECT_EQ(host.flow_of(*host.side.qp), 0) << "somebody else may have the number";
   host.hear(Told::answer(old));
   host.expect_only("cnms_unknown_flow", 1);
   host.connect();
