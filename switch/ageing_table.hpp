@@ -33,33 +33,22 @@ class AgeingTable {
     for (uint32_t i = size; i > 0; --i) free_.push_back(i - 1);
   }
 
-  Heard hear(const Key& key, Nanos now) {
+  // Inlined where a frame passes, since GCC would make a call of it; what is rare is in add().
+  [[gnu::always_inline]] Heard hear(const Key& key, Nanos now) {
     if (const uint32_t known = find_entry(key); known != kNone) {
       Entry& entry = entries_[known];
       const bool was_old = is_old(entry, now);
+      const bool again = entry.heard == now;  // then so were all that are newer, and it may stay where it is
       entry.heard = now;
       if (was_old) entry.told = kUntold;
       last_ = known;
-      if (known != newest_) {
+      if (!again && known != newest_) {
         unlink(known);
         to_newest(known);
       }
       return {was_old ? Learned::kNew : Learned::kKnown, &entry.value};
     }
-    while (oldest_ != kNone && is_old(entries_[oldest_], now)) forget(oldest_);
-    last_ = kNone;
-    if (free_.empty()) return {Learned::kFull, nullptr};
-
-    const uint32_t index = free_.back();
-    free_.pop_back();
-    uint32_t slot = home_of(key);
-    while (slots_[slot] != kNone) slot = next(slot);
-    slots_[slot] = index;
-    entries_[index] = Entry{.key = key, .heard = now, .slot = slot};
-    to_newest(index);
-    ++used_;
-    last_ = index;
-    return {Learned::kNew, &entries_[index].value};
+    return add(key, now);
   }
 
   // For who keeps copies of this table: whether they are to be told of the entry that was last heard of, since it is new or
@@ -104,6 +93,23 @@ class AgeingTable {
       if (entries_[slots_[slot]].key == key) return slots_[slot];
     }
     return kNone;
+  }
+  // What is not known yet.
+  Heard add(const Key& key, Nanos now) {
+    while (oldest_ != kNone && is_old(entries_[oldest_], now)) forget(oldest_);
+    last_ = kNone;
+    if (free_.empty()) return {Learned::kFull, nullptr};
+
+    const uint32_t index = free_.back();
+    free_.pop_back();
+    uint32_t slot = home_of(key);
+    while (slots_[slot] != kNone) slot = next(slot);
+    slots_[slot] = index;
+    entries_[index] = Entry{.key = key, .heard = now, .slot = slot};
+    to_newest(index);
+    ++used_;
+    last_ = index;
+    return {Learned::kNew, &entries_[index].value};
   }
   void to_newest(uint32_t index) {
     Entry& entry = entries_[index];

@@ -39,10 +39,10 @@ class SwitchBuffer {
     change(used_, bytes);
     if (ingress != kNoPort) change(account(ingress, traffic_class).used, bytes);
   }
-  // It has left.
-  void release(uint16_t ingress, uint8_t traffic_class, uint32_t bytes) {
-    change(used_, -uint64_t{bytes});
-    if (ingress != kNoPort) change(account(ingress, traffic_class).used, -uint64_t{bytes});
+  // So many bytes have left.
+  void release(uint16_t ingress, uint8_t traffic_class, uint64_t bytes) {
+    change(used_, -bytes);
+    if (ingress != kNoPort) change(account(ingress, traffic_class).used, -bytes);
   }
 
   [[nodiscard]] uint64_t used() const { return used_.load(std::memory_order_relaxed); }

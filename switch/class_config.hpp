@@ -38,12 +38,6 @@ struct MarkingCurve {
   Bytes kmax = kNever;
   double pmax = 1;  // 0 to 1
 
-  [[nodiscard]] double probability(double queue) const {
-    if (queue < static_cast<double>(kmin.value())) return 0;
-    if (queue >= static_cast<double>(kmax.value())) return 1;
-    return (queue - static_cast<double>(kmin.value())) / static_cast<double>(kmax.value() - kmin.value()) *
-           pmax;
-  }
   [[nodiscard]] bool never() const { return kmin == kNever; }
 
   friend bool operator==(const MarkingCurve&, const MarkingCurve&) = default;

@@ -3,10 +3,35 @@
 
 #include "switch/class_config.hpp"
 #include "switch/packet.hpp"
+#include "wire/headers.hpp"
+#include "wire/link_tags.hpp"
 
 namespace roci {
 
 // Fills in traffic_class and ecn of a parsed packet, by the headers as they came in.
-void classify(SwitchPacket& packet, const ClassifierConfig& config);
+inline void classify(SwitchPacket& packet, const ClassifierConfig& config) {
+  const rte_mbuf* frame = packet.frame;
+  const auto* bytes = rte_pktmbuf_mtod(frame, const uint8_t*);
+  const uint32_t behind = frame->data_len - packet.l3_offset;  // parse() has seen that it is not negative
+  int traffic_class = -1;
+  packet.ecn = Ecn::kNotEct;
+  if (packet.ether_type == kEtherTypeIpv4 && behind >= sizeof(Ipv4Header)) {
+    const uint8_t tos = bytes[packet.l3_offset + 1U];
+    packet.ecn = static_cast<Ecn>(tos & 3U);
+    traffic_class = config.by_dscp[tos >> 2];
+  } else if (packet.ether_type == kEtherTypeIpv6 && behind >= sizeof(Ipv6Header)) {
+    const uint32_t word =
+        reinterpret_cast<const Ipv6Header*>(bytes + packet.l3_offset)->version_class_flow.get();
+    packet.ecn = static_cast<Ecn>(word >> 20 & 3U);
+    traffic_class = config.by_dscp[word >> 22 & 0x3fU];
+  }
+  if (traffic_class < 0 || config.trust == ClassifierConfig::Trust::kPcp) {
+    const size_t bare = sizeof(EthernetHeader) + (packet.has_cn_tag ? sizeof(CnTag) : 0);
+    const bool tagged = packet.l3_offset > bare;
+    traffic_class =
+        tagged ? config.by_pcp[bytes[sizeof(EthernetHeader)] >> 5] : config.untagged;  // PCP leads the TCI
+  }
+  packet.traffic_class = static_cast<uint8_t>(traffic_class);
+}
 
 }  // namespace roci

@@ -9,6 +9,8 @@ namespace {
 // DSCP 48, as NICs send feedback, and ECN-capable: not to be dropped early where it shares a queue.
 constexpr uint8_t kFeedbackTrafficClass = 48 << 2 | 2;
 
+constexpr uint32_t kMostPoints = 16'384;  // that signed messages may come from
+
 // So that messages of different flows take different paths.
 uint16_t source_port_for(const FiveTuple& flow) {
   uint32_t mixed = (static_cast<uint32_t>(flow.source_port) << 16 | flow.destination_port) * 0x9e3779b1U;
@@ -33,7 +35,10 @@ CnmNotifier::CnmNotifier(const SwitchConfig& config, const MacAddress& mac, rte_
       delivers_unknown_(config.notify.tor_unknown == NotifyConfig::Unknown::kDeliver),
       sent_(config.notify.rate),
       translated_(config.notify.rate),
-      tor_(config.notify.tor_size, config.notify.tor_ageing) {}
+      tor_(config.notify.tor_size, config.notify.tor_ageing),
+      key_(config.notify.key),
+      time_of_day_(config.time_of_day),
+      guard_(config.notify.key ? kMostPoints : 0, config.notify.tolerance, config.seed) {}
 
 void CnmNotifier::queued(uint16_t port, const SwitchPort& out, const SwitchPacket& packet,
                          const rte_mbuf* frame, Nanos now) {
@@ -109,7 +114,7 @@ CnmEvent CnmNotifier::put_l2(const CnmLink& link, const Cnm& cnm, uint16_t vlan,
   return CnmEvent::kSent;
 }
 
-CnmEvent CnmNotifier::put_l3(const FiveTuple& flow, const Cnm& cnm, const L3CnmTlvs& tlvs, Nanos now) {
+CnmEvent CnmNotifier::put_l3(const FiveTuple& flow, const Cnm& cnm, L3CnmTlvs tlvs, Nanos now) {
   if (const CnmEvent event = allowed(now); event != CnmEvent::kSent) return event;
   rte_mbuf* frame = rte_pktmbuf_alloc(pool_);
   if (frame == nullptr) return CnmEvent::kNoBuffer;
@@ -125,8 +130,10 @@ CnmEvent CnmNotifier::put_l3(const FiveTuple& flow, const Cnm& cnm, const L3CnmT
                       .destination_ip = flow.source,
                       .udp_source_port = source_port_for(flow),
                       .traffic_class = kFeedbackTrafficClass};
+  if (key_) tlvs.auth_sequence = sequence_.next(now + time_of_day_);
   const uint32_t length = build_l3_cnm(path, udp_port_, flow, cnm, tlvs, {bytes, kMaxL3CnmFrame});
   rte_pktmbuf_trim(frame, static_cast<uint16_t>(kMaxL3CnmFrame - length));
+  if (key_) sign_l3_cnm({bytes, length}, udp_port_, *key_);
   // A host here is no switch, and may not know what to do with the message.
   outbox_.push({.frame = frame,
                 .vlan = 0,
@@ -166,6 +173,7 @@ CnmNotifier::Taken CnmNotifier::take(SwitchPacket& packet, const Router& router,
   }
   const L3CnmView view = parse_l3_cnm(head_of(packet.frame), udp_port_);
   if (!view.accepted()) return refuse(CnmEvent::kMalformed);
+  if (key_ && !is_believed(head_of(packet.frame), view, now)) return refuse(CnmEvent::kNotBelieved);
   if (shapers_ != nullptr && shapers_->take(view, now)) {
     count(CnmEvent::kShaped);
     return Taken::kShaped;
@@ -199,6 +207,12 @@ CnmNotifier::Taken CnmNotifier::take(SwitchPacket& packet, const Router& router,
   packet.cn_flow = link.tags.flow.value_or(0);
   packet.from_us = true;
   return Taken::kTranslated;
+}
+
+bool CnmNotifier::is_believed(std::span<const uint8_t> frame, const L3CnmView& view, Nanos now) {
+  if (!view.tlvs.auth_sequence || !verify_l3_cnm(frame, view, *key_)) return false;
+  return guard_.take(view.cnm.point, *view.tlvs.auth_sequence, now + time_of_day_) ==
+         L3CnmGuard::Verdict::kNew;
 }
 
 void CnmNotifier::overhear(const rte_mbuf* frame, Nanos now) {

@@ -25,6 +25,7 @@
 #include "switch/switch_config.hpp"
 #include "switch/tor_shapers.hpp"
 #include "switch/tor_table.hpp"
+#include "wire/l3_cnm_guard.hpp"
 
 namespace roci {
 
@@ -73,8 +74,10 @@ class CnmNotifier {
   CnmEvent answer(const CnmSample& sample, uint16_t point, bool l3, const SwitchPacket& packet,
                   const rte_mbuf* frame, Nanos now);
   [[nodiscard]] CnmEvent allowed(Nanos now);
+  // Whether a message may be believed.
+  bool is_believed(std::span<const uint8_t> frame, const L3CnmView& view, Nanos now);
   CnmEvent put_l2(const CnmLink& link, const Cnm& cnm, uint16_t vlan, CnmEvent as, Nanos now);
-  CnmEvent put_l3(const FiveTuple& flow, const Cnm& cnm, const L3CnmTlvs& tlvs, Nanos now);
+  CnmEvent put_l3(const FiveTuple& flow, const Cnm& cnm, L3CnmTlvs tlvs, Nanos now);
 
   MacAddress mac_;
   rte_mempool* pool_;
@@ -86,6 +89,11 @@ class CnmNotifier {
   EventLimit sent_;
   EventLimit translated_;
   TorTable tor_;
+  // Of signed messages.
+  std::optional<SipKey> key_;
+  Nanos time_of_day_;
+  L3CnmSequence sequence_;
+  L3CnmGuard guard_;
   CnmCounters counters_;
 };
 

@@ -36,6 +36,7 @@ EgressPort::~EgressPort() {
 
 void EgressPort::push(rte_mbuf* frame, const SwitchPacket& packet, Nanos now) {
   Class& c = classes_[packet.traffic_class];
+  const uint32_t length = frame->pkt_len;
   Waiting& waiting = c.waiting.add();
   waiting.frame = frame;
   waiting.since = now;
@@ -45,24 +46,28 @@ void EgressPort::push(rte_mbuf* frame, const SwitchPacket& packet, Nanos now) {
   waiting.ecn = packet.ecn;
   waiting.begins_telemetry = packet.begins_telemetry;
   waiting.routed = packet.from_us;
-  c.bytes += frame->pkt_len;
-  bytes_ += frame->pkt_len;
+  c.bytes += length;
+  c.peak = std::max(c.peak, c.bytes);
+  bytes_ += length;
+  peak_ = std::max(peak_, bytes_);
   ++frames_;
-  occupied_ = static_cast<uint8_t>(occupied_ | 1U << packet.traffic_class);
-  buffer_.take(packet.ingress, packet.traffic_class, frame->pkt_len);
-  publish(packet.traffic_class);
-  const auto raise = [](SwitchPortCounters::Counter& peak, uint64_t value) {
-    if (value > peak.load(std::memory_order_relaxed)) peak.store(value, std::memory_order_relaxed);
-  };
-  raise(counters_.queue_peak_bytes, bytes_);
-  raise(counters_.classes[packet.traffic_class].queue_peak_bytes, c.bytes);
+  const auto bit = static_cast<uint8_t>(1U << packet.traffic_class);
+  occupied_ |= bit;
+  unpublished_ |= bit;
+  buffer_.take(packet.ingress, packet.traffic_class, length);
 }
 
-void EgressPort::publish(uint8_t traffic_class) {
+// Once a burst: a frame more or less is nothing that anybody could see.
+void EgressPort::publish() {
   counters_.queue_bytes.store(bytes_, std::memory_order_relaxed);
   counters_.queue_packets.store(frames_, std::memory_order_relaxed);
-  counters_.classes[traffic_class].queue_bytes.store(classes_[traffic_class].bytes,
-                                                     std::memory_order_relaxed);
+  counters_.queue_peak_bytes.store(peak_, std::memory_order_relaxed);
+  for (unsigned left = unpublished_; left != 0; left &= left - 1) {
+    const auto c = static_cast<size_t>(__builtin_ctz(left));
+    counters_.classes[c].queue_bytes.store(classes_[c].bytes, std::memory_order_relaxed);
+    counters_.classes[c].queue_peak_bytes.store(classes_[c].peak, std::memory_order_relaxed);
+  }
+  unpublished_ = 0;
 }
 
 // When the first frame of a class that has one may leave, as far as the class is concerned.
@@ -96,19 +101,34 @@ void EgressPort::stage(Nanos now, uint16_t mtu) {
   stage_control(now);
   while (staged_count_ < kBurst && occupied_ != 0) {
     const Nanos free = std::max(line_.free_at(), now - kLongestCatchUp);
+    Turn next{static_cast<uint8_t>(__builtin_ctz(occupied_))};
     if ((occupied_ & (occupied_ - 1U)) == 0) {  // as nearly always: nobody to share with
-      const auto only = static_cast<uint8_t>(__builtin_ctz(occupied_));
-      const Nanos start = std::max(free, may_start(classes_[only]));
-      if (start > now) return;
-      stage_one(only, start, mtu);
-    } else if (!stage_best(free, now, mtu)) {
-      return;
+      next.start = std::max(free, may_start(classes_[next.traffic_class]));
+    } else {
+      next = share_line(free, now);
     }
+    if (next.start > now) return;
+    stage_one(next.traffic_class, next.start, mtu);
   }
 }
 
-// The first frame of the class whose turn it is at the first instant at which any may send.
-bool EgressPort::stage_best(Nanos free, Nanos now, uint16_t mtu) {
+// Frames that follow each other have often come by one port and are of one class. Nobody is admitted while frames leave.
+void EgressPort::release(uint16_t ingress, uint8_t traffic_class, uint32_t bytes) {
+  if (ingress != released_.ingress || traffic_class != released_.traffic_class) {
+    tell_buffer();
+    released_ = {.ingress = ingress, .traffic_class = traffic_class};
+  }
+  released_.bytes += bytes;
+}
+
+void EgressPort::tell_buffer() {
+  if (released_.bytes == 0) return;
+  buffer_.release(released_.ingress, released_.traffic_class, released_.bytes);
+  released_.bytes = 0;
+}
+
+// The class whose turn it is at the first instant at which any may send. Nobody has had a turn when that is after `now`.
+EgressPort::Turn EgressPort::share_line(Nanos free, Nanos now) {
   std::array<Nanos, kTrafficClasses> earliest;
   Nanos first = kNever;
   for (unsigned left = occupied_; left != 0; left &= left - 1) {
@@ -117,7 +137,7 @@ bool EgressPort::stage_best(Nanos free, Nanos now, uint16_t mtu) {
     first = std::min(first, earliest[c]);
   }
   const Nanos start = std::max(free, first);
-  if (start > now) return false;
+  if (start > now) return {.start = start};
   uint8_t eligible = 0;
   for (unsigned left = occupied_; left != 0; left &= left - 1) {
     const auto c = static_cast<unsigned>(__builtin_ctz(left));
@@ -126,15 +146,16 @@ bool EgressPort::stage_best(Nanos free, Nanos now, uint16_t mtu) {
   const auto on_line = [this](uint8_t c) {
     return classes_[c].waiting.front().frame->pkt_len + kEthernetLineOverhead.value();
   };
-  stage_one(scheduler_.pick(eligible, on_line), start, mtu);
-  return true;
+  return {scheduler_.pick(eligible, on_line), start};
 }
 
 void EgressPort::stage_one(uint8_t traffic_class, Nanos start, uint16_t mtu) {
   Class& c = classes_[traffic_class];
-  const Waiting leaving = c.waiting.pop();
-  const uint32_t queued_bytes = leaving.frame->pkt_len;
+  const Waiting& leaving = c.waiting.drop_front();
+  rte_mbuf* frame = leaving.frame;
+  const uint32_t queued_bytes = frame->pkt_len;
   c.bytes -= queued_bytes;
+  unpublished_ = static_cast<uint8_t>(unpublished_ | 1U << traffic_class);
   if (c.waiting.empty()) {
     occupied_ = static_cast<uint8_t>(occupied_ & ~(1U << traffic_class));
     scheduler_.emptied(traffic_class);
@@ -143,34 +164,33 @@ void EgressPort::stage_one(uint8_t traffic_class, Nanos start, uint16_t mtu) {
     bump(counters_.classes[traffic_class].pause_storms);
     count_pause(traffic_class, until, start, start);
   }
-  buffer_.release(leaving.ingress, traffic_class, queued_bytes);
-  rte_mbuf* frame = leaving.frame;
+  release(leaving.ingress, traffic_class, queued_bytes);
   if (c.aqm.on_departure(c.bytes, leaving.ecn, start) == AqmVerdict::kMark)
     frame = mark(frame, traffic_class);
-  if (frame != nullptr && telemetry_.enabled()) {
-    const Departure departure{.ingress = leaving.ingress,
-                              .egress = index_,
-                              .traffic_class = traffic_class,
-                              .from_source = leaving.begins_telemetry,
-                              .to_sink = ends_telemetry(role_),
-                              .routed = leaving.routed,
-                              .vlan = leaving.vlan,
-                              .arrived = leaving.since,
-                              .now = start,
-                              .tx_bytes = line_bytes_,
-                              .queue_bytes = c.bytes,
-                              .rate = line_.rate(),
-                              .mtu = mtu};
-    if (responder_.is_due(c.bytes)) [[unlikely]]
-      responder_.consider(frame, departure, telemetry_.report(departure));
-    frame = telemetry_.stamp(frame, departure, counters_);
-  }
-  if (frame == nullptr) {
-    leave(1, queued_bytes);
-    publish(traffic_class);
-    return;
-  }
+  if (frame != nullptr && telemetry_.enabled()) frame = stamp(frame, leaving, start, mtu);
+  if (frame == nullptr) return leave(1, queued_bytes);
   put_on_line(frame, {queued_bytes, frame->pkt_len, traffic_class}, start);
+}
+
+// Telemetry of a frame that has just left its queue. Null as below.
+rte_mbuf* EgressPort::stamp(rte_mbuf* frame, const Waiting& leaving, Nanos start, uint16_t mtu) {
+  const uint64_t behind = queue(leaving.traffic_class);
+  const Departure departure{.ingress = leaving.ingress,
+                            .egress = index_,
+                            .traffic_class = leaving.traffic_class,
+                            .from_source = leaving.begins_telemetry,
+                            .to_sink = ends_telemetry(role_),
+                            .routed = leaving.routed,
+                            .vlan = leaving.vlan,
+                            .arrived = leaving.since,
+                            .now = start,
+                            .tx_bytes = line_bytes_,
+                            .queue_bytes = behind,
+                            .rate = line_.rate(),
+                            .mtu = mtu};
+  if (responder_.is_due(behind)) [[unlikely]]
+    responder_.consider(frame, departure, telemetry_.report(departure));
+  return telemetry_.stamp(frame, departure, counters_);
 }
 
 // Null, and the frame freed, when there was no buffer for a copy of its own.
@@ -207,24 +227,30 @@ void EgressPort::count_sent(uint16_t taken) {
     leave(static_cast<uint32_t>(i - first), queued_bytes);
     bump(counters_.classes[c].tx_packets, static_cast<uint64_t>(i - first));
     bump(counters_.classes[c].tx_bytes, bytes);
-    publish(c);
   }
   bump(counters_.tx_packets, taken);
   bump(counters_.tx_bytes, all_bytes);
 }
 
-bool EgressPort::drain(Port& port, Nanos now) {
-  if (staged_count_ == 0) stage(now, port.capabilities().mtu);
-  if (staged_count_ == 0) return false;
-  const uint16_t taken = port.tx_burst({staged_.data(), staged_count_}, now);
-  if (taken == 0) return false;
-  count_sent(taken);
-  std::copy(staged_.begin() + taken, staged_.begin() + static_cast<ptrdiff_t>(staged_count_),
-            staged_.begin());
-  std::copy(staged_as_.begin() + taken, staged_as_.begin() + static_cast<ptrdiff_t>(staged_count_),
-            staged_as_.begin());
+void EgressPort::remove_sent(uint16_t taken) {
   staged_count_ -= taken;
-  return true;
+  std::copy_n(staged_.begin() + taken, staged_count_, staged_.begin());
+  std::copy_n(staged_as_.begin() + taken, staged_count_, staged_as_.begin());
+}
+
+bool EgressPort::send(Port& port, Nanos now) {
+  if (staged_count_ == 0) {
+    stage(now, port.capabilities().mtu);
+    tell_buffer();
+  }
+  const uint16_t taken =
+      staged_count_ == 0 ? uint16_t{0} : port.tx_burst({staged_.data(), staged_count_}, now);
+  if (taken > 0) {
+    count_sent(taken);
+    remove_sent(taken);
+  }
+  publish();
+  return taken > 0;
 }
 
 void EgressPort::pause(uint8_t traffic_class, Nanos until, Nanos now) {

@@ -69,8 +69,12 @@ class EgressPort {
   // MAC control frames: before everything else, whatever is paused, outside all limits.
   void push_control(rte_mbuf* frame) { control_.push(frame); }
 
-  // Sends what is due, a burst at most, as far as the port takes it. Returns whether anything went.
-  bool drain(Port& port, Nanos now);
+  // Sends what is due, a burst at most, as far as the port takes it, and shows who reads the counters how long the queues
+  // are. Returns whether anything went.
+  bool drain(Port& port, Nanos now) {
+    return staged_count_ == 0 && occupied_ == 0 && control_.empty() && unpublished_ == 0 ? false
+                                                                                         : send(port, now);
+  }
   // When the next frame may start; kNever when none waits.
   [[nodiscard]] Nanos next_start() const;
 
@@ -84,6 +88,7 @@ class EgressPort {
   struct Waiting {
     rte_mbuf* frame = nullptr;
     Nanos since{0};
+    // As in SwitchPacket, in its order: the compiler copies them at once.
     uint16_t ingress = kNoPort;
     uint16_t vlan = 0;
     uint8_t traffic_class = 0;
@@ -98,27 +103,42 @@ class EgressPort {
     uint32_t bytes = 0;         // as it leaves
     uint8_t traffic_class = 0;
   };
+  // What has left the queues and the buffer has not been told yet: of one class, from one port.
+  struct Released {
+    uint64_t bytes = 0;
+    uint16_t ingress = kNoPort;
+    uint8_t traffic_class = 0;
+  };
+  struct Turn {
+    uint8_t traffic_class = 0;
+    Nanos start{0};
+  };
   struct Class {
     Class(const AqmConfig& config, BitsPerSec rate, uint64_t seed) : aqm(config, rate, seed) {}
 
     GrowingRing<Waiting> waiting;
-    uint64_t bytes = 0;
-    Aqm aqm;
+    uint64_t bytes = 0, peak = 0;
     PauseState pause;
+    Aqm aqm;
   };
-  static constexpr size_t kBurst = 64;
+  static constexpr size_t kBurst = 128;
   static constexpr uint8_t kControl = kTrafficClasses;  // instead of a class
 
+  bool send(Port& port, Nanos now);
   [[nodiscard]] Nanos may_start(const Class& c) const;
   void stage(Nanos now, uint16_t mtu);
-  bool stage_best(Nanos free, Nanos now, uint16_t mtu);
+  Turn share_line(Nanos free, Nanos now);
   void stage_control(Nanos now);
   void stage_one(uint8_t traffic_class, Nanos start, uint16_t mtu);
   rte_mbuf* mark(rte_mbuf* frame, uint8_t traffic_class);
+  rte_mbuf* stamp(rte_mbuf* frame, const Waiting& leaving, Nanos start, uint16_t mtu);
   void put_on_line(rte_mbuf* frame, const Staged& staged, Nanos start);
+  void release(uint16_t ingress, uint8_t traffic_class, uint32_t bytes);
+  void tell_buffer();
   void leave(uint32_t frames, uint64_t queued_bytes);
   void count_sent(uint16_t taken);
-  void publish(uint8_t traffic_class);
+  void remove_sent(uint16_t taken);
+  void publish();
   void count_pause(uint8_t traffic_class, Nanos before, Nanos until, Nanos now);
 
   LineClock line_;
@@ -137,9 +157,12 @@ class EgressPort {
   uint8_t occupied_ = 0;  // a bit for each class with something in its queue
   Scheduler scheduler_;
   GrowingRing<rte_mbuf*> control_;
-  uint64_t bytes_ = 0;   // in the queues and staged, without control frames
-  uint32_t frames_ = 0;  // the same
+  uint64_t bytes_ = 0;  // in the queues and staged, without control frames
+  uint64_t peak_ = 0;
+  uint32_t frames_ = 0;      // the same as bytes_
+  uint8_t unpublished_ = 0;  // a bit for each class whose queue is not what its counters say
 
+  Released released_;
   uint64_t line_bytes_ = 0;  // that have been put on the line
 
   std::array<rte_mbuf*, kBurst> staged_{};

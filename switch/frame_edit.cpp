@@ -41,31 +41,13 @@ rte_mbuf* own_front(rte_mbuf* frame, uint32_t headroom, rte_mempool* pool) {
   return copy;
 }
 
-TagView read_tag(const rte_mbuf* frame) {
-  if (frame->data_len < sizeof(EthernetHeader) + sizeof(VlanHeader)) return {};
-  if (rte_pktmbuf_mtod(frame, const EthernetHeader*)->ether_type.get() != kEtherTypeVlan) return {};
-  const auto* tag = rte_pktmbuf_mtod_offset(frame, const VlanHeader*, sizeof(EthernetHeader));
-  return {true, static_cast<uint16_t>(tag->tci.get() & 0xfff)};
-}
-
-uint32_t length_with_tag(const rte_mbuf* frame, bool tagged) {
-  constexpr uint32_t kTag = sizeof(VlanHeader);
-  const TagView tag = read_tag(frame);
-  if (tagged) return tag.present ? frame->pkt_len : frame->pkt_len + kTag;
-  return tag.present && tag.vid != 0 ? frame->pkt_len - kTag : frame->pkt_len;
-}
-
-rte_mbuf* set_tag(rte_mbuf* frame, bool tagged, uint16_t vlan, rte_mempool* pool) {
-  const TagView tag = read_tag(frame);
-  const bool pop = !tagged && tag.present && tag.vid != 0;
-  const bool push = tagged && !tag.present;
-  const bool rename = tagged && tag.present && tag.vid != vlan;
-  if (!pop && !push && !rename) return frame;
-  frame = own_front(frame, push ? sizeof(VlanHeader) : 0, pool);
+rte_mbuf* edit_tag(rte_mbuf* frame, TagEdit edit, uint16_t vlan, rte_mempool* pool) {
+  if (edit == TagEdit::kNone) return frame;
+  frame = own_front(frame, edit == TagEdit::kPush ? sizeof(VlanHeader) : 0, pool);
   if (frame == nullptr) return nullptr;
-  if (pop) pop_tag(frame);
-  if (push) push_tag(frame, vlan);
-  if (rename) {
+  if (edit == TagEdit::kPop) pop_tag(frame);
+  if (edit == TagEdit::kPush) push_tag(frame, vlan);
+  if (edit == TagEdit::kRename) {
     VlanHeader* header = tag_of(frame);
     header->tci.set(static_cast<uint16_t>((header->tci.get() & 0xf000) | vlan));
   }

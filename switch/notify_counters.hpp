@@ -47,6 +47,7 @@ enum class CnmEvent : uint8_t {
   kShaped,       // for a shaper of this switch
   kDelivered,    // as it is, to a host whose flow is not known
   kMalformed,
+  kNotBelieved,  // not signed with our key, or not new
   kNoFeedback,   // says only what layer 2 cannot say
   kTooMany,      // more than cnm_rate
   kPortUnknown,  // the flow is known, and the port of its host is not any more
@@ -56,14 +57,14 @@ enum class CnmEvent : uint8_t {
   // CN-TAGs:
   kTagRemoved,
 };
-inline constexpr unsigned kCnmEventCount = 20;
+inline constexpr unsigned kCnmEventCount = 21;
 
 constexpr std::string_view cnm_event_name(CnmEvent event) {
   constexpr std::array<std::string_view, kCnmEventCount> kNames = {
-      "no_congestion", "sent",    "sent_over_ip", "sent_to_own_host", "no_flow",
-      "own_kind",      "limited", "no_buffer",    "no_route",         "translated",
-      "unknown_flow",  "shaped",  "delivered",    "malformed",        "no_feedback",
-      "too_many",      "no_port", "flow_learnt",  "flows_full",       "tag_removed"};
+      "no_congestion", "sent",       "sent_over_ip", "sent_to_own_host", "no_flow",      "own_kind",
+      "limited",       "no_buffer",  "no_route",     "translated",       "unknown_flow", "shaped",
+      "delivered",     "malformed",  "not_believed", "no_feedback",      "too_many",     "no_port",
+      "flow_learnt",   "flows_full", "tag_removed"};
   return kNames[static_cast<unsigned>(event)];
 }
 

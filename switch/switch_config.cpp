@@ -4,12 +4,15 @@
 #include <map>
 #include <set>
 
+#include "wire/l3_cnm_guard.hpp"
+
 namespace roci {
 namespace {
 
-constexpr uint32_t kMostAddresses = 1U << 24;           // of the MAC table
-constexpr uint32_t kMostFlows = 1U << 20;               // of a ToR's
-constexpr uint32_t kMostNotifications = 1'000'000'000;  // a second
+constexpr uint32_t kMostAddresses = 1U << 24;                             // of the MAC table
+constexpr uint32_t kMostFlows = 1U << 20;                                 // of a ToR's
+constexpr uint32_t kMostSigned = static_cast<uint32_t>(1s / kL3CnmTick);  // a second
+constexpr uint32_t kMostNotifications = 1'000'000'000;                    // a second
 
 std::string quoted(const std::string& text) { return "'" + text + "'"; }
 
@@ -177,6 +180,11 @@ Status read_notify(ConfigNode& node, NotifyConfig& notify) {
   using Unknown = NotifyConfig::Unknown;
   ROCI_TRY(node.optional("cnm_port", notify.port));
   ROCI_TRY(node.optional("cnm_rate", notify.rate, integer_in<uint32_t>(1, kMostNotifications)));
+  if (node.has("cnm_key")) {
+    notify.key.emplace();
+    ROCI_TRY(node.optional("cnm_key", *notify.key, parse_sip_key));
+  }
+  ROCI_TRY(node.optional("cnm_tolerance", notify.tolerance));
   return node.section("tor", Need::kOptional, [&](ConfigNode& tor) -> Status {
     notify.tor_size = 4096;
     ROCI_TRY(tor.optional("size", notify.tor_size, integer_in<uint32_t>(1, kMostFlows)));
@@ -297,6 +305,12 @@ Status check_notify(const SwitchConfig& config) {
   const NotifyConfig& notify = config.notify;
   if (notify.rate == 0 || notify.rate > kMostNotifications)
     return fail("cnm_rate is not one of 1 to " + std::to_string(kMostNotifications));
+  if (notify.key && notify.rate > kMostSigned) {
+    return fail("signed CNMs are told apart by the time, so cnm_rate is at most " +
+                std::to_string(kMostSigned) + " with a cnm_key");
+  }
+  if (notify.tolerance < 1ms || notify.tolerance > L3CnmGuard::kMostTolerance)
+    return fail("cnm_tolerance is not one of 1 ms to 1 h");
   if (notify.tor_size > kMostFlows)
     return fail("a ToR's table of " + std::to_string(notify.tor_size) + " flows is more than " +
                 std::to_string(kMostFlows));
@@ -317,6 +331,13 @@ Status check_notify(const SwitchConfig& config) {
     }
   }
   return {};
+}
+
+// As the draft shares out priorities (L3QCN 5.2.1), for QCN servers and for RoCEv2 servers.
+void take_l3qcn(ClassConfigs& classes) {
+  classes[5].notify = ClassConfig::Notify::kQcn;
+  classes[5].qcn.l3 = true;
+  classes[7].notify = ClassConfig::Notify::kCnp;
 }
 
 Status read_tables(ConfigNode& node, SwitchConfig& config) {
@@ -378,6 +399,34 @@ Status check(const SwitchConfig& config) {
   return {};
 }
 
+// LDCP wants a queue to itself, and all its packets bear one DSCP (draft-dai… 2.3): other traffic would fill the queue whose
+// length is LDCP's measure, and lose its packets to the curve for those that are not ECN-capable.
+std::vector<std::string> warnings(const SwitchConfig& config) {
+  std::vector<std::string> out;
+  for (uint8_t c = 0; c < kTrafficClasses; ++c) {
+    const auto port = std::find_if(config.ports.begin(), config.ports.end(), [c](const SwitchPortConfig& p) {
+      return !p.classes[c].aqm.mark.never() && !p.classes[c].aqm.drop.never();
+    });
+    if (port == config.ports.end() || config.classifier.trust != ClassifierConfig::Trust::kDscp) continue;
+    const auto& by_dscp = config.classifier.by_dscp;
+    const auto count = std::count(by_dscp.begin(), by_dscp.end(), c);
+    const std::string where = "switch " + quoted(config.name) + ": port " + quoted(port->name) + ": class " +
+                              std::to_string(c) +
+                              " has curves for ECN-capable packets and for others, as LDCP wants them";
+    if (count > 1) {
+      out.push_back(
+          where + ", and " + std::to_string(count) +
+          " DSCPs share it; LDCP needs a class to itself: classify: {other: 0, dscp: [{dscp: 26, class: " +
+          std::to_string(c) + "}]}");
+    } else if (config.classifier.untagged == c) {
+      out.push_back(
+          where +
+          ", and frames that say nothing share it; LDCP needs a class to itself: classify: {untagged: 0}");
+    }
+  }
+  return out;
+}
+
 Status read_switch(ConfigNode& node, SwitchConfig& config, const SwitchPortReader& read_more) {
   ROCI_TRY(node.optional("name", config.name));
   ROCI_TRY(node.optional("mac", config.mac, [](std::string_view text) -> Result<MacAddress> {
@@ -399,8 +448,11 @@ Status read_switch(ConfigNode& node, SwitchConfig& config, const SwitchPortReade
                            if (!seed) return fail(seed.error());
                            return *seed;
                          }));
+  bool l3qcn = false;
+  ROCI_TRY(node.optional("l3qcn", l3qcn));
   ROCI_TRY(node.each("ports", Need::kRequired, [&](ConfigNode& item) -> Status {
     SwitchPortConfig& port = config.ports.emplace_back();
+    if (l3qcn) take_l3qcn(port.classes);
     // Those of all ports first, since their lengths may be times at this port's rate.
     if (Status s = item.optional("rate", port.rate); !s) return s;
     if (Status s = read_classes(node, port.classes, port.rate); !s) return s;

@@ -15,6 +15,7 @@
 #include "switch/reaction_point.hpp"
 #include "switch/telemetry.hpp"
 #include "wire/address.hpp"
+#include "wire/siphash.hpp"
 
 namespace roci {
 
@@ -82,6 +83,9 @@ struct NotifyConfig {
     kDeliver,  // to the host, which is known to understand them
   };
   Unknown tor_unknown = Unknown::kDrop;
+  // With a key self-defined CNMs are signed, and of those that come only signed ones are believed, each once.
+  std::optional<SipKey> key{};
+  Nanos tolerance = 5s;  // between the clocks of those who have the key
 
   friend bool operator==(const NotifyConfig&, const NotifyConfig&) = default;
 };
@@ -137,6 +141,8 @@ struct SwitchConfig {
   std::optional<uint64_t> ecmp_seed{};  // of the choice among next hops; without one: made from the MAC
   uint32_t mac_table_size = 4096;
   Nanos mac_ageing = 300s;
+  // What makes the time that pollers are given one since 1970, for signed CNMs. In no file: who runs the switch knows.
+  Nanos time_of_day{0};
 
   friend bool operator==(const SwitchConfig&, const SwitchConfig&) = default;
 };
@@ -146,6 +152,9 @@ bool sends_cnps(const SwitchConfig& config);
 
 // What is wrong with it, as one sentence: names and VLANs used twice, a route through no interface, and so on.
 Status check(const SwitchConfig& config);
+
+// What works and is hardly meant, a sentence each.
+std::vector<std::string> warnings(const SwitchConfig& config);
 
 // Reads the keys of a port that are not the switch's own, such as the device behind it.
 using SwitchPortReader = std::function<Status(ConfigNode& item, size_t port)>;

@@ -2,10 +2,11 @@
 
 namespace roci {
 
-SwitchPort::SwitchPort(Port& p, const SwitchPortConfig& config, uint16_t index, uint64_t seed,
+SwitchPort::SwitchPort(Port& p, const SwitchPortConfig& config, uint16_t number, uint64_t seed,
                        uint32_t worker_number, const EgressPort::Surroundings& surroundings)
     : port(p),
       capabilities(p.capabilities()),
+      index(number),
       worker(worker_number),
       native(config.vlan),
       role(config.telemetry),

@@ -12,12 +12,13 @@ namespace roci {
 
 // Owned by the worker whose port it is; of the others each may read what does not change.
 struct SwitchPort {
-  SwitchPort(Port& p, const SwitchPortConfig& config, uint16_t index, uint64_t seed, uint32_t worker_number,
+  SwitchPort(Port& p, const SwitchPortConfig& config, uint16_t number, uint64_t seed, uint32_t worker_number,
              const EgressPort::Surroundings& surroundings);
   [[nodiscard]] bool carries(uint16_t vlan) const { return member.test(vlan); }
 
   Port& port;
   const PortCapabilities& capabilities;
+  const uint16_t index;  // in its switch
   const uint32_t worker;
   const uint16_t native;
   const TelemetryRole role;

@@ -12,8 +12,9 @@
 namespace roci {
 namespace {
 
-// Of a copy that is told: ARP and neighbour messages, and the front of a frame of a flow.
+// Of a copy that is told: ARP and neighbour messages, CNMs, and the front of a frame of a flow.
 constexpr uint32_t kMostToldBytes = 256;
+static_assert(kMaxL3CnmFrame <= kMostToldBytes);
 
 uint8_t lossless_of(const ClassConfigs& classes) {
   unsigned lossless = 0;
@@ -101,20 +102,18 @@ bool SwitchWorker::receive(uint16_t ingress, Nanos now) {
   std::array<rte_mbuf*, kBurst> frames;
   const uint16_t count = in.port.rx_burst(frames, now);
   if (count == 0) return false;
-  std::array<SwitchPacket, kBurst> packets;
+  const bool begins = begins_telemetry(in.role);
   uint64_t bytes = 0;
   for (uint16_t i = 0; i < count; ++i) {
     rte_prefetch0(rte_pktmbuf_mtod(frames[i], void*));
     bytes += frames[i]->pkt_len;
-    packets[i].frame = frames[i];
-    packets[i].ingress = ingress;
-    packets[i].begins_telemetry = begins_telemetry(in.role);
+    batch_[i] = {.frame = frames[i], .ingress = ingress, .begins_telemetry = begins};
   }
   bump(in.counters.rx_packets, count);
   bump(in.counters.rx_bytes, bytes);
 
-  const std::span batch{packets.data(), count};
-  parse_stage(batch, now);
+  const std::span batch{batch_.data(), count};
+  parse_stage(batch, in, now);
   classify_stage(batch);
   learn_stage(batch, now);
   if (cn_tags_ || cnms_.takes()) notification_stage(batch, now);
@@ -124,10 +123,9 @@ bool SwitchWorker::receive(uint16_t ingress, Nanos now) {
   return true;
 }
 
-void SwitchWorker::parse_stage(std::span<SwitchPacket> batch, Nanos now) {
+void SwitchWorker::parse_stage(std::span<SwitchPacket> batch, const SwitchPort& in, Nanos now) {
   cn_tags_ = false;
   for (SwitchPacket& p : batch) {
-    const SwitchPort& in = *shared_.ports[p.ingress];
     if (p.frame->data_len < std::min(kSwitchHeaderBytes, p.frame->pkt_len)) {
       p.frame = own_front(p.frame, 0, pool());
       if (p.frame == nullptr) {
@@ -206,13 +204,13 @@ void SwitchWorker::translate(SwitchPacket& packet, Nanos now) {
   if (taken == CnmNotifier::Taken::kRefused) return drop(packet, DropReason::kNotification);
   packet.traffic_class = config_.classifier.by_pcp[kCnmTransmitPriority];
   const auto& to = rte_pktmbuf_mtod(packet.frame, const EthernetHeader*)->destination;
-  const auto egress = macs_.find(packet.vlan, to, now);
-  if (!egress) {
+  const uint16_t egress = macs_.find(packet.vlan, to, now);
+  if (egress == kNoPort) {
     cnms_.count(CnmEvent::kPortUnknown);
     return drop(packet, DropReason::kNotification);
   }
   cnms_.count(CnmEvent::kTranslated);
-  admit(packet, false, *egress, now);
+  admit(packet, false, egress, now);
   packet.frame = nullptr;
 }
 
@@ -260,9 +258,9 @@ Outbox::Counter* SwitchWorker::send(const Outbox::Message& message, SwitchPacket
     if (message.at_home != nullptr && !router_.leads_on(*message.to)) return message.at_home;
     return router_.originate(packet, *message.to, now) ? message.sent : message.no_way;
   }
-  const auto egress = macs_.find(packet.vlan, ethernet->destination, now);
-  if (!egress) return message.no_way;
-  admit(packet, false, *egress, now);
+  const uint16_t egress = macs_.find(packet.vlan, ethernet->destination, now);
+  if (egress == kNoPort) return message.no_way;
+  admit(packet, false, egress, now);
   packet.frame = nullptr;
   return message.sent;
 }
@@ -279,17 +277,19 @@ void SwitchWorker::route_stage(std::span<SwitchPacket> batch, Nanos now) {
 
 void SwitchWorker::forward_stage(std::span<SwitchPacket> batch, Nanos now) {
   for (SwitchPacket& p : batch) {
-    if (p.frame != nullptr) forward(p, now);
+    if (p.frame != nullptr) forward_one(p, now);
   }
 }
 
-void SwitchWorker::forward(SwitchPacket& packet, Nanos now) {
+void SwitchWorker::forward(SwitchPacket& packet, Nanos now) { forward_one(packet, now); }
+
+inline void SwitchWorker::forward_one(SwitchPacket& packet, Nanos now) {
   const auto& ethernet = *rte_pktmbuf_mtod(packet.frame, const EthernetHeader*);
-  const auto egress =
-      ethernet.destination.is_multicast() ? std::nullopt : macs_.find(packet.vlan, ethernet.destination, now);
-  if (!egress) return flood(packet, now);
-  if (*egress == packet.ingress && !packet.from_us) return drop(packet, DropReason::kSamePort);
-  admit(packet, false, *egress, now);
+  const uint16_t egress =
+      ethernet.destination.is_multicast() ? kNoPort : macs_.find(packet.vlan, ethernet.destination, now);
+  if (egress == kNoPort) return flood(packet, now);
+  if (egress == packet.ingress && !packet.from_us) return drop(packet, DropReason::kSamePort);
+  admit(packet, false, egress, now);
   packet.frame = nullptr;
 }
 
@@ -305,124 +305,6 @@ void SwitchWorker::flood(SwitchPacket& packet, Nanos now) {
   if (last == kNoPort) return drop(packet, DropReason::kNoEgress);
   admit(packet, false, last, now);
   packet.frame = nullptr;
-}
-
-// Where telemetry ends the packet will be as its sender made it.
-bool SwitchWorker::fits_mtu(const rte_mbuf& frame, const SwitchPort& out) const {
-  const uint16_t mtu = out.capabilities.mtu;
-  if (!exceeds_mtu(frame, mtu)) return true;
-  if (!telemetry_.enabled() || !ends_telemetry(out.role)) return false;
-  const IntView view = parse_int({rte_pktmbuf_mtod(&frame, const uint8_t*), frame.data_len}, frame.pkt_len,
-                                 config_.telemetry.udp_port);
-  return view.accepted() && view.udp.ip_bytes() - view.bytes() <= mtu;
-}
-
-void SwitchWorker::admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now) {
-  if (shared_.ports[egress]->worker != number_) return hand_over(packet, copy, egress);
-  if (copy || shapers_ == nullptr || pass_shaper(packet, egress, now)) admit_here(packet, copy, egress, now);
-}
-
-bool SwitchWorker::pass_shaper(const SwitchPacket& packet, uint16_t egress, Nanos now) {
-  if ((shapers_->classes() >> packet.traffic_class & 1U) == 0) return true;
-  const size_t shaper = shapers_->find(packet);
-  if (shaper == TorShapers::kNone) return true;
-  const TorShapers::Ask asked = shapers_->ask(shaper, packet, packet.frame->pkt_len, now);
-  if (asked.refused != DropReason::kNone) {
-    count_refused(packet, egress, asked.refused);
-    rte_pktmbuf_free(packet.frame);
-    return false;
-  }
-  if (!asked.waits) return true;
-  SwitchPacket waiting = packet;
-  if (asked.mark) {
-    waiting.frame = marked(waiting.frame);
-    if (waiting.frame == nullptr) {
-      count_refused(packet, egress, DropReason::kNoBuffer);
-      return false;
-    }
-  }
-  if (const auto feedback = shapers_->hold(shaper, waiting, egress))
-    cnms_.held(shaper, *feedback, waiting, now);
-  return false;
-}
-
-bool SwitchWorker::release_held(Nanos now) {
-  TorShapers::Released released;
-  bool worked = false;
-  for (size_t count = 0; count < kBurst && shapers_->release(now, released); ++count) {
-    worked = true;
-    SwitchPacket& packet = released.packet;
-    if (released.mark) packet.frame = marked(packet.frame);
-    if (packet.frame == nullptr) {
-      count_refused(packet, released.egress, DropReason::kNoBuffer);
-    } else {
-      admit_here(packet, false, released.egress, now);
-    }
-  }
-  return worked;
-}
-
-// Null, and the frame freed, when there was no buffer for a copy of its own.
-rte_mbuf* SwitchWorker::marked(rte_mbuf* frame) {
-  frame = own_front(frame, 0, pool());
-  if (frame != nullptr) mark_congestion(rte_pktmbuf_mtod(frame, uint8_t*), frame->data_len);
-  return frame;
-}
-
-// Of a frame that should have gone out by a port of this worker's. One for which there is no headroom counts where it came in,
-// which may be another worker's.
-void SwitchWorker::count_refused(const SwitchPacket& packet, uint16_t egress, DropReason reason) {
-  if (reason == DropReason::kHeadroomFull) {
-    shared_.ports[packet.ingress]->counters.drops[static_cast<unsigned>(reason)].fetch_add(
-        1, std::memory_order_relaxed);
-  } else {
-    bump(shared_.ports[egress]->counters.drops[static_cast<unsigned>(reason)]);
-  }
-}
-
-void SwitchWorker::admit_here(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now) {
-  SwitchPort& out = *shared_.ports[egress];
-  rte_mbuf* frame = packet.frame;
-  const auto refuse = [&](DropReason reason) {
-    count_refused(packet, egress, reason);
-    if (!copy) rte_pktmbuf_free(frame);
-  };
-  const bool tagged = packet.vlan != out.native;
-  const uint32_t length = length_with_tag(frame, tagged);
-  if (!fits_mtu(*frame, out)) return refuse(DropReason::kTooLong);
-  if (!out.egress.has_room(length)) return refuse(DropReason::kQueueFull);
-  const DropReason full = shared_.buffer.admit(packet.ingress, packet.traffic_class, length,
-                                               out.egress.queue(packet.traffic_class));
-  if (full != DropReason::kNone) return refuse(full);
-  const AqmVerdict verdict = out.egress.ask(packet, now);
-  if (verdict == AqmVerdict::kDrop) return refuse(DropReason::kEarlyDrop);
-  rte_mbuf* leaving = copy ? rte_pktmbuf_copy(frame, pool(), 0, UINT32_MAX) : frame;
-  if (leaving != nullptr) leaving = set_tag(leaving, tagged, packet.vlan, pool());
-  if (leaving != nullptr && packet.has_cn_tag && !out.keeps_cn_tags) [[unlikely]] {
-    leaving = strip_cn_tag(leaving, pool());
-    if (leaving != nullptr) cnms_.count(CnmEvent::kTagRemoved);
-  }
-  if (leaving != nullptr && verdict == AqmVerdict::kMark) {
-    leaving = marked(leaving);
-    if (leaving != nullptr) bump(out.counters.classes[packet.traffic_class].marked);
-  }
-  if (leaving == nullptr) {
-    bump(out.counters.drops[static_cast<unsigned>(DropReason::kNoBuffer)]);
-    return;
-  }
-  out.egress.push(leaving, packet, now);
-  if (((out.cnm_points | out.cnp_points) >> packet.traffic_class & 1U) != 0) [[unlikely]]
-    notify(packet, leaving, egress, now);
-}
-
-// A frame has been put into the queue of a class whose senders are told of congestion.
-void SwitchWorker::notify(const SwitchPacket& packet, const rte_mbuf* frame, uint16_t egress, Nanos now) {
-  const SwitchPort& out = *shared_.ports[egress];
-  if ((out.cnm_points >> packet.traffic_class & 1U) != 0) {
-    cnms_.queued(egress, out, packet, frame, now);
-  } else {
-    cnps_.queued(egress, packet, frame, out.egress.queue(packet.traffic_class), now);
-  }
 }
 
 bool SwitchWorker::drain(Nanos now) {
@@ -473,7 +355,7 @@ void SwitchWorker::take(SwitchHandOver& handed, Nanos now) {
       // Who sends what must be known where the queues are.
       if (senders_ != nullptr) observe(packet, now);
       if (shapers_ == nullptr || pass_shaper(packet, handed.egress, now))
-        admit_here(packet, false, handed.egress, now);
+        admit_here(packet, false, *shared_.ports[handed.egress], now);
       return;
     case SwitchHandOver::What::kAddress:
       macs_.learn(packet.vlan, handed.mac, packet.ingress, now);

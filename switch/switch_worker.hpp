@@ -8,7 +8,7 @@
 //                                         ARP/ND/echo       or flood     another buffer, each   rate, pauses, AQM
 //                                                                        worker's ring         PFC out
 //
-// parse.cpp, classify.cpp, router.cpp, admission here in admit(), buffer.cpp, aqm.cpp; egress_port.cpp has the queues,
+// parse.cpp, classify.hpp, router.cpp, admit.cpp, buffer.cpp, aqm.cpp; egress_port.cpp has the queues,
 // scheduler.cpp says which is next, pfc.cpp speaks with the neighbours; cnm_notifier.cpp (QCN), cnp_notifier.cpp and
 // int_responder.cpp with the senders of flows, through an outbox that is emptied when all ports have been looked at.
 //
@@ -32,6 +32,7 @@
 #include "port/port.hpp"
 #include "switch/cnm_notifier.hpp"
 #include "switch/cnp_notifier.hpp"
+#include "switch/frame_edit.hpp"
 #include "switch/hand_over.hpp"
 #include "switch/int_responder.hpp"
 #include "switch/mac_table.hpp"
@@ -83,10 +84,10 @@ class SwitchWorker final : public Poller, private RouterOutput {
   }
 
  private:
-  static constexpr size_t kBurst = 64;
+  static constexpr size_t kBurst = 128;
 
   bool receive(uint16_t ingress, Nanos now);
-  void parse_stage(std::span<SwitchPacket> batch, Nanos now);
+  void parse_stage(std::span<SwitchPacket> batch, const SwitchPort& in, Nanos now);
   void classify_stage(std::span<SwitchPacket> batch);
   void learn_stage(std::span<SwitchPacket> batch, Nanos now);
   // CN-TAGs, and CNMs for hosts here.
@@ -98,18 +99,32 @@ class SwitchWorker final : public Poller, private RouterOutput {
   bool observe(const SwitchPacket& packet, Nanos now);
   void route_stage(std::span<SwitchPacket> batch, Nanos now);
   void forward_stage(std::span<SwitchPacket> batch, Nanos now);
+  void forward_one(SwitchPacket& packet, Nanos now);
   void flood(SwitchPacket& packet, Nanos now);
   [[nodiscard]] bool fits_mtu(const rte_mbuf& frame, const SwitchPort& out) const;
   // Puts the packet's frame into the queue of a port, or counts why not; or gives it to who owns the port. With `copy`, a
   // copy of it, and the frame stays.
-  void admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now);
+  void admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now) {
+    SwitchPort& out = *shared_.ports[egress];
+    if (out.worker != number_) return hand_over(packet, copy, egress);
+    if (copy || shapers_ == nullptr || pass_shaper(packet, egress, now)) admit_here(packet, copy, out, now);
+  }
   // Of a port of its own: false when the frame waits for its shaper, or has been dropped.
   bool pass_shaper(const SwitchPacket& packet, uint16_t egress, Nanos now);
   bool release_held(Nanos now);
   rte_mbuf* marked(rte_mbuf* frame);
   void count_refused(const SwitchPacket& packet, uint16_t egress, DropReason reason);
-  void admit_here(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now);
-  void notify(const SwitchPacket& packet, const rte_mbuf* frame, uint16_t egress, Nanos now);
+  void admit_here(const SwitchPacket& packet, bool copy, SwitchPort& out, Nanos now);
+  // Whether a frame that is to leave with so many bytes may wait at the port, and if not why; and what its class's AQM says.
+  struct Admission {
+    DropReason refused = DropReason::kNone;
+    AqmVerdict verdict = AqmVerdict::kPass;
+  };
+  Admission ask(const SwitchPacket& packet, uint32_t length, SwitchPort& out, Nanos now);
+  void refuse(const SwitchPacket& packet, bool copy, DropReason reason, SwitchPort& out);
+  // The frame as it leaves by the port, or a copy that does; null, and counted, when there is no buffer for it.
+  rte_mbuf* prepare(const SwitchPacket& packet, bool copy, TagEdit edit, bool mark, SwitchPort& out);
+  void notify(const SwitchPacket& packet, const rte_mbuf* frame, const SwitchPort& out, Nanos now);
   bool drain(Nanos now);
 
   // What the notifiers have made.
@@ -134,6 +149,7 @@ class SwitchWorker final : public Poller, private RouterOutput {
   const uint32_t number_;
   std::string name_;
   std::vector<uint16_t> own_ports_;  // their numbers
+  std::array<SwitchPacket, kBurst> batch_;
   Outbox outbox_;
   std::unique_ptr<SourceQpns> senders_;  // null when nobody is to be told anything
   std::unique_ptr<TorShapers> shapers_;  // null without any

@@ -110,6 +110,8 @@ void serve(const Options& options, const sigset_t& signals, SwitchProcess& proce
 Status run(const Options& options) {
   auto file = read_switch_file(options.config);
   if (!file) return fail(file.error());
+  for (const std::string& warning : warnings(file->sw))
+    std::fprintf(stderr, "roci-switch: warning: %s: %s\n", options.config.c_str(), warning.c_str());
   if (options.check) {
     std::printf("%s: switch '%s' with %zu ports: correct\n", options.config.c_str(), file->sw.name.c_str(),
                 file->sw.ports.size());

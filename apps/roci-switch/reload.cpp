@@ -33,6 +33,8 @@ void compare_switch(FirstDifference& d, const SwitchConfig& a, const SwitchConfi
   d.look("switch.telemetry", a.telemetry, b.telemetry);
   d.look("switch.cnm_port", a.notify.port, b.notify.port);
   d.look("switch.cnm_rate", a.notify.rate, b.notify.rate);
+  d.look("switch.cnm_key", a.notify.key, b.notify.key);
+  d.look("switch.cnm_tolerance", a.notify.tolerance, b.notify.tolerance);
   d.look("switch.tor", a.notify, b.notify);
   d.look("switch.cnp", a.cnp, b.cnp);
   d.look("switch.shapers", a.shapers, b.shapers);

@@ -1,6 +1,7 @@
 #include "roci-switch/switch_process.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 
 namespace roci {
@@ -23,6 +24,7 @@ Status SwitchProcess::open() {
   ROCI_TRY(open_ports());
   std::vector<Port*> ends;
   for (const auto& port : ports_) ends.push_back(port.get());
+  file_.sw.time_of_day = std::chrono::system_clock::now().time_since_epoch() - monotonic_now();
   auto made = Switch::create(file_.sw, ends, pool_);
   if (!made) return fail(made.error().within(path_));
   switch_ = std::move(*made);

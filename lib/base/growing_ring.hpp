@@ -34,6 +34,8 @@ class GrowingRing {
     return slots_[tail_++ & mask_];
   }
   T pop() { return std::move(slots_[head_++ & mask_]); }
+  // The same for a T that need not be moved out: it stays where it is until something is added.
+  const T& drop_front() { return slots_[head_++ & mask_]; }
 
  private:
   void grow() {

@@ -22,7 +22,7 @@ namespace {
 constexpr uint16_t kMinMtu = RTE_ETHER_MIN_MTU;  // 68, RFC 791
 // A frame with two tags must still fit the 16-bit lengths of an mbuf.
 constexpr uint16_t kMaxMtu = UINT16_MAX - RTE_PKTMBUF_HEADROOM - 22;
-constexpr size_t kMaxBurst = 64;
+constexpr size_t kMaxBurst = 128;
 
 // Runs `work` on DPDK's interrupt thread and waits for it. The memif driver answers its other side there, without a lock
 // against whoever stops the device meanwhile: when both sides end at once, a message is freed by both threads. Alarms run
@@ -372,9 +372,12 @@ uint16_t EthdevPort::Queue::tx_burst(std::span<rte_mbuf*> frames, Nanos) {
   while (done < frames.size()) {
     const auto batch = frames.subspan(done, std::min<size_t>(frames.size() - done, kMaxBurst));
     bool plain = true;
-    for (const rte_mbuf* frame : batch)
+    uint64_t bytes = 0;
+    for (const rte_mbuf* frame : batch) {
       plain = plain && !port_.is_unsendable(*frame) && !port_.needs_copy(*frame);
-    const uint16_t accepted = plain ? send(batch) : tx_carefully(batch);
+      bytes += frame->pkt_len;
+    }
+    const uint16_t accepted = plain ? send(batch, bytes) : tx_carefully(batch);
     done = static_cast<uint16_t>(done + accepted);
     if (accepted < batch.size()) break;
   }
@@ -390,14 +393,11 @@ bool EthdevPort::is_unsendable(const rte_mbuf& frame) const {
   return exceeds_mtu(frame, capabilities_.mtu) || (needs_copy(frame) && frame.pkt_len > pool_room_);
 }
 
-// Hands frames to the device, all of which it can send.
-uint16_t EthdevPort::Queue::send(std::span<rte_mbuf*> frames) {
-  uint32_t length[kMaxBurst];
-  for (size_t i = 0; i < frames.size(); ++i) length[i] = frames[i]->pkt_len;
+// Hands frames to the device, all of which it can send, and which have so many bytes.
+uint16_t EthdevPort::Queue::send(std::span<rte_mbuf*> frames, uint64_t bytes) {
   const uint16_t accepted =
       rte_eth_tx_burst(port_.id_, index_, frames.data(), static_cast<uint16_t>(frames.size()));
-  uint64_t bytes = 0;
-  for (uint16_t i = 0; i < accepted; ++i) bytes += length[i];
+  for (const rte_mbuf* refused : frames.subspan(accepted)) bytes -= refused->pkt_len;
   bump(stats_.tx_packets, accepted);
   bump(stats_.tx_bytes, bytes);
   return accepted;
@@ -410,6 +410,7 @@ uint16_t EthdevPort::Queue::tx_carefully(std::span<rte_mbuf*> frames) {
   rte_mbuf* staged[kMaxBurst];
   uint16_t origin[kMaxBurst];
   size_t count = 0;
+  uint64_t bytes = 0;
   auto end = static_cast<uint16_t>(frames.size());
   for (uint16_t i = 0; i < end; ++i) {
     if (port_.is_unsendable(*frames[i])) continue;
@@ -418,10 +419,11 @@ uint16_t EthdevPort::Queue::tx_carefully(std::span<rte_mbuf*> frames) {
       end = i;  // no buffer at the moment: refused, to be offered again
       break;
     }
+    bytes += frame->pkt_len;
     staged[count] = frame;
     origin[count++] = i;
   }
-  const size_t accepted = count == 0 ? 0 : send({staged, count});
+  const size_t accepted = count == 0 ? 0 : send({staged, count}, bytes);
   const uint16_t done = accepted == count ? end : origin[accepted];
   for (size_t s = 0; s < count; ++s) {
     rte_mbuf* original = frames[origin[s]];

@@ -88,7 +88,7 @@ class EthdevPort final : public Port {
 
    private:
     uint16_t tx_carefully(std::span<rte_mbuf*> frames);
-    uint16_t send(std::span<rte_mbuf*> frames);
+    uint16_t send(std::span<rte_mbuf*> frames, uint64_t bytes);
 
     const EthdevPort& port_;
     const uint16_t index_;

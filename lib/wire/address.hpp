@@ -6,8 +6,10 @@
 #include <bit>
 #include <compare>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "base/result.hpp"
 
@@ -25,12 +27,20 @@ struct MacAddress {
   [[nodiscard]] constexpr bool is_multicast() const { return (bytes[0] & 1) != 0; }
   [[nodiscard]] constexpr bool is_zero() const { return *this == MacAddress{}; }
   friend constexpr auto operator<=>(const MacAddress&, const MacAddress&) = default;
-  // Asked for every received frame, so by words instead of byte by byte.
-  friend constexpr bool operator==(const MacAddress& a, const MacAddress& b) {
-    const auto x = std::bit_cast<std::array<uint16_t, 3>>(a.bytes);
-    const auto y = std::bit_cast<std::array<uint16_t, 3>>(b.bytes);
-    return ((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2])) == 0;
+  // All of it in the low 48 bits, in the order in which it lies in memory: to compare and to hash.
+  [[nodiscard]] constexpr uint64_t bits() const {
+    if (std::is_constant_evaluated()) {
+      const auto words = std::bit_cast<std::array<uint16_t, 3>>(bytes);
+      return uint32_t{words[0]} | uint32_t{words[1]} << 16 | uint64_t{words[2]} << 32;
+    }
+    uint32_t low = 0;
+    uint16_t high = 0;
+    std::memcpy(&low, bytes.data(), sizeof low);
+    std::memcpy(&high, bytes.data() + sizeof low, sizeof high);
+    return low | uint64_t{high} << 32;
   }
+  // Asked for every received frame, so not byte by byte.
+  friend constexpr bool operator==(const MacAddress& a, const MacAddress& b) { return a.bits() == b.bits(); }
 };
 
 // An IPv6 address, or an IPv4 one in mapped form; at the same time the GID of a RoCEv2 port.

@@ -6,6 +6,9 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
+
+#include "base/result.hpp"
 
 namespace roci {
 
@@ -28,6 +31,9 @@ class SipHash {
 };
 
 uint64_t siphash(const SipKey& key, std::span<const uint8_t> bytes);
+
+// A key as 32 hexadecimal digits.
+Result<SipKey> parse_sip_key(std::string_view text);
 
 // Whether two MACs are the same, in a time that does not depend on where they differ.
 bool is_same_mac(uint64_t a, uint64_t b);

@@ -81,11 +81,22 @@ SwitchConfig configuration() {
       ClassConfig& notifying = config.ports[slow].classes[c];
       notifying.notify = ClassConfig::Notify::kQcn;
       notifying.qcn = {.qeq = Bytes{200}, .weight = 1, .sample = Bytes{1000}, .l3 = true};
+      if (c == 4)
+        notifying.qcn.says = {.port = true, .ecn = true, .available_bandwidth = true, .rate_change = true};
     }
   }
   config.ports[2].keeps_cn_tags = false;
   config.senders = {.flows = 8, .ageing = 1s};
   config.notify = {.port = kCnmPort, .rate = 1'000'000, .tor_size = 8, .tor_ageing = 100ms};
+  for (const auto* prefix : {"10.9.0.0/16", "10.0.2.0/24", "fd01::/64"}) {
+    SwitchShaperConfig& shaper = config.shapers.emplace_back();
+    shaper.prefix = require(IpNetwork::parse(prefix));
+    shaper.rate = 1_Gbps;
+    shaper.queue = 16_KiB;
+    shaper.queue_frames = 32;
+    shaper.aqm.mark = {.kmin = Bytes{1000}, .kmax = Bytes{4000}};
+    shaper.qcn = QcnConfig{.qeq = Bytes{1000}, .weight = 1, .sample = Bytes{2000}, .l3 = true};
+  }
   return config;
 }
 
@@ -146,12 +157,15 @@ std::vector<uint8_t> self_defined_cnm(const FrameSpec& spec) {
   Cnm cnm;
   cnm.feedback = 9;
   cnm.msdu = kMsdu;
+  L3CnmTlvs tlvs;
+  if ((spec.traffic_class & 1) != 0) tlvs.rate_change = static_cast<int32_t>(spec.payload) * 100 - 50'000;
+  if ((spec.traffic_class & 2) != 0) tlvs.available_bandwidth = spec.payload;
   std::vector<uint8_t> bytes(kMaxL3CnmFrame);
   bytes.resize(build_l3_cnm({.source_mac = spec.source,
                              .destination_mac = spec.destination,
                              .source_ip = spec.to,
                              .destination_ip = spec.from},
-                            kCnmPort, flow, cnm, {}, bytes));
+                            kCnmPort, flow, cnm, tlvs, bytes));
   return bytes;
 }
 
@@ -285,6 +299,9 @@ void run(Input input, const std::shared_ptr<MbufPool>& pool) {
   const auto empty = [&] {
     for (size_t i = 0; i < kPorts; ++i) {
       if (sw->counters(i).queue_packets != 0 || sw->counters(i).queue_bytes != 0) return false;
+    }
+    for (size_t i = 0; i < sw->shaper_count(); ++i) {
+      if (sw->shaper_counts(i).queue_bytes != 0) return false;
     }
     return true;
   };

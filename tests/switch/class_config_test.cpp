@@ -111,6 +111,55 @@ TEST(ClassConfig, telemetry_of_a_switch_and_of_its_ports) {
             std::string::npos);
 }
 
+TEST(ClassConfig, a_class_of_ldcp_that_others_share_is_warned_of) {
+  const std::string curves = "classes: [{class: 3, mark: {kmin: 60KiB}, drop: {kmin: 30KiB}}]\n";
+  const auto shared = read(kPorts + curves);
+  ASSERT_TRUE(shared) << shared.error().message;
+  EXPECT_EQ(
+      warnings(*shared),
+      std::vector<std::string>{
+          "switch 'switch': port 'a': class 3 has curves for ECN-capable packets and for others, as LDCP "
+          "wants "
+          "them, and 8 DSCPs share it; LDCP needs a class to itself: classify: {other: 0, dscp: [{dscp: 26, "
+          "class: 3}]}"});
+  const auto alone = read(kPorts + curves + "classify: {other: 0, dscp: [{dscp: 26, class: 3}]}\n");
+  ASSERT_TRUE(alone) << alone.error().message;
+  EXPECT_EQ(alone->classifier.by_dscp[26], 3);
+  EXPECT_EQ(alone->classifier.by_dscp[24], 0);
+  EXPECT_TRUE(warnings(*alone).empty());
+  const auto untagged =
+      read(kPorts + curves + "classify: {other: 0, untagged: 3, dscp: [{dscp: 26, class: 3}]}\n");
+  ASSERT_TRUE(untagged) << untagged.error().message;
+  EXPECT_EQ(warnings(*untagged).size(), 1U);
+  const auto wred = read(std::string(kPorts) + "classes: [{class: 3, mark: {kmin: 60KiB}}]\n");
+  ASSERT_TRUE(wred) << wred.error().message;
+  EXPECT_TRUE(warnings(*wred).empty()) << "one curve is no LDCP";
+}
+
+TEST(ClassConfig, the_priorities_of_l3qcn) {
+  using Notify = ClassConfig::Notify;
+  const auto config = read(std::string(kPorts) +
+                           "l3qcn: true\n"
+                           "cnm_port: 4999\n"
+                           "interfaces: [{name: i, addresses: [10.0.0.1/24]}]\n"
+                           "classes: [{class: 7, notify: none}, {class: 5, qcn: {qeq: 1MiB}}]\n");
+  ASSERT_TRUE(config) << config.error().message;
+  const ClassConfigs& classes = config->ports[1].classes;
+  EXPECT_EQ(classes[5].notify, Notify::kQcn);
+  EXPECT_TRUE(classes[5].qcn.l3);
+  EXPECT_EQ(classes[5].qcn.qeq, 1_MiB);
+  EXPECT_EQ(classes[7].notify, Notify::kNone) << "said otherwise";
+  EXPECT_EQ(classes[6].notify, Notify::kNone);
+  EXPECT_EQ(read(std::string(kPorts) +
+                 "cnm_port: 1\ninterfaces: [{name: i, addresses: [10.0.0.1/24]}]\nl3qcn: true\n")
+                ->ports[0]
+                .classes[7]
+                .notify,
+            Notify::kCnp);
+  EXPECT_NE(error_of(std::string(kPorts) + "l3qcn: true\n").find("l3 sends to cnm_port, and there is none"),
+            std::string::npos);
+}
+
 TEST(ClassConfig, mistakes_are_named) {
   const auto with = [](const std::string& more) {
     return error_of("classes: [{class: 3, " + more + "}]\nports: [{name: a}]\n");

@@ -322,6 +322,103 @@ TEST_F(EcmpTest, when_no_next_hop_answers_packets_are_given_up) {
   EXPECT_EQ(dropped(0, DropReason::kNoNeighbour), 30U);
 }
 
+// The same with one more port in front, the last one, of a second worker that has half of the next hops behind its ports:
+// two ways for a flow to come in, and two routers that choose for it.
+class EcmpWorkersTest : public EcmpTest {
+ protected:
+  static constexpr size_t kHops = 4;
+  static constexpr size_t kOther = kHops + 1;  // the second port in front, and the host behind it
+
+  static SwitchConfig with_workers(SwitchConfig config) {
+    config.ports.push_back({.name = "other", .vlan = 10, .all_tagged = false});
+    for (size_t i = kHops / 2 + 1; i <= kOther; ++i) config.ports[i].worker = 1;
+    return config;
+  }
+  // The flow's packet number `number`, into one of the ports in front. Both bring flows of the same host.
+  void send_by(size_t port, uint32_t flow_number, uint32_t number) {
+    FrameSpec spec = flow(flow_number);
+    spec.number = number;
+    say(port, switch_->mac(), spec);
+  }
+  // Where the packets that have arrived left, by their numbers.
+  std::map<uint32_t, size_t> ways() {
+    std::map<uint32_t, size_t> out;
+    for (size_t i = 1; i <= kHops; ++i) {
+      for (const uint32_t number : packets_at(i)) out[number] = i;
+    }
+    return out;
+  }
+};
+
+TEST_F(EcmpWorkersTest, a_flow_keeps_to_one_path_whichever_workers_port_it_comes_in_by) {
+  constexpr uint32_t kFlows = 200;
+  make_known(kHops, with_workers(with_known_hops(kHops)));
+  ASSERT_EQ(switch_->worker_count(), 2U);
+  for (uint32_t i = 0; i < kFlows; ++i) send_by(0, i, i);
+  const auto by_first = ways();
+  for (uint32_t i = 0; i < kFlows; ++i) send_by(kOther, i, i);
+  EXPECT_EQ(by_first.size(), kFlows);
+  EXPECT_EQ(ways(), by_first);
+  std::set<size_t> used;
+  for (const auto& [number, way] : by_first) used.insert(way);
+  EXPECT_EQ(used.size(), kHops) << "behind ports of both workers";
+}
+
+// Hosts 2 to 4 answer, host 1 does not. Each worker has asked by itself, and both hear each answer, whoever's port it comes
+// in by; so both give up the same next hop, and move its flows alike.
+TEST_F(EcmpWorkersTest, workers_agree_on_who_is_silent_and_where_its_flows_go) {
+  constexpr uint32_t kFlows = 60;
+  make(with_workers(with_hops(kHops)));
+  for (uint32_t i = 0; i < kFlows; ++i) {
+    send_by(0, i, i);
+    send_by(kOther, i, kFlows + i);
+  }
+  for (size_t host = 2; host <= kHops; ++host) answer_arp(host);
+  const auto at_once = ways();
+  wait(5s);  // host 1 is given up
+  const auto after = ways();
+  EXPECT_EQ(at_once.size() + after.size(), 2 * kFlows) << "nothing is lost";
+  const auto both_went_alike = [](const std::map<uint32_t, size_t>& went) {
+    std::set<size_t> used;
+    for (const auto& [number, way] : went) {
+      used.insert(way);
+      const auto other = went.find((number + kFlows) % (2 * kFlows));
+      EXPECT_TRUE(other != went.end() && other->second == way) << number;
+    }
+    return used;
+  };
+  EXPECT_EQ(both_went_alike(at_once), (std::set<size_t>{2, 3, 4}));
+  EXPECT_EQ(both_went_alike(after), (std::set<size_t>{2, 3, 4})) << "all others take over";
+  EXPECT_EQ(switch_->counters(0).rerouted, after.size() / 2);
+  EXPECT_EQ(switch_->counters(kOther).rerouted, after.size() / 2);
+
+  // Once both know, packets of either port go at once.
+  for (uint32_t i = 0; i < kFlows; ++i) {
+    send_by(0, i, i);
+    send_by(kOther, i, kFlows + i);
+  }
+  auto before = at_once;
+  before.insert(after.begin(), after.end());
+  EXPECT_EQ(ways(), before);
+
+  // And when it answers, after it was asked again, both give it its flows back.
+  wait(6s);
+  for (uint32_t i = 0; i < kFlows; ++i) {
+    send_by(0, i, i);
+    send_by(kOther, i, kFlows + i);
+  }
+  ways();
+  answer_arp(1);
+  for (uint32_t i = 0; i < kFlows; ++i) {
+    send_by(0, i, i);
+    send_by(kOther, i, kFlows + i);
+  }
+  for (const auto& [number, way] : ways()) {
+    const auto first = at_once.find(number);
+    EXPECT_EQ(way, first == at_once.end() ? 1U : first->second) << number;
+  }
+}
+
 TEST_F(EcmpTest, a_full_table_of_routes_is_a_switch_and_one_more_is_an_error) {
   SwitchConfig config = with_known_hops(2);
   config.routes.clear();

@@ -20,6 +20,8 @@ switch:
   cnm_port: 4999
   cnm_rate: 1000
   tor: {size: 64}
+  cnm_key: 000102030405060708090a0b0c0d0e0f
+  shapers: [{prefix: 10.2.0.0/16, class: 5, rate: 7Gbps}]
   cnp: {spacing: 60us}
   senders: {flows: 100}
   telemetry: {udp_port: 5201, switch_id: 7, respond: {to: sender, above: 50KiB}}
@@ -144,6 +146,10 @@ TEST_F(ReloadTest, everything_else_is_refused_by_its_key) {
       {"cnm_port: 4999", "cnm_port: 4998", "switch.cnm_port"},
       {"cnm_rate: 1000", "cnm_rate: 2000", "switch.cnm_rate"},
       {"tor: {size: 64}", "tor: {size: 65}", "switch.tor"},
+      {"size: 64", "size: 64, unknown: deliver", "switch.tor"},
+      {"0d0e0f", "0d0e00", "switch.cnm_key"},
+      {"0d0e0f", "0d0e0f\n  cnm_tolerance: 4s", "switch.cnm_tolerance"},
+      {"10.2.0.0/16, class: 5", "10.2.0.0/16, class: 4", "switch.shapers"},
       {"spacing: 60us", "spacing: 61us", "switch.cnp"},
       {"flows: 100", "flows: 101", "switch.senders"},
       {"switch_id: 7", "switch_id: 8", "switch.telemetry"},

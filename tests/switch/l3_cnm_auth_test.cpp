@@ -1,0 +1,114 @@
+// Signed congestion notification through routers: who believes whom.
+#include "switch/l3_cnm_bench.hpp"
+#include "wire/l3_congestion_notification.hpp"
+
+namespace roci {
+namespace {
+
+using test::L3QcnTest;
+
+class L3CnmAuthTest : public L3QcnTest {
+ protected:
+  static constexpr SipKey kKey{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  static SwitchConfig with_key(SwitchConfig config, Nanos time_of_day = Nanos{1'800'000'000'000'000'000}) {
+    config.notify.key = kKey;
+    config.time_of_day = time_of_day;
+    return config;
+  }
+  void congest() {
+    for (uint32_t i = 0; i < 3; ++i) send(0, frame(0, i));
+    wait(1ms);
+    EXPECT_EQ(at_host_b().size(), 3U);
+    ASSERT_EQ(left_[1].size(), 2U) << "the spine has sent two messages";
+  }
+};
+
+TEST_F(L3CnmAuthTest, who_has_the_key_believes_what_is_signed_with_it) {
+  build(with_key(tor_a()), with_key(spine()), tor_b());
+  congest();
+  const auto got = heard(0);
+  ASSERT_EQ(got.size(), 2U);
+  EXPECT_EQ(got[0], cnm_for_host(1, 1)) << "the host sees nothing of it";
+  EXPECT_EQ(events(tor_a_, CnmEvent::kTranslated), 2U);
+}
+
+TEST_F(L3CnmAuthTest, what_is_not_signed_or_with_another_key_is_not_believed) {
+  for (const bool is_signed : {false, true}) {
+    SwitchConfig s = spine();
+    if (is_signed) {
+      s = with_key(s);
+      (*s.notify.key)[15] ^= 1;
+    }
+    build(with_key(tor_a()), s, tor_b());
+    congest();
+    EXPECT_EQ(heard(0).size(), 0U);
+    EXPECT_EQ(events(tor_a_, CnmEvent::kNotBelieved), 2U) << is_signed;
+    EXPECT_EQ(tor_a_->counters(1).dropped(DropReason::kNotification), 2U);
+    TearDown();
+    for (auto& seen : right_) seen.clear();
+    for (auto& seen : left_) seen.clear();
+    runner_ = VirtualRunner{};
+  }
+}
+
+TEST_F(L3CnmAuthTest, who_has_no_key_does_not_mind) {
+  build(tor_a(), with_key(spine()), tor_b());
+  congest();
+  EXPECT_EQ(heard(0).size(), 2U);
+}
+
+TEST_F(L3CnmAuthTest, a_message_is_believed_once_and_as_it_was) {
+  build(with_key(tor_a()), with_key(spine()), tor_b());
+  congest();
+  EXPECT_EQ(heard(0).size(), 2U);
+  const auto recorded = left_[1];
+  TearDown();
+  for (auto& seen : right_) seen.clear();
+  for (auto& seen : left_) seen.clear();
+  runner_ = VirtualRunner{};
+
+  // ToR A begins anew and knows nothing of what it has believed.
+  tor_a_alone(with_key(tor_a()));
+  send(0, frame(0));
+  settle();
+  EXPECT_EQ(discard_from_tor_a(), 1U);
+  auto changed = recorded[1];
+  const uint32_t feedback = parse_l3_cnm(changed, test::kCnmPort).pdu_offset + 1;
+  changed[feedback] ^= 1;
+  changed[feedback + 40] ^= 1;  // so that the checksum still holds
+  ASSERT_TRUE(parse_l3_cnm(changed, test::kCnmPort).accepted());
+  send_to_tor_a(changed);
+  EXPECT_EQ(events(tor_a_, CnmEvent::kNotBelieved), 1U);
+  send_to_tor_a(recorded[1]);
+  EXPECT_EQ(events(tor_a_, CnmEvent::kTranslated), 1U);
+  send_to_tor_a(recorded[1]);
+  send_to_tor_a(recorded[0]);
+  EXPECT_EQ(events(tor_a_, CnmEvent::kTranslated), 1U);
+  EXPECT_EQ(events(tor_a_, CnmEvent::kNotBelieved), 3U) << "again, and one that is older";
+  EXPECT_EQ(heard(0).size(), 1U);
+}
+
+TEST_F(L3CnmAuthTest, clocks_that_are_apart_too_far_are_not_believed) {
+  build(with_key(tor_a(), Nanos{1'800'000'000'000'000'000} + 6s), with_key(spine()), tor_b());
+  congest();
+  EXPECT_EQ(heard(0).size(), 0U);
+  EXPECT_EQ(events(tor_a_, CnmEvent::kNotBelieved), 2U);
+}
+
+TEST_F(L3CnmAuthTest, what_cannot_be_is_refused) {
+  SwitchConfig a = with_key(tor_a());
+  a.notify.rate = 100'001;
+  EXPECT_EQ(
+      check(a).error().message,
+      "switch 'tor_a': signed CNMs are told apart by the time, so cnm_rate is at most 100000 with a cnm_key");
+  a = with_key(tor_a());
+  a.notify.tolerance = 2h;
+  EXPECT_FALSE(check(a));
+  EXPECT_EQ(parse_sip_key("00112233445566778899aabbccddeefg").error().message,
+            "a key has 32 hexadecimal digits, and character 32 is none");
+  EXPECT_EQ(parse_sip_key("00").error().message, "a key has 32 hexadecimal digits, not 2 characters");
+  EXPECT_EQ(parse_sip_key("0102030405060708090a0B0C0D0E0F10").value(), kKey);
+}
+
+}  // namespace
+}  // namespace roci
