@@ -403,6 +403,11 @@ TEST(Cnms, through_routers_are_signed_where_there_is_a_key_and_heard_once) {
   EXPECT_EQ(host.count("cnms_old"), 2U);
   host.hear(signed_with(8, kKey));
   EXPECT_EQ(host.count("cnms_taken"), 2U);
+  host.hear(signed_with(600'000, kKey));  // in 6 s
+  EXPECT_EQ(host.count("cnms_old"), 3U);
+  host.now += 6s;
+  host.hear(signed_with(9, kKey));
+  EXPECT_EQ(host.count("cnms_old"), 4U);
   EXPECT_EQ(host.requests().notices, 2U);
 }
 
