@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
@@ -25,7 +26,13 @@ struct CongestionConfig {
   uint16_t cnm_port = 0;
   // With it those are signed, and ones that are not, or that were heard before, are refused.
   std::optional<std::array<uint8_t, 16>> cnm_key;
-  uint32_t cnm_rate = 10'000;  // CNMs a second that are taken, and as many that are sent; 0: any number
+  std::chrono::nanoseconds cnm_tolerance{
+      5'000'000'000};  // between the clocks of those who have the key, at most 1 h
+  // What there is to be added to the device's clock to have the time of day. Without it: as the system says, or nothing when
+  // somebody else's runner tells the device the time (Progress::kExternal).
+  std::optional<std::chrono::nanoseconds> time_of_day;
+  uint32_t cnm_rate =
+      10'000;  // CNMs a second that are taken, and as many that are sent; 0, without a key: any number
   // Whether CNMs are believed that give back less of the sampled packet than shows whether it was sent here.
   bool short_samples = false;
   ReceivePointConfig receive_point;

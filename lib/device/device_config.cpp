@@ -1,7 +1,6 @@
 #include "device/device_config.hpp"
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -10,6 +9,8 @@
 #include "device/limits.hpp"
 #include "wire/address.hpp"
 #include "wire/extensions.hpp"
+#include "wire/l3_cnm_guard.hpp"
+#include "wire/siphash.hpp"
 
 namespace roci {
 namespace {
@@ -100,18 +101,6 @@ Status read_flow_control(ConfigNode& node, FlowControlConfig& flow) {
   });
 }
 
-Result<std::array<uint8_t, 16>> parse_key(std::string_view text) {
-  std::array<uint8_t, 16> key{};
-  const bool whole = text.size() == 2 * key.size();
-  for (size_t i = 0; whole && i < key.size(); ++i) {
-    const auto [end, error] = std::from_chars(text.data() + 2 * i, text.data() + 2 * i + 2, key[i], 16);
-    if (error == std::errc() && end == text.data() + 2 * i + 2) continue;
-    return fail("a key is 32 hexadecimal digits, and '" + std::string(text) + "' has others");
-  }
-  if (!whole) return fail("a key is 32 hexadecimal digits, not " + std::to_string(text.size()));
-  return key;
-}
-
 Status read_receive_point(ConfigNode& node, ReceivePointConfig& point) {
   return node.section("congestion_point", Need::kOptional, [&](ConfigNode& section) -> Status {
     ROCI_TRY(section.required("qeq", point.qeq, integer_in<uint32_t>(1, kMostReceiveFrames)));
@@ -142,11 +131,16 @@ Status read_congestion(ConfigNode& node, DeviceConfig& device) {
         (congestion.cnm_port != 0 && congestion.cnm_port == device.telemetry.udp_port))
       return section.error("cnm_port", "is that of other packets");
     std::array<uint8_t, 16> key{};
-    ROCI_TRY(section.optional("cnm_key", key, parse_key));
+    ROCI_TRY(section.optional("cnm_key", key, parse_sip_key));
     if (section.has("cnm_key")) congestion.cnm_key = key;
     if (congestion.cnm_key && congestion.cnm_port == 0)
       return section.error("cnm_key", "is for what comes to cnm_port, and there is none");
-    ROCI_TRY(section.optional("cnm_rate", congestion.cnm_rate, integer_in<uint32_t>(1, 10'000'000)));
+    ROCI_TRY(section.optional("cnm_tolerance", congestion.cnm_tolerance));
+    if (congestion.cnm_tolerance <= Nanos{0} || congestion.cnm_tolerance > L3CnmGuard::kMostTolerance)
+      return section.error("cnm_tolerance", "must be more than 0 and at most an hour");
+    ROCI_TRY(section.optional(
+        "cnm_rate", congestion.cnm_rate,
+        integer_in<uint32_t>(1, congestion.cnm_key ? kMostSignedCnms : uint32_t{10'000'000})));
     ROCI_TRY(section.optional("short_samples", congestion.short_samples));
     return read_receive_point(section, congestion.receive_point);
   });

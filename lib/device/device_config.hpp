@@ -45,6 +45,7 @@
 //       trust: dscp                                # dscp (its first three bits) | pcp: what the priority of a packet is
 //       cnm_port: 4999                             # UDP, of CNMs through routers; default: not in use
 //       cnm_key: 000102030405060708090a0b0c0d0e0f  # with it those have to be signed; default: they need not
+//       cnm_tolerance: 5s                          # between the clocks of those that have the key
 //       cnm_rate: 10000                            # CNMs a second that are taken, and as many that are sent
 //       short_samples: false                       # also believe CNMs that give back less than the BTH of a packet
 //       congestion_point:                          # tells senders when frames wait here; default: it does not

@@ -109,6 +109,10 @@ Status check_congestion(const DeviceConfig& config) {
       (congestion.cnm_port != 0 && congestion.cnm_port == config.telemetry.udp_port))
     return fail(where + "the UDP port of CNMs, " + std::to_string(congestion.cnm_port) +
                 ", is that of other packets");
+  if (congestion.cnm_key && (congestion.cnm_rate == 0 || congestion.cnm_rate > kMostSignedCnms))
+    return fail(where + "signed CNMs may be at most " + std::to_string(kMostSignedCnms) + " a second");
+  if (congestion.cnm_tolerance <= Nanos{0} || congestion.cnm_tolerance > L3CnmGuard::kMostTolerance)
+    return fail(where + "clocks may differ by up to an hour, and by more than nothing");
   if (point.qeq > kMostReceiveFrames)
     return fail(where + "qeq " + std::to_string(point.qeq) + " is out of range; 1 to " +
                 std::to_string(kMostReceiveFrames) + " frames are allowed");
@@ -121,11 +125,11 @@ Status check_congestion(const DeviceConfig& config) {
   return {};
 }
 
-// A sequence that is newer than those of a sender that was here before, even when it had sent a thousand messages a second.
-uint32_t first_cnm_sequence(const DeviceConfig& config) {
-  if (config.seed != 0) return 0;
-  const auto since = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
+// The device's clock is the system's monotonic one, unless somebody else tells it the time.
+DeviceConfig with_time_of_day(DeviceConfig config) {
+  if (config.congestion.cnm_key && !config.congestion.time_of_day && config.progress != Progress::kExternal)
+    config.congestion.time_of_day = std::chrono::system_clock::now().time_since_epoch() - monotonic_now();
+  return config;
 }
 
 Status check_workers(const DeviceConfig& config) {
@@ -194,7 +198,7 @@ class Host::Helper {
 
 Host::Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gids,
            std::shared_ptr<MbufPool> tx_pool)
-    : config_(std::move(config)),
+    : config_(with_time_of_day(std::move(config))),
       port_(std::move(port)),
       gids_(std::move(gids)),
       ids_(config_.seed),
@@ -270,7 +274,6 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
                                         flow_control_,
                                         config_.congestion,
                                         congestion_flows_,
-                                        first_cnm_sequence(config_),
                                         ids_,
                                         config_.check_before_placing};
   for (uint32_t i = 0; i < config_.workers; ++i) {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "wire/flow_mix.hpp"
-
 namespace roci {
 namespace {
 
@@ -25,23 +23,8 @@ TransportClass service_of(const QueuePairCore& qp) {
 
 }  // namespace
 
-bool SequenceBook::take(const CongestionPointId& point, uint32_t sequence) {
-  FlowMix mix{point.queue.get()};
-  for (const uint8_t byte : point.bridge.bytes) mix.add(byte);
-  const size_t home = mix.value() % heard_.size();
-  for (size_t i = 0; i < std::min<size_t>(heard_.size(), 16); ++i) {
-    Heard& one = heard_[(home + i) % heard_.size()];
-    if (one.known && !(one.point == point)) continue;
-    // They wrap (RFC 1982).
-    if (one.known && static_cast<int32_t>(sequence - one.sequence) <= 0) return false;
-    one = {point, true, sequence};
-    return true;
-  }
-  return false;
-}
-
 CnmListener::CnmListener(const CongestionConfig& config, CongestionFlows& flows, uint16_t int_port,
-                         uint32_t workers)
+                         uint32_t workers, uint64_t salt)
     : flows_(flows),
       listens_(config.listens()),
       tags_(config.tag),
@@ -49,8 +32,9 @@ CnmListener::CnmListener(const CongestionConfig& config, CongestionFlows& flows,
       port_(config.cnm_port),
       int_port_(int_port),
       key_(config.cnm_key),
+      time_of_day_(config.time_of_day.value_or(Nanos{0})),
       limit_(config.cnm_rate == 0 ? 0 : std::max(1U, config.cnm_rate / workers)),
-      sequences_(config.cnm_key ? kSigningPoints : 0) {}
+      guard_(config.cnm_key ? kSigningPoints : 0, config.cnm_tolerance, salt) {}
 
 bool CnmListener::has_its_form(const FrameView& view, const rte_mbuf& frame) const {
   if (view.kind == FrameKind::kOther)  // then the whole front is there
@@ -107,7 +91,9 @@ void CnmListener::take(const HeardCnm& heard, const QueuePairCore& qp, uint16_t 
     case Proof::kWrong:
       return counters.add(Counter::kCnmsMismatched);
   }
-  if (heard.flow && key_ && !sequences_.take(heard.cnm.point, heard.more.auth_sequence.value_or(0)))
+  if (heard.flow && key_ &&
+      guard_.take(heard.cnm.point, heard.more.auth_sequence.value_or(0), now + time_of_day_) !=
+          L3CnmGuard::Verdict::kNew)
     return counters.add(Counter::kCnmsOld);
   if (!limit_.allow(now)) return counters.add(Counter::kCnmsTooMany);
   counters.add(Counter::kCnmsTaken);

@@ -10,7 +10,6 @@
 #include <rte_mbuf.h>
 
 #include <optional>
-#include <vector>
 
 #include "base/rate_limit.hpp"
 #include "engine/congestion_flows.hpp"
@@ -18,6 +17,7 @@
 #include "telemetry/counters.hpp"
 #include "transport/queue_pair_core.hpp"
 #include "wire/frame.hpp"
+#include "wire/l3_cnm_guard.hpp"
 #include "wire/sampled_packet.hpp"
 
 namespace roci {
@@ -31,27 +31,12 @@ struct HeardCnm {
   std::optional<SampledPacket> sampled;
 };
 
-// The newest sequence of each congestion point that signs. Bounded: what comes from one point too many is not new.
-class SequenceBook {
- public:
-  explicit SequenceBook(size_t points) : heard_(points) {}
-  // Whether it is newer than all before it, which it then is one of.
-  bool take(const CongestionPointId& point, uint32_t sequence);
-
- private:
-  struct Heard {
-    CongestionPointId point;
-    bool known = false;
-    uint32_t sequence = 0;
-  };
-  std::vector<Heard> heard_;
-};
-
 // Of one worker, and owned by it.
 class CnmListener {
  public:
-  // `int_port`: of packets with in-band telemetry, 0 without; `workers`: that share the limits.
-  CnmListener(const CongestionConfig& config, CongestionFlows& flows, uint16_t int_port, uint32_t workers);
+  // `int_port`: of packets with in-band telemetry, 0 without; `workers`: that share the limits; `salt`: unknown to others.
+  CnmListener(const CongestionConfig& config, CongestionFlows& flows, uint16_t int_port, uint32_t workers,
+              uint64_t salt);
 
   // Whether this is a message for read(): parse_frame() has found no RoCEv2 in it. Never without a configuration.
   [[nodiscard]] bool is_cnm(const FrameView& view, const rte_mbuf& frame) const {
@@ -66,7 +51,7 @@ class CnmListener {
   void take(const HeardCnm& heard, const QueuePairCore& qp, uint16_t flow, Nanos now, Counters& counters);
 
  private:
-  static constexpr size_t kSigningPoints = 1024;
+  static constexpr uint32_t kSigningPoints = 1024;
   // So many PSNs back a packet may have been sent that is sampled now.
   static constexpr int32_t kRecent = 1 << 16;
   enum class Proof : uint8_t { kRight, kShort, kWrong };
@@ -82,8 +67,9 @@ class CnmListener {
   const uint16_t port_;
   const uint16_t int_port_;
   const std::optional<SipKey> key_;
+  const Nanos time_of_day_;  // to be added to the worker's clock
   RateLimit limit_;
-  SequenceBook sequences_;
+  L3CnmGuard guard_;
 };
 
 }  // namespace roci

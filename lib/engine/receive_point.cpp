@@ -14,14 +14,14 @@ CongestionPointConfig point_of(const ReceivePointConfig& config, int64_t frame_u
 }  // namespace
 
 ReceivePoint::ReceivePoint(const CongestionConfig& config, const MacAddress& mac, uint32_t index,
-                           uint32_t workers, uint64_t seed, uint32_t first_sequence)
+                           uint32_t workers, uint64_t seed)
     : mac_(mac),
       queue_(static_cast<uint16_t>(index)),
       port_(config.cnm_port),
       key_(config.cnm_key),
       point_(point_of(config.receive_point, kFrameUnit), seed),
       limit_(config.cnm_rate == 0 ? 0 : std::max(1U, config.cnm_rate / workers)),
-      sequence_(first_sequence) {}
+      time_of_day_(config.time_of_day.value_or(Nanos{0})) {}
 
 // The frames that wait are taken to be as long as this one.
 std::optional<QcnFeedback> ReceivePoint::taken(uint32_t bytes) {
@@ -49,7 +49,7 @@ uint32_t ReceivePoint::write(std::span<const uint8_t> sampled, bool tagged, cons
   back.destination_ip = flow->source;
   back.udp_source_port = flow->source_port;
   L3CnmTlvs more;
-  if (key_) more.auth_sequence = ++sequence_;
+  if (key_) more.auth_sequence = sequence_.next(now + time_of_day_);
   const uint32_t length = build_l3_cnm(back, port_, *flow, *cnm, more, out);
   if (key_) (void)sign_l3_cnm(out.first(length), port_, *key_);
   return length;

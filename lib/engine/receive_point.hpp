@@ -10,6 +10,7 @@
 #include "base/rate_limit.hpp"
 #include "roci/congestion_config.hpp"
 #include "wire/congestion_notification.hpp"
+#include "wire/l3_cnm_guard.hpp"
 #include "wire/l3_congestion_notification.hpp"
 
 namespace roci {
@@ -17,9 +18,9 @@ namespace roci {
 // Of one worker, and owned by it.
 class ReceivePoint {
  public:
-  // `index`: of the worker; `workers`: that share the limit; `first_sequence`: of signed messages.
+  // `index`: of the worker; `workers`: that share the limit.
   ReceivePoint(const CongestionConfig& config, const MacAddress& mac, uint32_t index, uint32_t workers,
-               uint64_t seed, uint32_t first_sequence);
+               uint64_t seed);
 
   // So many frames wait.
   void note_waiting(uint32_t frames) { waiting_ = frames; }
@@ -42,7 +43,8 @@ class ReceivePoint {
   CongestionPoint point_;
   RateLimit limit_;
   uint32_t waiting_ = 0;
-  uint32_t sequence_;
+  const Nanos time_of_day_;  // to be added to the worker's clock
+  L3CnmSequence sequence_;
 };
 
 }  // namespace roci

@@ -34,11 +34,11 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       watches_backlog_(surroundings.flow_control.tells() || surroundings.congestion.receive_point.qeq > 0),
       congestion_(surroundings.congestion),
       congestion_flows_(surroundings.congestion_flows),
-      cnms_(congestion_, congestion_flows_, surroundings.telemetry.udp_port,
-            surroundings.hand_over.workers()) {
+      cnms_(congestion_, congestion_flows_, surroundings.telemetry.udp_port, surroundings.hand_over.workers(),
+            congestion_.cnm_key ? surroundings.ids.next32() : 0) {
   if (congestion_.receive_point.qeq > 0) {
     receive_point_.emplace(congestion_, mac_, index, surroundings.hand_over.workers(),
-                           surroundings.ids.next32(), surroundings.first_cnm_sequence);
+                           surroundings.ids.next32());
   }
   HandOver& rings = surroundings.hand_over;
   for (uint32_t queue = index; queue < surroundings.port.queues(); queue += rings.workers()) {

@@ -59,7 +59,6 @@ struct WorkerSurroundings {
   FlowControl& flow_control;
   const CongestionConfig& congestion;
   CongestionFlows& congestion_flows;
-  uint32_t first_cnm_sequence;  // of the messages that are sent signed
   IdSource& ids;
   bool check_before_placing;
 };

@@ -91,7 +91,7 @@ enum class Counter : uint8_t {
   kCnmsTaken,            // congestion notification messages about flows of ours
   kCnmsMalformed,        // dropped: they could not be read
   kCnmsUnsigned,         // their MAC is wrong or missing
-  kCnmsOld,              // signed, and no newer than what that congestion point has said before
+  kCnmsOld,              // signed, and heard before, overtaken, or of another time
   kCnmsUnknownFlow,      // about no flow that there is now
   kCnmsMismatched,       // the sampled packet is none that the flow has sent lately
   kCnmsUnproven,         // so little of the sampled packet that it could be any

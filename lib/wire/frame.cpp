@@ -1,6 +1,8 @@
 #include "wire/frame.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 #include "wire/checksum.hpp"
 
@@ -30,6 +32,19 @@ FrameKind parse_roce(FrameView& view, uint32_t head_length, uint32_t l3_end, Opc
   return FrameKind::kRoce;
 }
 
+// Of an IPv4 header. The usual one takes five additions; the sum does not depend on the order of bytes (RFC 1071 2).
+bool has_right_checksum(const uint8_t* ip, uint32_t header) {
+  if (header != sizeof(Ipv4Header)) return inet_checksum(ip, header) == 0;
+  std::array<uint32_t, sizeof(Ipv4Header) / 4> words;
+  std::memcpy(words.data(), ip, sizeof words);
+  uint64_t sum = 0;
+  for (const uint32_t word : words) sum += word;
+  sum = (sum & 0xffff'ffff) + (sum >> 32);
+  sum = (sum & 0xffff) + (sum >> 16);
+  sum = (sum & 0xffff) + (sum >> 16);
+  return sum == 0xffff;
+}
+
 FrameKind parse_ipv4(FrameView& view, uint32_t head_length, OpcodeRange opcodes) {
   if (head_length < view.l3_offset + sizeof(Ipv4Header)) return FrameKind::kTruncated;
   const Ipv4Header& ip = view.ipv4();
@@ -39,7 +54,7 @@ FrameKind parse_ipv4(FrameView& view, uint32_t head_length, OpcodeRange opcodes)
   if (head_length < view.l3_offset + header || view.frame_length < view.l3_offset + total) {
     return FrameKind::kTruncated;
   }
-  if (inet_checksum(view.frame + view.l3_offset, header) != 0) return FrameKind::kBadIp;
+  if (!has_right_checksum(view.frame + view.l3_offset, header)) return FrameKind::kBadIp;
   if ((ip.flags_fragment.get() & 0x3fff) != 0) return FrameKind::kFragment;
   view.l4_offset = static_cast<uint16_t>(view.l3_offset + header);
   if (ip.protocol != kProtocolUdp) return FrameKind::kIpv4;

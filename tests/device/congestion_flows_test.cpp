@@ -7,7 +7,6 @@
 #include <map>
 
 #include "base/rng.hpp"
-#include "engine/cnm_listener.hpp"
 
 namespace roci {
 namespace {
@@ -84,28 +83,6 @@ TEST(CongestionFlows, finds_what_a_naive_model_finds) {
     }
     ASSERT_EQ(flows.size(), model.size());
   }
-}
-
-TEST(SequenceBook, is_bounded_and_never_takes_a_message_twice) {
-  SequenceBook book(64);
-  const auto point = [](uint32_t n) {
-    return CongestionPointId{MacAddress::local(n / 8), Be16{static_cast<uint16_t>(n % 8)}};
-  };
-  uint32_t known = 0;
-  for (uint32_t n = 0; n < 1000; ++n) {
-    const bool taken = book.take(point(n), 5);
-    known += taken ? 1 : 0;
-    EXPECT_FALSE(book.take(point(n), 5));
-    EXPECT_FALSE(book.take(point(n), 4));
-    EXPECT_EQ(book.take(point(n), 6), taken);
-  }
-  EXPECT_EQ(known, 64U);
-  // They wrap, and those of one point say nothing about another's.
-  SequenceBook fresh(64);
-  EXPECT_TRUE(fresh.take(point(1), 0xfffffffe));
-  EXPECT_TRUE(fresh.take(point(1), 1));
-  EXPECT_FALSE(fresh.take(point(1), 0xffffffff));
-  EXPECT_TRUE(fresh.take(point(2), 0xffffffff));
 }
 
 }  // namespace

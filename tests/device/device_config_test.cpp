@@ -78,7 +78,8 @@ TEST(DeviceConfigFile, congestion_notification_is_off_until_it_is_there) {
   const auto file = read(
       "  congestion_notification:\n    tag: false\n    priorities: [3, 5]\n    trust: pcp\n    cnm_port: "
       "4999\n"
-      "    cnm_key: 000102030405060708090a0b0c0D0E0F\n    cnm_rate: 50\n    short_samples: true\n"
+      "    cnm_key: 000102030405060708090a0b0c0D0E0F\n    cnm_tolerance: 2s\n    cnm_rate: 50\n    "
+      "short_samples: true\n"
       "    congestion_point: {qeq: 256, weight: 0.5, sample: 300KB}\n");
   ASSERT_TRUE(file) << file.error().message;
   const CongestionConfig& congestion = file->device.congestion;
@@ -88,6 +89,7 @@ TEST(DeviceConfigFile, congestion_notification_is_off_until_it_is_there) {
   EXPECT_EQ(congestion.cnm_port, 4999);
   EXPECT_EQ(congestion.cnm_key,
             (std::array<uint8_t, 16>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}));
+  EXPECT_EQ(congestion.cnm_tolerance, 2s);
   EXPECT_EQ(congestion.cnm_rate, 50U);
   EXPECT_TRUE(congestion.short_samples);
   EXPECT_EQ(congestion.receive_point.qeq, 256U);
@@ -96,7 +98,7 @@ TEST(DeviceConfigFile, congestion_notification_is_off_until_it_is_there) {
   for (const char* wrong :
        {"{priorities: [8]}", "{trust: tag}", "{cnm_port: 4791}", "{cnm_port: 0}",
         "{cnm_key: 000102030405060708090a0b0c0d0e0f}", "{cnm_port: 4999, cnm_key: 0001}",
-        "{cnm_port: 4999, cnm_key: 000102030405060708090a0b0c0d0e0x}", "{cnm_rate: 0}",
+        "{cnm_port: 4999, cnm_key: 000102030405060708090a0b0c0d0e0x}", "{cnm_rate: 0}", "{cnm_tolerance: 2h}",
         "{congestion_point: {}}", "{congestion_point: {qeq: 0}}", "{congestion_point: {qeq: 5, weight: 3}}",
         "{congestion_point: {qeq: 5, sample: 10}}", "{tags: true}"}) {
     EXPECT_FALSE(read(std::string("  congestion_notification: ") + wrong + "\n")) << wrong;

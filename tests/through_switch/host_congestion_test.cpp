@@ -214,9 +214,10 @@ class HostsBeyondRouters : public L3QcnTest {
   void make_net(SwitchConfig tor, const CongestionConfig& of_a, QcnConfig::Says says = {}) {
     SwitchConfig middle = spine();
     middle.ports[1].classes[kClass].qcn = {.l3 = true, .says = says};
+    middle.notify.key = of_a.cnm_key;
     middle.telemetry.enabled = says.port;
     middle.telemetry.udp_port = 5201;
-    middle.notify.rate = tor.notify.rate = 1'000'000;
+    middle.notify.rate = tor.notify.rate = 100'000;
     build(tor, middle, tor_b());
     tap_ = [this](size_t link, bool right, const rte_mbuf& frame) {
       if (!right) (void)left_scripts_[link](frame, 0);
@@ -267,6 +268,7 @@ class HostsBeyondRouters : public L3QcnTest {
     EXPECT_EQ(successes(a_), messages);
   }
 
+  static constexpr SipKey kKey{1, 2, 3, 4};
   Side a_, b_;
   std::array<Passed, 4> left_passed_, right_passed_;
   std::vector<SimScript> left_scripts_, right_scripts_;
@@ -304,8 +306,10 @@ TEST_F(HostsBeyondRouters, one_that_knows_the_self_defined_message_needs_no_tor)
 TEST_F(HostsBeyondRouters, one_that_sends_no_tags_is_told_through_a_tor_all_the_same_and_more) {
   SwitchConfig tor = tor_a();
   tor.notify.tor_unknown = NotifyConfig::Unknown::kDeliver;
+  tor.notify.key = kKey;
   CongestionConfig over_ip;
   over_ip.cnm_port = kCnmPort;
+  over_ip.cnm_key = kKey;
   make_net(tor, over_ip, {.port = true, .ecn = true, .available_bandwidth = true});
   write_to_b(8);
   EXPECT_EQ(left_passed_[0].cnms, 0U);
@@ -420,6 +424,7 @@ TEST(SlowReceivers, tell_others_through_routers_if_they_have_a_port_for_it) {
     CongestionConfig sender, receiver = receive_point(kCnmPort);
     sender.cnm_port = kCnmPort;
     if (signs) sender.cnm_key = receiver.cnm_key = SipKey{1, 2, 3};
+    receiver.cnm_rate = sender.cnm_rate = 100'000;
     SlowReceiver net({.sender = sender, .receiver = receiver});
     net.write(16);
     EXPECT_EQ(net.passed.cnms, 0U);
@@ -435,6 +440,7 @@ TEST(SlowReceivers, without_the_key_of_the_sender_are_not_believed) {
   sender.cnm_port = kCnmPort;
   sender.cnm_key = SipKey{1};
   receiver.cnm_key = SipKey{2};
+  receiver.cnm_rate = 100'000;
   SlowReceiver net({.sender = sender, .receiver = receiver});
   net.write(16);
   EXPECT_GT(net.passed.cnms_over_ip, 5U);

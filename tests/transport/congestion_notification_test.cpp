@@ -343,6 +343,7 @@ TEST(Cnms, about_a_connection_that_is_gone_are_refused) {
   const ByteVector old = host.written(16)[0];
   const uint16_t before = host.flow_of(*host.side.qp);
   host.to_bare(IBV_QPS_RESET);
+  EXPECT_EQ(host.flow_of(*host.side.qp), 0) << "somebody else may have the number";
   host.hear(Told::answer(old));
   host.expect_only("cnms_unknown_flow", 1);
   host.connect();
@@ -402,6 +403,11 @@ TEST(Cnms, through_routers_are_signed_where_there_is_a_key_and_heard_once) {
   EXPECT_EQ(host.count("cnms_old"), 2U);
   host.hear(signed_with(8, kKey));
   EXPECT_EQ(host.count("cnms_taken"), 2U);
+  host.hear(signed_with(600'000, kKey));  // in 6 s
+  EXPECT_EQ(host.count("cnms_old"), 3U);
+  host.now += 6s;
+  host.hear(signed_with(9, kKey));
+  EXPECT_EQ(host.count("cnms_old"), 4U);
   EXPECT_EQ(host.requests().notices, 2U);
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "wire/checksum.hpp"
 #include "wire/icrc.hpp"
 #include "wire/packet_fields.hpp"
 #include "wire/wire_test_support.hpp"
@@ -219,6 +220,25 @@ TEST(ParseFrame, every_kind_has_a_name_of_its_own) {
       EXPECT_NE(frame_kind_name(static_cast<FrameKind>(a)), frame_kind_name(static_cast<FrameKind>(b)));
     }
   }
+}
+
+TEST(Frame, believes_ipv4_headers_whose_checksum_is_right_and_no_others) {
+  Rng rng{19};
+  int right = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    Packet packet = make_packet(Opcode::kRcSendOnly);
+    if (rng.chance(0.5)) packet.source = packet.destination = IpAddress::from_v4(0xffffffff);  // all carries
+    packet.v4().id = static_cast<uint16_t>(rng.next());
+    packet.v4().tos = static_cast<uint8_t>(rng.next());
+    ByteVector bytes = encode_packet(packet.finish());
+    uint8_t* ip = bytes.data() + sizeof(EthernetHeader);
+    if (rng.chance(0.3)) ip[8 + rng.below(12)] ^= static_cast<uint8_t>(1U << rng.below(8));
+    if (rng.chance(0.1)) ip[10] = ip[11] = static_cast<uint8_t>(rng.chance(0.5) ? 0xff : 0);
+    const bool is_right = inet_checksum(ip, sizeof(Ipv4Header)) == 0;
+    right += is_right ? 1 : 0;
+    ASSERT_EQ(parse(bytes).kind != FrameKind::kBadIp, is_right);
+  }
+  EXPECT_GT(right, 10'000);
 }
 
 }  // namespace
