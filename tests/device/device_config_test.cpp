@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 namespace roci {
 namespace {
 
@@ -28,6 +30,22 @@ TEST(DeviceConfigFile, the_port_is_asked_for_a_queue_for_each_worker) {
   EXPECT_EQ(file->device.workers, 3U);
   EXPECT_EQ(file->port.queues, 3);
   EXPECT_EQ(file->device.cpus, (std::vector<int>{0, 2, 5}));
+}
+
+// The example shows them behind a #; those before `window` some of which exclude others.
+TEST(DeviceConfigFile, the_keys_that_the_example_shows_as_comments_exist) {
+  std::ifstream file(ROCI_SOURCE_DIR "/config/perf-client.yaml");
+  std::string keys, line;
+  bool begun = false;
+  while (std::getline(file, line)) {
+    begun = begun || line.starts_with("  # window:");
+    if (begun) keys += (line.starts_with("  # ") ? "  " + line.substr(4) : line) + "\n";
+  }
+  ASSERT_TRUE(begun);
+  const auto read_keys = read(keys);
+  ASSERT_TRUE(read_keys) << read_keys.error().message;
+  EXPECT_EQ(read_keys->device.congestion.cnm_port, 4999);
+  EXPECT_EQ(read_keys->device.telemetry.udp_port, 5201);
 }
 
 TEST(DeviceConfigFile, telemetry_is_off_until_it_has_a_port) {
