@@ -24,8 +24,9 @@ Status SwitchProcess::open() {
   ROCI_TRY(open_ports());
   std::vector<Port*> ends;
   for (const auto& port : ports_) ends.push_back(port.get());
-  file_.sw.time_of_day = std::chrono::system_clock::now().time_since_epoch() - monotonic_now();
-  auto made = Switch::create(file_.sw, ends, pool_);
+  SwitchConfig config = file_.sw;  // which is compared with what a file says later
+  config.time_of_day = std::chrono::system_clock::now().time_since_epoch() - monotonic_now();
+  auto made = Switch::create(config, ends, pool_);
   if (!made) return fail(made.error().within(path_));
   switch_ = std::move(*made);
 
