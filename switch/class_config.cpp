@@ -182,11 +182,9 @@ Status read_classifier(ConfigNode& node, ClassifierConfig& classifier) {
     ROCI_TRY(section.optional("trust", classifier.trust,
                               one_of<Trust>({{"dscp", Trust::kDscp}, {"pcp", Trust::kPcp}})));
     ROCI_TRY(section.optional("untagged", classifier.untagged, class_number));
-    if (section.has("other")) {
-      uint8_t other = 0;
-      ROCI_TRY(section.optional("other", other, class_number));
-      classifier.by_dscp.fill(other);
-    }
+    uint8_t other = 0;
+    ROCI_TRY(section.optional("other", other, class_number));
+    if (section.has("other")) classifier.by_dscp.fill(other);
     ROCI_TRY(section.each("dscp", Need::kOptional, [&](ConfigNode& item) -> Status {
       uint8_t dscp = 0;
       if (Status s = item.required("dscp", dscp, integer_in<uint8_t>(0, 63)); !s) return s;

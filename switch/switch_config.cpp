@@ -180,10 +180,9 @@ Status read_notify(ConfigNode& node, NotifyConfig& notify) {
   using Unknown = NotifyConfig::Unknown;
   ROCI_TRY(node.optional("cnm_port", notify.port));
   ROCI_TRY(node.optional("cnm_rate", notify.rate, integer_in<uint32_t>(1, kMostNotifications)));
-  if (node.has("cnm_key")) {
-    notify.key.emplace();
-    ROCI_TRY(node.optional("cnm_key", *notify.key, parse_sip_key));
-  }
+  SipKey key{};
+  ROCI_TRY(node.optional("cnm_key", key, parse_sip_key));
+  if (node.has("cnm_key")) notify.key = key;
   ROCI_TRY(node.optional("cnm_tolerance", notify.tolerance));
   return node.section("tor", Need::kOptional, [&](ConfigNode& tor) -> Status {
     notify.tor_size = 4096;
@@ -230,10 +229,9 @@ Status read_shapers(ConfigNode& node, std::vector<SwitchShaperConfig>& shapers) 
     ROCI_TRY(item.optional("queue", shaper.queue));
     ROCI_TRY(item.optional("queue_frames", shaper.queue_frames, integer_in<uint32_t>(1, 1U << 20)));
     ROCI_TRY(read_aqm(item, shaper.aqm, shaper.rate));
-    if (item.has("qcn")) {
-      shaper.qcn.emplace();
-      ROCI_TRY(read_qcn(item, *shaper.qcn, shaper.rate));
-    }
+    QcnConfig qcn;
+    ROCI_TRY(read_qcn(item, qcn, shaper.rate));
+    if (item.has("qcn")) shaper.qcn = qcn;
     return read_reaction(item, shaper.reaction);
   });
 }

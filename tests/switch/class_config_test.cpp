@@ -160,6 +160,33 @@ TEST(ClassConfig, the_priorities_of_l3qcn) {
             std::string::npos);
 }
 
+TEST(ClassConfig, a_shaper_towards_another_switch) {
+  const std::string shaper =
+      std::string(kPorts) + "cnm_port: 4999\nshapers: [{prefix: 10.2.0.0/16, class: 5, ";
+  const auto config =
+      read(shaper +
+           "rate: 10Gbps, queue: 2MiB, queue_frames: 100, mark: {kmin: 20us}, qcn: {qeq: 40us}, "
+           "reaction: {gd: 0.01, time_reset: 1ms}}]\n");
+  ASSERT_TRUE(config) << config.error().message;
+  const SwitchShaperConfig& read_shaper = config->shapers.at(0);
+  EXPECT_EQ(read_shaper.prefix.to_string(), "10.2.0.0/16");
+  EXPECT_EQ(read_shaper.traffic_class, 5);
+  EXPECT_EQ(read_shaper.queue, 2_MiB);
+  EXPECT_EQ(read_shaper.queue_frames, 100U);
+  EXPECT_EQ(read_shaper.aqm.mark.kmin, Bytes{25'000});
+  ASSERT_TRUE(read_shaper.qcn);
+  EXPECT_EQ(read_shaper.qcn->qeq, Bytes{50'000});
+  EXPECT_EQ(read_shaper.reaction.gd, 0.01);
+  EXPECT_EQ(read_shaper.reaction.time_reset, 1ms);
+  EXPECT_FALSE(read(shaper + "rate: 10Gbps}]\n")->shapers[0].qcn) << "hosts are not told by default";
+  EXPECT_EQ(error_of(shaper + "rate: 10Gbps, weight: 3}]\n"),
+            "s.yaml:3: shapers[0].weight is an unknown key (allowed: prefix, class, rate, queue, "
+            "queue_frames, mark, "
+            "drop, mark_at, average, qcn, reaction)");
+  EXPECT_NE(error_of(std::string(kPorts) + "cnm_keys: 00\n").find("did you mean 'cnm_key'?"),
+            std::string::npos);
+}
+
 TEST(ClassConfig, mistakes_are_named) {
   const auto with = [](const std::string& more) {
     return error_of("classes: [{class: 3, " + more + "}]\nports: [{name: a}]\n");
