@@ -137,6 +137,7 @@ std::optional<QcnFeedback> TorShapers::hold(size_t shaper, const SwitchPacket& p
   Shaper& s = *shapers_[shaper];
   const uint32_t length = packet.frame->pkt_len;
   s.waiting.push({packet, egress});
+  ++waiting_;
   s.bytes += length;
   buffer_.take(packet.ingress, packet.traffic_class, length);
   bump(s.held);
@@ -149,7 +150,7 @@ std::optional<QcnFeedback> TorShapers::hold(size_t shaper, const SwitchPacket& p
 }
 
 bool TorShapers::release(Nanos now, Released& out) {
-  for (size_t tried = 0; tried < shapers_.size(); ++tried) {
+  for (size_t tried = 0; waiting_ > 0 && tried < shapers_.size(); ++tried) {
     Shaper& s = *shapers_[next_];
     next_ = next_ + 1 < shapers_.size() ? next_ + 1 : 0;
     if (s.waiting.empty()) continue;
@@ -157,6 +158,7 @@ bool TorShapers::release(Nanos now, Released& out) {
     s.follow_rate();
     if (s.clock.free_at() > now) continue;
     const Held held = s.waiting.pop();
+    --waiting_;
     const uint32_t length = held.packet.frame->pkt_len;
     s.bytes -= length;
     s.queue_bytes.store(s.bytes, std::memory_order_relaxed);
@@ -174,6 +176,7 @@ bool TorShapers::release(Nanos now, Released& out) {
 
 Nanos TorShapers::next_deadline() const {
   Nanos next = kNever;
+  if (waiting_ == 0) return next;
   for (const auto& shaper : shapers_) {
     if (!shaper->waiting.empty()) next = std::min(next, shaper->clock.free_at());
   }

@@ -128,7 +128,8 @@ class TorShapers {
   std::vector<std::array<uint16_t, kTrafficClasses>>
       by_class_;  // by the prefix's number: the shaper, or kNotFound
   std::vector<std::unique_ptr<Shaper>> shapers_;
-  size_t next_ = 0;  // whose turn it is to release
+  size_t next_ = 0;     // whose turn it is to release
+  size_t waiting_ = 0;  // frames in all of them
 };
 
 }  // namespace roci
