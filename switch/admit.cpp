@@ -2,8 +2,8 @@
 // switches, the buffer, and the class's curves.
 #include <rte_mbuf.h>
 
+#include "switch/frame_edit.hpp"
 #include "switch/switch_worker.hpp"
-#include "wire/rewrite.hpp"
 
 namespace roci {
 
@@ -30,7 +30,7 @@ bool SwitchWorker::pass_shaper(const SwitchPacket& packet, uint16_t egress, Nano
   if (!asked.waits) return true;
   SwitchPacket waiting = packet;
   if (asked.mark) {
-    waiting.frame = marked(waiting.frame);
+    waiting.frame = mark_frame(waiting.frame, pool());
     if (waiting.frame == nullptr) {
       count_refused(packet, egress, DropReason::kNoBuffer);
       return false;
@@ -47,7 +47,7 @@ bool SwitchWorker::release_held(Nanos now) {
   for (size_t count = 0; count < kBurst && shapers_->release(now, released); ++count) {
     worked = true;
     SwitchPacket& packet = released.packet;
-    if (released.mark) packet.frame = marked(packet.frame);
+    if (released.mark) packet.frame = mark_frame(packet.frame, pool());
     if (packet.frame == nullptr) {
       count_refused(packet, released.egress, DropReason::kNoBuffer);
     } else {
@@ -55,13 +55,6 @@ bool SwitchWorker::release_held(Nanos now) {
     }
   }
   return worked;
-}
-
-// Null, and the frame freed, when there was no buffer for a copy of its own.
-rte_mbuf* SwitchWorker::marked(rte_mbuf* frame) {
-  frame = own_front(frame, 0, pool());
-  if (frame != nullptr) mark_congestion(rte_pktmbuf_mtod(frame, uint8_t*), frame->data_len);
-  return frame;
 }
 
 // Of a frame that should have gone out by a port of this worker's. One for which there is no headroom counts where it came in,
@@ -116,7 +109,7 @@ rte_mbuf* SwitchWorker::prepare(const SwitchPacket& packet, bool copy, TagEdit e
     if (frame != nullptr) cnms_.count(CnmEvent::kTagRemoved);
   }
   if (frame != nullptr && mark) {
-    frame = marked(frame);
+    frame = mark_frame(frame, pool());
     if (frame != nullptr) bump(out.counters.classes[packet.traffic_class].marked);
   }
   if (frame == nullptr) bump(out.counters.drops[static_cast<unsigned>(DropReason::kNoBuffer)]);

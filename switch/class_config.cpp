@@ -1,13 +1,11 @@
 #include "switch/class_config.hpp"
 
-#include <cmath>
 #include <string>
 
 namespace roci {
 namespace {
 
 constexpr uint32_t kMostWeight = 10'000;
-constexpr double kMostQcnWeight = 1024;  // as the MIB has it (IEEE8021-CN-MIB)
 
 Status read_curve(ConfigNode& node, std::string_view key, MarkingCurve& curve, BitsPerSec rate) {
   return node.section(key, Need::kOptional, [&](ConfigNode& item) -> Status {
@@ -125,7 +123,8 @@ Status read_qcn(ConfigNode& node, QcnConfig& qcn, BitsPerSec rate) {
     ROCI_TRY(item.optional("qeq", qeq));
     if (Status s = qeq.resolve(rate, "qeq"); !s) return item.error("qeq", s.error().message);
     qcn.qeq = qeq.bytes;
-    ROCI_TRY(item.optional("weight", qcn.weight, number_in(1.0 / kMostQcnWeight, kMostQcnWeight)));
+    ROCI_TRY(item.optional("weight", qcn.weight,
+                           number_in(1 / CongestionPoint::kMostWeight, CongestionPoint::kMostWeight)));
     ROCI_TRY(item.optional("sample", qcn.sample));
     ROCI_TRY(item.optional("l3", qcn.l3));
     ROCI_TRY(read_says(item, qcn.says));
@@ -134,9 +133,7 @@ Status read_qcn(ConfigNode& node, QcnConfig& qcn, BitsPerSec rate) {
 }
 
 Status check_qcn(const QcnConfig& qcn) {
-  int exponent = 0;
-  if (!(qcn.weight >= 1.0 / kMostQcnWeight && qcn.weight <= kMostQcnWeight) ||
-      std::frexp(qcn.weight, &exponent) != 0.5)
+  if (!CongestionPoint::is_weight(qcn.weight))
     return fail("QCN's weight is not a power of two from 1/1024 to 1024");
   if (qcn.qeq < Bytes{1} || qcn.qeq > 1_GiB) return fail("qeq is not one of 1 byte to 1 GiB");
   if (qcn.sample < Bytes{1000} || qcn.sample > 1_GiB)

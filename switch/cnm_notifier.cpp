@@ -6,9 +6,6 @@
 namespace roci {
 namespace {
 
-// DSCP 48, as NICs send feedback, and ECN-capable: not to be dropped early where it shares a queue.
-constexpr uint8_t kFeedbackTrafficClass = 48 << 2 | 2;
-
 constexpr uint32_t kMostPoints = 16'384;  // that signed messages may come from
 
 // So that messages of different flows take different paths.

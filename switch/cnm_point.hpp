@@ -13,11 +13,11 @@ namespace roci {
 // A frame that has been sampled, as the congestion point sees its queue.
 struct CnmSample {
   QcnFeedback feedback;
-  L3CnmTlvs tlvs;  // only self-defined CNMs bear them
+  L3CnmTlvs tlvs;           // only self-defined CNMs bear them
+  bool says_rates = false;  // among them
 
   // Whether there is anything to say to who understands self-defined CNMs; to others only when it is congested.
   [[nodiscard]] bool says_something() const { return feedback.is_congested() || says_rates; }
-  bool says_rates = false;
 };
 
 // Owned by the switch's thread.

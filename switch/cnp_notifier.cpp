@@ -109,8 +109,8 @@ CnpEvent CnpNotifier::send(const KeyFlow& flow, const RoceFlow& answer) {
                       .destination_ip = answer.destination,
                       .vlan_id = flow.routed ? uint16_t{0} : flow.vlan,
                       .udp_source_port = flow_udp_source_port(0, flow.flow.queue_pair, answer.queue_pair),
-                      .priority = kCnpPriority,
-                      .traffic_class = kCnpTrafficClass};
+                      .priority = kFeedbackPriority,
+                      .traffic_class = kFeedbackTrafficClass};
   const uint32_t length = build_cnp(path, answer.queue_pair, {bytes, kMaxCnpFrame}, flow.pkey);
   rte_pktmbuf_trim(frame, static_cast<uint16_t>(kMaxCnpFrame - length));
   const auto counter = [this](CnpEvent event) { return &counters_.at(event); };

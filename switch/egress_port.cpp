@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "switch/frame_edit.hpp"
-#include "wire/rewrite.hpp"
 
 namespace roci {
 
@@ -195,13 +194,9 @@ rte_mbuf* EgressPort::stamp(rte_mbuf* frame, const Waiting& leaving, Nanos start
 
 // Null, and the frame freed, when there was no buffer for a copy of its own.
 rte_mbuf* EgressPort::mark(rte_mbuf* frame, uint8_t traffic_class) {
-  frame = own_front(frame, 0, pool_);
-  if (frame == nullptr) {
-    bump(counters_.drops[static_cast<unsigned>(DropReason::kNoBuffer)]);
-    return nullptr;
-  }
-  mark_congestion(rte_pktmbuf_mtod(frame, uint8_t*), frame->data_len);
-  bump(counters_.classes[traffic_class].marked);
+  frame = mark_frame(frame, pool_);
+  bump(frame != nullptr ? counters_.classes[traffic_class].marked
+                        : counters_.drops[static_cast<unsigned>(DropReason::kNoBuffer)]);
   return frame;
 }
 

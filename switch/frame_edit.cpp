@@ -5,6 +5,7 @@
 
 #include "wire/headers.hpp"
 #include "wire/link_tags.hpp"
+#include "wire/rewrite.hpp"
 
 namespace roci {
 namespace {
@@ -39,6 +40,12 @@ rte_mbuf* own_front(rte_mbuf* frame, uint32_t headroom, rte_mempool* pool) {
   rte_mbuf* copy = rte_pktmbuf_copy(frame, pool, 0, UINT32_MAX);
   rte_pktmbuf_free(frame);
   return copy;
+}
+
+rte_mbuf* mark_frame(rte_mbuf* frame, rte_mempool* pool) {
+  frame = own_front(frame, 0, pool);
+  if (frame != nullptr) mark_congestion(rte_pktmbuf_mtod(frame, uint8_t*), frame->data_len);
+  return frame;
 }
 
 rte_mbuf* edit_tag(rte_mbuf* frame, TagEdit edit, uint16_t vlan, rte_mempool* pool) {

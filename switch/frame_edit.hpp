@@ -26,6 +26,9 @@ inline std::span<const uint8_t> head_of(const rte_mbuf* frame) {
 // when the pool is empty.
 rte_mbuf* own_front(rte_mbuf* frame, uint32_t headroom, rte_mempool* pool);
 
+// Sets CE in a frame that is ECN-capable. Null, and the frame freed, when a buffer was needed and there was none.
+rte_mbuf* mark_frame(rte_mbuf* frame, rte_mempool* pool);
+
 // The VLAN tag (802.1Q C-TAG) that a frame carries. A service tag counts as payload: this is a customer bridge.
 struct TagView {
   bool present = false;

@@ -85,8 +85,8 @@ IntResponseEvent IntResponder::respond(const rte_mbuf* frame, const RoceGlance& 
                       .destination_ip = to_receiver ? flow.destination : flow.source,
                       .vlan_id = departure.routed && !to_receiver ? uint16_t{0} : departure.vlan,
                       .udp_source_port = packet.udp_source_port,
-                      .priority = kCnpPriority,
-                      .traffic_class = kCnpTrafficClass};
+                      .priority = kFeedbackPriority,
+                      .traffic_class = kFeedbackTrafficClass};
   RoceWriter writer(path);
   const uint32_t length = writer.frame_bytes(opcode_info(Opcode::kCcIntResponse), 0);
   assert(length <= kMaxResponseFrame);

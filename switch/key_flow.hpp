@@ -49,7 +49,7 @@ class CnpPacer {
       left_ -= bytes;
       return false;
     }
-    left_ = rng_.between(sample_ - sample_ * 15 / 100, sample_ + sample_ * 15 / 100);
+    left_ = rng_.around(sample_);
     return true;
   }
 

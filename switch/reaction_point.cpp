@@ -86,12 +86,12 @@ void ReactionPoint::rise() {
 Nanos ReactionPoint::time_cycle() {
   const auto mean =
       static_cast<uint64_t>(config_.time_reset.count()) / (time_stage_ < config_.threshold ? 1 : 2);
-  return Nanos{static_cast<int64_t>(rng_.between(mean * 85 / 100, mean * 115 / 100))};
+  return Nanos{static_cast<int64_t>(rng_.around(mean))};
 }
 
 int64_t ReactionPoint::byte_cycle() {
   const uint64_t mean = config_.byte_reset.value() / (byte_stage_ < config_.threshold ? 1 : 2);
-  return static_cast<int64_t>(rng_.between(mean * 85 / 100, mean * 115 / 100));
+  return static_cast<int64_t>(rng_.around(mean));
 }
 
 }  // namespace roci

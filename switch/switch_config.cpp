@@ -9,10 +9,9 @@
 namespace roci {
 namespace {
 
-constexpr uint32_t kMostAddresses = 1U << 24;                             // of the MAC table
-constexpr uint32_t kMostFlows = 1U << 20;                                 // of a ToR's
-constexpr uint32_t kMostSigned = static_cast<uint32_t>(1s / kL3CnmTick);  // a second
-constexpr uint32_t kMostNotifications = 1'000'000'000;                    // a second
+constexpr uint32_t kMostAddresses = 1U << 24;           // of the MAC table
+constexpr uint32_t kMostFlows = 1U << 20;               // of a ToR's
+constexpr uint32_t kMostNotifications = 1'000'000'000;  // a second
 
 std::string quoted(const std::string& text) { return "'" + text + "'"; }
 
@@ -303,9 +302,9 @@ Status check_notify(const SwitchConfig& config) {
   const NotifyConfig& notify = config.notify;
   if (notify.rate == 0 || notify.rate > kMostNotifications)
     return fail("cnm_rate is not one of 1 to " + std::to_string(kMostNotifications));
-  if (notify.key && notify.rate > kMostSigned) {
+  if (notify.key && notify.rate > kMostSignedCnms) {
     return fail("signed CNMs are told apart by the time, so cnm_rate is at most " +
-                std::to_string(kMostSigned) + " with a cnm_key");
+                std::to_string(kMostSignedCnms) + " with a cnm_key");
   }
   if (notify.tolerance < 1ms || notify.tolerance > L3CnmGuard::kMostTolerance)
     return fail("cnm_tolerance is not one of 1 ms to 1 h");

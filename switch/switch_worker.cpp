@@ -6,7 +6,6 @@
 #include "switch/frame_edit.hpp"
 #include "switch/parse.hpp"
 #include "wire/headers.hpp"
-#include "wire/rewrite.hpp"
 #include "wire/roce_glance.hpp"
 
 namespace roci {

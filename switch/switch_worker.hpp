@@ -8,7 +8,8 @@
 //                                         ARP/ND/echo       or flood     another buffer, each   rate, pauses, AQM
 //                                                                        worker's ring         PFC out
 //
-// parse.cpp, classify.hpp, router.cpp, admit.cpp, buffer.cpp, aqm.cpp; egress_port.cpp has the queues,
+// parse.cpp, classify.hpp, router.cpp, admit.cpp, with what waits for a rate towards another switch in tor_shapers.cpp,
+// buffer.cpp, aqm.cpp; egress_port.cpp has the queues,
 // scheduler.cpp says which is next, pfc.cpp speaks with the neighbours; cnm_notifier.cpp (QCN), cnp_notifier.cpp and
 // int_responder.cpp with the senders of flows, through an outbox that is emptied when all ports have been looked at.
 //
@@ -115,7 +116,6 @@ class SwitchWorker final : public Poller, private RouterOutput {
   // Of a port of its own: false when the frame waits for its shaper, or has been dropped.
   bool pass_shaper(const SwitchPacket& packet, uint16_t egress, Nanos now);
   bool release_held(Nanos now);
-  rte_mbuf* marked(rte_mbuf* frame);
   void count_refused(const SwitchPacket& packet, uint16_t egress, DropReason reason);
   void admit_here(const SwitchPacket& packet, bool copy, SwitchPort& out, Nanos now);
   // Whether a frame that is to leave with so many bytes may wait at the port, and if not why; and what its class's AQM says.

@@ -45,7 +45,7 @@ struct ShaperCounts {
 // Owned by the thread of a worker; counts() may be asked by any.
 class TorShapers {
  public:
-  // `workers`: how many switches' workers share the traffic. Keeps a reference to the buffer.
+  // `workers`: of the switch, which share the traffic. Keeps a reference to the buffer.
   TorShapers(const SwitchConfig& config, SwitchBuffer& buffer, uint32_t workers, uint64_t seed);
   ~TorShapers();
   TorShapers(const TorShapers&) = delete;

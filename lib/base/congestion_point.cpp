@@ -1,6 +1,7 @@
 #include "base/congestion_point.hpp"
 
 #include <array>
+#include <cmath>
 
 namespace roci {
 namespace {
@@ -13,15 +14,18 @@ constexpr uint64_t kWhole = 300;
 
 }  // namespace
 
+bool CongestionPoint::is_weight(double weight) {
+  int exponent = 0;
+  return weight >= 1 / kMostWeight && weight <= kMostWeight && std::frexp(weight, &exponent) == 0.5;
+}
+
 uint64_t CongestionPoint::mean_distance(uint8_t quantised) const {
   return base_ * kParts[quantised >> 3 & 7U] / kWhole;
 }
 
 // Within 15 % of the mean, so that samples of flows that send in step do not always meet the same one.
 int64_t CongestionPoint::distance(uint8_t quantised) {
-  const uint64_t mean = mean_distance(quantised);
-  const uint64_t low = mean * 85 / 100;
-  return static_cast<int64_t>(rng_.between(low, mean + (mean - low)));
+  return static_cast<int64_t>(rng_.around(mean_distance(quantised)));
 }
 
 QcnFeedback CongestionPoint::sample(uint64_t queue) {

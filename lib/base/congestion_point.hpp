@@ -43,6 +43,10 @@ class CongestionPoint {
   }
   QcnFeedback sample(uint64_t queue);
 
+  // Whether it may be a weight: a power of two from 1/kMostWeight to kMostWeight, as the MIB has it (IEEE8021-CN-MIB).
+  static constexpr double kMostWeight = 1024;
+  static bool is_weight(double weight);
+
   // How long it is to the next sample after one that was answered with `quantised`, without the jitter.
   [[nodiscard]] uint64_t mean_distance(uint8_t quantised) const;
 

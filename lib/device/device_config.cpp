@@ -1,11 +1,11 @@
 #include "device/device_config.hpp"
 
 #include <array>
-#include <cmath>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/congestion_point.hpp"
 #include "device/limits.hpp"
 #include "wire/address.hpp"
 #include "wire/extensions.hpp"
@@ -104,9 +104,9 @@ Status read_flow_control(ConfigNode& node, FlowControlConfig& flow) {
 Status read_receive_point(ConfigNode& node, ReceivePointConfig& point) {
   return node.section("congestion_point", Need::kOptional, [&](ConfigNode& section) -> Status {
     ROCI_TRY(section.required("qeq", point.qeq, integer_in<uint32_t>(1, kMostReceiveFrames)));
-    ROCI_TRY(section.optional("weight", point.weight, number_in(1.0 / 1024, 1024.0)));
-    int exponent = 0;
-    if (std::frexp(point.weight, &exponent) != 0.5) return section.error("weight", "must be a power of two");
+    ROCI_TRY(section.optional("weight", point.weight,
+                              number_in(1 / CongestionPoint::kMostWeight, CongestionPoint::kMostWeight)));
+    if (!CongestionPoint::is_weight(point.weight)) return section.error("weight", "must be a power of two");
     Bytes sample{point.sample};
     ROCI_TRY(section.optional("sample", sample));
     if (sample < Bytes{1000} || sample > 1_GiB) return section.error("sample", "must be 1 KB to 1 GiB");

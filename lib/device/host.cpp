@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <condition_variable>
 #include <thread>
 #include <utility>
@@ -116,8 +115,7 @@ Status check_congestion(const DeviceConfig& config) {
   if (point.qeq > kMostReceiveFrames)
     return fail(where + "qeq " + std::to_string(point.qeq) + " is out of range; 1 to " +
                 std::to_string(kMostReceiveFrames) + " frames are allowed");
-  int exponent = 0;
-  if (!(point.weight >= 1.0 / 1024 && point.weight <= 1024) || std::frexp(point.weight, &exponent) != 0.5)
+  if (!CongestionPoint::is_weight(point.weight))
     return fail(where + "the weight is not a power of two from 1/1024 to 1024");
   if (point.sample < 1000 || point.sample > 1U << 30)
     return fail(where + "samples can be drawn every 1 KB to 1 GiB, not every " +

@@ -5,9 +5,6 @@
 namespace roci {
 namespace {
 
-// DSCP 48, as NICs send feedback, and ECN-capable: not to be dropped early where it shares a queue.
-constexpr uint8_t kFeedbackTrafficClass = 48 << 2 | static_cast<uint8_t>(Ecn::kEct0);
-
 bool can_send(ibv_qp_state state) {
   return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE;
 }

@@ -15,6 +15,8 @@ namespace roci {
 
 inline constexpr Nanos kL3CnmTick = 10us;  // 2^32 of them are 11.9 hours
 
+inline constexpr uint32_t kMostSignedCnms = static_cast<uint32_t>(1s / kL3CnmTick);  // a second
+
 constexpr uint32_t l3_cnm_ticks(Nanos time_of_day) {
   return static_cast<uint32_t>(static_cast<uint64_t>(time_of_day / kL3CnmTick));
 }

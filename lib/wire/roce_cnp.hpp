@@ -9,9 +9,6 @@
 
 namespace roci {
 
-// With ECN-capable transport (ECT(0)) besides DSCP 48, as ConnectX NICs send them: marked and not dropped early.
-inline constexpr uint8_t kCnpTrafficClass = 48 << 2 | static_cast<uint8_t>(Ecn::kEct0);
-inline constexpr uint8_t kCnpPriority = 6;  // PCP, as of other feedback
 inline constexpr uint32_t kMaxCnpFrame = 14 + 4 + 40 + 8 + 12 + sizeof(CnpReserved) + kIcrcBytes;
 
 // Writes the frame and returns its length. `path` leads to the sender of the flow, `sender` is its queue pair there: not

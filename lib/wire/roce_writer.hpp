@@ -13,6 +13,11 @@
 
 namespace roci {
 
+// Of CNPs, CNMs through routers and INT responses: DSCP 48, as ConnectX NICs send CNPs, and ECN-capable (ECT(0)), so that they
+// are marked and not dropped early where they share a queue.
+inline constexpr uint8_t kFeedbackTrafficClass = 48 << 2 | static_cast<uint8_t>(Ecn::kEct0);
+inline constexpr uint8_t kFeedbackPriority = 6;  // PCP
+
 // Where packets of a queue pair come from and go to, above the port.
 struct RocePath {
   MacAddress source_mac, destination_mac;

@@ -82,7 +82,7 @@ TEST_P(CnpOfBothVersions, is_what_the_receiver_would_have_sent) {
   ASSERT_EQ(got.size(), 1U);
   Packet wanted = make_packet(Opcode::kCnp, ipv6).to(Qpn{0x100}, Psn{0});
   wanted.between(switch_->mac(), address(2, ipv6), host_mac(0), address(0, ipv6))
-      .with_traffic_class(kCnpTrafficClass);
+      .with_traffic_class(kFeedbackTrafficClass);
   wanted.bth.pkey = PKey{0x8001};
   wanted.udp_source_port = flow_udp_source_port(0, Qpn{0x200}, Qpn{0x100});
   wanted.finish();
@@ -248,7 +248,7 @@ class SuppressionTest : public CnpTest {
  protected:
   void receiver_says(uint32_t qpn = 0x100) {
     Packet cnp = make_packet(Opcode::kCnp).to(Qpn{qpn}, Psn{0});
-    cnp.between(host_mac(2), address(2), host_mac(0), address(0)).with_traffic_class(kCnpTrafficClass);
+    cnp.between(host_mac(2), address(2), host_mac(0), address(0)).with_traffic_class(kFeedbackTrafficClass);
     put(2, cnp.finish());
     settle();
   }

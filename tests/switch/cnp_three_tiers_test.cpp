@@ -93,7 +93,7 @@ class Receiver final : public Poller {
       if (!packet || packet->bth.destination_qp != kReceiverQp) continue;
       answer(make_packet(Opcode::kRcAcknowledge).to(kSenderQp, packet->bth.psn), kCnpClass << 5 | 2, now);
       if (packet->ecn() == Ecn::kCe && now >= next_cnp_) {
-        answer(make_packet(Opcode::kCnp).to(kSenderQp, Psn{0}), kCnpTrafficClass, now);
+        answer(make_packet(Opcode::kCnp).to(kSenderQp, Psn{0}), kFeedbackTrafficClass, now);
         next_cnp_ = now + 50us;
       }
     }

@@ -44,10 +44,7 @@ TEST_F(L3CnmAuthTest, what_is_not_signed_or_with_another_key_is_not_believed) {
     EXPECT_EQ(heard(0).size(), 0U);
     EXPECT_EQ(events(tor_a_, CnmEvent::kNotBelieved), 2U) << is_signed;
     EXPECT_EQ(tor_a_->counters(1).dropped(DropReason::kNotification), 2U);
-    TearDown();
-    for (auto& seen : right_) seen.clear();
-    for (auto& seen : left_) seen.clear();
-    runner_ = VirtualRunner{};
+    start_over();
   }
 }
 
@@ -62,10 +59,7 @@ TEST_F(L3CnmAuthTest, a_message_is_believed_once_and_as_it_was) {
   congest();
   EXPECT_EQ(heard(0).size(), 2U);
   const auto recorded = left_[1];
-  TearDown();
-  for (auto& seen : right_) seen.clear();
-  for (auto& seen : left_) seen.clear();
-  runner_ = VirtualRunner{};
+  start_over();
 
   // ToR A begins anew and knows nothing of what it has believed.
   tor_a_alone(with_key(tor_a()));

@@ -98,6 +98,13 @@ class L3QcnTest : public SwitchTest {
     to = std::move(*made);
     runner_.add(*to);
   }
+  // All of the network goes, for another one.
+  void start_over() {
+    TearDown();
+    for (auto& seen : right_) seen.clear();
+    for (auto& seen : left_) seen.clear();
+    runner_ = VirtualRunner{};
+  }
   void TearDown() override {
     tor_a_.reset();
     spine_.reset();
@@ -129,6 +136,19 @@ class L3QcnTest : public SwitchTest {
     spec.vlan = 0xa000;  // a priority tag, which stays where VLANs go untagged
     const auto bytes = test::roce_bytes(spec);
     return hops == 0 ? with_cn_tag(bytes, cn_flow) : bytes;
+  }
+  // As a host sends it that knows no QCN.
+  static std::vector<uint8_t> without_cn_tag(std::vector<uint8_t> bytes) {
+    bytes.erase(bytes.begin() + 16, bytes.begin() + 20);
+    return bytes;
+  }
+  // As host A sends it, and with ECT(0).
+  static std::vector<uint8_t> ecn_capable(std::vector<uint8_t> bytes) {
+    constexpr size_t kIp = 14 + 4 + 4;
+    bytes[kIp + 1] |= 2;
+    bytes[kIp + 11] =
+        static_cast<uint8_t>(bytes[kIp + 11] - 2);  // of the checksum, which is larger than that
+    return bytes;
   }
   // What the congestion point says of the n-th frame (from 0) that it has queued.
   static CnmBytes pdu(uint32_t n, const MacAddress& destination, const std::vector<uint8_t>& sampled) {

@@ -21,14 +21,6 @@ class L3CnmSaysTest : public L3QcnTest {
     s.telemetry.switch_id = 77;
     return s;
   }
-  // A frame as host A sends it, with ECT(0).
-  static std::vector<uint8_t> ecn_capable(std::vector<uint8_t> bytes) {
-    constexpr size_t kIp = 14 + 4 + 4;
-    bytes[kIp + 1] |= 2;
-    bytes[kIp + 11] =
-        static_cast<uint8_t>(bytes[kIp + 11] - 2);  // of the checksum, which is larger than that
-    return bytes;
-  }
   // All that the spine has sent to ToR A.
   std::vector<L3CnmView> said() {
     std::vector<L3CnmView> out;
@@ -128,8 +120,7 @@ TEST_F(L3CnmSaysTest, hosts_that_understand_them_get_them_as_they_are) {
   SwitchConfig a = tor_a();
   a.notify.tor_unknown = NotifyConfig::Unknown::kDeliver;
   build(a, telling_spine({.port = true, .available_bandwidth = true}), tor_b());
-  auto bare = frame(0);
-  bare.erase(bare.begin() + 16, bare.begin() + 20);  // the host sends no CN-TAGs
+  const auto bare = without_cn_tag(frame(0));
   for (uint32_t i = 0; i < 3; ++i) send(0, bare);
   wait(1ms);
   const auto got = heard(0);
@@ -152,8 +143,7 @@ TEST_F(L3CnmSaysTest, a_congested_tor_tells_such_hosts_itself) {
   a.ports[1].classes[kClass] = test::qcn_class(true);
   a.ports[1].classes[kClass].qcn.says = {.rate_change = true};
   tor_a_alone(a);
-  auto bare = frame(0);
-  bare.erase(bare.begin() + 16, bare.begin() + 20);
+  const auto bare = without_cn_tag(frame(0));
   for (uint32_t i = 0; i < 3; ++i) send(0, bare);
   wait(1ms);
   const auto got = heard(0);

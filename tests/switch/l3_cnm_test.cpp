@@ -68,8 +68,7 @@ TEST_F(L3QcnTest, a_congested_tor_leaves_hosts_alone_that_send_no_cn_tags) {
   a.ports[1].rate = 1_Gbps;
   a.ports[1].classes[kClass] = qcn_class(true);
   tor_a_alone(a);
-  auto bare = frame(0);
-  bare.erase(bare.begin() + 16, bare.begin() + 20);
+  const auto bare = without_cn_tag(frame(0));
   for (uint32_t i = 0; i < 3; ++i) send(0, bare);
   wait(1ms);
   EXPECT_EQ(heard(0).size(), 0U);

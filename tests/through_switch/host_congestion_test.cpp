@@ -3,6 +3,7 @@
 #include <map>
 
 #include "support/frames.hpp"
+#include "support/slow_poller.hpp"
 #include "switch/l3_cnm_bench.hpp"
 #include "through_switch/fabric.hpp"
 #include "wire/congestion_notification.hpp"
@@ -324,25 +325,6 @@ TEST_F(HostsBeyondRouters, one_that_sends_no_tags_is_told_through_a_tor_all_the_
 
 // ------------------------------------------------------------------- the receiver as congestion point
 
-// Gives a host one round in every interval.
-class Slow final : public Poller {
- public:
-  Slow(Poller& poller, Nanos interval) : poller_(poller), interval_(interval) {}
-  bool poll(Nanos now) override {
-    if (now < next_) return false;
-    next_ = now + interval_;
-    poller_.poll(now);
-    return true;
-  }
-  [[nodiscard]] Nanos next_deadline() const override { return next_; }
-  [[nodiscard]] std::string_view name() const override { return "slow"; }
-
- private:
-  Poller& poller_;
-  Nanos interval_;
-  Nanos next_{0};
-};
-
 // A port that cannot tell how many frames wait.
 class SilentPort final : public BorrowedPort {
  public:
@@ -382,7 +364,7 @@ class SlowReceiver : public Fabric {
     silent_ = std::make_unique<SilentPort>(line.b());
     to = &add_host(options.tells ? line.b() : *silent_, device);
     poll_host(*from);
-    slow_ = std::make_unique<Slow>(to->device->poller(), options.round);
+    slow_ = std::make_unique<test::SlowPoller>(to->device->poller(), options.round);
     runner.add(*slow_);
     line.set_script(SimLink::kBToA, passed.script());
     connect(*from, *to, {.path_mtu = IBV_MTU_1024, .traffic_class = kTos, .timeout = 18});
@@ -399,7 +381,7 @@ class SlowReceiver : public Fabric {
 
  private:
   std::unique_ptr<SilentPort> silent_;
-  std::unique_ptr<Slow> slow_;
+  std::unique_ptr<test::SlowPoller> slow_;
 };
 
 TEST(SlowReceivers, tell_senders_of_tagged_packets_in_layer_2) {

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "support/frames.hpp"
+#include "support/slow_poller.hpp"
 #include "through_switch/fabric.hpp"
 #include "wire/pause.hpp"
 
@@ -61,25 +62,6 @@ class RingPort final : public Port, public Poller {
   size_t frames_;
   bool tells_;
   std::deque<rte_mbuf*> ring_;
-};
-
-// Gives a host one round in every interval.
-class SlowPoller final : public Poller {
- public:
-  SlowPoller(Poller& poller, Nanos interval) : poller_(poller), interval_(interval) {}
-  bool poll(Nanos now) override {
-    if (now < next_) return false;
-    next_ = now + interval_;
-    poller_.poll(now);
-    return true;
-  }
-  [[nodiscard]] Nanos next_deadline() const override { return next_; }
-  [[nodiscard]] std::string_view name() const override { return "slow"; }
-
- private:
-  Poller& poller_;
-  Nanos interval_;
-  Nanos next_{0};
 };
 
 // WRITEs of 64 KiB from one host to another, so many at a time.
@@ -161,7 +143,7 @@ class Star : public Fabric {
       }
       sides.push_back(&add_host(*port, device));
       if (last && options.slow > Nanos{0}) {
-        slow_ = std::make_unique<SlowPoller>(sides.back()->device->poller(), options.slow);
+        slow_ = std::make_unique<test::SlowPoller>(sides.back()->device->poller(), options.slow);
         runner.add(*slow_);
       } else {
         poll_host(*sides.back());
@@ -203,7 +185,7 @@ class Star : public Fabric {
   std::unique_ptr<RingPort> ring;
 
  private:
-  std::unique_ptr<SlowPoller> slow_;
+  std::unique_ptr<test::SlowPoller> slow_;
 };
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

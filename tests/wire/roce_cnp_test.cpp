@@ -15,7 +15,7 @@ RocePath path_to_sender(bool ipv6) {
   path.destination_mac = MacAddress{{0xe4, 0x1d, 0x2d, 0xab, 0x2b, 0xc2}};
   path.source_ip = *IpAddress::parse(ipv6 ? "fd00::2" : "10.0.17.1");
   path.destination_ip = *IpAddress::parse(ipv6 ? "fd00::1" : "10.0.18.1");
-  path.traffic_class = kCnpTrafficClass;
+  path.traffic_class = kFeedbackTrafficClass;
   path.udp_source_port = 0;
   return path;
 }
@@ -46,7 +46,7 @@ TEST(RoceCnp, is_the_packet_of_the_same_fields) {
     Packet wanted = make_packet(Opcode::kCnp, ipv6).to(Qpn{0x123456}, Psn{0});
     wanted.between(path.source_mac, path.source_ip, path.destination_mac, path.destination_ip)
         .with_vlan(6 << 13 | 5)
-        .with_traffic_class(kCnpTrafficClass);
+        .with_traffic_class(kFeedbackTrafficClass);
     wanted.bth.pkey = PKey{0x8001};
     wanted.udp_source_port = 0xc0de;
     const auto read = decode_packet(frame);

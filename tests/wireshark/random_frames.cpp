@@ -276,7 +276,7 @@ RandomFrame random_cnp(Rng& rng) {
   path.source_ip = random_address(rng, ipv6);
   path.destination_ip = random_address(rng, ipv6);
   path.udp_source_port = source_port(rng);
-  path.traffic_class = kCnpTrafficClass;
+  path.traffic_class = kFeedbackTrafficClass;
   RandomFrame frame{.kind = "CNP", .bytes = Bytes(kMaxCnpFrame)};
   frame.bytes.resize(build_cnp(path, Qpn{u32(rng) & 0xffffff}, frame.bytes, PKey{u16(rng)}));
   return frame;
