@@ -46,7 +46,7 @@ API_FOR_ROOM = {
     "roci/congestion_config.hpp": {"engine"},
     "roci/progress.hpp": {"port", "engine"},
     "roci/events.hpp": {"transport", "engine"},
-    "roci/cc.h": {"congestion", "engine", "cc"},
+    "roci/cc.h": {"congestion", "engine", "device", "cc"},
 }
 
 # Headers from outside, by pattern: the first rule that matches the header decides. A pattern without a rule may be

@@ -1,0 +1,100 @@
+// Algorithms that decide once: a rate, or a window. They show what the gates do without an algorithm in the way, and are
+// what a path is limited to that has its own provision (a reserved share, a shaped line).
+//
+// State: none. Units: bit/s, bytes on the line.
+#include <algorithm>
+#include <iterator>
+
+#include "roci/cc.h"
+
+namespace {
+
+// The products of rates and times do not fit into 64 bits; no rate and time of this world lose a byte in a double.
+uint64_t bytes_in(double rate, uint64_t nanos) {
+  return static_cast<uint64_t>(rate * static_cast<double>(nanos) / 8e9);
+}
+
+void ignore(void* /*state*/, const roci_cc_flow* /*flow*/, const roci_cc_event* /*event*/,
+            const double* /*parameters*/, roci_cc_decision* /*decision*/) {}
+
+constexpr roci_cc_label kStates[] = {{"fixed", "the limit stays as it is"}};
+constexpr roci_cc_label kReasons[] = {{"nothing", "nothing was changed"}};
+
+// -------------------------------------------------------------------------------------------------- static_rate
+
+enum RateParameter { kRate, kRateCount };
+constexpr roci_cc_parameter kRateParameters[] = {
+    {"rate", "bit/s", 0, 0, 1e13, "0: the rate of the port"},
+};
+static_assert(std::size(kRateParameters) == kRateCount);
+
+void start_rate(void* /*state*/, const roci_cc_flow* flow, uint64_t /*now*/, const double* parameters,
+                roci_cc_decision* decision) {
+  decision->rate = parameters[kRate] > 0 ? static_cast<uint64_t>(parameters[kRate]) : flow->line_rate;
+}
+
+// ------------------------------------------------------------------------------------------------ static_window
+
+enum WindowParameter { kWindow, kWindowCount };
+constexpr roci_cc_parameter kWindowParameters[] = {
+    {"window", "bytes", 0, 0, 1e12, "0: what the line carries in the base round trip"},
+};
+static_assert(std::size(kWindowParameters) == kWindowCount);
+
+const char* check_window(const roci_cc_flow* flow, const double* parameters) {
+  if (parameters[kWindow] > 0 || flow == nullptr || flow->base_rtt_ns > 0) return nullptr;
+  return "a window of 0 is what the line carries in the base round trip, and base_rtt is not given";
+}
+
+void start_window(void* /*state*/, const roci_cc_flow* flow, uint64_t /*now*/, const double* parameters,
+                  roci_cc_decision* decision) {
+  const uint64_t whole = bytes_in(static_cast<double>(flow->line_rate), flow->base_rtt_ns);
+  decision->window = parameters[kWindow] > 0 ? static_cast<uint64_t>(parameters[kWindow])
+                                             : std::max<uint64_t>(whole, flow->packet_bytes);
+}
+
+}  // namespace
+
+extern "C" const roci_cc_plugin roci_cc_static_rate = {
+    .abi = ROCI_CC_ABI,
+    .size = sizeof(roci_cc_plugin),
+    .name = "static_rate",
+    .summary = "a fixed rate",
+    .source = "none: for comparison, and for lines that are provided for",
+    .capabilities = ROCI_CC_USES_RATE,
+    .state_bytes = 0,
+    .receiver_state_bytes = 0,
+    .parameters = kRateParameters,
+    .parameter_count = kRateCount,
+    .state_count = std::size(kStates),
+    .states = kStates,
+    .reasons = kReasons,
+    .reason_count = std::size(kReasons),
+    .reserved = 0,
+    .check = nullptr,
+    .start = start_rate,
+    .event = ignore,
+    .receive = nullptr,
+};
+
+extern "C" const roci_cc_plugin roci_cc_static_window = {
+    .abi = ROCI_CC_ABI,
+    .size = sizeof(roci_cc_plugin),
+    .name = "static_window",
+    .summary = "a fixed window",
+    .source = "none: for comparison, and for lines that are provided for",
+    .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_USES_WINDOW,
+    .state_bytes = 0,
+    .receiver_state_bytes = 0,
+    .parameters = kWindowParameters,
+    .parameter_count = kWindowCount,
+    .state_count = std::size(kStates),
+    .states = kStates,
+    .reasons = kReasons,
+    .reason_count = std::size(kReasons),
+    .reserved = 0,
+    .check = check_window,
+    .start = start_window,
+    .event = ignore,
+    .receive = nullptr,
+};

@@ -1,0 +1,192 @@
+// What holds for every algorithm that is built in, whatever it does.
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <set>
+
+#include "cc/driver.hpp"
+
+namespace roci::test {
+namespace {
+
+std::vector<const roci_cc_plugin*> all() {
+  std::vector<const roci_cc_plugin*> plugins;
+  for (const roci_cc_plugin* const* each = roci_cc_plugins(); *each != nullptr; ++each)
+    plugins.push_back(*each);
+  return plugins;
+}
+
+class EveryPlugin : public testing::TestWithParam<const roci_cc_plugin*> {
+ protected:
+  const roci_cc_plugin& plugin_ = *GetParam();
+};
+
+bool is_name(const char* name) {
+  return name != nullptr && *name != 0 &&
+         std::strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == std::strlen(name);
+}
+
+TEST_P(EveryPlugin, describes_itself) {
+  EXPECT_EQ(plugin_.abi, ROCI_CC_ABI);
+  EXPECT_EQ(plugin_.size, sizeof(roci_cc_plugin));
+  EXPECT_TRUE(is_name(plugin_.name));
+  EXPECT_NE(*plugin_.summary, 0);
+  EXPECT_NE(*plugin_.source, 0);
+  EXPECT_LE(plugin_.state_bytes, ROCI_CC_MOST_STATE);
+  EXPECT_LE(plugin_.receiver_state_bytes, ROCI_CC_MOST_STATE);
+  EXPECT_EQ(plugin_.receive != nullptr, plugin_.receiver_state_bytes > 0);
+  EXPECT_LE(plugin_.parameter_count, ROCI_CC_MOST_PARAMETERS);
+  EXPECT_GE(plugin_.state_count, 1U);
+  EXPECT_LE(plugin_.state_count, ROCI_CC_MOST_LABELS);
+  EXPECT_LE(plugin_.reason_count, ROCI_CC_MOST_LABELS);
+  EXPECT_STREQ(plugin_.reasons[0].name, "nothing");
+  std::set<std::string> names;
+  for (uint32_t i = 0; i < plugin_.parameter_count; ++i) {
+    const roci_cc_parameter& p = plugin_.parameters[i];
+    EXPECT_TRUE(is_name(p.name)) << i;
+    EXPECT_TRUE(names.insert(p.name).second) << p.name;
+    EXPECT_LE(p.least, p.standard) << p.name;
+    EXPECT_LE(p.standard, p.most) << p.name;
+    EXPECT_NE(*p.unit, 0) << p.name;
+    EXPECT_NE(*p.meaning, 0) << p.name;
+  }
+  for (uint32_t i = 0; i < plugin_.state_count; ++i) EXPECT_TRUE(is_name(plugin_.states[i].name)) << i;
+  for (uint32_t i = 0; i < plugin_.reason_count; ++i) EXPECT_TRUE(is_name(plugin_.reasons[i].name)) << i;
+  if (plugin_.check != nullptr) {
+    EXPECT_EQ(plugin_.check(nullptr, Driver(plugin_).parameters.data()), nullptr);
+  }
+}
+
+// Anything may come in any order and number: forged feedback, a peer that counts wrong, time that stands still.
+roci_cc_event anything(std::mt19937_64& rng, const roci_cc_event& before, roci_cc_path& path) {
+  const auto any = [&](uint64_t most) { return rng() % (most + 1); };
+  const auto wild = [&] { return static_cast<uint32_t>(rng() >> any(63)); };
+  roci_cc_event e{};
+  e.now_ns = before.now_ns + (any(3) == 0 ? 0 : any(1'000'000) >> any(20));
+  e.kinds = static_cast<uint32_t>(1U << any(12)) | (any(3) == 0 ? static_cast<uint32_t>(1U << any(12)) : 0U);
+  e.next = before.next + any(9000);
+  e.acked = before.acked + any(e.next - before.acked);
+  e.in_flight = any(1) == 0 ? e.next - e.acked : wild();
+  e.acked_packets = wild();
+  e.marked_packets = wild();
+  e.acked_bytes = wild();
+  e.sent_bytes = wild();
+  e.sent_packets = wild();
+  e.losses = wild();
+  e.timeouts = wild();
+  e.cnps = wild();
+  e.rtt_ns = wild();
+  e.least_rtt_ns = any(3) == 0 ? 0 : wild();
+  e.peer_delay_ns = wild();
+  e.hops = static_cast<uint32_t>(any(ROCI_CC_MOST_HOPS));
+  e.receiver_window = wild();
+  e.flows_at_receiver = wild();
+  e.notice.point = rng();
+  e.notice.queue_offset = static_cast<int64_t>(rng() >> any(63)) * (any(1) == 0 ? 1 : -1);
+  e.notice.queue_delta = static_cast<int64_t>(rng() >> any(63)) * (any(1) == 0 ? 1 : -1);
+  e.notice.available = any(1) == 0 ? 0 : rng() >> any(63);
+  e.notice.rate_change = any(1) == 0 ? 0 : static_cast<int64_t>(rng() >> any(63)) * (any(1) == 0 ? 1 : -1);
+  e.notice.feedback = static_cast<uint32_t>(any(63));
+  if ((e.kinds & ROCI_CC_ON_TELEMETRY) != 0) {
+    path.hops = static_cast<uint32_t>(any(ROCI_CC_MOST_HOPS));
+    path.flags = static_cast<uint32_t>(any(15));
+    path.age_ns = wild();
+    for (uint32_t i = 0; i < path.hops; ++i) {
+      roci_cc_hop& hop = path.hop[i];
+      if (any(1) == 0) hop.node = static_cast<uint32_t>(any(3));
+      hop.time_ns += any(1) == 0 ? static_cast<uint32_t>(any(10'000)) : wild();
+      hop.sent_units += any(1) == 0 ? static_cast<uint32_t>(any(10'000)) : wild();
+      hop.rate = any(3) == 0 ? wild() : 100'000'000'000;
+      hop.queue_bytes = wild();
+    }
+    e.path = &path;
+  }
+  return e;
+}
+
+TEST_P(EveryPlugin, decides_what_can_be_done_whatever_happens) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 rng(seed);
+    roci_cc_flow flow = Driver::usual_flow();
+    flow.seed = seed;
+    Driver driver(plugin_, {}, flow, rng() >> 1);
+    roci_cc_path path{};
+    for (int i = 0; i < 400; ++i) {
+      const roci_cc_event before = driver.event;
+      if (rng() % 4 == 0) {
+        const unsigned fired = driver.wait(rng() % 100'000);
+        ASSERT_LT(fired, 5000U) << "timers that fire without end";
+      }
+      const uint64_t now = driver.event.now_ns;
+      driver.event = anything(rng, before, path);
+      driver.event.now_ns += now - before.now_ns;
+      driver.call(driver.event.kinds);
+      const roci_cc_decision& d = driver.decision;
+      if ((plugin_.capabilities & ROCI_CC_USES_RATE) != 0) {
+        ASSERT_GT(d.rate, 0U) << i;
+      }
+      if ((plugin_.capabilities & ROCI_CC_USES_WINDOW) != 0) {
+        ASSERT_GT(d.window, 0U) << i;
+      }
+      if ((plugin_.capabilities & ROCI_CC_USES_GAP) != 0) {
+        ASSERT_LE(d.gap_ns, 1'000'000'000U) << i;
+      }
+      for (const uint64_t timer : d.timer_ns) ASSERT_TRUE(timer == 0 || timer > driver.event.now_ns) << i;
+      ASSERT_LT(d.state, plugin_.state_count) << i;
+      ASSERT_LT(d.reason, plugin_.reason_count) << i;
+    }
+  }
+}
+
+// The same events, the same decisions: nothing is kept outside the state, and nothing in it is left as it was found.
+TEST_P(EveryPlugin, decides_the_same_again) {
+  std::mt19937_64 rng(1), again(1);
+  Driver x(plugin_), y(plugin_), other(plugin_);
+  roci_cc_path path{}, path_again{};
+  for (int i = 0; i < 2000; ++i) {
+    x.event = anything(rng, x.event, path);
+    x.call(x.event.kinds);
+    if (i % 3 == 0) other.ack(2, 1);
+    y.event = anything(again, y.event, path_again);
+    y.call(y.event.kinds);
+    ASSERT_EQ(std::memcmp(&x.decision, &y.decision, sizeof x.decision), 0) << i;
+    ASSERT_EQ(std::memcmp(x.state(), y.state(), plugin_.state_bytes), 0) << i;
+  }
+}
+
+// The bytes behind the state are somebody else's.
+TEST_P(EveryPlugin, keeps_to_its_state) {
+  std::mt19937_64 rng(7);
+  Driver driver(plugin_);
+  auto* bytes = static_cast<uint8_t*>(driver.state());
+  roci_cc_path path{};
+  for (int i = 0; i < 2000; ++i) {
+    driver.event = anything(rng, driver.event, path);
+    driver.call(driver.event.kinds);
+  }
+  for (size_t i = plugin_.state_bytes; i < ROCI_CC_MOST_STATE; ++i) ASSERT_EQ(bytes[i], 0) << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(Built, EveryPlugin, testing::ValuesIn(all()),
+                         [](const auto& p) { return std::string(p.param->name); });
+
+TEST(StaticLimits, are_the_line_unless_they_are_given) {
+  EXPECT_EQ(Driver(plugin("static_rate")).decision.rate, 100'000'000'000U);
+  EXPECT_EQ(Driver(plugin("static_rate"), {{"rate", 3e9}}).decision.rate, 3'000'000'000U);
+  EXPECT_EQ(Driver(plugin("static_window")).decision.window, 52'500U);  // 100 Gb/s in 4.2 us
+  EXPECT_EQ(Driver(plugin("static_window"), {{"window", 4096}}).decision.window, 4096U);
+}
+
+TEST(StaticLimits, want_a_round_trip_for_a_window_that_is_not_given) {
+  roci_cc_flow flow = Driver::usual_flow();
+  flow.base_rtt_ns = 0;
+  const roci_cc_plugin& window = plugin("static_window");
+  const double none[] = {0}, some[] = {9000};
+  EXPECT_STREQ(window.check(&flow, none),
+               "a window of 0 is what the line carries in the base round trip, and base_rtt is not given");
+  EXPECT_EQ(window.check(&flow, some), nullptr);
+}
+
+}  // namespace
+}  // namespace roci::test
