@@ -296,7 +296,6 @@ class ReactionPoint {
   }
 
   void cut_at_end_of_period() {
-    if (s_.cut_due != 0) return;
     const auto period = static_cast<uint64_t>(p_[kMonitorPeriod]);
     s_.cut_due = now_ + period - (now_ - s_.monitor_since) % period;
   }

@@ -101,6 +101,23 @@ TEST_F(Dcqcn, has_the_fixed_point_alpha_of_the_nic) {
   }
 }
 
+// Of an alpha that ends its period with the monitor's, the cut takes the one before: three updates, not four.
+TEST_F(Dcqcn, cuts_before_alpha_is_updated_if_it_is_told_to) {
+  Driver driver = start(nic({{"alpha_first", 0}}));
+  driver.cnp();
+  driver.wait(4 * kUs);
+  EXPECT_EQ(driver.decision.rate, static_cast<uint64_t>(kLine * (1 - 1008 / 2048.0)));
+}
+
+TEST_F(Dcqcn, lets_alpha_fall_only_when_no_cnp_came_for_a_period_of_its_own) {
+  Driver driver = start(paper());
+  for (unsigned i = 0; i < 4; ++i) {
+    driver.cnp();
+    driver.wait(30 * kUs);
+  }
+  EXPECT_NEAR(gbit(driver), 100.0 / 16, 1e-9) << "half of the rate each time";
+}
+
 // Golden vector: with a CNP in each period alpha stays at 1008: 1019 * 1008 / 1024 + 5 = 1003 + 5.
 TEST_F(Dcqcn, holds_the_fixed_point_alpha_of_the_nic_with_a_cnp_in_each_period) {
   Driver driver = start(nic({{"rate_reduce_monitor_period", 1e6}}));
@@ -254,6 +271,19 @@ TEST_F(Dcqcn, counts_bytes_from_the_cut_on) {
   EXPECT_NEAR(gbit(driver), 37.5, 1e-9);
 }
 
+// What nobody was woken for is made up for within bounds, and is done with then.
+TEST_F(Dcqcn, is_done_with_a_gap_however_long_it_was) {
+  Driver driver = start(paper({{"rpg_time_reset", 1e10}}));
+  driver.cnp(5);
+  driver.event.sent_bytes = 10'000'000'000'005U;
+  driver.call(ROCI_CC_ON_SENT);
+  EXPECT_EQ(driver.decision.sent_notice, 9'999'995U);
+  const auto rate = driver.decision.rate;
+  driver.call(ROCI_CC_ON_ACK);
+  EXPECT_EQ(driver.decision.rate, rate);
+  EXPECT_EQ(driver.state_name(), "additive_increase");
+}
+
 TEST_F(Dcqcn, gives_the_limit_up_at_the_highest_rate_and_begins_anew_with_the_next_cnp) {
   for (const double release : {0.0, 1.0}) {
     Driver driver = start(nic({{"release_at_max", release}}));
@@ -280,6 +310,9 @@ TEST_F(Dcqcn, sets_a_rate_with_the_first_cnp_if_it_is_told_to) {
   EXPECT_NEAR(gbit(driver), 20 * (1 - 1003 / 2048.0), 1e-6);
   driver.cnp();
   EXPECT_LT(gbit(driver), 20) << "and with no other";
+  Driver more = start(paper({{"rate_to_set_on_first_cnp", 200e9}}));
+  more.cnp();
+  EXPECT_NEAR(gbit(more), 50, 1e-9) << "never up";
 }
 
 TEST_F(Dcqcn, stays_between_its_least_and_its_highest_rate) {
@@ -332,6 +365,18 @@ TEST_F(Dcqcn, takes_alpha_from_a_notice_if_it_is_told_to) {
   periodic.wait(4 * kUs);
   EXPECT_EQ(periodic.decision.rate,
             static_cast<uint64_t>(kLine * (1 - 1004 / 2048.0)));  // 1024, 1019, 1014, …
+
+  // Whatever the CNPs before it would have done to alpha: 1024 at 4.3 us, and 1019, 1014, 1009 up to the cut at 8.
+  Driver mixed = start(nic({{"notice_alpha", 1}}));
+  mixed.cnp();
+  mixed.wait(4200);
+  mixed.cnp();
+  mixed.wait(100);
+  mixed.event.notice.feedback = 63;
+  mixed.call(ROCI_CC_ON_NOTICE);
+  const auto before = static_cast<double>(mixed.decision.rate);
+  mixed.wait_until(8 * kUs);
+  EXPECT_NEAR(static_cast<double>(mixed.decision.rate), before * (1 - 1009 / 2048.0), 1);
 
   Driver deaf = start(paper());
   deaf.event.notice.feedback = 63;

@@ -177,6 +177,9 @@ TEST_F(LdcpPcc, halves_the_window_once_in_a_round_trip_of_losses) {
   driver.call(ROCI_CC_ON_TIMEOUT);
   EXPECT_NEAR(window(driver), 1, 1e-6);
   EXPECT_EQ(driver.reason_name(), "timeout_cut");
+  driver.cnp(4);
+  driver.call(ROCI_CC_ON_TIMEOUT);
+  EXPECT_NEAR(window(driver), 0.125, 1e-6) << "a packet at most";
   Driver deaf = start({{"loss_factor", 1}});
   deaf.call(ROCI_CC_ON_LOSS | ROCI_CC_ON_TIMEOUT);
   EXPECT_EQ(deaf.decision.rate, 100'000'000'000U);

@@ -55,6 +55,11 @@ TEST(Timely, goes_up_by_five_steps_at_a_time_until_the_round_trip_grows_again) {
   EXPECT_NEAR(gbit(driver), 1.19 * (1 - 0.8 * 0.04375), 1e-9);
   driver.rtt(90'000);
   EXPECT_EQ(driver.reason_name(), "added");
+  for (unsigned i = 0; i < 4; ++i) driver.rtt(90'000);
+  EXPECT_EQ(driver.reason_name(), "hyper_added");
+  driver.rtt(600'000);
+  driver.rtt(100'000);
+  EXPECT_EQ(driver.reason_name(), "added") << "or was too long";
 }
 
 // 52.5 packets of 1000 bytes are a round trip; an update is for 16384 bytes, which 16 packets of 1048 are.
