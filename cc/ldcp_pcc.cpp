@@ -14,13 +14,15 @@
 //   * alpha and beta have no values: 1/8 and 1/2, as for LDCP with acknowledgements.
 //   * Which round trip divides the window (`measured_rtt`): the measured one. A queue slows the flow down by itself
 //     then, before any CNP; by the base round trip queues of megabytes were seen where CNPs are 50 us apart. A measured
-//     one below the base is taken for the base: a probe is shorter than the packets that the window is of.
+//     one below the base is taken for the base: a probe is shorter than the packets that the window is of. A probe that
+//     is not answered says that the round trip is as long as it was waited for; else a queue that is longer than the
+//     time-out could never be measured.
 //   * "On every CNP" is not on every mark: the peer spaces CNPs. `cnp_interval` says by how much, and a CNP then stands
 //     for all the packets that the flow sends in it: cw -= beta * max(1, cw * cnp_interval / rtt), never more than
 //     half of cw. 0 is the draft: beta.
 //   * A flow starts at the line's rate, cw = line rate * base_rtt; where that is not known, by the first answer. beta is
-//     little against such a window, and the first queue takes tens of round trips to drain. `line_factor` is what a CNP
-//     leaves of cw while the rate is the line's; 1 is the draft.
+//     little against such a window, and the first queue takes tens of round trips to drain: `line_factor` is what a CNP
+//     leaves of cw while the rate is the line's. 1 is the draft, and makes that queue two to four times as long.
 //   * `window` 1 holds bytes in flight to cw as well, where packets are acknowledged.
 //   * cw is at most what gives the line's rate, and at least gamma (the draft's least window, section 2.2).
 //   * A loss leaves loss_factor of cw, once in a round trip; a time-out a packet. (The draft has go-back-N alone.)
@@ -59,8 +61,8 @@ constexpr roci_cc_parameter kParameters[] = {
     {"measured_rtt", "1", 1, 0, 1, "what divides the window: 1: the measured round trip; 0: base_rtt"},
     {"cnp_interval", "ns", 0, 0, 1e9,
      "between CNPs of the peer: one stands for what is sent in it; 0: for one beta"},
-    {"line_factor", "1", 1, 0, 1,
-     "what a CNP leaves of the window at the line's rate; 1: it takes beta as ever (draft-dai)"},
+    {"line_factor", "1", 0.5, 0, 1,
+     "what a CNP leaves of the window at the line's rate; 1: it takes beta as ever (draft-dai 3.2)"},
     {"loss_factor", "1", 0.5, 0, 1,
      "what a loss leaves of the window, once in a round trip; 1: losses change nothing"},
     {"probe_timeout", "ns", 300e3, 1000, 1e9,
@@ -173,6 +175,7 @@ class Sender {
 
   void pass_time() {
     if (s_.give_up == 0 || s_.give_up > now_) return;
+    if (s_.rtt != 0 && p_[kMeasuredRtt] != 0) s_.rtt = std::max(s_.rtt, patience());
     s_.misses = std::min(s_.misses + 1, kMostDoublings);
     out_.reason = kAskedAgain;
     ask_if_sending();
@@ -206,9 +209,12 @@ class Sender {
     return line_ * static_cast<double>(s_.rtt) / kNanos / packet_bits_;
   }
 
+  // ns: how long an answer is waited for.
+  [[nodiscard]] uint64_t patience() const { return static_cast<uint64_t>(p_[kProbeTimeout]) << s_.misses; }
+
   void ask() {
     out_.requests |= ROCI_CC_SEND_PROBE;
-    s_.give_up = now_ + (static_cast<uint64_t>(p_[kProbeTimeout]) << s_.misses);
+    s_.give_up = now_ + patience();
     s_.sent = 0;
   }
   void ask_if_sending() {
