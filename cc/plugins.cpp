@@ -2,11 +2,13 @@
 #include "roci/cc.h"
 
 extern "C" {
+extern const roci_cc_plugin roci_cc_ldcp;
 extern const roci_cc_plugin roci_cc_static_rate;
 extern const roci_cc_plugin roci_cc_static_window;
 
 const roci_cc_plugin* const* roci_cc_plugins(void) {
-  static const roci_cc_plugin* const kPlugins[] = {&roci_cc_static_rate, &roci_cc_static_window, nullptr};
+  static const roci_cc_plugin* const kPlugins[] = {&roci_cc_ldcp, &roci_cc_static_rate,
+                                                   &roci_cc_static_window, nullptr};
   return kPlugins;
 }
 }
