@@ -1,0 +1,301 @@
+// LDCP with per-ACK window adjustment (PAWA): draft-dai-tsvwg-pfc-free-congestion-control-01 (LDCP), sections 2.2, 2.3
+// and 3.1.
+//
+// A flow starts with a whole bandwidth-delay product at once, as Not-ECT: switches drop these packets, rather than queue
+// them, where the room is taken. As soon as one is acknowledged new packets are ECN-capable. What then happens first ends
+// the fast start: all of the initial window was acknowledged, or a packet was lost, and the window is what arrived until
+// then. From there on each ACK grants or revokes a little:
+//
+//            not marked           marked                          at the continuity point alpha = gamma, beta = 1 - eta
+//   cw >= 1  cw += alpha / cw     cw -= beta                      (n packets: n times as much)
+//   cw < 1   cw += gamma          cw  = max(gamma, eta * cw)      a packet each RTT / cw
+//
+// State: 32 bytes. The window, in packets of the full size; what arrived in fast start, in bytes on the line; up to where
+// losses were answered, a sequence; the smoothed round trip, ns; the stage.
+//
+// Alpha and beta have no values in the draft. Below and above one packet a share p of marked packets leads to
+// cw = gamma / (1 - eta) * (1 - p) / p and to alpha / beta * (1 - p) / p. Where alpha / beta is the larger one, one p has
+// two windows that stay as they are, and of flows that share a link some starve. The standard values make the rules meet
+// at one packet; check() lets others pass, because the starving is itself something to study.
+//
+// Where the draft is silent, or this differs from it:
+//  - An ACK of n packets, of which m were marked, counts n - m for growing and m for shrinking (the draft: all n, either
+//    way). The packets that were not marked come first, as they do with its delayed ACKs. Counts that cross one packet are
+//    taken apart there: growth clamps at 1 and the rest of it follows the upper rule, marks follow the upper rule until
+//    the window is below 1 and the lower one from there.
+//  - One event lets the window grow by alpha at most: more than a window cannot have arrived since the one before.
+//  - A window that is not used does not grow (`use_before_growth`): that it is not marked says nothing.
+//  - Fast start counts bytes on the line, so that small packets do not pass for full ones. Packets behind the initial
+//    window that are acknowledged in the same event count as stable.
+//  - Losses later: once per window by `loss_cut`. A time-out leaves one packet, or shrinks as a mark does below that.
+//  - After a pause the network is another one: fast start again with min(BDP, idle_growth * cw). Below one packet there is
+//    nothing to start fast with, and the window stays.
+//  - RTT / cw takes the smoothed measured round trip, which lets queues of any number of flows drain, or the base one,
+//    with which N flows keep at least N * gamma packets in a base round trip. A sample below the base is not believed.
+//  - start() is not told where the sequence stands, so everything is Not-ECT until the first ACK; the window keeps that to
+//    the initial window.
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "roci/cc.h"
+
+namespace {
+
+enum Parameter {
+  kInitialWindow,
+  kAlpha,
+  kBeta,
+  kGamma,
+  kEta,
+  kMaxWindow,
+  kUseBeforeGrowth,
+  kLossCut,
+  kSubpacketRtt,
+  kJitter,
+  kIdleRtts,
+  kIdleGrowth,
+  kParameterCount
+};
+constexpr roci_cc_parameter kParameters[] = {
+    {"initial_window", "packets", 0, 0, 65536,
+     "IW; 0: what the line carries in the base round trip (LDCP 2.3)"},
+    {"alpha", "packets", 0.125, 0.0001, 1, "growth per round trip above one packet (LDCP eq. 1; value ours)"},
+    {"beta", "packets", 0.5, 0.0001, 1, "shrinking per marked packet above one (LDCP eq. 1; value ours)"},
+    {"gamma", "packets", 0.125, 0.001, 1,
+     "growth per packet below one packet, and least window (LDCP 2.2: 1/4 to 1/16)"},
+    {"eta", "1", 0.5, 0, 0.95, "what a mark leaves of a window below one packet (LDCP 2.2)"},
+    {"max_window", "packets", 65536, 1, 65536, "the window never exceeds it (ours)"},
+    {"use_before_growth", "1", 0.5, 0, 1,
+     "share of the window that must have been in flight for it to grow; 0: as the draft"},
+    {"loss_cut", "1", 0.5, 0, 1, "what a loss in the stable stage leaves of the window (ours)"},
+    {"subpacket_rtt", "1", 1, 0, 1, "RTT of the gap RTT / cw below one packet: 0 base, 1 measured"},
+    {"jitter", "1", 0.1, 0, 0.5, "the gap is random within this share of it, so that flows part (ours)"},
+    {"idle_rtts", "round trips", 10, 0, 1e6, "pause after which fast start begins anew; 0: never (ours)"},
+    {"idle_growth", "1", 2, 0, 1024,
+     "its window: so many times the last one, at most the initial one (ours)"},
+};
+static_assert(std::size(kParameters) == kParameterCount);
+
+enum Stage : uint32_t { kFastStart, kStable, kSubpacket };
+constexpr roci_cc_label kStates[] = {
+    {"fast_start",
+     "the first round trip's packets are Not-ECT; waits for the initial window to arrive, or a loss"},
+    {"stable", "the window follows the marks, and is a packet or more"},
+    {"subpacket", "the window is below one packet: packets leave a gap apart"},
+};
+
+enum Reason { kNothing, kGrown, kMarked, kArrived, kLostInFastStart, kLost, kTimedOut, kResumed };
+constexpr roci_cc_label kReasons[] = {
+    {"nothing", "nothing was changed"},
+    {"grown", "packets arrived unmarked"},
+    {"marked", "packets arrived marked"},
+    {"initial_window_arrived", "fast start ended without a loss"},
+    {"loss_in_fast_start", "fast start ended with a loss, or a time-out"},
+    {"loss", "a packet was lost in the stable stage"},
+    {"timeout", "nothing was heard for a time-out"},
+    {"resumed", "fast start after a pause"},
+};
+
+struct State {
+  double window;      // packets: cw
+  uint64_t arrived;   // bytes on the line, in this fast start
+  uint64_t answered;  // sequence: losses of what is below were answered
+  uint32_t rtt_ns;    // smoothed; 0 before the first sample
+  uint32_t stage;     // kFastStart or kStable
+};
+static_assert(sizeof(State) == 32);
+
+constexpr double kLongest = 1e9;  // ns: no gap, and no round trip in it, is longer
+
+uint64_t plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
+double initial_window(const roci_cc_flow& flow, const double* p) {
+  double packets = p[kInitialWindow];
+  if (packets == 0) {
+    const double line = static_cast<double>(flow.line_rate) * static_cast<double>(flow.base_rtt_ns) / 8e9;
+    packets = line / std::max<uint32_t>(flow.packet_bytes, 1);
+  }
+  return std::clamp(std::ceil(packets), 1.0, std::floor(p[kMaxWindow]));
+}
+
+// ns; 0 when nothing is known yet.
+double round_trip(const State& s, const roci_cc_flow& flow, const double* p) {
+  const auto base = static_cast<double>(flow.base_rtt_ns);
+  const bool measured = p[kSubpacketRtt] != 0 || flow.base_rtt_ns == 0;
+  return std::min(measured ? std::max<double>(base, s.rtt_ns) : base, kLongest);
+}
+
+void sample(State& s, uint32_t rtt_ns) {
+  const int64_t now = std::min<uint32_t>(rtt_ns, static_cast<uint32_t>(kLongest));
+  const int64_t before = s.rtt_ns;
+  if (now == 0) return;
+  // An eighth of what is new, as TCP has it (RFC 6298).
+  s.rtt_ns = static_cast<uint32_t>(before == 0 ? now : std::max<int64_t>(before + (now - before) / 8, 1));
+}
+
+double grown(double window, uint32_t packets, const double* p) {
+  double left = packets;
+  if (window < 1) {
+    const double steps = std::min(std::ceil((1 - window) / p[kGamma]), left);
+    window = std::min(window + steps * p[kGamma], 1.0);
+    left -= steps;
+  }
+  if (window >= 1) window += std::min(left, window) * p[kAlpha] / window;
+  return std::min(window, p[kMaxWindow]);
+}
+
+double shrunk(double window, uint32_t packets, const double* p) {
+  double left = packets;
+  if (window >= 1) {
+    const double above = std::min(std::floor((window - 1) / p[kBeta]) + 1, left);
+    window -= above * p[kBeta];
+    left -= above;
+  }
+  for (; left > 0 && window > p[kGamma]; --left) window *= p[kEta];
+  return std::max(window, p[kGamma]);
+}
+
+void adjust(State& s, const roci_cc_flow& flow, const roci_cc_event& event, uint32_t packets, uint32_t marked,
+            const double* p, roci_cc_decision& d) {
+  const uint32_t unmarked = packets - std::min(marked, packets);
+  // Below one packet the packet in flight is all the use that there can be.
+  const double used = static_cast<double>(event.in_flight) + static_cast<double>(event.acked_bytes);
+  if (unmarked > 0 && (s.window < 1 || used >= p[kUseBeforeGrowth] * s.window * flow.packet_bytes)) {
+    s.window = grown(s.window, unmarked, p);
+    d.reason = kGrown;
+  }
+  if (marked > 0) {
+    s.window = shrunk(s.window, std::min(marked, packets), p);
+    d.reason = kMarked;
+  }
+}
+
+void acknowledged(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
+                  roci_cc_decision& d) {
+  if (s.stage == kStable) return adjust(s, flow, event, event.acked_packets, event.marked_packets, p, d);
+  d.not_ect_below = 0;  // the first round trip is over (3.1)
+  s.arrived = plus(s.arrived, event.acked_bytes);
+  const auto whole = static_cast<uint64_t>(s.window * flow.packet_bytes);
+  if (s.arrived < whole) return;
+  const uint64_t behind = (s.arrived - whole) / std::max<uint32_t>(flow.packet_bytes, 1);
+  s.stage = kStable;
+  s.arrived = 0;
+  const auto packets = static_cast<uint32_t>(std::min<uint64_t>(behind, event.acked_packets));
+  adjust(s, flow, event, packets, std::min(event.marked_packets, packets), p, d);
+  d.reason = kArrived;
+}
+
+// What arrived before the loss is what the network had room for (3.1, transition 1).
+void end_fast_start(State& s, const roci_cc_flow& flow, roci_cc_decision& d) {
+  const uint64_t packets = s.arrived / std::max<uint32_t>(flow.packet_bytes, 1);
+  s.window = std::clamp(static_cast<double>(packets), 1.0, s.window);
+  s.stage = kStable;
+  s.arrived = 0;
+  d.not_ect_below = 0;
+  d.reason = kLostInFastStart;
+}
+
+void lost(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
+          roci_cc_decision& d) {
+  if (s.stage == kFastStart) {
+    end_fast_start(s, flow, d);
+  } else if (event.acked >= s.answered) {
+    s.window = std::max(s.window * p[kLossCut], p[kGamma]);
+    d.reason = kLost;
+  } else {
+    return;
+  }
+  s.answered = std::max(event.next, plus(event.acked, 1));
+}
+
+void timed_out(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
+               roci_cc_decision& d) {
+  if (s.stage == kFastStart) {
+    end_fast_start(s, flow, d);
+  } else {
+    s.window = s.window > 1 ? 1 : std::max(s.window * p[kEta], p[kGamma]);
+    d.reason = kTimedOut;
+  }
+  s.answered = std::max(event.next, plus(event.acked, 1));
+}
+
+void resumed(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
+             roci_cc_decision& d) {
+  const double window = std::floor(std::min(initial_window(flow, p), p[kIdleGrowth] * s.window));
+  if (window < 1) return;
+  s.window = window;
+  s.stage = kFastStart;
+  s.arrived = 0;
+  d.not_ect_below = plus(event.next, static_cast<uint64_t>(window) * flow.payload_bytes);
+  d.reason = kResumed;
+}
+
+void decide(const State& s, const roci_cc_flow& flow, uint64_t now, const double* p, roci_cc_decision& d) {
+  const double rtt = round_trip(s, flow, p);
+  d.idle_ns = static_cast<uint64_t>(std::min(p[kIdleRtts] * rtt, 1e15));
+  d.window = std::max<uint64_t>(static_cast<uint64_t>(std::max(s.window, 1.0) * flow.packet_bytes), 1);
+  d.gap_ns = 0;
+  const uint32_t stage = s.stage == kStable && s.window < 1 ? uint32_t{kSubpacket} : s.stage;
+  d.state = static_cast<uint16_t>(stage);
+  if (s.window >= 1) return;
+  uint64_t random = flow.seed ^ now;
+  const double within = static_cast<double>(roci_cc_random(&random) >> 11) * 0x1p-53;  // [0, 1)
+  const double gap = rtt / s.window * (1 + p[kJitter] * (2 * within - 1));
+  d.gap_ns = static_cast<uint64_t>(std::min(gap, kLongest));
+}
+
+const char* check(const roci_cc_flow* flow, const double* p) {
+  if (flow == nullptr || flow->base_rtt_ns > 0) return nullptr;
+  if (p[kInitialWindow] == 0)
+    return "an initial_window of 0 is what the line carries in the base round trip, and base_rtt is not "
+           "given";
+  if ((flow->provides & ROCI_CC_NEEDS_RTT) == 0)
+    return "below one packet the gap is a share of the round trip: base_rtt is not given, and none is "
+           "measured";
+  return nullptr;
+}
+
+void start(void* state, const roci_cc_flow* flow, uint64_t now, const double* p, roci_cc_decision* decision) {
+  State& s = *static_cast<State*>(state);
+  s.window = initial_window(*flow, p);
+  s.stage = kFastStart;
+  decision->not_ect_below = ROCI_CC_NO_LIMIT;
+  decide(s, *flow, now, p, *decision);
+}
+
+void on_event(void* state, const roci_cc_flow* flow, const roci_cc_event* event, const double* p,
+              roci_cc_decision* decision) {
+  State& s = *static_cast<State*>(state);
+  if ((event->kinds & ROCI_CC_ON_RTT) != 0) sample(s, event->rtt_ns);
+  if ((event->kinds & ROCI_CC_ON_ACK) != 0) acknowledged(s, *flow, *event, p, *decision);
+  if ((event->kinds & ROCI_CC_ON_LOSS) != 0) lost(s, *flow, *event, p, *decision);
+  if ((event->kinds & ROCI_CC_ON_TIMEOUT) != 0) timed_out(s, *flow, *event, p, *decision);
+  if ((event->kinds & ROCI_CC_ON_RESUME) != 0) resumed(s, *flow, *event, p, *decision);
+  decide(s, *flow, event->now_ns, p, *decision);
+}
+
+}  // namespace
+
+extern "C" const roci_cc_plugin roci_cc_ldcp = {
+    .abi = ROCI_CC_ABI,
+    .size = sizeof(roci_cc_plugin),
+    .name = "ldcp",
+    .summary = "a window that each acknowledgement moves, down to below one packet; needs no PFC",
+    .source = "draft-dai-tsvwg-pfc-free-congestion-control-01, sections 2 and 3.1",
+    .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_CE_COUNT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_GAP |
+                    ROCI_CC_USES_ECN,
+    .state_bytes = sizeof(State),
+    .receiver_state_bytes = 0,
+    .parameters = kParameters,
+    .parameter_count = kParameterCount,
+    .state_count = std::size(kStates),
+    .states = kStates,
+    .reasons = kReasons,
+    .reason_count = std::size(kReasons),
+    .reserved = 0,
+    .check = check,
+    .start = start,
+    .event = on_event,
+    .receive = nullptr,
+};

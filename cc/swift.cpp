@@ -1,0 +1,270 @@
+// Swift: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter", SIGCOMM 2020. Two
+// windows, one held to a target by the time that packets spend in the network and one by the time in the peer's host; the
+// smaller one counts. Below one packet, packets leave rtt / window apart.
+//
+//        delay <  target   window += ai * packets / window       (below one packet: += ai * packets)
+//        delay >= target   window *= max(1 - beta * (delay - target) / delay, 1 - max_mdf)     once per round trip
+//        target = base_target + hops * hop_target + clamp(a / sqrt(window) + b, 0, fs_range)
+//
+// with a and b such that the last term is 0 at fs_max_window and fs_range at fs_min_window (3.1 and 3.5): flows with small
+// windows, which are many, bear a longer queue. The host's target has no such terms.
+//
+// Units: packets, ns. State: 48 bytes. Both windows, when each shrank last, the round trip, time-outs in a row, packets
+// acknowledged without a sample, hops.
+//
+// Where the paper is silent, or this differs from it:
+//  - base_target is the base round trip and a quarter unless given, which has the hops in it: hop_target is 0. fs_range is
+//    told in base targets, as the simulator htsim has it (5). The host's target is ours.
+//  - The first window is what the line carries in the base round trip.
+//  - A decrease notes its time whatever its cause was. Public versions forget it when the cause was delay, and then shrink
+//    by each ACK of one round trip.
+//  - The round trip in which to shrink once, and that of the gap, is the whole one: network and host.
+//  - An ACK without a sample of the delay moves nothing; its packets count with the next sample.
+//  - One event lets a window grow by `ai` at most, and one that is not used does not grow (`use_before_growth`): the
+//    larger one of the two does not run away while the other one decides.
+//  - Where the peer's host does not say how long it had a packet, only the network's window is kept, and the delay has
+//    the host's time in it.
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "roci/cc.h"
+
+namespace {
+
+enum Parameter {
+  kBaseTarget,
+  kHopTarget,
+  kHostTarget,
+  kFsRange,
+  kFsMinWindow,
+  kFsMaxWindow,
+  kAi,
+  kBeta,
+  kMaxMdf,
+  kRetxResetThreshold,
+  kInitialWindow,
+  kMinWindow,
+  kMaxWindow,
+  kUseBeforeGrowth,
+  kParameterCount
+};
+constexpr roci_cc_parameter kParameters[] = {
+    {"base_target", "ns", 0, 0, 1e9, "target of an idle path; 0: 1.25 base round trips (3.5; value ours)"},
+    {"hop_target", "ns", 0, 0, 1e9, "added for each hop that telemetry has counted (3.5)"},
+    {"host_target", "ns", 100'000, 0, 1e9,
+     "target of the time in the peer's host; 0: not looked at (3.3; value ours)"},
+    {"fs_range", "1", 5, 0, 1000, "most that flow scaling adds, in base targets (3.5; htsim's value)"},
+    {"fs_min_window", "packets", 0.1, 0.001, 1e6, "it adds this much at this window and below (3.5)"},
+    {"fs_max_window", "packets", 100, 0.001, 1e6, "it adds nothing at this window and above (3.5)"},
+    {"ai", "packets", 1, 0.001, 100, "growth per round trip (3.1; htsim's value)"},
+    {"beta", "1", 0.8, 0, 1, "how much of the excess delay a decrease takes away (3.1; htsim's value)"},
+    {"max_mdf", "1", 0.5, 0, 0.99, "most that one decrease takes away (3.1; htsim's value)"},
+    {"retx_reset_threshold", "1", 5, 1, 1000,
+     "time-outs in a row after which the least window is left (3.6)"},
+    {"initial_window", "packets", 0, 0, 65536, "0: what the line carries in the base round trip (ours)"},
+    {"min_window", "packets", 0.01, 0.001, 1, "least window (3.2; 0.001 to 0.01 are used)"},
+    {"max_window", "packets", 65536, 1, 65536, "the windows never exceed it"},
+    {"use_before_growth", "1", 0.5, 0, 1,
+     "share of the window that must have been in flight for it to grow; 0: as the paper"},
+};
+static_assert(std::size(kParameters) == kParameterCount);
+
+enum StateLabel : uint16_t { kNetwork, kHost, kSubpacket };
+constexpr roci_cc_label kStates[] = {
+    {"network", "the delay in the network decides"},
+    {"host", "the delay in the peer's host decides"},
+    {"subpacket", "the window is below one packet: packets leave a gap apart"},
+};
+
+enum Reason : uint16_t { kNothing, kGrown, kNetworkDelay, kHostDelay, kLost, kTimedOut };
+constexpr roci_cc_label kReasons[] = {
+    {"nothing", "nothing was changed"},
+    {"grown", "the delays were below their targets"},
+    {"network_delay", "the delay in the network was above its target"},
+    {"host_delay", "the delay in the peer's host was above its target"},
+    {"loss", "a packet was lost"},
+    {"timeout", "nothing was heard for a time-out"},
+};
+
+// A window, and when it shrank last.
+struct Window {
+  double packets;
+  uint64_t shrank;  // ns, and 1; 0: never
+};
+
+struct State {
+  Window network;
+  Window host;
+  uint32_t rtt_ns;    // of the latest sample: network and host; 0: none yet
+  uint32_t timeouts;  // in a row
+  uint32_t waiting;   // packets acknowledged since the latest sample
+  uint32_t hops;
+};
+static_assert(sizeof(State) == 48);
+
+constexpr uint32_t kLongest = 1'000'000'000;  // ns: no sample, and no gap, is longer
+
+bool looks_at_host(const roci_cc_flow& flow, const double* p) {
+  return (flow.provides & ROCI_CC_NEEDS_HOST_DELAY) != 0 && p[kHostTarget] > 0;
+}
+
+double base_target(const roci_cc_flow& flow, const double* p) {
+  return p[kBaseTarget] > 0 ? p[kBaseTarget] : 1.25 * static_cast<double>(flow.base_rtt_ns);
+}
+
+double target(const State& s, const roci_cc_flow& flow, const double* p) {
+  const double base = base_target(flow, p);
+  const double range = p[kFsRange] * base;
+  const double least = 1 / std::sqrt(p[kFsMaxWindow]);
+  const double scale = range / (1 / std::sqrt(p[kFsMinWindow]) - least);
+  const double flows = scale * (1 / std::sqrt(s.network.packets) - least);
+  return base + s.hops * p[kHopTarget] + std::clamp(flows, 0.0, range);
+}
+
+void grow(Window& window, uint32_t packets, const double* p) {
+  double left = packets;
+  if (window.packets < 1) {
+    const double steps = std::min(std::ceil((1 - window.packets) / p[kAi]), left);
+    window.packets += steps * p[kAi];
+    left -= steps;
+  }
+  if (window.packets >= 1) window.packets += p[kAi] * std::min(left / window.packets, 1.0);
+  window.packets = std::min(window.packets, p[kMaxWindow]);
+}
+
+// Once per round trip. Says whether it was done.
+bool shrink(Window& window, double factor, const State& s, const roci_cc_flow& flow, uint64_t now,
+            const double* p) {
+  const uint64_t rtt = s.rtt_ns > 0 ? s.rtt_ns : flow.base_rtt_ns;
+  if (window.shrank != 0 && now - (window.shrank - 1) < rtt) return false;
+  window.packets = std::max(window.packets * std::max(factor, 1 - p[kMaxMdf]), p[kMinWindow]);
+  window.shrank = now + 1;
+  return true;
+}
+
+// How much of a window a delay beyond its target leaves.
+double left_by(double delay, double aim, const double* p) { return 1 - p[kBeta] * (delay - aim) / delay; }
+
+void sampled(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
+             roci_cc_decision& d) {
+  const double network = std::min(event.rtt_ns, kLongest);
+  const double host = std::min(event.peer_delay_ns, kLongest);
+  if (event.rtt_ns == 0) return;
+  s.rtt_ns = static_cast<uint32_t>(network + host);
+  if (event.hops > 0) s.hops = event.hops;
+
+  const uint32_t packets = s.waiting;
+  s.waiting = 0;
+  const double used = static_cast<double>(event.in_flight) + static_cast<double>(event.acked_bytes);
+  const auto try_grow = [&](Window& window) {
+    const double share = p[kUseBeforeGrowth] * window.packets * flow.packet_bytes;
+    if (packets == 0 || (window.packets >= 1 && used < share)) return;
+    grow(window, packets, p);
+    if (d.reason == kNothing) d.reason = kGrown;
+  };
+  const double aim = target(s, flow, p);
+  if (network < aim) {
+    try_grow(s.network);
+  } else if (shrink(s.network, left_by(network, aim, p), s, flow, event.now_ns, p)) {
+    d.reason = kNetworkDelay;
+  }
+  if (!looks_at_host(flow, p)) {
+    s.host.packets = p[kMaxWindow];
+  } else if (host < p[kHostTarget]) {
+    try_grow(s.host);
+  } else if (shrink(s.host, left_by(host, p[kHostTarget], p), s, flow, event.now_ns, p)) {
+    d.reason = kHostDelay;
+  }
+}
+
+void lost(State& s, const roci_cc_flow& flow, uint64_t now, const double* p, roci_cc_decision& d) {
+  s.timeouts = 0;
+  const bool network = shrink(s.network, 0, s, flow, now, p);
+  const bool host = shrink(s.host, 0, s, flow, now, p);
+  if (network || host) d.reason = kLost;
+}
+
+void timed_out(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
+               roci_cc_decision& d) {
+  s.timeouts = std::min(s.timeouts + std::clamp(event.timeouts, 1U, 1000U), 1000U);
+  s.waiting = 0;
+  d.reason = kTimedOut;
+  if (s.timeouts < p[kRetxResetThreshold]) {
+    shrink(s.network, 0, s, flow, event.now_ns, p);
+    shrink(s.host, 0, s, flow, event.now_ns, p);
+    return;
+  }
+  s.network = s.host = {.packets = p[kMinWindow], .shrank = event.now_ns + 1};
+}
+
+void decide(const State& s, const roci_cc_flow& flow, roci_cc_decision& d) {
+  const double window = std::min(s.network.packets, s.host.packets);
+  d.window = std::max<uint64_t>(static_cast<uint64_t>(std::max(window, 1.0) * flow.packet_bytes), 1);
+  d.gap_ns = 0;
+  d.state = s.host.packets < s.network.packets ? kHost : kNetwork;
+  if (window >= 1) return;
+  const double rtt = s.rtt_ns > 0 ? s.rtt_ns : static_cast<double>(flow.base_rtt_ns);
+  d.gap_ns = static_cast<uint64_t>(std::min<double>(rtt / window, kLongest));
+  d.state = kSubpacket;
+}
+
+const char* check(const roci_cc_flow* flow, const double* p) {
+  if (p[kFsMinWindow] >= p[kFsMaxWindow]) return "fs_min_window must be below fs_max_window";
+  if (flow == nullptr || flow->base_rtt_ns > 0) return nullptr;
+  if (p[kBaseTarget] == 0) return "a base_target of 0 is 1.25 base round trips, and base_rtt is not given";
+  if (p[kInitialWindow] == 0)
+    return "an initial_window of 0 is what the line carries in the base round trip, and base_rtt is not "
+           "given";
+  return nullptr;
+}
+
+void start(void* state, const roci_cc_flow* flow, uint64_t /*now*/, const double* p,
+           roci_cc_decision* decision) {
+  State& s = *static_cast<State*>(state);
+  double packets = p[kInitialWindow];
+  if (packets == 0) {
+    const double line = static_cast<double>(flow->line_rate) * static_cast<double>(flow->base_rtt_ns) / 8e9;
+    packets = std::ceil(line / std::max<uint32_t>(flow->packet_bytes, 1));
+  }
+  s.network.packets = std::clamp(packets, 1.0, p[kMaxWindow]);
+  s.host.packets = looks_at_host(*flow, p) ? s.network.packets : p[kMaxWindow];
+  decide(s, *flow, *decision);
+}
+
+void on_event(void* state, const roci_cc_flow* flow, const roci_cc_event* event, const double* p,
+              roci_cc_decision* decision) {
+  State& s = *static_cast<State*>(state);
+  if ((event->kinds & ROCI_CC_ON_ACK) != 0 && event->acked_packets > 0) {
+    s.timeouts = 0;
+    s.waiting = event->acked_packets > UINT32_MAX - s.waiting ? UINT32_MAX : s.waiting + event->acked_packets;
+  }
+  if ((event->kinds & ROCI_CC_ON_RTT) != 0) sampled(s, *flow, *event, p, *decision);
+  if ((event->kinds & ROCI_CC_ON_LOSS) != 0) lost(s, *flow, event->now_ns, p, *decision);
+  if ((event->kinds & ROCI_CC_ON_TIMEOUT) != 0) timed_out(s, *flow, *event, p, *decision);
+  decide(s, *flow, *decision);
+}
+
+}  // namespace
+
+extern "C" const roci_cc_plugin roci_cc_swift = {
+    .abi = ROCI_CC_ABI,
+    .size = sizeof(roci_cc_plugin),
+    .name = "swift",
+    .summary = "windows that hold the delays in network and host to their targets, down to below one packet",
+    .source = "Kumar et al., Swift, SIGCOMM 2020",
+    .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_RTT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_GAP,
+    .state_bytes = sizeof(State),
+    .receiver_state_bytes = 0,
+    .parameters = kParameters,
+    .parameter_count = kParameterCount,
+    .state_count = std::size(kStates),
+    .states = kStates,
+    .reasons = kReasons,
+    .reason_count = std::size(kReasons),
+    .reserved = 0,
+    .check = check,
+    .start = start,
+    .event = on_event,
+    .receive = nullptr,
+};

@@ -1,0 +1,202 @@
+// DCTCP: the vectors of Linux's fixed point, and the rules of RFC 8257.
+#include <cstring>
+#include <random>
+
+#include "cc/driver.hpp"
+
+namespace roci::test {
+namespace {
+
+constexpr uint64_t kPacket = 1048;
+constexpr uint64_t kPayload = 1000;
+
+class Dctcp : public Driver {
+ public:
+  // Growing whether the window is used or not, with a window's worth of packets sent.
+  explicit Dctcp(Values values = {}, uint32_t sent = 10) : Driver(plugin("dctcp"), used(std::move(values))) {
+    event.next = sent * kPayload;
+    call(ROCI_CC_ON_SENT);
+  }
+
+  // All that was in flight is acknowledged, and as much was sent behind it.
+  const roci_cc_decision& window(uint32_t packets, uint32_t marked = 0) {
+    event.next = event.acked + 2 * packets * kPayload;
+    return ack(packets, marked);
+  }
+  const roci_cc_decision& loss() {
+    event.losses = 1;
+    return call(ROCI_CC_ON_LOSS);
+  }
+  [[nodiscard]] uint64_t packets() const {
+    EXPECT_EQ(decision.window % kPacket, 0U);
+    return decision.window / kPacket;
+  }
+  template <typename T>
+  T& member(size_t offset) {
+    return *reinterpret_cast<T*>(static_cast<uint8_t*>(state()) + offset);
+  }
+  [[nodiscard]] uint32_t alpha() { return member<uint32_t>(52); }
+
+ private:
+  static Values used(Values values) {
+    values.try_emplace("use_before_growth", 0);
+    return values;
+  }
+};
+
+// reference, section 6: ten packets a window, of which none, all, half and none are marked, and what is left of 100.
+TEST(Dctcp, vector_of_linux) {
+  Dctcp flow;
+  struct Vector {
+    uint32_t marked, alpha;
+    uint64_t left;
+  };
+  for (const Vector& each : {Vector{0, 960, 54}, {10, 964, 53}, {5, 936, 55}, {0, 878, 58}}) {
+    flow.window(10, each.marked);
+    EXPECT_EQ(flow.alpha(), each.alpha);
+    Dctcp other;
+    std::memcpy(other.state(), flow.state(), 56);
+    other.member<uint64_t>(8) = 0;     // no cut is waited for
+    other.member<uint32_t>(40) = 100;  // the window
+    other.event.acked = flow.event.acked;
+    other.event.next = flow.event.next;
+    other.ack(1, 1);  // within the next window: alpha stays
+    EXPECT_EQ(other.packets(), each.left);
+    EXPECT_EQ(other.alpha(), each.alpha);
+  }
+}
+
+// The packets of a window may be acknowledged one by one or at once.
+TEST(Dctcp, measures_alpha_over_whole_windows) {
+  Dctcp single({}, 10);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_EQ(single.alpha(), 1024U) << i;
+    single.event.next = 20 * kPayload;
+    single.ack(1, i < 5 ? 1 : 0);
+  }
+  EXPECT_EQ(single.alpha(), 1024U - 64 + 32);
+}
+
+TEST(Dctcp, forgets_marks_down_to_nothing) {
+  Dctcp flow;
+  for (int i = 0; i < 200; ++i) flow.window(10);
+  EXPECT_EQ(flow.alpha(), 0U);
+  flow.window(10, 1);  // 64 / 10
+  EXPECT_EQ(flow.alpha(), 6U);
+}
+
+TEST(Dctcp, starts_slowly_and_then_grows_by_a_packet_a_round_trip) {
+  Dctcp flow;
+  EXPECT_EQ(flow.packets(), 10U);
+  EXPECT_EQ(flow.state_name(), "slow_start");
+  EXPECT_EQ((flow.window(10), flow.packets()), 20U);
+  EXPECT_EQ((flow.window(20), flow.packets()), 40U);
+  flow.window(40, 1);  // alpha 1024 - 64 - 60 - 57 + 1 = 844 of 1024: 40 - 40 * 844 / 2048
+  EXPECT_EQ(flow.packets(), 24U);
+  EXPECT_EQ(flow.state_name(), "reduced");
+  flow.window(40);
+  EXPECT_EQ(flow.packets(), 25U);
+  EXPECT_EQ(flow.state_name(), "avoidance");
+  for (int i = 0; i < 8; ++i) EXPECT_EQ((flow.window(1), flow.packets()), 25U) << i;  // 24 of the 40 made a step
+  EXPECT_EQ((flow.window(1), flow.packets()), 26U);
+}
+
+TEST(Dctcp, cuts_once_per_window) {
+  Dctcp flow({{"initial_window", 100}}, 100);
+  flow.event.next = 150 * kPayload;
+  flow.ack(1, 1);
+  EXPECT_EQ(flow.packets(), 50U);
+  EXPECT_EQ(flow.reason_name(), "marked");
+  for (int i = 2; i < 150; ++i) EXPECT_EQ((flow.ack(1, 1), flow.packets()), 50U) << i;
+  flow.ack(1, 1);
+  EXPECT_LT(flow.packets(), 50U);
+}
+
+TEST(Dctcp, does_not_grow_until_a_cut_is_over) {
+  Dctcp flow({{"initial_window", 100}}, 200);
+  flow.ack(1, 1);
+  for (int i = 2; i < 200; ++i) EXPECT_EQ((flow.ack(), flow.packets()), 50U) << i;
+  for (int i = 0; i < 50; ++i) flow.ack();
+  EXPECT_EQ(flow.packets(), 51U);
+}
+
+TEST(Dctcp, keeps_two_packets) {
+  Dctcp flow;
+  for (int i = 0; i < 20; ++i) flow.window(2, 2);
+  EXPECT_EQ(flow.packets(), 2U);
+  Dctcp four({{"min_window", 4}});
+  for (int i = 0; i < 20; ++i) four.window(2, 2);
+  EXPECT_EQ(four.packets(), 4U);
+}
+
+TEST(Dctcp, halves_by_a_loss_once_per_window) {
+  Dctcp flow({{"initial_window", 100}}, 100);
+  flow.loss();
+  EXPECT_EQ(flow.packets(), 50U);
+  EXPECT_EQ(flow.reason_name(), "loss");
+  flow.loss();
+  flow.ack(20, 20);
+  EXPECT_EQ(flow.packets(), 50U);
+  flow.ack(80);
+  flow.event.next = 200 * kPayload;
+  flow.loss();
+  EXPECT_EQ(flow.packets(), 25U);
+}
+
+TEST(Dctcp, begins_with_one_packet_after_a_timeout_and_starts_slowly_to_the_half) {
+  Dctcp flow({{"initial_window", 100}}, 100);
+  flow.call(ROCI_CC_ON_TIMEOUT);
+  EXPECT_EQ(flow.packets(), 1U);
+  flow.call(ROCI_CC_ON_TIMEOUT);
+  EXPECT_EQ(flow.packets(), 1U);
+  EXPECT_EQ((flow.ack(1), flow.packets()), 2U);
+  EXPECT_EQ(flow.state_name(), "slow_start");
+  EXPECT_EQ((flow.ack(40), flow.packets()), 42U);
+  EXPECT_EQ((flow.ack(8), flow.packets()), 50U);
+  EXPECT_EQ(flow.state_name(), "avoidance");
+  EXPECT_EQ((flow.ack(50), flow.packets()), 51U);
+}
+
+TEST(Dctcp, does_not_grow_a_window_that_is_not_used) {
+  Dctcp flow({{"use_before_growth", 0.5}});
+  flow.event.in_flight = 3 * kPacket;
+  EXPECT_EQ((flow.ack(1), flow.packets()), 10U);
+  flow.event.in_flight = 4 * kPacket;
+  EXPECT_EQ((flow.ack(1), flow.packets()), 11U);
+}
+
+TEST(Dctcp, keeps_alpha_below_one_and_the_window_between_its_bounds_whatever_is_acknowledged) {
+  std::mt19937_64 rng(11);
+  Dctcp flow({{"max_window", 1000}});
+  for (int i = 0; i < 50'000; ++i) {
+    const auto wild = [&] { return static_cast<uint32_t>(rng() >> (rng() % 64)); };
+    flow.event.next = flow.event.acked + rng() % 1'000'000;
+    flow.event.acked_packets = wild();
+    flow.event.marked_packets = wild();
+    flow.event.acked = flow.event.next - rng() % (flow.event.next - flow.event.acked + 1);
+    flow.call(rng() % 50 == 0 ? ROCI_CC_ON_LOSS : ROCI_CC_ON_ACK);
+    ASSERT_LE(flow.alpha(), 1024U);
+    ASSERT_GE(flow.packets(), 2U);
+    ASSERT_LE(flow.packets(), 1000U);
+  }
+}
+
+TEST(Dctcp, never_has_a_larger_window_by_more_marks) {
+  std::mt19937_64 rng(12);
+  for (int round = 0; round < 500; ++round) {
+    Dctcp less, more;
+    for (int i = 0; i < 10; ++i) {  // the same to begin with
+      const auto packets = static_cast<uint32_t>(1 + rng() % 50);
+      const auto marked = rng() % 3 == 0 ? static_cast<uint32_t>(rng() % (packets + 1)) : 0;
+      less.window(packets, marked), more.window(packets, marked);
+    }
+    const auto packets = static_cast<uint32_t>(2 + rng() % 50);
+    const auto marked = static_cast<uint32_t>(rng() % packets);
+    less.window(packets, marked), more.window(packets, marked + 1);
+    ASSERT_LE(more.packets(), less.packets()) << packets << ' ' << marked;
+    ASSERT_GE(more.alpha(), less.alpha());
+  }
+}
+
+}  // namespace
+}  // namespace roci::test

@@ -1,0 +1,108 @@
+// HPCC++ with telemetry on few packets, or on probes.
+#include "cc/hpcc.hpp"
+
+namespace roci::test {
+namespace {
+
+TEST(HpccSampled, subscribes_the_first_packet_of_each_round_trip) {  // H21, H37
+  Hpcc flow({}, "hpcc_sampled");
+  EXPECT_EQ(flow.decision.requests, ROCI_CC_TELEMETRY_NEXT);
+  flow.event.next = 50 * kPayload;
+  flow.tell();
+  for (int i = 0; i < 4; ++i) flow.tell_after(5 * kTick, kFull);  // an idle link
+  ASSERT_EQ(flow.state_name(), "below_target");
+  unsigned asked = 0;
+  for (int round = 0; round < 10; ++round) {
+    flow.event.next = flow.event.acked + 50 * kPayload;
+    EXPECT_EQ(flow.tell_after(5 * kTick, kFull).requests, ROCI_CC_TELEMETRY_NEXT);
+    for (int i = 0; i < 49; ++i) asked += flow.ack().requests;
+  }
+  EXPECT_EQ(asked, 0U);
+}
+
+TEST(HpccSampled, subscribes_all_packets_while_the_path_is_full) {  // H37
+  Hpcc flow({}, "hpcc_sampled");
+  flow.event.next = 50 * kPayload;
+  flow.tell();
+  flow.tell_after(5 * kTick, 5 * kFull);
+  ASSERT_EQ(flow.state_name(), "above_target");
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(flow.ack().requests, ROCI_CC_TELEMETRY_NEXT);
+}
+
+TEST(HpccSampled, subscribes_again_when_the_packet_was_acknowledged_without_telemetry) {
+  Hpcc flow({}, "hpcc_sampled");
+  flow.event.next = 50 * kPayload;
+  for (int i = 0; i < 5; ++i) flow.tell_after(5 * kTick, kFull);
+  flow.event.next = 100 * kPayload;
+  flow.tell_after(5 * kTick, kFull);
+  for (int i = 7; i <= 100; ++i) ASSERT_EQ(flow.ack().requests, 0U) << i;
+  EXPECT_EQ(flow.ack().requests, ROCI_CC_TELEMETRY_NEXT);
+}
+
+class Probing : public Hpcc {
+ public:
+  explicit Probing() : Hpcc({{"probe", 1}}, "hpcc_sampled") { path.flags = ROCI_CC_PATH_PROBE; }
+  const roci_cc_decision& answer(uint32_t nanos, uint32_t units) {
+    pass(nanos, units);
+    event.path = &path;
+    return call(ROCI_CC_ON_TELEMETRY | ROCI_CC_ON_RTT | ROCI_CC_ON_PROBE);
+  }
+};
+
+TEST(HpccSampled, probes_once_a_round_trip_while_something_is_under_way) {  // H25
+  Probing flow;
+  EXPECT_EQ(flow.decision.requests, 0U);
+  EXPECT_EQ(flow.decision.sent_notice, 1U);
+  flow.event.next = flow.event.in_flight = kPayload;
+  EXPECT_EQ(flow.call(ROCI_CC_ON_SENT).requests, ROCI_CC_SEND_PROBE);
+  EXPECT_EQ(flow.decision.sent_notice, 0U);
+  flow.event.next = 50 * kPayload;
+  EXPECT_EQ(flow.ack().requests, 0U) << "one is under way";
+  EXPECT_EQ(flow.answer(5 * kTick, kFull).requests, ROCI_CC_SEND_PROBE);
+  EXPECT_EQ(flow.reason_name(), "first_sample");
+  flow.event.in_flight = 0;
+  EXPECT_EQ(flow.answer(5 * kTick, kFull).requests, 0U) << "nothing is";
+  EXPECT_EQ(flow.decision.sent_notice, 1U);
+}
+
+TEST(HpccSampled, takes_a_probe_for_an_ack_of_what_was_sent_before_it) {
+  Probing flow;
+  flow.event.in_flight = 50 * kPayload;
+  flow.event.next = 50 * kPayload;
+  flow.call(ROCI_CC_ON_SENT);
+  flow.answer(5 * kTick, 5 * kFull);  // kept; and the next probe is sent
+  flow.event.next = 100 * kPayload;
+  flow.answer(5 * kTick, 5 * kFull);
+  EXPECT_NEAR(flow.committed(), 49'955, 0.01) << "this one left behind the first: a new round";
+  flow.event.next = 150 * kPayload;
+  flow.answer(5 * kTick, 5 * kFull);
+  EXPECT_NEAR(flow.committed(), 49'955 * 0.95 + 80, 0.01);
+}
+
+TEST(HpccSampled, gives_up_a_probe_when_data_behind_it_is_acknowledged) {
+  Probing flow;
+  flow.event.in_flight = 1;
+  flow.event.next = 3 * kPayload;
+  EXPECT_EQ(flow.call(ROCI_CC_ON_SENT).requests, ROCI_CC_SEND_PROBE);
+  flow.event.next = 10 * kPayload;
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(flow.ack().requests, 0U) << i;
+  EXPECT_EQ(flow.ack().requests, ROCI_CC_SEND_PROBE);
+}
+
+TEST(HpccSampled, wants_a_round_trip_and_for_probes_somebody_who_answers) {
+  roci_cc_flow flow = Driver::usual_flow();
+  const roci_cc_plugin& sampled = plugin("hpcc_sampled");
+  Driver driver(sampled);
+  EXPECT_EQ(sampled.check(&flow, driver.parameters.data()), nullptr);
+  flow.base_rtt_ns = 0;
+  EXPECT_STREQ(sampled.check(&flow, driver.parameters.data()),
+               "a t of 0 is the base round trip, and base_rtt is not given");
+  driver.parameters[driver.index_of("t")] = 5000;
+  EXPECT_EQ(sampled.check(&flow, driver.parameters.data()), nullptr);
+  driver.parameters[driver.index_of("probe")] = 1;
+  flow.provides = 0;
+  EXPECT_STREQ(sampled.check(&flow, driver.parameters.data()), "probe is 1, and this peer answers no probes");
+}
+
+}  // namespace
+}  // namespace roci::test

@@ -1,0 +1,346 @@
+// HPCC++ at the sending end: requirements H1 to H52 as far as they are the sender's, and pauses, wraps and refusals.
+#include <cmath>
+#include <random>
+
+#include "cc/hpcc.hpp"
+
+namespace roci::test {
+namespace {
+
+TEST(Hpcc, starts_with_a_whole_window_at_the_rate_of_the_line) {  // H17
+  Hpcc flow;
+  EXPECT_EQ(flow.decision.window, 52'500U);
+  EXPECT_EQ(flow.decision.rate, kPort);
+  EXPECT_EQ(flow.state_name(), "blind");
+}
+
+// reference, section 6: W_ai 80, max_stage 0. Wc is 52500 all the time.
+TEST(Hpcc, vector_of_the_reference) {  // H14
+  Hpcc flow;
+  flow.first();
+  flow.path.hop[0].queue_bytes = 80'000;  // the smaller of two counts: it begins to with the third sample
+  flow.tell_after(kTick, kFull);
+  EXPECT_NEAR(flow.load(), 1.0, 5e-7);
+  EXPECT_NEAR(flow.window(), 49955.0, 0.05);
+  EXPECT_EQ(flow.reason_name(), "reduced");
+  flow.tell_after(kTick, kFull);
+  EXPECT_NEAR(flow.load(), 1.181406, 5e-7);
+  EXPECT_NEAR(flow.window(), 42296.7, 0.05);
+  flow.path.hop[0].queue_bytes = 0;
+  flow.tell_after(kTick, kFull);
+  EXPECT_NEAR(flow.load(), 1.138214, 5e-7);
+  EXPECT_NEAR(flow.window(), 43898.6, 0.05);
+  EXPECT_EQ(flow.decision.window, 43898U);
+  EXPECT_EQ(flow.decision.rate, static_cast<uint64_t>(flow.window() * 8e9 / 8400));  // line 27
+  flow.tell_after(2 * kTick, kFull);
+  EXPECT_NEAR(flow.load(), 0.834303, 5e-7);
+  EXPECT_EQ(flow.decision.window, 52'500U);
+  EXPECT_EQ(flow.committed(), 52'500);
+  EXPECT_EQ(flow.state_name(), "below_target");
+}
+
+TEST(Hpcc, commits_once_a_round_trip_when_what_was_sent_behind_is_acknowledged) {  // H22
+  Hpcc flow;
+  flow.first();  // 52 packets are out, 1 is acknowledged
+  for (int i = 2; i <= 52; ++i) {
+    flow.tell_after(160, 250);
+    EXPECT_EQ(flow.committed(), 52'500) << i;
+  }
+  flow.event.next = 90 * kPayload;
+  flow.tell_after(160, 250);
+  const double once = flow.committed();
+  EXPECT_LT(once, 52'500);
+  EXPECT_EQ(once, flow.window());
+  for (int i = 54; i <= 90; ++i) EXPECT_EQ((flow.tell_after(160, 250), flow.committed()), once);
+  flow.tell_after(160, 250);
+  EXPECT_LT(flow.committed(), once);
+}
+
+TEST(Hpcc, grows_by_steps_before_it_multiplies_when_told_to) {  // lines 12 to 19, H16
+  Hpcc flow({{"max_stage", 2}, {"timeout_cut", 0.2}});
+  flow.call(ROCI_CC_ON_TIMEOUT);  // 10500
+  flow.tell();
+  for (int i = 0; i < 3; ++i) flow.tell_after(10 * kTick, 5 * kFull);  // U = 1/2; each ACK is of a new round
+  EXPECT_NEAR(flow.window(), (10'500 + 160) * 0.95 / 0.5 + 80, 1e-6);
+  flow.tell_after(10 * kTick, 5 * kFull);
+  EXPECT_NEAR(flow.window(), (10'500 + 160) * 0.95 / 0.5 + 160, 1e-6) << "and from the first step again";
+}
+
+TEST(Hpcc, takes_the_additive_step_from_the_flows_that_are_expected) {  // H18
+  Hpcc flow({{"w_ai", 0}, {"max_stage", 1000}, {"flows", 25}, {"timeout_cut", 0.5}});
+  flow.call(ROCI_CC_ON_TIMEOUT);
+  flow.tell();
+  flow.tell_after(10 * kTick, 0);
+  EXPECT_NEAR(flow.window(), 26'250 + 52'500 * 0.05 / 25, 1e-6);
+}
+
+TEST(Hpcc, takes_it_from_the_receivers_count_where_the_last_hop_is_the_busiest) {  // H31
+  for (const bool last : {true, false}) {
+    Hpcc flow({{"w_ai", 0}, {"max_stage", 1000}, {"flows", 100}, {"flows_reported", 1}});
+    flow.hops(2);
+    flow.call(ROCI_CC_ON_TIMEOUT);
+    flow.event.flows_at_receiver = 5;
+    flow.tell();
+    for (int i = 0; i < 2; ++i) {  // which hop is the busiest is known from the second on
+      flow.path.hop[last ? 1 : 0].sent_units += kFull;
+      flow.tell_after(10 * kTick, kFull);
+    }
+    EXPECT_NEAR(flow.window(), 26'250 + 2 * 52'500 * 0.05 / (last ? 5 : 100), last ? 500 : 1e-6);
+  }
+}
+
+TEST(Hpcc, follows_the_busiest_hop) {  // lines 3 to 7
+  Hpcc flow;
+  flow.hops(5);
+  flow.tell();
+  flow.path.hop[3].sent_units += 3 * kFull;
+  flow.tell_after(5 * kTick, kFull);  // 0.2, and 0.8 at the fourth; more than T, so U is that
+  EXPECT_NEAR(flow.load(), 0.8, 1e-12);
+}
+
+TEST(Hpcc, reacts_to_each_ack_or_once_a_round_trip_for_comparison) {  // paper, figure 13
+  Hpcc combined, per_ack({{"update", 1}}), per_round({{"update", 2}});
+  for (Hpcc* flow : {&combined, &per_ack, &per_round}) {
+    flow->first();
+    for (int i = 0; i < 10; ++i) flow->tell_after(kTick, kFull);
+  }
+  EXPECT_NEAR(combined.window(), 49'955, 0.01) << "from the same Wc each time";
+  EXPECT_LT(per_ack.window(), 52'500 * std::pow(0.96, 10)) << "on and on";
+  EXPECT_EQ(per_round.window(), 52'500) << "not yet";
+  per_round.tell_after(kTick, kFull, 60);
+  EXPECT_NEAR(per_round.window(), 49'955, 0.01);
+}
+
+TEST(Hpcc, is_left_alone_by_acks_without_telemetry) {  // H28
+  Hpcc flow;
+  flow.first();
+  flow.tell_after(kTick, kFull);
+  const uint64_t before = flow.decision.window;
+  for (int i = 0; i < 200; ++i) flow.ack();
+  EXPECT_EQ(flow.decision.window, before);
+}
+
+TEST(Hpcc, learns_as_much_from_the_latest_hops_of_several_packets) {  // H6, H29
+  Hpcc each, delayed;
+  each.first(), delayed.first();
+  for (int i = 0; i < 8; ++i) each.tell_after(400, 625);
+  delayed.path.flags = ROCI_CC_PATH_DELAYED;
+  delayed.pass(3200, 5000);
+  delayed.tell(8);
+  EXPECT_NEAR(delayed.load(), each.load(), 1e-3);
+  for (int i = 0; i < 10; ++i) delayed.pass(3200, 5000), delayed.tell(8);
+  EXPECT_LT(delayed.committed(), 52'500) << "and does not stand still (HPCC issue 65)";
+}
+
+// -------------------------------------------------------------------------------------- what cannot be, or is old
+
+TEST(Hpcc, keeps_a_new_path_to_compare_the_next_with) {
+  for (const int what : {0, 1, 2}) {
+    Hpcc flow;
+    flow.hops(2);
+    flow.first();
+    flow.tell_after(kTick, kFull);
+    const uint64_t before = flow.decision.window;
+    if (what == 0) flow.hops(3);
+    if (what == 1) flow.path.hop[1].node = 77;
+    if (what == 2) flow.path.hop[0].port = 78;
+    flow.path.hop[1].queue_bytes = 1'000'000;
+    flow.tell_after(kTick, 9 * kFull);
+    EXPECT_EQ(flow.reason_name(), "path_changed") << what;
+    EXPECT_EQ(flow.decision.window, before) << what;
+    flow.tell_after(kTick, kFull);
+    EXPECT_EQ(flow.reason_name(), "reduced") << what;
+  }
+}
+
+TEST(Hpcc, counts_on_when_counters_wrap) {
+  Hpcc plain, wraps;
+  wraps.path.hop[0].time_ns = 0U - 3000;
+  wraps.path.hop[0].sent_units = 0U - 1000;
+  plain.first(), wraps.first();
+  for (int i = 0; i < 5; ++i) plain.tell_after(kTick, kFull), wraps.tell_after(kTick, kFull);
+  EXPECT_EQ(plain.load(), wraps.load());
+  EXPECT_EQ(plain.window(), wraps.window());
+}
+
+TEST(Hpcc, leaves_out_a_hop_at_which_no_time_has_passed_and_one_of_unknown_rate) {
+  Hpcc flow;
+  flow.hops(2);
+  flow.first();
+  flow.path.hop[0].sent_units += kFull;  // no time: and what it has sent belongs to the next sample
+  flow.path.hop[1].time_ns += kTick;
+  flow.path.hop[1].rate = 0;
+  flow.tell();
+  EXPECT_EQ(flow.decision.window, 52'500U);
+  EXPECT_EQ(flow.reason_name(), "nothing");
+  flow.path.hop[1].rate = kLink;
+  flow.path.hop[0].time_ns += 5 * kTick;
+  flow.path.hop[0].sent_units += kFull;
+  flow.tell();
+  EXPECT_NEAR(flow.load(), 0.4, 1e-12);
+}
+
+TEST(Hpcc, refuses_hops_that_cannot_be) {  // H52
+  struct Case {
+    const char* what;
+    void (*change)(roci_cc_hop&);
+  };
+  const Case cases[] = {
+      {"time goes back", [](roci_cc_hop& hop) { hop.time_ns -= 2 * kTick; }},
+      {"more than the link carries", [](roci_cc_hop& hop) { hop.sent_units += kFull / 5 + 2 * 1048 / 8; }},
+      {"an absurd queue", [](roci_cc_hop& hop) { hop.queue_bytes = 0xffffffff; }},
+      {"no such link", [](roci_cc_hop& hop) { hop.rate = uint64_t{1} << 63; }},
+      {"nearly no link", [](roci_cc_hop& hop) { hop.rate = 1; }},
+  };
+  for (const Case& each : cases) {
+    Hpcc flow;
+    flow.first();
+    flow.tell_after(kTick, kFull);
+    const roci_cc_hop good = flow.path.hop[0];
+    const uint64_t before = flow.decision.window;
+    flow.pass(kTick, kFull);
+    each.change(flow.path.hop[0]);
+    flow.tell();
+    EXPECT_EQ(flow.reason_name(), "implausible") << each.what;
+    EXPECT_EQ(flow.decision.window, before) << each.what;
+    flow.path.hop[0] = good;
+    flow.pass(kTick, kFull);
+    flow.tell_after(kTick, kFull);
+    EXPECT_NE(flow.reason_name(), "implausible")
+        << each.what << ": the next good one is compared with the last";
+    EXPECT_NEAR(flow.load(), 1, 1e-9) << each.what;
+  }
+}
+
+TEST(Hpcc, still_hears_the_good_hops_beside_a_bad_one) {
+  Hpcc flow;
+  flow.hops(3);
+  flow.first();
+  flow.path.hop[1].time_ns -= 1;
+  flow.path.hop[0].time_ns += 5 * kTick, flow.path.hop[0].sent_units += 4 * kFull;
+  flow.tell();
+  EXPECT_EQ(flow.reason_name(), "implausible");
+  EXPECT_NEAR(flow.load(), 0.8, 1e-12);
+}
+
+TEST(Hpcc, forgets_what_it_knew_before_a_pause) {
+  Hpcc flow;
+  flow.first();
+  for (int i = 0; i < 100; ++i) flow.tell_after(5 * kTick, kFull);
+  EXPECT_NEAR(flow.load(), 0.2, 1e-9);
+  const uint64_t before = flow.decision.window;
+  flow.tell_after(8'500'000, 1);
+  EXPECT_EQ(flow.reason_name(), "first_sample");
+  EXPECT_EQ(flow.decision.window, before);
+  EXPECT_EQ(flow.load(), 1);
+}
+
+TEST(Hpcc, does_not_take_many_flows_on_a_link_for_a_pause) {
+  Hpcc flow({{"min_rate", 1e7}});
+  flow.first();
+  for (int i = 0; i < 60; ++i) {  // 2000 flows: 168 us from packet to packet
+    flow.path.hop[0].queue_bytes = 2'000'000;
+    flow.tell_after(84 * kTick, 84 * kFull);
+  }
+  EXPECT_LE(flow.decision.window, 110U);  // 5 of the floor, and twice the step
+  flow.path.hop[0].queue_bytes = 0;
+  for (int i = 0; i < 60; ++i)
+    flow.tell_after(2'000'000, 1);  // a packet each 40 ms at worst, at the least rate
+  EXPECT_EQ(flow.decision.window, 52'500U);
+}
+
+TEST(Hpcc, looks_at_the_last_hops_of_a_long_path) {
+  Hpcc flow;
+  flow.hops(12);
+  flow.tell();
+  flow.path.hop[2].sent_units += 4 * kFull;  // out of sight
+  flow.path.hop[11].sent_units += 2 * kFull;
+  flow.tell_after(5 * kTick, kFull);
+  EXPECT_NEAR(flow.load(), 0.6, 1e-12);
+  flow.path.hops = 0;
+  flow.tell();
+  EXPECT_EQ(flow.reason_name(), "nothing");
+}
+
+TEST(Hpcc, keeps_the_window_between_its_floor_and_a_whole_one) {
+  Hpcc flow({{"min_rate", 1e9}, {"w_ai", 1}});
+  flow.first();
+  for (int i = 0; i < 100; ++i) {
+    flow.path.hop[0].queue_bytes = 900'000'000;
+    flow.tell_after(kTick, kFull);
+  }
+  EXPECT_EQ(flow.decision.window, 1050U);  // 1 Gb/s in 8.4 us
+  EXPECT_EQ(flow.decision.rate, 1'000'000'000U);
+  flow.path.hop[0].queue_bytes = 0;
+  for (int i = 0; i < 100; ++i) flow.tell_after(10 * kTick, 0);
+  EXPECT_EQ(flow.decision.window, 52'500U);
+  EXPECT_EQ(flow.decision.rate, kPort);
+}
+
+TEST(Hpcc, halves_when_nothing_comes_back_at_all) {
+  Hpcc flow;
+  flow.first();
+  flow.call(ROCI_CC_ON_TIMEOUT);
+  EXPECT_EQ(flow.decision.window, 26'250U);
+  EXPECT_EQ(flow.reason_name(), "timeout");
+  flow.tell_after(kTick, kFull);
+  EXPECT_EQ(flow.reason_name(), "first_sample");
+}
+
+// --------------------------------------------------------------------------------------------- answers of switches
+
+TEST(Hpcc, slows_down_by_an_answer_of_a_switch_once_a_window_and_no_more_than_told) {  // H32 to H34
+  Hpcc flow;
+  flow.first();
+  flow.tell_after(kTick, kFull);
+  const uint64_t before = flow.decision.window;
+  const roci_cc_path usual = flow.path;
+  const auto answer = [&](uint32_t queue) {
+    flow.path.hops = 1;
+    flow.path.flags = ROCI_CC_PATH_FROM_SWITCH;
+    flow.path.hop[0].node = 9;  // not even of the path that is known
+    flow.path.hop[0].queue_bytes = queue;
+    flow.event.path = &flow.path;
+    flow.call(ROCI_CC_ON_TELEMETRY);
+  };
+  answer(0);
+  EXPECT_EQ(flow.decision.window, before) << "a port that is no more than full";
+  answer(10'500);  // U = 1.1
+  EXPECT_EQ(flow.reason_name(), "switch_answer");
+  EXPECT_NEAR(flow.window(), 52'500 * 0.95 / 1.1 + 80, 1e-6);
+  EXPECT_EQ(flow.committed(), 52'500) << "the ACKs that tell of the same queue begin from there";
+  answer(5'000'000);
+  EXPECT_NEAR(flow.window(), 52'500 * 0.95 / 1.1 + 80, 1e-6) << "once";
+  flow.event.acked = flow.event.next;
+  answer(5'000'000);
+  EXPECT_NEAR(flow.window(), 52'500 * 0.95 / 2.2 + 80, 1e-6) << "by half";
+  flow.event.acked = flow.event.next = flow.event.next + 100 * kPayload;
+  answer(0);
+  EXPECT_NEAR(flow.window(), 52'500 * 0.95 / 2.2 + 80, 1e-6) << "never up";
+  flow.path = usual;
+  flow.tell_after(5 * kTick, 1);
+  EXPECT_NE(flow.reason_name(), "path_changed") << "the path is what it was";
+}
+
+// -------------------------------------------------------------------------------------------------- properties
+
+TEST(Hpcc, never_has_a_larger_window_by_a_longer_queue) {
+  std::mt19937_64 rng(6);
+  for (int round = 0; round < 500; ++round) {
+    Hpcc shorter, longer;
+    shorter.first(), longer.first();
+    for (int i = 0; i < 20; ++i) {
+      const auto nanos = static_cast<uint32_t>(50 + rng() % 8000);
+      const auto units = static_cast<uint32_t>(uint64_t{nanos} * kFull / 2000 * (rng() % 101) / 100);
+      shorter.path.hop[0].queue_bytes = static_cast<uint32_t>(rng() % 100'000);
+      longer.path.hop[0].queue_bytes =
+          shorter.path.hop[0].queue_bytes + static_cast<uint32_t>(rng() % 50'000);
+      shorter.tell_after(nanos, units), longer.tell_after(nanos, units);
+      ASSERT_LE(longer.window(), shorter.window() + 1e-9);
+      ASSERT_GE(longer.load(), shorter.load() - 1e-12);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace roci::test
