@@ -25,7 +25,7 @@ struct Arguments {
   std::string mark = "13000,52000,1";
   double drop = 26000;
   double base_rtt_us = 4.5;
-  double cnp_us = 50;
+  double cnp_us = 4;
   double warm_ms = 2;
   double measure_ms = 5;
   uint32_t cores = 0;

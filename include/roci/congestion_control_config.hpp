@@ -23,8 +23,8 @@ struct CongestionProfile {
 
 // The receiving end, for senders that the standard's notifications slow down (IBTA A17.9.3).
 struct NotificationPointConfig {
-  bool enabled = true;                        // CE is answered with CNPs
-  std::chrono::nanoseconds interval{50'000};  // least between two to the same queue pair; up to 1 s
+  bool enabled = true;                       // CE is answered with CNPs
+  std::chrono::nanoseconds interval{4'000};  // least between two to the same queue pair; up to 1 s
   friend bool operator==(const NotificationPointConfig&, const NotificationPointConfig&) = default;
 };
 

@@ -29,6 +29,12 @@ uint32_t overhead_of(const QueuePairCore& core) {
          static_cast<uint32_t>(kEthernetLineOverhead.value());
 }
 
+// Most queue pairs never do.
+bool answers_reads(const QueuePairCore& core) {
+  const SendFlow* flow = core.flow(Direction::kResponses);
+  return flow != nullptr && flow->next > Lsn{};
+}
+
 void put_hop(const IntHop& from, roci_cc_hop& to) {
   const IntHopValues hop = read_hop(from);
   to = {.node = hop.switch_id,
@@ -154,11 +160,12 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
   controlled.peer_version = controlled.qp->peer_version;
   controlled.session = core.session.get();
   controlled.could_send = core.session != nullptr && core.session->terms.may_send;
+  controlled.answers = answers_reads(core);
   const bool undecided = core.extensions_undecided || controlled.qp->session_due ||
                          (core.session != nullptr && !core.session->terms.may_send);
   controlled.phase = ControlledQueuePair::Phase::kRunning;
   for (uint32_t direction = 0; direction < 2; ++direction) {
-    if (direction == ROCI_CC_RESPONSES && core.config.type != IBV_QPT_RC) break;
+    if (direction == ROCI_CC_RESPONSES && !answers_reads(core)) break;
     const Profile* profile = controlled.profile;
     uint32_t provides = provided(core, direction, *profile);
     if (missing_of(*profile, provides) != 0 && undecided) {
@@ -481,7 +488,8 @@ bool CongestionControl::prepare(ControlledQueuePair& controlled, Nanos now) {
   const QueuePairCore& core = controlled.qp->core;
   if (controlled.peer_version != controlled.qp->peer_version || controlled.session != core.session.get() ||
       controlled.could_send != (core.session != nullptr && core.session->terms.may_send) ||
-      controlled.phase == ControlledQueuePair::Phase::kUndecided) [[unlikely]]
+      controlled.phase == ControlledQueuePair::Phase::kUndecided || controlled.answers != answers_reads(core))
+      [[unlikely]]
     decide(controlled, now);
   switch (controlled.phase) {
     case ControlledQueuePair::Phase::kRunning:

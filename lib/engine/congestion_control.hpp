@@ -70,6 +70,7 @@ struct ControlledQueuePair final : SendGates {
   uint32_t peer_version = 0;  // of what is known of the peer, when it was decided
   const ExtensionSession* session = nullptr;
   bool could_send = false;  // extensions to the peer
+  bool answers = false;     // READs
   std::array<ControlledDirection, 2> directions;
   ControlledQueuePair* next_touched = nullptr;
 

@@ -87,6 +87,7 @@ class FanIn : public Fabric {
       move_to(*flow.peer, IBV_QPS_ERR);
     }
     run(1ms);
+    for (int i = 0; i < 100 && port_counters().queue_bytes > 0; ++i) run(1ms);
   }
 
   // Queue pairs and no work; all begin together with start().
