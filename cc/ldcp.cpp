@@ -178,7 +178,6 @@ void acknowledged(State& s, const roci_cc_flow& flow, const roci_cc_event& event
   if (s.arrived < whole) return;
   const uint64_t behind = (s.arrived - whole) / std::max<uint32_t>(flow.packet_bytes, 1);
   s.stage = kStable;
-  s.arrived = 0;
   const auto packets = static_cast<uint32_t>(std::min<uint64_t>(behind, event.acked_packets));
   adjust(s, flow, event, packets, std::min(event.marked_packets, packets), p, d);
   d.reason = kArrived;
@@ -189,7 +188,6 @@ void end_fast_start(State& s, const roci_cc_flow& flow, roci_cc_decision& d) {
   const uint64_t packets = s.arrived / std::max<uint32_t>(flow.packet_bytes, 1);
   s.window = std::clamp(static_cast<double>(packets), 1.0, s.window);
   s.stage = kStable;
-  s.arrived = 0;
   d.not_ect_below = 0;
   d.reason = kLostInFastStart;
 }
