@@ -46,8 +46,7 @@ enum {
   ROCI_CC_USES_WINDOW = 1U << 16,
   ROCI_CC_USES_RATE = 1U << 17,
   ROCI_CC_USES_GAP = 1U << 18,
-  ROCI_CC_USES_ECN = 1U << 19, /* packets are ECN-capable (ECT(0)) but for those that the decision excepts */
-  ROCI_CC_USES_TELEMETRY_REQUESTS = 1U << 20 /* only packets that it asks for begin telemetry */
+  ROCI_CC_USES_ECN = 1U << 19 /* packets are ECN-capable (ECT(0)) but for those that the decision excepts */
 };
 
 /* A knob. Values are passed as an array of double, in the order of the table; a whole number is one up to 2^53. */
@@ -175,7 +174,9 @@ struct roci_cc_event {
 
 enum {
   ROCI_CC_SEND_PROBE = 1, /* ask for a round trip now; one that is not answered is given up for the new one */
-  ROCI_CC_TELEMETRY_NEXT = 2 /* the next packet begins telemetry (ROCI_CC_USES_TELEMETRY_REQUESTS) */
+  ROCI_CC_TELEMETRY_NEXT = 2, /* the next packet begins telemetry */
+  ROCI_CC_TELEMETRY_ONLY_ASKED =
+      4 /* and no other one, whatever the host's configuration says; this one stays set */
 };
 
 /* In force until it is changed. Every call gets the one in force and changes what it wants to. */
@@ -192,8 +193,8 @@ struct roci_cc_decision {
   uint64_t timer_ns[2]; /* when the next ON_TIMERs are due, in now_ns's time; 0: not set */
   uint64_t sent_notice; /* bytes after which ON_SENT is due, counted from the ON_SENT before; 0: never */
   uint64_t idle_ns;     /* ON_RESUME: how long nothing must have been in flight; 0: never */
-  uint32_t requests;    /* set of ROCI_CC_SEND_PROBE, …; taken after the call, and 0 in the next one */
-  uint16_t state;       /* index into the plugin's states; time is counted by it */
+  uint32_t requests; /* set of ROCI_CC_SEND_PROBE, …; taken after the call, and cleared for the next one */
+  uint16_t state;    /* index into the plugin's states; time is counted by it */
   uint16_t
       reason; /* index into the plugin's reasons: why this call changed something. Set to 0, "nothing", before each
                              call; occurrences are counted */

@@ -18,6 +18,7 @@
 #include "roci/address_handle.hpp"
 #include "roci/completion.hpp"
 #include "roci/congestion_config.hpp"
+#include "roci/congestion_control_config.hpp"
 #include "roci/events.hpp"
 #include "roci/extension_config.hpp"
 #include "roci/flow_control_config.hpp"
@@ -34,6 +35,7 @@ class Host;
 class Poller;
 class Port;
 struct AttachedQueuePair;
+struct Profile;
 
 struct DeviceConfig {
   std::string name = "roci0";
@@ -73,6 +75,7 @@ struct DeviceConfig {
   HostTelemetryConfig telemetry;
   FlowControlConfig flow_control;
   CongestionConfig congestion;
+  CongestionControlConfig congestion_control;
   uint64_t seed = 0;  // 0: QPNs, keys and PSNs from the operating system's generator; else replayable ones
 };
 
@@ -177,6 +180,12 @@ class QueuePair {
   Status modify(const ibv_qp_attr& attr, int mask);
   void query(ibv_qp_attr* attr, ibv_qp_init_attr* init) const;
 
+  // Which congestion control it has from its next connection on (the move to RTR): a profile of the device, an algorithm, or
+  // "none". Fails on a name that there is not; on UD, which has none; and once it is connected.
+  Status set_congestion_control(const std::string& name);
+  // What it has, by the profile's name; "none" for nothing.
+  [[nodiscard]] std::string congestion_control() const;
+
   // As ibv_post_send and ibv_post_recv: 0, or an errno with *bad at the request that was not taken (those before it
   // were). Send opcodes: SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM, RDMA_READ,
   // ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD (of 8 aligned bytes), BIND_MW, LOCAL_INV; others EOPNOTSUPP. UC has no
@@ -214,6 +223,7 @@ class QueuePair {
   ibv_mtu path_mtu_{};
   ibv_cq* verbs_send_cq_ = nullptr;
   ibv_cq* verbs_recv_cq_ = nullptr;
+  const Profile* profile_ = nullptr;
 };
 
 }  // namespace roci

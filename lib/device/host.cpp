@@ -211,6 +211,7 @@ Host::Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gid
 Host::~Host() {
   helper_.reset();
   runner_.reset();
+  control_runner_.reset();
 }
 
 Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const DeviceConfig& config) {
@@ -239,9 +240,35 @@ Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const Dev
   auto events = EventQueue::create();
   if (!events) return fail(events.error().within("device " + config.name));
   host->events_ = std::move(*events);
+  ROCI_TRY(host->make_control());
   ROCI_TRY(host->make_workers(*neighbours));
   ROCI_TRY(host->start_progress());
   return host;
+}
+
+Status Host::make_control() {
+  CongestionControlConfig& control = config_.congestion_control;
+  const std::string where = "device " + config_.name + ": congestion control";
+  if (const char* chosen = std::getenv("ROCI_CC"); chosen != nullptr && *chosen != 0)
+    control.profile = chosen;
+  if (control.cores > kMaxControlCores) {
+    return fail(where + ": " + std::to_string(control.cores) + " cores; at most " +
+                std::to_string(kMaxControlCores) + " are allowed");
+  }
+  if (!control.cpus.empty() && control.cpus.size() != control.cores) {
+    return fail(where + ": cpus names " + std::to_string(control.cpus.size()) + " for " +
+                std::to_string(control.cores) + " cores; each needs one");
+  }
+  const Nanos interval{control.notification_point.interval};
+  if (interval < Nanos{0} || interval > Nanos{1s}) return fail(where + ": CNPs may be up to a second apart");
+  auto profiles = Profiles::create(control);
+  if (!profiles) return fail(profiles.error().within(where));
+  profiles_ = std::move(*profiles);
+  for (uint32_t i = 0; i < control.cores; ++i) {
+    control_cores_.push_back(std::make_unique<ControlCore>(config_.name + ".cc" + std::to_string(i),
+                                                           config_.workers, control.trace));
+  }
+  return {};
 }
 
 Status Host::make_workers(const NeighbourConfig& neighbours) {
@@ -272,6 +299,10 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
                                         flow_control_,
                                         config_.congestion,
                                         congestion_flows_,
+                                        config_.congestion_control,
+                                        profiles_.get(),
+                                        control_cores_,
+                                        arena_,
                                         ids_,
                                         config_.check_before_placing};
   for (uint32_t i = 0; i < config_.workers; ++i) {
@@ -284,7 +315,23 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
   return {};
 }
 
+// Cores of their own are threads of their own, however the workers are driven.
+Status Host::start_control_cores() {
+  if (control_cores_.empty() || config_.progress == Progress::kExternal) return {};
+  std::vector<RunnerThreadConfig> threads(control_cores_.size());
+  for (size_t i = 0; i < threads.size(); ++i) {
+    threads[i].name = control_cores_[i]->name();
+    threads[i].pollers = {control_cores_[i].get()};
+    if (!config_.congestion_control.cpus.empty())
+      threads[i].core = static_cast<unsigned>(config_.congestion_control.cpus[i]);
+    threads[i].idle = config_.idle;
+  }
+  control_runner_ = std::make_unique<RealtimeRunner>(std::move(threads));
+  return control_runner_->start();
+}
+
 Status Host::start_progress() {
+  ROCI_TRY(start_control_cores());
   switch (config_.progress) {
     case Progress::kApplication:
       helper_ = std::make_unique<Helper>(*this);

@@ -13,6 +13,8 @@
 #include "base/poller.hpp"
 #include "base/sparse_arena.hpp"
 #include "base/tick_clock.hpp"
+#include "congestion/control_core.hpp"
+#include "congestion/profile.hpp"
 #include "device/events.hpp"
 #include "device/limits.hpp"
 #include "engine/congestion_flows.hpp"
@@ -72,6 +74,11 @@ class alignas(64) Host final : public Poller {
   [[nodiscard]] MemoryTable& memory() { return memory_; }
   [[nodiscard]] IdSource& ids() { return ids_; }
   [[nodiscard]] CongestionFlows& congestion_flows() { return congestion_flows_; }
+  [[nodiscard]] const Profiles& profiles() const { return *profiles_; }  // of congestion control
+  // That algorithms have to themselves; under Progress::kExternal the caller polls them like workers.
+  [[nodiscard]] const std::vector<std::unique_ptr<ControlCore>>& control_cores() const {
+    return control_cores_;
+  }
   [[nodiscard]] MulticastTable& groups() { return groups_; }
   [[nodiscard]] SparseArena& arena() { return arena_; }  // of the queue pairs; any thread
   [[nodiscard]] RetiredAddresses& retired_addresses() { return retired_addresses_; }
@@ -117,7 +124,9 @@ class alignas(64) Host final : public Poller {
 
   Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gids,
        std::shared_ptr<MbufPool> tx_pool);
+  Status make_control();
   Status make_workers(const NeighbourConfig& neighbours);
+  Status start_control_cores();
   Status start_progress();
   bool drive_as_helper();
   [[nodiscard]] uint32_t least_loaded() const;
@@ -138,6 +147,8 @@ class alignas(64) Host final : public Poller {
   FlowCounts flows_;
   FlowControl flow_control_;
   CongestionFlows congestion_flows_;
+  std::unique_ptr<Profiles> profiles_;
+  std::vector<std::unique_ptr<ControlCore>> control_cores_;
   MulticastTable groups_;
   std::vector<std::unique_ptr<Worker>> workers_;
   RetiredAddresses retired_addresses_;  // they hold neighbours of the workers
@@ -152,7 +163,8 @@ class alignas(64) Host final : public Poller {
   // Drives the workers when the application has not for a while.
   class Helper;
   std::unique_ptr<Helper> helper_;
-  std::unique_ptr<RealtimeRunner> runner_;  // kDedicated
+  std::unique_ptr<RealtimeRunner> runner_;          // kDedicated
+  std::unique_ptr<RealtimeRunner> control_runner_;  // of the control cores, unless the caller polls them
 };
 
 template <class Make>

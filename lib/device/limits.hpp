@@ -12,6 +12,7 @@ inline constexpr uint32_t kMaxCqEntries = 1U << 22;
 // Half of all numbers: a random one is free at the second attempt on average.
 inline constexpr uint32_t kMaxQueuePairs = 1U << 23;
 inline constexpr uint32_t kMaxWorkers = 16;
+inline constexpr uint32_t kMaxControlCores = 16;
 inline constexpr uint32_t kMostReceiveFrames = 1U << 20;  // that may wait before senders are told
 inline constexpr uint32_t kMaxReads = 128;                // READs under way per queue pair and direction
 

@@ -100,6 +100,7 @@ QueuePair::QueuePair(std::shared_ptr<Host> host, std::unique_ptr<AttachedQueuePa
       srq_(std::move(srq)),
       attached_(std::move(attached)) {
   if (srq_ != nullptr) ++srq_->users;
+  if (attached_->core.config.type != IBV_QPT_UD) profile_ = host_->profiles().standard();
 }
 
 QueuePair::~QueuePair() {
@@ -144,6 +145,25 @@ int QueuePair::bind_window(MemoryWindow& window, const ibv_mw_bind& bind) {
   const int code = post_send(&wr, nullptr);
   if (code == 0) window.verbs()->rkey = wr.bind_mw.rkey;
   return code;
+}
+
+Status QueuePair::set_congestion_control(const std::string& name) {
+  const std::scoped_lock guard(attached_->worker->token());
+  if (attached_->core.config.type == IBV_QPT_UD)
+    return fail("queue pair: datagrams (UD) have no congestion control; RC and UC have", EOPNOTSUPP);
+  if (state() != IBV_QPS_RESET && state() != IBV_QPS_INIT) {
+    return fail("queue pair: its congestion control can be chosen in RESET and INIT, and it is in " +
+                std::string(qp_state_name(state())));
+  }
+  auto profile = host_->profiles().find(name);
+  if (!profile) return fail(profile.error().within("queue pair"));
+  profile_ = *profile;
+  return {};
+}
+
+std::string QueuePair::congestion_control() const {
+  const std::scoped_lock guard(attached_->worker->token());
+  return profile_ == nullptr ? "none" : profile_->name;
 }
 
 Status QueuePair::attach_multicast(const ibv_gid& group) {
@@ -289,6 +309,7 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
   switch (to) {
     case IBV_QPS_RESET:
       attached_->worker->leave_congestion(*attached_);
+      attached_->worker->control_congestion(*attached_, nullptr);
       core.to_reset();
       break;
     case IBV_QPS_INIT:
@@ -300,6 +321,10 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
           attached_->core.config.type == IBV_QPT_RC && host_->config().extensions.mode != ExtensionMode::kOff;
       attached_->neighbour = NeighbourRef();  // of the peer it had before
       attached_->worker->enter_congestion(*attached_);
+      if (!attached_->worker->control_congestion(*attached_, profile_)) {
+        core.to_error();
+        return fail("queue pair: no memory for its congestion control", ENOMEM);
+      }
       attached_->worker->make_ready(*attached_);
       break;
     case IBV_QPS_RTS:

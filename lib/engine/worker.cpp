@@ -11,6 +11,12 @@ namespace {
 // How long a queue pair that needs extensions waits before it looks again whether its peer has them.
 constexpr Nanos kPeerWait{5'000'000};
 
+std::vector<ControlCore*> cores_of(const WorkerSurroundings& surroundings) {
+  std::vector<ControlCore*> cores;
+  for (const auto& core : surroundings.control_cores) cores.push_back(core.get());
+  return cores;
+}
+
 }  // namespace
 
 Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surroundings)
@@ -35,7 +41,11 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       congestion_(surroundings.congestion),
       congestion_flows_(surroundings.congestion_flows),
       cnms_(congestion_, congestion_flows_, surroundings.telemetry.udp_port, surroundings.hand_over.workers(),
-            congestion_.cnm_key ? surroundings.ids.next32() : 0) {
+            congestion_.cnm_key ? surroundings.ids.next32() : 0),
+      notification_point_(surroundings.control.notification_point),
+      control_({surroundings.profiles, surroundings.control, surroundings.arena, cores_of(surroundings),
+                congestion_flows_, surroundings.port.capabilities().link_rate, name_, index,
+                surroundings.ids}) {
   if (congestion_.receive_point.qeq > 0) {
     receive_point_.emplace(congestion_, mac_, index, surroundings.hand_over.workers(),
                            surroundings.ids.next32());
@@ -89,6 +99,7 @@ void Worker::detach(AttachedQueuePair& qp) {
   take_doorbells();  // empties the stack that may hold it
   queue_pairs_.erase(qp.core.number().value());
   leave_congestion(qp);
+  control_.detach(qp);
   timers_.cancel(qp);
   qp.neighbour = NeighbourRef();
   stop_waiting(qp);
@@ -159,10 +170,12 @@ bool Worker::poll(Nanos now) {
   if (index_ == 0 && now - link_watched_ >= kLinkWatch) worked |= watch_link(context);
   worked |= take_doorbells();
   if (pausable_) follow_pauses(now);
+  worked |= control_.poll(now, [this](AttachedQueuePair& qp) { make_ready(qp); });
   worked |= timers_.advance(now, [&](Timer& timer) {
     auto& qp = static_cast<AttachedQueuePair&>(timer);
     if (stopped_ != 0 && park_if_stopped(qp)) return;  // it could not send what the time was for
     qp.core.on_deadline(context);
+    control_.touch(qp.core);
     make_ready(qp);
   }) > 0;
   worked |= receive(context);
@@ -171,6 +184,7 @@ bool Worker::poll(Nanos now) {
     if (index_ == 0) worked |= tell_neighbour(now);
   }
   completions_.show();
+  control_.tell(now);
   worked |= receive_own_multicasts(context);
   worked |= neighbours_->poll(now);
   if (peers_ != nullptr) worked |= peers_->poll(now);
@@ -193,7 +207,7 @@ Nanos Worker::next_deadline() const {
       std::any_of(relayed_.begin(), relayed_.end(), waits)) {
     return Nanos{0};
   }
-  Nanos next = std::min(timers_.next_deadline(), neighbours_->next_deadline());
+  Nanos next = std::min({timers_.next_deadline(), neighbours_->next_deadline(), control_.next_deadline()});
   if (peers_ != nullptr) next = std::min(next, peers_->next_deadline());
   for (const PortQueue* queue : queues_) next = std::min(next, queue->next_arrival());
   if (stopped_ != 0) next = std::min(next, flow_control_.over(stopped_));
@@ -233,11 +247,15 @@ bool Worker::serve_ready(TransportContext& context) {
     extensions_.follow(qp, false);
     const auto talk = extensions_.may_talk(qp);
     const bool waits_for_peer = talk == PeerExtensions::Talk::kNotYet;
-    if (talk == PeerExtensions::Talk::kRefused) qp.core.fail_for_good(context);
+    ControlledQueuePair* const controlled = CongestionControl::of(qp.core);
+    if (talk == PeerExtensions::Talk::kRefused ||
+        (controlled != nullptr && !waits_for_peer && !control_.prepare(*controlled, context.now)))
+      qp.core.fail_for_good(context);
     const bool reachable = !waits_for_peer && refresh_path(context, qp);
     const ibv_qp_state state = qp.core.state();
     if (reachable || state == IBV_QPS_ERR || state == IBV_QPS_SQD)  // some of their duties need no peer
       more = transmit(context, qp, quanta);
+    if (controlled != nullptr) control_.after_turn(*controlled, context.now);
     if (addresses_->take_pending()) wait_for_neighbour(qp);
     if (stopped_to_ != 0) park(qp, std::exchange(stopped_to_, uint8_t{0}) - 1U);
     worked |= counters_.get(Counter::kTxFrames) != sent_before;

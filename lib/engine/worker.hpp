@@ -26,12 +26,14 @@
 #include "engine/attached_address.hpp"
 #include "engine/attached_queue_pair.hpp"
 #include "engine/cnm_listener.hpp"
+#include "engine/congestion_control.hpp"
 #include "engine/congestion_flows.hpp"
 #include "engine/extension_terms.hpp"
 #include "engine/flow_control.hpp"
 #include "engine/flow_count.hpp"
 #include "engine/hand_over.hpp"
 #include "engine/multicast_table.hpp"
+#include "engine/notification_point.hpp"
 #include "engine/receive_point.hpp"
 #include "engine/telemetry_sink.hpp"
 #include "engine/tx_buffers.hpp"
@@ -59,6 +61,11 @@ struct WorkerSurroundings {
   FlowControl& flow_control;
   const CongestionConfig& congestion;
   CongestionFlows& congestion_flows;
+  const CongestionControlConfig& control;
+  const Profiles* profiles;  // null: no congestion control in this host
+  const std::vector<std::unique_ptr<ControlCore>>&
+      control_cores;  // that algorithms run on; none: in the workers
+  SparseArena& arena;
   IdSource& ids;
   bool check_before_placing;
 };
@@ -103,6 +110,11 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   // After the queue pair got its peer, or another way to it: it is a flow that can be told of congestion; and no longer.
   void enter_congestion(AttachedQueuePair& qp);  // worker_congestion.cpp
   void leave_congestion(AttachedQueuePair& qp);
+  // The queue pair is about to be connected: its congestion control, or null for none. False without memory for it.
+  bool control_congestion(AttachedQueuePair& qp, const Profile* profile) {
+    return control_.attach(qp, profile, now_);
+  }
+  [[nodiscard]] const CongestionControl& control() const { return control_; }
   // The queue pair may have something to do: after a change of its state.
   void make_ready(AttachedQueuePair& qp) {
     if (!qp.ready) {
@@ -180,6 +192,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   // worker_congestion.cpp.
   Fate take_cnm(Received& received, Nanos now, Origin origin);
   void sample(const Received& packet, Nanos now);
+  void notify(const Received& packet, Nanos now);
 
   bool watch_link(TransportContext& context);
   bool take_doorbells();
@@ -263,6 +276,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   CongestionFlows& congestion_flows_;
   CnmListener cnms_;
   std::optional<ReceivePoint> receive_point_;
+  NotificationPoint notification_point_;
+  CongestionControl control_;
 
   QueuePairList ready_;
   Nanos now_{0};          // of the round under way

@@ -1,6 +1,7 @@
 // The part of the worker that listens to congestion notification messages (cnm_listener.hpp), and sends them when it does
 // not keep up itself (receive_point.hpp).
 #include "engine/worker.hpp"
+#include "wire/roce_cnp.hpp"
 
 namespace roci {
 namespace {
@@ -86,6 +87,31 @@ void Worker::sample(const Received& packet, Nanos now) {
   staged_[staged_count_++] = frame;
   counters_.add(Counter::kTxFrames);
   counters_.add(view.cn_tag ? Counter::kCnmsSent : Counter::kCnmsSentOverIp);
+}
+
+// A packet that bore CE is about to be executed. Its sender is the queue pair's peer, and knows where to slow down from the
+// queue pair's number.
+void Worker::notify(const Received& packet, Nanos now) {
+  const FrameView& view = packet.view;
+  QueuePairCore& core = packet.qp->core;
+  const RocePath& path = core.attributes.path;
+  if (!view.opcode->is_data() || core.config.type == IBV_QPT_UD || !can_send(core.state()) ||
+      !view.is_between(path.destination_ip, path.source_ip) || !notification_point_.due(core.number(), now)) {
+    return;
+  }
+  RocePath back = path;
+  back.source_mac = mac_;
+  back.destination_mac = view.ethernet().source;
+  back.priority = kFeedbackPriority;
+  back.traffic_class = kFeedbackTrafficClass;
+  std::array<uint8_t, kMaxCnpFrame> bytes;
+  const uint32_t length = build_cnp(back, core.attributes.remote_qp, bytes, core.attributes.pkey);
+  rte_mbuf* frame = staged_count_ < kTxStage ? tx_buffers_.take() : nullptr;
+  if (frame == nullptr) return counters_.add(Counter::kNpCnpsNotSent);
+  std::memcpy(rte_pktmbuf_append(frame, static_cast<uint16_t>(length)), bytes.data(), length);
+  staged_[staged_count_++] = frame;
+  counters_.add(Counter::kTxFrames);
+  counters_.add(Counter::kNpCnpsSent);
 }
 
 }  // namespace roci

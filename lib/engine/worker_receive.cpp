@@ -93,7 +93,10 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
     } else if (packet.qp != nullptr) {
       extensions_.follow(*packet.qp, true);
       count_flow(*packet.qp, packet.view, context.now);
+      if (packet.view.ecn() == Ecn::kCe && notification_point_.enabled()) [[unlikely]]
+        notify(packet, context.now);
       packet.qp->core.on_packet(context, packet.view, packet.frame);
+      control_.touch(packet.qp->core);
       make_ready(*packet.qp);
     } else if (peers_ != nullptr && peers_->enabled() && packet.view.destination_qp() == kManagementQp) {
       peers_->handle(packet.view, packet.frame, context.now);

@@ -95,6 +95,8 @@ std::string_view counter_name(Counter counter) {
       "cnms_sent_over_ip",
       "cnms_not_sent",
       "cn_flows_full",
+      "np_cnp_sent",
+      "np_cnp_not_sent",
   };
   return kNames[static_cast<size_t>(counter)];
 }

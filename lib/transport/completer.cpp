@@ -102,6 +102,7 @@ void Requester::on_acknowledge(TransportContext& context, const FrameView& view,
 // A standard acknowledgement says with BECN that all packets which it is the first to acknowledge were marked: the
 // receiver cuts acknowledgements where marks begin and end.
 void Requester::note_marks(const FrameView& view, const ExtensionView& block) {
+  if (SendGate* const here = gate(); here != nullptr) here->acked_packets += newly_acknowledged_;
   if (block.has(ExtensionType::kCeEcho)) return;
   flow_.packets_acked += newly_acknowledged_;
   if (view.bth().becn()) flow_.packets_marked += std::max(newly_acknowledged_, 1U);
@@ -122,7 +123,10 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
     gap_retried_ = true;
     gap_psn_ = una_;
     // Nothing was sent since the last retry: the same NAK again tells nothing new.
-    if (!(psn_at(cursor_) == una_)) retry(context, expected, sent_end_);
+    if (!(psn_at(cursor_) == una_)) {
+      note_loss();
+      retry(context, expected, sent_end_);
+    }
     return;
   }
   Psn end = expected + 1;  // of what may be missing: before the last packet that arrived
@@ -138,6 +142,7 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
   if (learned) note_progress(context.now);
   if (!is_before(expected, recovery_end_) || !session()->repair.begun) {
     recovery_end_ = sent_end_;
+    note_loss();
     start_repair(expected, end);
     return;
   }
@@ -380,6 +385,7 @@ void Requester::retry_gap(TransportContext& context) {
   gap_retried_ = true;
   gap_psn_ = una_;
   const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
+  note_loss();
   retry(context, una_, oldest.last_psn() + 1);
 }
 
@@ -395,7 +401,7 @@ bool Requester::has_under_way(const OpcodeInfo& sampled, Psn psn) const {
 void Requester::on_probe_response(TransportContext& context, const FrameView& view,
                                   const ExtensionView& block) {
   ExtensionSession::Probes& probes = session()->probes;
-  const Probe& probe = view.probe();
+  const roci::Probe& probe = view.probe();
   const auto sent = static_cast<uint64_t>(probes.sent.count());
   if (probes.sent == kNever || probe.id.get() != probes.id || probe.sent.get() != sent) {
     context.counters.add(Counter::kResponsesGhost);
@@ -410,6 +416,11 @@ void Requester::on_probe_response(TransportContext& context, const FrameView& vi
     return;
   }
   flow_.note_rtt(Nanos{static_cast<int64_t>(whole - held)}, Nanos{static_cast<int64_t>(held)});
+  if (qp_.gates != nullptr) {
+    ++qp_.gates->probes;
+    qp_.gates->probe_rtt = Nanos{static_cast<int64_t>(whole - held)};
+    qp_.gates->probe_hold = Nanos{static_cast<int64_t>(held)};
+  }
   if (block.has(ExtensionType::kIntEcho)) session()->take_hops(context, block, HopsOf::kProbe);
 }
 

@@ -12,6 +12,7 @@
 #include "transport/flow.hpp"
 #include "transport/packet_sink.hpp"
 #include "transport/reorder_buffer.hpp"
+#include "transport/send_gate.hpp"
 #include "transport/telemetry_session.hpp"
 #include "transport/work_queue.hpp"
 #include "wire/capability_mad.hpp"
@@ -49,6 +50,7 @@ struct PacketExtras {
   uint16_t types = 0;      // of its extension block, 0 for none
   uint8_t hops = 0;        // in the block's INT-ECHO
   bool begin_int = false;  // in-band telemetry begins in it
+  bool not_ect = false;    // where congestion control decides on ECN: switches drop rather than mark it
 };
 
 // Puts what a block of feedback says about a flow into it. Nothing of that is needed: what cannot be is passed over.
@@ -126,6 +128,12 @@ class ExtensionSession {
   [[nodiscard]] uint16_t data_types() const { return terms.may_send ? terms.on_data : uint16_t{0}; }
   [[nodiscard]] PacketExtras data_extras() const {
     return {data_types(), 0, telemetry != nullptr && terms.may_send && telemetry->begins(HopsOf::kRequests)};
+  }
+  // Where congestion control asks for telemetry packet by packet.
+  void begin_as_asked(SendGate& gate, PacketExtras& extras) const {
+    if (!gate.telemetry_next && !gate.telemetry_only_asked) return;
+    extras.begin_int = telemetry != nullptr && terms.may_send && gate.telemetry_next;
+    gate.telemetry_next = false;
   }
   static void write_data_block(const ExtensionView& block, Qpn from, Lsn lsn, Nanos now);
   // What a peer's feedback says about one of our directions, which is `flow`; counted.

@@ -3,6 +3,7 @@
 // know, whatever told it: standard acknowledgements, or extension blocks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/sequence.hpp"
@@ -12,15 +13,15 @@ namespace roci {
 
 // The sending end. Counts are since the direction began.
 struct SendFlow {
-  Lsn next{};                   // of the next new byte
-  Lsn acknowledged{};           // all bytes below have arrived
-  uint64_t packets_sent = 0;    // with those sent again
-  uint64_t packets_acked = 0;   // said to have arrived
-  uint64_t packets_marked = 0;  // of those, said to have arrived with CE
-  Nanos rtt = kNever;           // the latest sample; kNever before the first
-  Nanos least_rtt = kNever;     // of all samples
-  Nanos rtt_hold{0};            // of that sample, time in the peer's host, which is not in `rtt`
-  uint64_t rtt_samples = 0;
+  Lsn next{};                             // of the next new byte
+  Lsn acknowledged{};                     // all bytes below have arrived
+  uint64_t packets_sent = 0;              // with those sent again
+  uint64_t packets_acked = 0;             // said to have arrived
+  uint64_t packets_marked = 0;            // of those, said to have arrived with CE
+  Nanos rtt = kNever;                     // the latest sample; kNever before the first
+  Nanos least_rtt = kNever;               // of all samples
+  uint32_t rtt_hold = 0;                  // ns of that sample within the peer's host, which are not in `rtt`
+  uint32_t rtt_samples = 0;               // modulo 2^32
   uint32_t receiver_window = UINT32_MAX;  // bytes in flight that the receiver allows; it has not said so: all
   uint32_t flows_at_receiver = 0;         // that share its link, as it says; 0 when it has not said so
   uint64_t echoed_packets = 0;            // the receiver's own counts (CE-ECHO), without their wrap
@@ -29,7 +30,7 @@ struct SendFlow {
   void note_rtt(Nanos sample, Nanos hold = Nanos{0}) {
     rtt = sample;
     if (sample < least_rtt) least_rtt = sample;
-    rtt_hold = hold;
+    rtt_hold = static_cast<uint32_t>(std::min<int64_t>(hold.count(), UINT32_MAX));
     ++rtt_samples;
   }
 };

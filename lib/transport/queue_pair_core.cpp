@@ -299,7 +299,9 @@ void QueuePairCore::flush_sends(TransportContext& context) {
 
 void QueuePairCore::set_peer_mac(const MacAddress& mac) {
   attributes.path.destination_mac = mac;
-  writer = RoceWriter(attributes.path);
+  RocePath path = attributes.path;
+  if (gates != nullptr && gates->decides_ecn) path.traffic_class &= 0xfc;
+  writer = RoceWriter(path);
   path_ready_ = true;
 }
 

@@ -30,6 +30,7 @@
 #include "transport/completion_ring.hpp"
 #include "transport/extension_session.hpp"
 #include "transport/packet_sink.hpp"
+#include "transport/send_gate.hpp"
 #include "transport/shared_receive_ring.hpp"
 #include "transport/work_queue.hpp"
 #include "wire/link_tags.hpp"
@@ -104,6 +105,10 @@ class alignas(64) QueuePairCore {
   // It was held back for a time in which nothing could be sent, and its peer not be heard because of that: what it waits for
   // has as much time as if it had been sent now.
   virtual void note_resumed(Nanos /*now*/) {}
+  // What is known of the requests' way and of the READ responses'; null where the service has none of it.
+  [[nodiscard]] virtual const SendFlow* flow(Direction /*of*/) const { return nullptr; }
+  // Asks the peer for a round trip beside the data, instead of one that has not been answered. False where that cannot be.
+  virtual bool request_probe(Nanos /*now*/) { return false; }
   // Nobody answers for the peer's address: what is queued fails as if its retries had run out.
   virtual void on_unreachable(TransportContext& context) = 0;
 
@@ -168,6 +173,7 @@ class alignas(64) QueuePairCore {
   // Line 2.
   // Null: the standard and nothing else.
   std::unique_ptr<ExtensionSession> session;
+  SendGates* gates = nullptr;  // the engine's; null: nothing but the protocol holds it back
   CompletionRing& send_cq;
   CompletionRing& recv_cq;
 
@@ -240,6 +246,7 @@ SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, BthFields 
   const uint32_t block_bytes =
       extras.types == 0 ? 0 : fixed_block_bytes(extras.types) + extras.hops * uint32_t{sizeof(IntHop)};
   bth.extensions = extras.types != 0;
+  if (qp.gates != nullptr && qp.gates->decides_ecn) bth.ect = !extras.not_ect;
   payload_length += block_bytes;
   rte_mbuf* frame = context.sink.allocate();
   if (frame == nullptr) return SendOutcome::kNoRoom;

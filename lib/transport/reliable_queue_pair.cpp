@@ -46,6 +46,7 @@ void ReliableQueuePair::dispatch(TransportContext& context, const FrameView& vie
     on_private(context, view, block);
   } else {
     context.counters.add(Counter::kRxCnp);
+    if (gates != nullptr) ++gates->cnps;
   }
 }
 
@@ -101,7 +102,9 @@ void ReliableQueuePair::on_switch_report(TransportContext& context, const FrameV
                     report.sampled.destination_qp.get() == attributes.remote_qp.value() &&
                     (report.flags.get() & IntReport::kToReceiver) == 0 &&
                     (requester.has_under_way(*sampled, psn) || responder.has_under_way(*sampled, psn));
-  const bool taken = ours && session->telemetry->take_report(report, psn, context.now);
+  const HopsOf of =
+      ours && sampled->operation == Operation::kReadResponse ? HopsOf::kResponses : HopsOf::kRequests;
+  const bool taken = ours && session->telemetry->take_report(report, psn, of, context.now);
   context.counters.add(taken ? Counter::kIntResponsesTaken : Counter::kIntResponsesRefused);
 }
 

@@ -23,10 +23,17 @@ class ReliableQueuePair final : public QueuePairCore {
   void on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) override;
   uint8_t* place_of(const MemoryTable& memory, const FrameView& view) override;
   bool transmit(TransportContext& context, uint32_t budget) override;
-  [[nodiscard]] Nanos deadline() const override { return requester.deadline(); }
+  [[nodiscard]] Nanos deadline() const override {
+    return gates == nullptr ? requester.deadline()
+                            : std::min(requester.deadline(), gates->responses.opens_at());
+  }
   void on_deadline(TransportContext& context) override { requester.on_deadline(context); }
   void note_resumed(Nanos now) override { requester.note_resumed(now); }
   void on_unreachable(TransportContext& context) override;
+  [[nodiscard]] const SendFlow* flow(Direction of) const override {
+    return of == Direction::kRequests ? &requester.flow() : &responder.response_flow();
+  }
+  bool request_probe(Nanos now) override { return requester.request_probe(now, Requester::Probe::kAnew); }
   [[nodiscard]] int remember_reads(uint32_t reads) override { return responder.remember(reads); }
   [[nodiscard]] Psn send_psn() const override { return requester.next_psn(); }
   [[nodiscard]] Psn receive_psn() const override { return responder.expected(); }

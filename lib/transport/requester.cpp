@@ -42,7 +42,10 @@ SackBoard* Requester::sack_board() const {
 
 bool Requester::transmit(TransportContext& context, uint32_t& budget) {
   if (session() != nullptr && !send_extras(context)) return true;
-  if (waits_for_rnr_) return false;
+  if (waits_for_rnr_) {
+    if (SendGate* const here = gate(); here != nullptr) here->pause();
+    return false;
+  }
   while (budget > 0) {
     const Step step = repair_left_ ? send_repair(context) : send_next(context);
     switch (step) {
@@ -50,6 +53,9 @@ bool Requester::transmit(TransportContext& context, uint32_t& budget) {
         --budget;
         break;
       case Step::kWait:
+        if (SendGate* here = gate(); here != nullptr) here->pause();
+        return false;
+      case Step::kHeld:
         return false;
       case Step::kNoRoom:
         return true;
@@ -122,6 +128,10 @@ Requester::Step Requester::send_at(TransportContext& context, Cursor& cursor) {
   SendWqe& wqe = qp_.send_queue.at(cursor.index);
   Step step = Step::kSent;
   bool last = true;
+  if (wqe.needs_response() &&
+      held(context.now, {wqe.first_lsn, static_cast<uint32_t>(lsn_bytes(wqe))}, wqe.first_psn)) {
+    return Step::kHeld;
+  }
   if (wqe.is_read()) {
     step = send_read_request(context, wqe, cursor.packet);
   } else if (wqe.is_atomic()) {
@@ -131,6 +141,7 @@ Requester::Step Requester::send_at(TransportContext& context, Cursor& cursor) {
     const Psn psn = wqe.first_psn + cursor.packet;
     const bool again = sent_before(psn);
     if (!again && !fits_window(wqe, cut, psn)) return Step::kWait;
+    if (held(context.now, {wqe.first_lsn + cut.offset, cut.length}, psn)) return Step::kHeld;
     step = send_message_packet(context, wqe, cut, psn, again);
     last = cut.last;
   }
@@ -232,18 +243,19 @@ Requester::Step Requester::send_message_packet(TransportContext& context, SendWq
       // per batch.
       .ack_request = true,
       .ect = again};
-  const auto outcome =
-      send_packet(context, qp_, bth, packet.length, data_extras(),
-                  [&](RoceWriter::Open& open, const ExtensionView& block) {
-                    session_block(block, wqe.first_lsn + packet.offset, context.now);
-                    return fill_message_packet(context.memory, qp_.config.pd, wqe, packet, open);
-                  });
+  PacketExtras extras = data_extras();
+  extras.not_ect = !again && qp_.gates != nullptr && leaves_as_not_ect(wqe, packet, psn);
+  const auto outcome = send_packet(
+      context, qp_, bth, packet.length, extras, [&](RoceWriter::Open& open, const ExtensionView& block) {
+        session_block(block, wqe.first_lsn + packet.offset, context.now);
+        return fill_message_packet(context.memory, qp_.config.pd, wqe, packet, open);
+      });
   if (outcome == SendOutcome::kNoRoom) return Step::kNoRoom;
   if (outcome == SendOutcome::kGivenUp) {  // the region went away under the request
     wqe.local_error = IBV_WC_LOC_PROT_ERR;
     return Step::kFailed;
   }
-  note_sent(context, psn, 1, again);
+  note_sent(context, psn, 1, {wqe.first_lsn + packet.offset, packet.length}, again);
   return Step::kSent;
 }
 
@@ -267,7 +279,7 @@ Requester::Step Requester::send_read_request(TransportContext& context, SendWqe&
   if (outcome != SendOutcome::kSent) return Step::kNoRoom;
   const bool again = sent_before(psn);
   if (again) context.counters.add(Counter::kReadsReissued);
-  note_sent(context, psn, wqe.packets - packet, again);
+  note_sent(context, psn, wqe.packets - packet, {wqe.first_lsn, sizeof(Reth)}, again);
   return Step::kSent;
 }
 
@@ -291,12 +303,15 @@ Requester::Step Requester::send_atomic_request(TransportContext& context, SendWq
                                      return true;
                                    });
   if (outcome != SendOutcome::kSent) return Step::kNoRoom;
-  note_sent(context, wqe.first_psn, 1, sent_before(wqe.first_psn));
+  note_sent(context, wqe.first_psn, 1, {wqe.first_lsn, sizeof(AtomicEth)}, sent_before(wqe.first_psn));
   return Step::kSent;
 }
 
 PacketExtras Requester::data_extras() const {
-  return session() == nullptr ? PacketExtras{} : session()->data_extras();
+  if (session() == nullptr) return {};
+  PacketExtras extras = session()->data_extras();
+  if (SendGate* const here = gate(); here != nullptr) session()->begin_as_asked(*here, extras);
+  return extras;
 }
 
 void Requester::session_block(const ExtensionView& block, Lsn lsn, Nanos now) const {
@@ -329,11 +344,12 @@ bool Requester::send_read_acknowledge(TransportContext& context) {
   return true;
 }
 
-bool Requester::request_probe(Nanos now) {
+bool Requester::request_probe(Nanos now, Probe how) {
   if (session() == nullptr || !session()->terms.may_send || !session()->terms.has(Capability::kProbes))
     return false;
   ExtensionSession::Probes& probes = session()->probes;
-  if (probes.due || (probes.sent != kNever && now - probes.sent < kProbeTimeout)) return false;
+  const bool waits = probes.sent != kNever && now - probes.sent < kProbeTimeout;
+  if (probes.due || (waits && how == Probe::kWhenAnswered)) return probes.due && how == Probe::kAnew;
   probes.due = true;
   ++probes.id;
   return true;
@@ -349,10 +365,10 @@ bool Requester::send_probe(TransportContext& context) {
   const PacketExtras with{0, 0, telemetry != nullptr && telemetry->begins(HopsOf::kProbe)};
   const auto outcome =
       send_packet(context, qp_, bth, 0, with, [&](RoceWriter::Open& open, const ExtensionView&) {
-        auto& probe = open.header<Probe>(Header::kProbe);
-        probe = Probe{};
+        auto& probe = open.header<roci::Probe>(Header::kProbe);
+        probe = roci::Probe{};
         probe.id.set(probes.id);
-        probe.flags.set(telemetry != nullptr ? Probe::kRtt | Probe::kInt : Probe::kRtt);
+        probe.flags.set(telemetry != nullptr ? roci::Probe::kRtt | roci::Probe::kInt : roci::Probe::kRtt);
         probe.sent.set(static_cast<uint64_t>(context.now.count()));
         probe.lsn.set(flow_.next.value());
         return true;
@@ -366,8 +382,42 @@ bool Requester::send_probe(TransportContext& context) {
 
 bool Requester::sent_before(Psn psn) const { return psns_between(una_, psn) < psns_between(una_, sent_end_); }
 
-void Requester::note_sent(TransportContext& context, Psn psn, uint32_t count, bool again) {
+SendGate* Requester::gate() const { return qp_.gates == nullptr ? nullptr : &qp_.gates->requests; }
+
+// Bytes on the line that are not acknowledged, of the packets in front of this one. The responses to READs have PSNs and are
+// no packets of ours.
+uint64_t Requester::in_flight_before(const SendGate& gate, Lsn lsn, Psn psn) const {
+  const uint64_t packets = std::min<uint64_t>(psns_between(una_, psn), gate.new_packets - gate.acked_packets);
+  const uint64_t bytes = lsn > flow_.acknowledged ? lsn - flow_.acknowledged : 0;
+  return bytes + packets * gate.overhead;
+}
+
+bool Requester::held(Nanos now, Span span, Psn psn) const {
+  SendGate* const here = gate();
+  return here != nullptr && !here->admits(now, in_flight_before(*here, span.at, psn), span.bytes);
+}
+
+// The last packet before the window or the work runs out tells the receiver of the others' loss, so it must arrive
+// (draft-dai-tsvwg-rdma-ldcp 3.1).
+bool Requester::leaves_as_not_ect(const SendWqe& wqe, const MessagePacket& packet, Psn psn) const {
+  const SendGate& here = *gate();
+  const Lsn lsn = wqe.first_lsn + packet.offset;
+  if (lsn >= here.not_ect_below) return false;
+  if (packet.last && cursor_.index + 1 == qp_.send_queue.posted()) return false;
+  const uint64_t whole = uint64_t{qp_.attributes.path_mtu} + here.overhead;
+  return in_flight_before(here, lsn, psn) + packet.length + here.overhead + whole <= here.window;
+}
+
+void Requester::note_loss() const {
+  if (SendGate* const here = gate(); here != nullptr) ++here->losses;
+}
+
+void Requester::note_sent(TransportContext& context, Psn psn, uint32_t count, Span span, bool again) {
   ++flow_.packets_sent;
+  if (SendGate* const here = gate(); here != nullptr) {
+    here->departed(context.now, span.bytes, !again);
+    here->sent_end = std::max(here->sent_end, span.at + span.bytes);
+  }
   if (again) {
     context.counters.add(Counter::kPacketsRetransmitted);
     timing_ = false;  // an answer may be to the first copy or to this one (Karn)
@@ -423,6 +473,7 @@ void Requester::on_deadline(TransportContext& context) {
     return;
   }
   context.counters.add(Counter::kTimeouts);
+  if (SendGate* const here = gate(); here != nullptr) ++here->timeouts;
   retry(context, una_, sent_end_);
 }
 
@@ -433,8 +484,10 @@ void Requester::note_resumed(Nanos now) {
 }
 
 Nanos Requester::deadline() const {
-  return session() == nullptr || deadline_ == kNever ? deadline_
-                                                     : std::min(deadline_, session()->tail_probe.at);
+  Nanos next = deadline_;
+  if (session() != nullptr && next != kNever) next = std::min(next, session()->tail_probe.at);
+  if (const SendGate* const here = gate(); here != nullptr) next = std::min(next, here->opens_at());
+  return next;
 }
 
 // The peer may be slow and not deaf: each probe of a silence waits twice as long as the one before.
@@ -471,6 +524,7 @@ void Requester::flush(TransportContext& context) {
   cursor_ = {qp_.send_queue.head(), 0};
   repair_left_ = false;
   deadline_ = kNever;
+  if (SendGate* const here = gate(); here != nullptr) here->pause();
   waits_for_rnr_ = false;
   locals_done_ = 0;
 }

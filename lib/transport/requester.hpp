@@ -24,6 +24,7 @@ namespace roci {
 class ExtensionSession;
 class QueuePairCore;
 class SackBoard;
+class SendGate;
 struct MessagePacket;
 struct PacketExtras;
 
@@ -56,8 +57,9 @@ class Requester {
   // Completes everything posted as flushed.
   void flush(TransportContext& context);
   // Asks the peer for a round trip beside the data; the answer is in flow(). False when the peer does not take probes
-  // or has not answered the last one, which is given up when another is asked for after `kProbeTimeout`.
-  bool request_probe(Nanos now);
+  // or has not answered the last one, which is given up when another is asked for after `kProbeTimeout`, or at once.
+  enum class Probe : uint8_t { kWhenAnswered, kAnew };
+  bool request_probe(Nanos now, Probe how = Probe::kWhenAnswered);
 
   // What the other end has said about the requests, and what this end knows of the READ responses.
   [[nodiscard]] const SendFlow& flow() const { return flow_; }
@@ -83,6 +85,7 @@ class Requester {
   enum class Step : uint8_t {
     kSent,    // and the cursor moved on
     kWait,    // for a response, a window, or an earlier request
+    kHeld,    // by the gate of congestion control
     kNoRoom,  // for a buffer or room in the port
     kFailed,  // the request has a local error, which ends it when it is the oldest
   };
@@ -142,7 +145,18 @@ class Requester {
   bool send_probe(TransportContext& context);
   [[nodiscard]] PacketExtras data_extras() const;
   void session_block(const ExtensionView& block, Lsn lsn, Nanos now) const;
-  void note_sent(TransportContext& context, Psn psn, uint32_t count, bool again);
+  // Bytes of a direction, as the LSN counts them.
+  struct Span {
+    Lsn at;
+    uint32_t bytes;
+  };
+  void note_sent(TransportContext& context, Psn psn, uint32_t count, Span span, bool again);
+  // Congestion control's; null without one.
+  [[nodiscard]] SendGate* gate() const;
+  [[nodiscard]] uint64_t in_flight_before(const SendGate& gate, Lsn lsn, Psn psn) const;
+  [[nodiscard]] bool held(Nanos now, Span span, Psn psn) const;
+  [[nodiscard]] bool leaves_as_not_ect(const SendWqe& wqe, const MessagePacket& packet, Psn psn) const;
+  void note_loss() const;
   void rewind();
   [[nodiscard]] bool outstanding() const { return !(una_ == sent_end_); }
   [[nodiscard]] Cursor oldest();

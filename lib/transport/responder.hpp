@@ -148,6 +148,8 @@ class Responder {
   void replay(Resource& resource, uint32_t from, uint32_t end);
   void note_acknowledged(const Resource& resource, uint32_t packets);
   [[nodiscard]] bool has_window_for(const Resource& resource) const;
+  // Whether congestion control holds the next packet of the answer back.
+  [[nodiscard]] bool held(Nanos now, const Resource& resource) const;
   bool send_answer(TransportContext& context, Resource& resource);
   SendOutcome send_read_response(TransportContext& context, const Resource& read);
   SendOutcome send_atomic_response(TransportContext& context, const Resource& atomic);

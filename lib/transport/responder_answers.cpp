@@ -191,6 +191,18 @@ bool Responder::has_window_for(const Resource& resource) const {
          std::min(qp_.config.window_bytes, flow.receiver_window);
 }
 
+// Who does not acknowledge READ responses leaves their sender without an idea of what is in flight.
+bool Responder::held(Nanos now, const Resource& resource) const {
+  SendGate& gate = qp_.gates->responses;
+  const Lsn at = resource.lsn + offset_of(resource.next);
+  uint64_t in_flight = 0;
+  if (session() != nullptr && session()->peer_acknowledges_reads && at > answers_->flow.acknowledged) {
+    in_flight = at - answers_->flow.acknowledged;
+    in_flight += (in_flight + qp_.attributes.path_mtu - 1) / qp_.attributes.path_mtu * gate.overhead;
+  }
+  return !gate.admits(now, in_flight, packet_bytes(resource, resource.next));
+}
+
 void Responder::on_read_acknowledge(TransportContext& context, const FrameView& view,
                                     const ExtensionView& block) {
   for (const Resource& resource : resources()) {
@@ -293,7 +305,11 @@ bool Responder::transmit(TransportContext& context, uint32_t& budget) {
   while (active_answers_ > 0) {
     if (budget == 0) return true;
     Resource& resource = front_resource();
-    if (!has_window_for(resource)) return false;
+    if (!has_window_for(resource)) {
+      if (qp_.gates != nullptr) qp_.gates->responses.pause();
+      return false;
+    }
+    if (qp_.gates != nullptr && held(context.now, resource)) return false;
     if (!send_answer(context, resource)) return true;
     --budget;
     if (active_answers_ > 0 && !resource.active()) {
@@ -301,6 +317,7 @@ bool Responder::transmit(TransportContext& context, uint32_t& budget) {
       --active_answers_;
     }
   }
+  if (qp_.gates != nullptr) qp_.gates->responses.pause();
   if (pending_ != Pending::kNone) {
     if (budget == 0 || !send_pending(context)) return true;
     --budget;
@@ -317,6 +334,13 @@ bool Responder::send_answer(TransportContext& context, Resource& resource) {
     case SendOutcome::kNoRoom:
       return false;
     case SendOutcome::kSent:
+      if (qp_.gates != nullptr) {
+        SendGate& gate = qp_.gates->responses;
+        const Lsn at = resource.lsn + offset_of(resource.next);
+        const uint32_t bytes = packet_bytes(resource, resource.next);
+        gate.departed(context.now, bytes, at >= gate.sent_end);
+        gate.sent_end = std::max(gate.sent_end, at + bytes);
+      }
       ++resource.next;
       return true;
     case SendOutcome::kGivenUp:  // the memory went away
@@ -347,7 +371,10 @@ SendOutcome Responder::send_read_response(TransportContext& context, const Resou
                       .pkey = qp_.attributes.pkey,
                       .ect = read.replay};
   ++answers_->flow.packets_sent;
-  const PacketExtras with = session() == nullptr ? PacketExtras{} : session()->data_extras();
+  PacketExtras with = session() == nullptr ? PacketExtras{} : session()->data_extras();
+  if (session() != nullptr && qp_.gates != nullptr) session()->begin_as_asked(qp_.gates->responses, with);
+  with.not_ect = qp_.gates != nullptr && !read.replay && !last &&
+                 read.lsn + offset + length < qp_.gates->responses.not_ect_below;
   return send_packet(
       context, qp_, bth, length, with, [&](RoceWriter::Open& open, const ExtensionView& block) {
         if (with.types != 0)

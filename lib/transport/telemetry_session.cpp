@@ -61,11 +61,12 @@ bool TelemetrySession::take_echo(const ExtensionView& block, HopsOf of, Nanos no
   return true;
 }
 
-bool TelemetrySession::take_report(const IntReport& report, Psn psn, Nanos now) {
+bool TelemetrySession::take_report(const IntReport& report, Psn psn, HopsOf of, Nanos now) {
   if (!reports_allowed_.allow(now)) return false;
   ++report_.reports;
   report_.heard = now;
   report_.psn = psn;
+  report_.of = of;
   report_.hop = read_hop(report.hop);
   return true;
 }

@@ -40,6 +40,7 @@ struct SwitchReport {
   uint64_t reports = 0;
   Nanos heard{0};
   Psn psn;  // of our packet that met the congestion
+  HopsOf of = HopsOf::kRequests;
   IntHopValues hop;
 };
 
@@ -69,7 +70,7 @@ class TelemetrySession {
   // Sender: a block with an INT-ECHO has come. False when it is older than what is known.
   bool take_echo(const ExtensionView& block, HopsOf of, Nanos now);
   // A switch tells of a packet of ours that is under way. False when there are too many of these.
-  bool take_report(const IntReport& report, Psn psn, Nanos now);
+  bool take_report(const IntReport& report, Psn psn, HopsOf of, Nanos now);
   // `of`: a direction; what came back with a probe is about requests.
   [[nodiscard]] const EchoedHops& heard(HopsOf of) const { return heard_[static_cast<size_t>(of)]; }
   [[nodiscard]] const SwitchReport& report() const { return report_; }

@@ -35,6 +35,7 @@ bool UnreliableQueuePair::transmit(TransportContext& context, uint32_t budget) {
       if (!do_locally(context)) return false;
       continue;
     }
+    if (gates != nullptr && held(context.now)) return false;
     switch (send_one(context)) {
       case SendOutcome::kSent:
         break;
@@ -47,6 +48,7 @@ bool UnreliableQueuePair::transmit(TransportContext& context, uint32_t budget) {
     }
   }
   if (packet_ == 0) note_drained(context);
+  if (gates != nullptr && !may_send()) gates->requests.pause();
   return may_send() || state() == IBV_QPS_ERR;  // a completion queue overflowed
 }
 
@@ -68,6 +70,13 @@ bool UnreliableQueuePair::do_locally(TransportContext& context) {
   return true;
 }
 
+// By congestion control. Nothing is acknowledged, so there is a pace and no window.
+bool UnreliableQueuePair::held(Nanos now) {
+  const SendWqe& wqe = send_queue.at(send_queue.head());
+  return !gates->requests.admits(now, 0,
+                                 cut_message(wqe, TransportClass::kUc, packet_, attributes.path_mtu).length);
+}
+
 SendOutcome UnreliableQueuePair::send_one(TransportContext& context) {
   const SendWqe& wqe = send_queue.at(send_queue.head());
   if (packet_ == 0 && wqe.length > attributes.path_mtu && !has_memory(context.memory, config.pd, wqe))
@@ -82,6 +91,10 @@ SendOutcome UnreliableQueuePair::send_one(TransportContext& context) {
     return fill_message_packet(context.memory, config.pd, wqe, cut, open);
   });
   if (outcome != SendOutcome::kSent) return outcome;
+  if (gates != nullptr) {
+    gates->requests.departed(context.now, cut.length, true);
+    gates->requests.sent_end += cut.length;
+  }
   ++next_psn_;
   ++packet_;
   if (cut.last) {
@@ -117,6 +130,7 @@ void UnreliableQueuePair::on_packet(TransportContext& context, const FrameView& 
     on_request(context, view, frame);
   } else {
     context.counters.add(Counter::kRxCnp);
+    if (gates != nullptr) ++gates->cnps;
   }
 }
 

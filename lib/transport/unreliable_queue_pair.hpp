@@ -20,7 +20,9 @@ class UnreliableQueuePair final : public QueuePairCore {
 
   void on_packet(TransportContext& context, const FrameView& view, const rte_mbuf* frame) override;
   bool transmit(TransportContext& context, uint32_t budget) override;
-  [[nodiscard]] Nanos deadline() const override { return kNever; }
+  [[nodiscard]] Nanos deadline() const override {
+    return gates == nullptr ? kNever : gates->requests.opens_at();
+  }
   void on_deadline(TransportContext& /*context*/) override {}
   void on_unreachable(TransportContext& context) override;
   [[nodiscard]] Psn send_psn() const override { return next_psn_; }
@@ -33,6 +35,7 @@ class UnreliableQueuePair final : public QueuePairCore {
   // Requester.
   [[nodiscard]] bool may_send() const;
   bool do_locally(TransportContext& context);
+  [[nodiscard]] bool held(Nanos now);
   SendOutcome send_one(TransportContext& context);
 
   // Responder.

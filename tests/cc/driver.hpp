@@ -58,7 +58,7 @@ class Driver {
     event.kinds = kinds;
     for (unsigned timer = 0; timer < 2; ++timer)
       if ((kinds & (ROCI_CC_ON_TIMER0 << timer)) != 0) decision.timer_ns[timer] = 0;
-    decision.requests = 0;
+    decision.requests &= ROCI_CC_TELEMETRY_ONLY_ASKED;
     decision.reason = 0;
     plugin_.event(state(), &flow, &event, parameters.data(), &decision);
     const roci_cc_event before = event;

@@ -44,6 +44,7 @@ API_FOR_ROOM = {
     "roci/telemetry_config.hpp": {"transport", "engine"},
     "roci/flow_control_config.hpp": {"engine"},
     "roci/congestion_config.hpp": {"engine"},
+    "roci/congestion_control_config.hpp": {"congestion", "engine"},
     "roci/progress.hpp": {"port", "engine"},
     "roci/events.hpp": {"transport", "engine"},
     "roci/cc.h": {"congestion", "engine", "device", "cc"},

@@ -66,6 +66,7 @@ LoneHost::LoneHost(const LoneHostOptions& options) : options_(options) {
   config.packets_per_ack = options.packets_per_ack;
   config.extensions = options.extensions;
   config.congestion = options.congestion;
+  config.congestion_control = options.control;
   config.vlan = options.vlan;
   config.tx_buffers = options.tx_buffers;
   config.window_bytes = options.window_bytes;

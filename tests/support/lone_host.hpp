@@ -61,6 +61,7 @@ struct LoneHostOptions {
   uint32_t packets_per_ack = 64;
   ExtensionConfig extensions{.mode = ExtensionMode::kOff};
   CongestionConfig congestion{};
+  CongestionControlConfig control{};
   uint16_t vlan = 0;
   bool static_peer = true;  // its MAC is known from the start
 };

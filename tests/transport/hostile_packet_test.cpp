@@ -95,7 +95,6 @@ TEST(HostilePacket, fields_that_mean_nothing_here_are_ignored) {
       {"IP options", [](Packet& p) { p.v4().options.assign(40, 1); }},
       {"Ethernet padding", [](Packet& p) { p.trailing.assign(18, 0xee); }},
       {"priority tag", [](Packet& p) { p.with_vlan(0xe000); }},
-      {"congestion experienced", [](Packet& p) { p.with_traffic_class(3); }},
   };
   for (const auto& [name, change] : kRows) {
     SCOPED_TRACE(name);

@@ -212,7 +212,7 @@ TEST_F(HostileUc, congestion_notification_is_counted_and_marked_packets_too) {
   post(1, 100);
   Packet p = packet(Opcode::kUcSendOnly, 0, 60);
   p.with_traffic_class(3);
-  gets(p);
+  EXPECT_EQ(host_.receive(p), Lines{"CNP -100"});  // PSN 0
   EXPECT_EQ(counter("rx_ce_marked"), 1U);
   EXPECT_EQ(completion_lines(host_.side), Lines{"1 SUCCESS 60"});
 }

@@ -1,0 +1,419 @@
+// DCQCN: a rate that is cut with CNPs and rises again by time and by bytes sent.
+//
+//    CNP: alpha up, target = rate, rate falls by alpha/2        periods of `rpg_time_reset` and of `rpg_byte_reset`
+//   line rate --------------------------------------> limited:  few of them          rate halfway to the target
+//        <-------------------------------------------           enough of one        target += rpg_ai_rate
+//                     the rate is the line's again              enough of both       target += rpg_hai_rate
+//
+// Sources: Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015 (the paper); the parameters
+// of Mellanox NICs as their tools describe them (the NIC); the simulator of HPCC, which models the NIC (HPCC-ns3).
+//
+// The paper and the NIC differ in more than numbers, and both are had by values:
+//   * rate_reduce_monitor_period 0 is the paper: each CNP cuts, and raises alpha, as it comes; alpha falls whenever no
+//     CNP has come for dce_tcp_rtt. Above 0 is the NIC: time is cut into periods from the first CNP on; at the end of
+//     one of dce_tcp_rtt alpha goes up or down, at the end of one of rate_reduce_monitor_period the rate is cut, once,
+//     if CNPs came in it.
+//   * the NIC's 1024ths hold the paper's numbers exactly: g = 1/256 is dce_tcp_g = 1020, alpha = 1 is 1024.
+// Set of the NIC, which is the standard: dce_tcp_g = 1019, dce_tcp_rtt = 1000, initial_alpha_value = 1023,
+//   alpha_fixed = 1, alpha_first = 1, rate_reduce_monitor_period = 4000, rpg_time_reset = 300000, rpg_byte_reset = 0,
+//   rpg_threshold = 1, threshold_inclusive = 1, rpg_ai_rate = 5e6, rpg_hai_rate = 50e6, hyper_step = 0, rpg_gd = 11,
+//   rpg_min_dec_fac = 50, rpg_min_rate = 1e6, rpg_max_rate = 0, clamp_tgt_rate = 0, clamp_tgt_rate_after_time_inc = 1,
+//   rate_to_set_on_first_cnp = 0, release_at_max = 1. The peer spaces CNPs by 4 us or less.
+// Set of the paper, for 40 Gb/s: dce_tcp_g = 1020, dce_tcp_rtt = 55000, initial_alpha_value = 1024, alpha_fixed = 0,
+//   alpha_first = 0, rate_reduce_monitor_period = 0, rpg_time_reset = 55000, rpg_byte_reset = 10e6, rpg_threshold = 5,
+//   threshold_inclusive = 0, rpg_ai_rate = 40e6, rpg_hai_rate = 400e6, hyper_step = 1, clamp_tgt_rate = 1,
+//   release_at_max = 0, the rest as above. The peer spaces CNPs by 50 us. (The paper gives no R_HAI: ten times R_AI as
+//   in QCN.)
+// Set of HPCC-ns3, "vendor": that of the NIC with alpha_fixed = 0, initial_alpha_value = 1024, clamp_tgt_rate = 0,
+//   release_at_max = 0, and both increases times line/25 Gb/s, which is a good idea on any fast line.
+//
+// What was read into the sources:
+//   * rpg_byte_reset is off. The NIC has 32767, the most of its field, "in bytes" by its tools: a cut would be gone
+//     after 3 us at 100 Gb/s; HPCC-ns3 leaves it out too. A counter that is off has no voice: time decides alone.
+//   * threshold_inclusive: "how often the stage can count before it advances" (the NIC's tools) leaves a threshold of
+//     1 one period of fast recovery, as in HPCC-ns3; the paper's max(T, BC) < F, counted after the increment, F-1.
+//   * rate_to_set_on_first_cnp 0 is "port speed": nothing is set.
+//   * release_at_max: "once this limit is reached, the limiter is released" (the NIC's tools on rpg_max_rate): the next
+//     CNP is a first one again, with the first alpha. HPCC-ns3 keeps its alpha for ever, and so does the paper.
+//   * A rate that misses its highest by less than 0.1 % is there: halves of what is missing never end.
+//   * Losses and time-outs change nothing: the algorithm is for networks that do not lose.
+//
+// Feedback: CNPs alone, so it works for READ responses of standard peers. A window, if one is wanted (`window`), counts
+// only where packets are acknowledged. An option of L3QCN (section 6): `notice_alpha` takes alpha from a switch's notice.
+//
+// In one event: bytes that were sent, then what was due by time (cut before increase), then a notice, then CNPs. Alpha
+// is brought up to date when it is looked at, so no timer runs for it; none at all runs while the rate is the highest.
+//
+// State: 80 bytes: rate, target, alpha; since when its period and the monitor's run; when cut and increase are due;
+// bytes of the period; both stages; two flags.
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "roci/cc.h"
+
+namespace {
+
+enum Parameter {
+  kG,
+  kAlphaPeriod,
+  kAlphaStart,
+  kAlphaFixed,
+  kAlphaFirst,
+  kMonitorPeriod,
+  kTimeReset,
+  kByteReset,
+  kThreshold,
+  kInclusive,
+  kAi,
+  kHai,
+  kHyperStep,
+  kGd,
+  kMinDecFac,
+  kMinRate,
+  kMaxRate,
+  kClamp,
+  kClampAfterTime,
+  kFirstRate,
+  kRelease,
+  kWindow,
+  kNoticeAlpha,
+  kParameterCount
+};
+
+constexpr roci_cc_parameter kParameters[] = {
+    {"dce_tcp_g", "1", 1019, 0, 1023, "1024ths of alpha that stay at an update; the rest is g (paper: 1020)"},
+    {"dce_tcp_rtt", "ns", 1000, 1, 1e9, "between updates of alpha (paper: 55000)"},
+    {"initial_alpha_value", "1", 1023, 0, 1024, "alpha at the first CNP, in 1024ths (paper: 1024)"},
+    {"alpha_fixed", "1", 1, 0, 1, "1: alpha is a whole number of 1024ths, as in the NIC; 0: as in the paper"},
+    {"alpha_first", "1", 1, 0, 1,
+     "1: alpha is updated before a cut that is due with it (NIC); 0: after (paper)"},
+    {"rate_reduce_monitor_period", "ns", 4000, 0, 1e9,
+     "at most one cut in it, at its end (NIC); 0: for each CNP (paper)"},
+    {"rpg_time_reset", "ns", 300e3, 1000, 1e10, "between increases by time (paper: 55000)"},
+    {"rpg_byte_reset", "bytes", 0, 0, 1e12, "between increases by bytes sent (paper: 10e6); 0: none"},
+    {"rpg_threshold", "1", 1, 0, 1000, "periods of fast recovery, F (paper: 5)"},
+    {"threshold_inclusive", "1", 1, 0, 1, "1: period F is still fast recovery (NIC); 0: it is not (paper)"},
+    {"rpg_ai_rate", "bit/s", 5e6, 0, 1e12, "additive increase of the target (paper: 40e6 at 40 Gb/s)"},
+    {"rpg_hai_rate", "bit/s", 50e6, 0, 1e12, "hyper increase of the target"},
+    {"hyper_step", "1", 0, 0, 1,
+     "1: the i-th hyper increase is i times rpg_hai_rate (paper); 0: it is constant (NIC)"},
+    {"rpg_gd", "1", 11, 10, 20,
+     "a cut takes alpha/2^rpg_gd of the rate, alpha in 1024ths: 11 is alpha/2 (both)"},
+    {"rpg_min_dec_fac", "1", 50, 0, 100, "percent of the rate that a cut leaves at least (NIC)"},
+    {"rpg_min_rate", "bit/s", 1e6, 1, 1e13, "the rate never falls below (NIC)"},
+    {"rpg_max_rate", "bit/s", 0, 0, 1e13, "the rate starts and ends there; 0: the line's (both)"},
+    {"clamp_tgt_rate", "1", 0, 0, 1,
+     "1: each cut sets the target to the rate before it (paper); 0: one after an increase (NIC)"},
+    {"clamp_tgt_rate_after_time_inc", "1", 1, 0, 1, "0: of these, only one after an increase by bytes (NIC)"},
+    {"rate_to_set_on_first_cnp", "bit/s", 0, 0, 1e13,
+     "the first CNP sets the rate to it, if it is less; 0: it does not (NIC)"},
+    {"release_at_max", "1", 1, 0, 1,
+     "1: at the highest rate all is forgotten, and the next CNP is a first one (NIC)"},
+    {"window", "1", 0, 0, 2,
+     "bytes in flight: 0: no limit; 1: line rate times base_rtt; 2: of that, the rate's share (HPCC-ns3 "
+     "dcqcn_vwin)"},
+    {"notice_alpha", "1", 0, 0, 1,
+     "1: a notice is a CNP with an alpha of feedback/63 (draft-yu-tsvwg-l3qcn 6)"},
+};
+static_assert(std::size(kParameters) == kParameterCount);
+
+enum StateLabel { kLineRate, kFastRecovery, kAdditiveIncrease, kHyperIncrease };
+constexpr roci_cc_label kStates[] = {
+    {"line_rate", "no limit but the highest rate"},
+    {"fast_recovery", "half of what the last cut took comes back in each period"},
+    {"additive_increase", "the target goes up too, by rpg_ai_rate"},
+    {"hyper_increase", "the target goes up by rpg_hai_rate"},
+};
+
+enum Reason { kNothing, kCut, kNoticeCut, kRecovered, kAdded, kHyperAdded, kReleased, kImplausible };
+constexpr roci_cc_label kReasons[] = {
+    {"nothing", "nothing was changed"},
+    {"cut", "CNPs have cut the rate"},
+    {"notice_cut", "a switch's notice has cut the rate"},
+    {"recovered", "halfway to the target"},
+    {"added", "the target has gone up by rpg_ai_rate, the rate halfway to it"},
+    {"hyper_added", "the target has gone up by rpg_hai_rate, the rate halfway to it"},
+    {"released", "the rate is the highest again"},
+    {"implausible", "a notice that cannot be was left out"},
+};
+
+constexpr double kOne = 1024;        // of alpha and g
+constexpr double kThere = 1e-3;      // of the highest rate: what may be missing of it
+constexpr uint32_t kMostSteps = 64;  // at once: CNPs, or periods that nobody was woken for
+constexpr uint32_t kMostStage = 1U << 20;
+constexpr uint32_t kMostFeedback = 63;
+
+struct State {
+  double rate;             // bit/s
+  double target;           // bit/s
+  double alpha;            // 1024ths
+  uint64_t alpha_since;    // ns: begin of its period
+  uint64_t monitor_since;  // ns: begin of the first of the monitor's periods
+  uint64_t cut_due;        // ns; 0: no CNP waits for the end of a period
+  uint64_t increase_due;   // ns; 0: the rate is the highest
+  uint64_t sent;           // bytes in the period of rpg_byte_reset
+  uint32_t time_stage;     // periods since the cut
+  uint32_t byte_stage;
+  uint32_t known;       // a first CNP has come
+  uint32_t cnp_counts;  // in the period of alpha
+};
+static_assert(sizeof(State) <= 80);
+
+// By multiplication, so that it is the same on every machine.
+double power(double base, uint64_t exponent) {
+  double result = 1;
+  for (; exponent != 0; exponent >>= 1) {
+    if ((exponent & 1) != 0) result *= base;
+    base *= base;
+  }
+  return result;
+}
+
+// One call.
+class ReactionPoint {
+ public:
+  ReactionPoint(State& state, const roci_cc_flow& flow, const double* parameters, uint64_t now,
+                roci_cc_decision& decision)
+      : s_(state), flow_(flow), p_(parameters), now_(now), out_(decision) {
+    max_ = static_cast<double>(std::max<uint64_t>(flow.line_rate, 1));
+    if (p_[kMaxRate] > 0) max_ = std::min(max_, p_[kMaxRate]);
+    min_ = std::min(p_[kMinRate], max_);
+  }
+
+  void start() { s_.rate = s_.target = max_; }
+
+  void count(uint64_t bytes) {
+    const uint64_t period = byte_period();
+    if (period == 0 || s_.increase_due == 0) return;
+    s_.sent += bytes;
+    for (uint32_t i = 0; i < kMostSteps && s_.sent >= period && s_.increase_due != 0; ++i) {
+      s_.sent -= period;
+      s_.byte_stage = std::min(s_.byte_stage + 1, kMostStage);
+      rise();
+    }
+    s_.sent %= period;
+  }
+
+  void pass_time() {
+    if (s_.cut_due != 0 && s_.cut_due <= now_) {
+      rise_until(s_.cut_due - 1);
+      age_alpha(p_[kAlphaFirst] != 0 ? s_.cut_due : s_.cut_due - 1);
+      s_.cut_due = 0;
+      cut(kCut);
+    }
+    rise_until(now_);
+  }
+
+  void take_cnps(uint32_t count) {
+    const bool first = !s_.known;
+    if (first) begin();
+    age_alpha(now_);
+    if (!by_cnp()) {
+      if (!first) s_.cnp_counts = 1;  // the first alpha has it in it
+      cut_at_end_of_period();
+      return;
+    }
+    for (uint32_t i = 0; i < std::min(count, kMostSteps); ++i) {
+      if (p_[kAlphaFirst] != 0) raise_alpha();
+      cut(kCut);
+      if (p_[kAlphaFirst] == 0) raise_alpha();
+    }
+    s_.alpha_since = now_;
+  }
+
+  void take_notice(const roci_cc_notice& notice) {
+    if (p_[kNoticeAlpha] == 0 || notice.feedback == 0) return;
+    if (notice.feedback > kMostFeedback) {
+      out_.reason = kImplausible;
+      return;
+    }
+    if (!s_.known) begin();
+    s_.alpha = rounded(kOne * notice.feedback / kMostFeedback);
+    s_.alpha_since = now_;
+    s_.cnp_counts = 0;
+    if (by_cnp()) {
+      cut(kNoticeCut);
+    } else {
+      cut_at_end_of_period();
+    }
+  }
+
+  // `noticed`: the bytes of sent_notice have gone. It is left alone until then: what comes too early, because a cut has
+  // come in between, does no harm.
+  void publish(bool noticed) {
+    out_.rate = std::max<uint64_t>(static_cast<uint64_t>(s_.rate), 1);
+    out_.timer_ns[0] = s_.cut_due;
+    out_.timer_ns[1] = s_.increase_due;
+    if (s_.increase_due == 0 || byte_period() == 0) {
+      out_.sent_notice = 0;
+    } else if (noticed || out_.sent_notice == 0) {
+      out_.sent_notice = byte_period() - s_.sent;
+    }
+    out_.state = s_.increase_due == 0 ? kLineRate : phase();
+    if (p_[kWindow] >= 1 && (flow_.provides & ROCI_CC_NEEDS_ACK) != 0 && flow_.base_rtt_ns > 0) {
+      const double rate = p_[kWindow] >= 2 ? s_.rate : max_;
+      const double window = rate * static_cast<double>(flow_.base_rtt_ns) / 8e9;
+      out_.window = std::max<uint64_t>(static_cast<uint64_t>(std::min(window, 1e18)), flow_.packet_bytes);
+    }
+  }
+
+ private:
+  [[nodiscard]] bool by_cnp() const { return p_[kMonitorPeriod] < 1; }
+  [[nodiscard]] uint64_t byte_period() const { return static_cast<uint64_t>(p_[kByteReset]); }
+  [[nodiscard]] double rounded(double alpha) const {
+    return std::clamp(p_[kAlphaFixed] != 0 ? std::floor(alpha) : alpha, 0.0, kOne);
+  }
+
+  void begin() {
+    s_.known = 1;
+    s_.alpha = p_[kAlphaStart];
+    s_.alpha_since = s_.monitor_since = now_;
+    s_.cnp_counts = 0;
+    if (p_[kFirstRate] <= 0 || p_[kFirstRate] >= s_.rate) return;
+    s_.rate = s_.target = std::max(p_[kFirstRate], min_);
+    start_over();
+  }
+
+  void raise_alpha() { s_.alpha = rounded(rounded(s_.alpha * p_[kG] / kOne) + (kOne - p_[kG])); }
+
+  // Ends the periods of alpha up to this.
+  void age_alpha(uint64_t then) {
+    const auto period = static_cast<uint64_t>(p_[kAlphaPeriod]);
+    if (s_.known == 0 || then < s_.alpha_since + period) return;
+    uint64_t periods = (then - s_.alpha_since) / period;
+    s_.alpha_since += periods * period;
+    if (s_.cnp_counts != 0) {
+      s_.cnp_counts = 0;
+      raise_alpha();
+      --periods;
+    }
+    if (p_[kAlphaFixed] == 0) {
+      s_.alpha *= power(p_[kG] / kOne, periods);
+    } else {  // less by one at least in each, so there are 1024 of them at most
+      for (; periods != 0 && s_.alpha > 0; --periods) s_.alpha = std::floor(s_.alpha * p_[kG] / kOne);
+    }
+  }
+
+  void cut_at_end_of_period() {
+    const auto period = static_cast<uint64_t>(p_[kMonitorPeriod]);
+    s_.cut_due = now_ + period - (now_ - s_.monitor_since) % period;
+  }
+
+  void cut(Reason why) {
+    const bool increased = s_.byte_stage != 0 || (s_.time_stage != 0 && p_[kClampAfterTime] != 0);
+    if (p_[kClamp] != 0 || increased) s_.target = s_.rate;
+    const double left =
+        std::max(1 - s_.alpha / std::ldexp(1.0, static_cast<int>(p_[kGd])), p_[kMinDecFac] / 100);
+    s_.rate = std::max(s_.rate * left, min_);
+    start_over();
+    out_.reason = why;
+  }
+
+  void start_over() {
+    s_.time_stage = s_.byte_stage = 0;
+    s_.sent = 0;
+    s_.increase_due = now_ + time_period();
+  }
+
+  [[nodiscard]] uint64_t time_period() const { return static_cast<uint64_t>(p_[kTimeReset]); }
+
+  // Bounded: who was not woken for long goes on from here.
+  void rise_until(uint64_t then) {
+    for (uint32_t i = 0; i < kMostSteps && s_.increase_due != 0 && s_.increase_due <= then; ++i) {
+      s_.increase_due += time_period();
+      s_.time_stage = std::min(s_.time_stage + 1, kMostStage);
+      rise();
+    }
+    if (s_.increase_due != 0 && s_.increase_due <= then) s_.increase_due = then + time_period();
+  }
+
+  [[nodiscard]] double last_of_recovery() const { return p_[kThreshold] + (p_[kInclusive] != 0 ? 1 : 0); }
+  [[nodiscard]] uint32_t least_stage() const {
+    return byte_period() == 0 ? s_.time_stage : std::min(s_.time_stage, s_.byte_stage);
+  }
+  [[nodiscard]] StateLabel phase() const {
+    if (std::max(s_.time_stage, s_.byte_stage) < last_of_recovery() || s_.time_stage + s_.byte_stage == 0)
+      return kFastRecovery;
+    return least_stage() > last_of_recovery() ? kHyperIncrease : kAdditiveIncrease;
+  }
+
+  void rise() {
+    switch (phase()) {
+      case kHyperIncrease:
+        s_.target += p_[kHai] * (p_[kHyperStep] != 0 ? least_stage() - last_of_recovery() : 1);
+        out_.reason = kHyperAdded;
+        break;
+      case kAdditiveIncrease:
+        s_.target += p_[kAi];
+        out_.reason = kAdded;
+        break;
+      default:
+        out_.reason = kRecovered;
+    }
+    s_.target = std::min(s_.target, max_);
+    s_.rate = std::min((s_.rate + s_.target) / 2, max_);
+    if (max_ - s_.rate >= max_ * kThere) return;
+    s_.rate = s_.target = max_;
+    s_.increase_due = 0;
+    if (p_[kRelease] != 0 && s_.cut_due == 0) s_.known = 0;
+    out_.reason = kReleased;
+  }
+
+  State& s_;
+  const roci_cc_flow& flow_;
+  const double* p_;
+  uint64_t now_;
+  roci_cc_decision& out_;
+  double max_;  // bit/s
+  double min_;  // bit/s
+};
+
+const char* check(const roci_cc_flow* flow, const double* parameters) {
+  if (parameters[kMaxRate] > 0 && parameters[kMinRate] > parameters[kMaxRate])
+    return "rpg_min_rate is more than rpg_max_rate";
+  if (parameters[kWindow] >= 1 && flow != nullptr && flow->base_rtt_ns == 0)
+    return "a window is what the line carries in the base round trip, and base_rtt is not given";
+  return nullptr;
+}
+
+void start(void* state, const roci_cc_flow* flow, uint64_t now, const double* parameters,
+           roci_cc_decision* decision) {
+  ReactionPoint point(*static_cast<State*>(state), *flow, parameters, now, *decision);
+  point.start();
+  point.publish(false);
+}
+
+void event(void* state, const roci_cc_flow* flow, const roci_cc_event* event, const double* parameters,
+           roci_cc_decision* decision) {
+  ReactionPoint point(*static_cast<State*>(state), *flow, parameters, event->now_ns, *decision);
+  point.count(event->sent_bytes);
+  point.pass_time();
+  if ((event->kinds & ROCI_CC_ON_NOTICE) != 0) point.take_notice(event->notice);
+  if ((event->kinds & ROCI_CC_ON_CNP) != 0) point.take_cnps(event->cnps);
+  point.publish((event->kinds & ROCI_CC_ON_SENT) != 0);
+}
+
+}  // namespace
+
+extern "C" const roci_cc_plugin roci_cc_dcqcn = {
+    .abi = ROCI_CC_ABI,
+    .size = sizeof(roci_cc_plugin),
+    .name = "dcqcn",
+    .summary = "a rate that is cut with CNPs and rises by time and bytes sent",
+    .source = "Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015; Mellanox NICs",
+    .capabilities = ROCI_CC_NEEDS_CNP | ROCI_CC_USES_RATE | ROCI_CC_USES_WINDOW | ROCI_CC_USES_ECN,
+    .state_bytes = sizeof(State),
+    .receiver_state_bytes = 0,
+    .parameters = kParameters,
+    .parameter_count = kParameterCount,
+    .state_count = std::size(kStates),
+    .states = kStates,
+    .reasons = kReasons,
+    .reason_count = std::size(kReasons),
+    .reserved = 0,
+    .check = check,
+    .start = start,
+    .event = event,
+    .receive = nullptr,
+};

@@ -1,0 +1,282 @@
+// QCN: a rate that falls with what congested queues say (CNMs), and rises again by time and by bytes sent.
+//
+//                CNM: target = rate, rate falls by Gd |Fb|
+//   line rate  ---------------------------------------->  limited: in cycles of `rpg_byte_reset` and `rpg_time_reset`
+//              <----------------------------------------     up to `rpg_threshold` of both   fast recovery: halfway
+//                    the rate is the line's again            more of one of them             target += rpg_ai_rate
+//                                                            more of both                    target += rpg_hai_rate, twice it, ...
+//
+// Sources: the reaction point of IEEE 802.1Q 30.3 and 32.12 (802.1Qau), its values from IEEE8021-CN-MIB; and
+// draft-yu-tsvwg-l3qcn section 6: a CNM that says how much the flow may take, or by how much to change, is obeyed instead
+// of the feedback, up and down, and recovery begins anew: who is told keeps to that, and rises by himself only when he is
+// not told any more. Of the two, what it may take goes first, since it also mends what a lost CNM has said. Whatever is
+// said, the rate stays between rpg_min_rate and the line's. (`obey_rates` 0: feedback alone, for networks where a CNM
+// may be forged.)
+//
+// Fast lines. The values of the MIB are for 10 Gb/s. `made_for` says so, and rates and bytes grow with the line: it does
+// in the same time what one of 10 Gb/s does. made_for = 0 takes the values as they stand. Cycles of 15 ms are for round
+// trips up to 500 us; where they last some microseconds, rpg_time_reset = 150e3 to 300e3 is in proportion. What the
+// switch samples and holds for too much (its Qeq) has to grow with the line as well.
+//
+// What differs from 802.1Q: a rate that misses the line's by less than 0.1 % is there (halves of what is missing never
+// end). The first CNM finds the rate of the line, however fast the sender really was.
+//
+// In one event: bytes that were sent, then cycles that are due by time, then the CNM (the latest, if there were more).
+// No timer runs while the rate is the line's.
+//
+// State: 48 bytes: rate, target; when the cycle of time is due; bytes left of the other; random numbers; both stages.
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "roci/cc.h"
+
+namespace {
+
+enum Parameter {
+  kThreshold,
+  kTimeReset,
+  kByteReset,
+  kAi,
+  kHai,
+  kGd,
+  kMinDecFac,
+  kMinRate,
+  kMaxRate,
+  kJitter,
+  kMadeFor,
+  kObeyRates,
+  kParameterCount
+};
+
+constexpr roci_cc_parameter kParameters[] = {
+    {"rpg_threshold", "1", 5, 0, 1000, "cycles of fast recovery; longer ones are halved (IEEE8021-CN-MIB)"},
+    {"rpg_time_reset", "ns", 15e6, 1000, 1e10, "a cycle of time (IEEE8021-CN-MIB)"},
+    {"rpg_byte_reset", "bytes", 150e3, 1000, 1e12, "a cycle of bytes sent (IEEE8021-CN-MIB)"},
+    {"rpg_ai_rate", "bit/s", 5e6, 0, 1e12, "additive increase of the target (IEEE8021-CN-MIB)"},
+    {"rpg_hai_rate", "bit/s", 50e6, 0, 1e12,
+     "hyper increase of the target, the i-th time i of it (IEEE8021-CN-MIB)"},
+    {"rpg_gd", "1", 7, 0, 20, "a feedback of Fb takes Fb/2^rpg_gd of the rate (IEEE8021-CN-MIB)"},
+    {"rpg_min_dec_fac", "1", 50, 0, 100,
+     "percent of the rate that a feedback leaves at least (IEEE8021-CN-MIB)"},
+    {"rpg_min_rate", "bit/s", 5e6, 1, 1e13, "the rate never falls below (IEEE8021-CN-MIB)"},
+    {"rpg_max_rate", "bit/s", 0, 0, 1e13, "the rate starts and ends there; 0: the line's (IEEE8021-CN-MIB)"},
+    {"jitter", "1", 0.15, 0, 0.5, "part of a cycle by which it may be longer or shorter (802.1Q 30.3)"},
+    {"made_for", "bit/s", 10e9, 0, 1e13,
+     "the line that rates and bytes are meant for: on others they are in proportion; 0: as they stand"},
+    {"obey_rates", "1", 1, 0, 1,
+     "1: rates that a CNM gives go before its feedback (draft-yu-tsvwg-l3qcn 6); 0: they are not looked at"},
+};
+static_assert(std::size(kParameters) == kParameterCount);
+
+enum StateLabel { kLineRate, kFastRecovery, kActiveIncrease, kHyperIncrease };
+constexpr roci_cc_label kStates[] = {
+    {"line_rate", "no limit but the highest rate"},
+    {"fast_recovery", "half of what the last CNM took comes back in each cycle"},
+    {"active_increase", "the target goes up too, by rpg_ai_rate"},
+    {"hyper_increase", "the target goes up by ever more of rpg_hai_rate"},
+};
+
+enum Reason { kNothing, kCut, kTold, kRecovered, kAdded, kHyperAdded, kReleased, kImplausible };
+constexpr roci_cc_label kReasons[] = {
+    {"nothing", "nothing was changed"},
+    {"cut", "a CNM's feedback has cut the rate"},
+    {"told", "a CNM has said what the rate is to be"},
+    {"recovered", "halfway to the target"},
+    {"added", "the target has gone up by rpg_ai_rate, the rate halfway to it"},
+    {"hyper_added", "the target has gone up by rpg_hai_rate, the rate halfway to it"},
+    {"released", "the rate is the highest again"},
+    {"implausible", "a feedback beyond 63 was left out"},
+};
+
+constexpr double kThere = 1e-3;  // of the highest rate: what may be missing of it
+// A target that is so much more than the rate is brought down at the first cycle (802.1Q 32.12.2).
+constexpr double kTargetTooFar = 10;
+constexpr double kTargetCut = 8;
+constexpr uint32_t kMostSteps = 64;  // cycles at once that nobody was woken for
+constexpr uint32_t kMostStage = 1U << 20;
+constexpr uint32_t kMostFeedback = 63;
+
+struct State {
+  double rate;          // bit/s
+  double target;        // bit/s
+  uint64_t due;         // ns: end of the cycle of time; 0: the rate is the highest
+  uint64_t bytes_left;  // of the cycle of bytes
+  uint64_t random;
+  uint32_t time_stage;  // cycles since the CNM
+  uint32_t byte_stage;
+};
+static_assert(sizeof(State) <= 48);
+
+// One call.
+class ReactionPoint {
+ public:
+  ReactionPoint(State& state, const roci_cc_flow& flow, const double* parameters, uint64_t now,
+                roci_cc_decision& decision)
+      : s_(state), p_(parameters), now_(now), out_(decision) {
+    const auto line = static_cast<double>(std::max<uint64_t>(flow.line_rate, 1));
+    max_ = p_[kMaxRate] > 0 ? std::min(line, p_[kMaxRate]) : line;
+    scale_ = p_[kMadeFor] > 0 ? line / p_[kMadeFor] : 1;
+    min_ = std::min(p_[kMinRate] * scale_, max_);
+  }
+
+  void start(uint64_t seed) {
+    s_.rate = s_.target = max_;
+    s_.random = seed;
+  }
+
+  void count(uint64_t bytes) {
+    for (uint32_t i = 0; i < kMostSteps && s_.due != 0 && bytes >= s_.bytes_left; ++i) {
+      bytes -= s_.bytes_left;
+      s_.byte_stage = std::min(s_.byte_stage + 1, kMostStage);
+      s_.bytes_left = byte_cycle();
+      rise();
+    }
+    if (s_.due != 0) s_.bytes_left -= std::min(bytes, s_.bytes_left - 1);
+  }
+
+  void pass_time() {
+    for (uint32_t i = 0; i < kMostSteps && s_.due != 0 && s_.due <= now_; ++i) {
+      s_.time_stage = std::min(s_.time_stage + 1, kMostStage);
+      s_.due += time_cycle();
+      rise();
+    }
+    if (s_.due != 0 && s_.due <= now_) s_.due = now_ + time_cycle();
+  }
+
+  void take_notice(const roci_cc_notice& notice) {
+    if (p_[kObeyRates] != 0 && notice.available != 0) {
+      set_rate(static_cast<double>(notice.available));
+    } else if (p_[kObeyRates] != 0 && notice.rate_change != 0) {
+      set_rate(s_.rate + static_cast<double>(notice.rate_change));
+    } else if (notice.feedback > kMostFeedback) {
+      out_.reason = kImplausible;
+    } else if (notice.feedback != 0) {
+      slow_down(notice.feedback);
+    }
+  }
+
+  // `noticed`: the bytes of sent_notice have gone. It is left alone until then: what comes too early, because a CNM has
+  // come in between, does no harm.
+  void publish(bool noticed) {
+    out_.rate = std::max<uint64_t>(static_cast<uint64_t>(s_.rate), 1);
+    out_.timer_ns[0] = s_.due;
+    if (s_.due == 0) {
+      out_.sent_notice = 0;
+    } else if (noticed || out_.sent_notice == 0) {
+      out_.sent_notice = s_.bytes_left;
+    }
+    out_.state = s_.due == 0 ? kLineRate : phase();
+  }
+
+ private:
+  void slow_down(uint32_t feedback) {
+    // Of several in a row the target is what it was before the first.
+    if (s_.byte_stage != 0 || s_.time_stage != 0) s_.target = s_.rate;
+    const double taken = feedback / std::ldexp(1.0, static_cast<int>(p_[kGd]));
+    s_.rate = std::max(s_.rate * std::max(1 - taken, p_[kMinDecFac] / 100), min_);
+    start_over();
+    out_.reason = kCut;
+  }
+
+  void set_rate(double rate) {
+    if (s_.due == 0 && rate >= max_) return;
+    s_.rate = s_.target = std::clamp(rate, min_, max_);
+    start_over();
+    out_.reason = kTold;
+    if (s_.rate >= max_) s_.due = 0;
+  }
+
+  void start_over() {
+    s_.byte_stage = s_.time_stage = 0;
+    s_.bytes_left = byte_cycle();
+    s_.due = now_ + time_cycle();
+  }
+
+  [[nodiscard]] StateLabel phase() const {
+    if (std::max(s_.time_stage, s_.byte_stage) <= p_[kThreshold]) return kFastRecovery;
+    return std::min(s_.time_stage, s_.byte_stage) > p_[kThreshold] ? kHyperIncrease : kActiveIncrease;
+  }
+
+  void rise() {
+    const uint32_t most = std::max(s_.time_stage, s_.byte_stage);
+    out_.reason = kRecovered;
+    if (most == 1 && s_.target > kTargetTooFar * s_.rate) {
+      s_.target /= kTargetCut;
+    } else if (phase() == kHyperIncrease) {
+      s_.target += p_[kHai] * scale_ * (std::min(s_.time_stage, s_.byte_stage) - p_[kThreshold]);
+      out_.reason = kHyperAdded;
+    } else if (phase() == kActiveIncrease) {
+      s_.target += p_[kAi] * scale_;
+      out_.reason = kAdded;
+    }
+    s_.target = std::min(s_.target, max_);
+    s_.rate = std::min((s_.rate + s_.target) / 2, max_);
+    if (max_ - s_.rate >= max_ * kThere) return;
+    s_.rate = s_.target = max_;
+    s_.due = 0;
+    s_.bytes_left = 0;
+    out_.reason = kReleased;
+  }
+
+  uint64_t varied(double mean) {
+    const double part = static_cast<double>(roci_cc_random(&s_.random) >> 11) * 0x1p-52 - 1;  // [-1, 1)
+    return std::max<uint64_t>(static_cast<uint64_t>(mean * (1 + p_[kJitter] * part)), 1);
+  }
+  uint64_t time_cycle() { return varied(p_[kTimeReset] / (s_.time_stage < p_[kThreshold] ? 1 : 2)); }
+  uint64_t byte_cycle() { return varied(p_[kByteReset] * scale_ / (s_.byte_stage < p_[kThreshold] ? 1 : 2)); }
+
+  State& s_;
+  const double* p_;
+  uint64_t now_;
+  roci_cc_decision& out_;
+  double max_;    // bit/s
+  double min_;    // bit/s
+  double scale_;  // of rates and bytes
+};
+
+const char* check(const roci_cc_flow* /*flow*/, const double* parameters) {
+  if (parameters[kMaxRate] > 0 && parameters[kMinRate] > parameters[kMaxRate])
+    return "rpg_min_rate is more than rpg_max_rate";
+  return nullptr;
+}
+
+void start(void* state, const roci_cc_flow* flow, uint64_t now, const double* parameters,
+           roci_cc_decision* decision) {
+  ReactionPoint point(*static_cast<State*>(state), *flow, parameters, now, *decision);
+  point.start(flow->seed);
+  point.publish(false);
+}
+
+void event(void* state, const roci_cc_flow* flow, const roci_cc_event* event, const double* parameters,
+           roci_cc_decision* decision) {
+  ReactionPoint point(*static_cast<State*>(state), *flow, parameters, event->now_ns, *decision);
+  point.count(event->sent_bytes);
+  point.pass_time();
+  if ((event->kinds & ROCI_CC_ON_NOTICE) != 0) point.take_notice(event->notice);
+  point.publish((event->kinds & ROCI_CC_ON_SENT) != 0);
+}
+
+}  // namespace
+
+extern "C" const roci_cc_plugin roci_cc_qcn = {
+    .abi = ROCI_CC_ABI,
+    .size = sizeof(roci_cc_plugin),
+    .name = "qcn",
+    .summary = "a rate that falls with the notices of congested queues, and goes where they say",
+    .source = "IEEE 802.1Q 30.3 and 32.12 (802.1Qau); draft-yu-tsvwg-l3qcn-00 section 6",
+    .capabilities = ROCI_CC_NEEDS_CNM | ROCI_CC_USES_RATE,
+    .state_bytes = sizeof(State),
+    .receiver_state_bytes = 0,
+    .parameters = kParameters,
+    .parameter_count = kParameterCount,
+    .state_count = std::size(kStates),
+    .states = kStates,
+    .reasons = kReasons,
+    .reason_count = std::size(kReasons),
+    .reserved = 0,
+    .check = check,
+    .start = start,
+    .event = event,
+    .receive = nullptr,
+};

@@ -1,0 +1,46 @@
+// Which congestion control the queue pairs of a device have, and where it runs (docs/congestion-control.md).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace roci {
+
+// An algorithm with values for its parameters.
+struct CongestionProfile {
+  std::string algorithm;
+  std::map<std::string, double> parameters;  // by name; those that are not here have their standard values
+  std::chrono::nanoseconds base_rtt{0};      // of a full packet on idle links; 0: the device's
+  // What a flow runs whose peer cannot give what the algorithm needs: another profile or algorithm, or "none". Empty: such a
+  // queue pair is refused.
+  std::string fallback;
+
+  friend bool operator==(const CongestionProfile&, const CongestionProfile&) = default;
+};
+
+// The receiving end, for senders that the standard's notifications slow down (IBTA A17.9.3).
+struct NotificationPointConfig {
+  bool enabled = true;                        // CE is answered with CNPs
+  std::chrono::nanoseconds interval{50'000};  // least between two to the same queue pair; up to 1 s
+  friend bool operator==(const NotificationPointConfig&, const NotificationPointConfig&) = default;
+};
+
+struct CongestionControlConfig {
+  std::vector<std::string> plugins;                   // shared objects with further algorithms
+  std::map<std::string, CongestionProfile> profiles;  // by name
+  // What queue pairs have that are not told otherwise: a profile, an algorithm, or "none". The environment variable ROCI_CC
+  // takes precedence.
+  std::string profile = "none";
+  std::chrono::nanoseconds base_rtt{0};  // for profiles that have none; 0: not known
+  // 0: algorithms run in the worker after each batch of packets. Otherwise on so many cores of their own.
+  uint32_t cores = 0;
+  std::vector<int> cpus;        // to pin those to; empty leaves it to the system
+  uint32_t trace = 0;           // events that are kept for each place where algorithms run; 0: none
+  bool peers_send_cnps = true;  // what is assumed of peers, which do not say so
+  NotificationPointConfig notification_point;
+};
+
+}  // namespace roci

@@ -1,0 +1,190 @@
+#include "congestion/algorithms.hpp"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <set>
+
+namespace roci {
+namespace {
+
+// By which names NICs' drivers and perftest know algorithms of ours, and what cannot be had at all.
+struct Alias {
+  std::string_view name;
+  std::string_view ours;  // empty: refused
+  std::string_view why;
+};
+constexpr std::array kAliases{
+    Alias{"hpcc++", "hpcc", ""},
+    Alias{"l3qcn", "qcn", ""},
+    Alias{"hc3", "", "HC3 is inside HiSilicon's hardware and has no public description"},
+    Alias{"dip", "", "DIP is inside HiSilicon's hardware and has no public description"},
+    Alias{"ztr", "", "ZTR is inside NVIDIA's firmware and has no public description"},
+};
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+bool is_name(const char* name) {
+  if (name == nullptr || *name == 0) return false;
+  const std::string_view text(name);
+  return text.size() <= 40 && std::ranges::all_of(text, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+         });
+}
+
+Status check_labels(const roci_cc_label* labels, uint32_t count, const std::string& what) {
+  if (labels == nullptr || count < 1 || count > ROCI_CC_MOST_LABELS) {
+    return fail("it has " + std::to_string(labels == nullptr ? 0 : count) + " " + what + "; 1 to " +
+                std::to_string(ROCI_CC_MOST_LABELS) + " are allowed");
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!is_name(labels[i].name))
+      return fail("number " + std::to_string(i) + " of its " + what + " has no proper name");
+  }
+  return {};
+}
+
+Status check_parameters(const roci_cc_plugin& plugin) {
+  if (plugin.parameter_count > ROCI_CC_MOST_PARAMETERS ||
+      (plugin.parameter_count > 0 && plugin.parameters == nullptr)) {
+    return fail("it has " + std::to_string(plugin.parameter_count) + " parameters; at most " +
+                std::to_string(ROCI_CC_MOST_PARAMETERS) + " are allowed");
+  }
+  std::set<std::string_view> names;
+  for (uint32_t i = 0; i < plugin.parameter_count; ++i) {
+    const roci_cc_parameter& p = plugin.parameters[i];
+    if (!is_name(p.name)) return fail("parameter " + std::to_string(i) + " has no proper name");
+    if (!names.insert(p.name).second) return fail("it has two parameters '" + std::string(p.name) + "'");
+    if (p.unit == nullptr || p.meaning == nullptr)
+      return fail("parameter '" + std::string(p.name) + "' does not say its unit and meaning");
+    if (!std::isfinite(p.least) || !std::isfinite(p.most) || !(p.least <= p.standard && p.standard <= p.most))
+      return fail("the standard value of parameter '" + std::string(p.name) + "' is not within its range");
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_plugin(const roci_cc_plugin& plugin) {
+  if (plugin.abi != ROCI_CC_ABI) {
+    return fail("it was made for version " + std::to_string(plugin.abi) +
+                " of the plugin interface; this is version " + std::to_string(ROCI_CC_ABI));
+  }
+  if (plugin.size != sizeof plugin) return fail("its description is not of the size that version 1 has");
+  if (!is_name(plugin.name)) return fail("its name is not of lower-case letters, digits and '_'");
+  if (plugin.summary == nullptr || plugin.source == nullptr)
+    return fail("it does not say what it is and where it comes from");
+  if (plugin.state_bytes > ROCI_CC_MOST_STATE || plugin.receiver_state_bytes > ROCI_CC_MOST_STATE) {
+    return fail("a flow of it takes " +
+                std::to_string(std::max(plugin.state_bytes, plugin.receiver_state_bytes)) +
+                " bytes; at most " + std::to_string(ROCI_CC_MOST_STATE) + " are allowed");
+  }
+  if (plugin.start == nullptr || plugin.event == nullptr) return fail("it has no start() or no event()");
+  ROCI_TRY(check_parameters(plugin));
+  ROCI_TRY(check_labels(plugin.states, plugin.state_count, "states"));
+  return check_labels(plugin.reasons, plugin.reason_count, "reasons");
+}
+
+Algorithms::Algorithms() {
+  // A plugin of ours that is not sound is a mistake that the tests find; it is not there then.
+  if (Status built_in = add(roci_cc_plugins(), ""); !built_in) known_.clear();
+}
+
+Algorithms::~Algorithms() {
+  for (void* object : loaded_) dlclose(object);
+}
+
+Status Algorithms::add(const roci_cc_plugin* const* list, const std::string& origin) {
+  if (list == nullptr || *list == nullptr) return fail("it exports no plugin");
+  std::vector<const roci_cc_plugin*> sound;
+  for (; *list != nullptr; ++list) {
+    const roci_cc_plugin& plugin = **list;
+    const bool named = plugin.abi == ROCI_CC_ABI && is_name(plugin.name);
+    if (Status s = check_plugin(plugin); !s)
+      return fail((named ? "plugin '" + std::string(plugin.name) + "': " : "a plugin: ") + s.error().message);
+    const auto same = [&](const roci_cc_plugin* other) {
+      return std::string_view(other->name) == plugin.name;
+    };
+    if (known_.contains(plugin.name) || std::ranges::any_of(sound, same))
+      return fail("there is a plugin '" + std::string(plugin.name) + "' already");
+    sound.push_back(&plugin);
+  }
+  for (const roci_cc_plugin* plugin : sound) known_.emplace(plugin->name, Known{plugin, origin});
+  return {};
+}
+
+Status Algorithms::load(const std::string& path) {
+  void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (object == nullptr) return fail("congestion control plugin " + path + ": " + dlerror());
+  auto* const entry = reinterpret_cast<decltype(&roci_cc_plugins)>(dlsym(object, ROCI_CC_ENTRY));
+  Status added = entry != nullptr ? add((*entry)(), path) : fail("it does not export " ROCI_CC_ENTRY "()");
+  if (!added) {
+    dlclose(object);
+    return fail(added.error().within("congestion control plugin " + path));
+  }
+  loaded_.push_back(object);
+  return {};
+}
+
+Result<const roci_cc_plugin*> Algorithms::find(std::string_view name) const {
+  std::string wanted = lower(name);
+  std::ranges::replace(wanted, '-', '_');
+  for (const Alias& alias : kAliases) {
+    if (alias.name != wanted) continue;
+    if (alias.ours.empty()) {
+      return fail("congestion control '" + std::string(name) + "' cannot be had: " + std::string(alias.why),
+                  EOPNOTSUPP);
+    }
+    wanted = alias.ours;
+  }
+  if (const auto at = known_.find(wanted); at != known_.end()) return at->second.plugin;
+  std::string names;
+  for (const auto& [known, plugin] : known_) names += (names.empty() ? "" : ", ") + known;
+  return fail("there is no congestion control '" + std::string(name) + "'; there are " + names);
+}
+
+std::vector<const roci_cc_plugin*> Algorithms::all() const {
+  std::vector<const roci_cc_plugin*> plugins;
+  for (const auto& [name, known] : known_) plugins.push_back(known.plugin);
+  return plugins;
+}
+
+std::string_view Algorithms::origin(const roci_cc_plugin& plugin) const {
+  const auto at = known_.find(plugin.name);
+  return at == known_.end() ? std::string_view() : at->second.origin;
+}
+
+std::string needs_text(uint32_t needs) {
+  struct Need {
+    uint32_t bit;
+    std::string_view text;
+  };
+  constexpr std::array kNeeds{
+      Need{ROCI_CC_NEEDS_ACK, "acknowledgements"},
+      Need{ROCI_CC_NEEDS_CE_COUNT, "acknowledgements that count CE marks"},
+      Need{ROCI_CC_NEEDS_CNP, "CNPs of the peer"},
+      Need{ROCI_CC_NEEDS_CNM, "congestion notification messages (congestion_notification)"},
+      Need{ROCI_CC_NEEDS_RTT, "samples of the round trip"},
+      Need{ROCI_CC_NEEDS_HOST_DELAY, "the time within the peer's host (extensions: timestamps)"},
+      Need{ROCI_CC_NEEDS_PROBE, "probes of the round trip"},
+      Need{ROCI_CC_NEEDS_INT, "telemetry of the switches (telemetry)"},
+      Need{ROCI_CC_NEEDS_BASE_RTT, "the base round trip (base_rtt)"},
+      Need{ROCI_CC_NEEDS_WINDOWS, "windows from the receiver"},
+  };
+  std::string text;
+  for (const Need& need : kNeeds) {
+    if ((needs & need.bit) != 0) text.append(text.empty() ? "" : ", ").append(need.text);
+  }
+  if (const auto last = text.rfind(", "); last != std::string::npos) text.replace(last, 2, " and ");
+  return text;
+}
+
+}  // namespace roci

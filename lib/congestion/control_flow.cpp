@@ -1,0 +1,74 @@
+#include "congestion/control_flow.hpp"
+
+#include <cstring>
+#include <memory>
+#include <new>
+
+namespace roci {
+namespace {
+
+constexpr size_t state_room(const Profile& profile) {
+  return (profile.plugin->state_bytes + size_t{7}) & ~size_t{7};
+}
+
+}  // namespace
+
+void PublishedDecision::publish(const roci_cc_decision& decision) {
+  std::array<uint64_t, kWords> words;
+  std::memcpy(words.data(), &decision, sizeof decision);
+  const uint32_t version = version_.load(std::memory_order_relaxed);
+  version_.store(version + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  for (size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_relaxed);
+  version_.store(version + 2, std::memory_order_release);
+}
+
+roci_cc_decision PublishedDecision::read() const {
+  std::array<uint64_t, kWords> words;
+  while (true) {
+    const uint32_t before = version_.load(std::memory_order_acquire);
+    for (size_t i = 0; i < kWords; ++i) words[i] = words_[i].load(std::memory_order_acquire);
+    if ((before & 1U) == 0 && version_.load(std::memory_order_relaxed) == before) break;
+  }
+  roci_cc_decision decision;
+  std::memcpy(&decision, words.data(), sizeof decision);
+  return decision;
+}
+
+ControlFlow::ControlFlow(const Profile& of, const roci_cc_flow& about, uint32_t number)
+    : profile(of), info(about), id(number) {
+  decision.window = decision.rate = ROCI_CC_NO_LIMIT;
+  std::memset(tail(), 0, state_room(of));
+  std::uninitialized_value_construct_n(numbers(), of.plugin->state_count + of.plugin->reason_count);
+}
+
+size_t ControlFlow::bytes_of(const Profile& profile) {
+  return sizeof(ControlFlow) + state_room(profile) +
+         (size_t{profile.plugin->state_count} + profile.plugin->reason_count) * sizeof(std::atomic<uint64_t>);
+}
+
+ControlFlow* ControlFlow::create(SparseArena& arena, const Profile& profile, const roci_cc_flow& info,
+                                 uint32_t id) {
+  void* memory = arena.take(bytes_of(profile));
+  return memory == nullptr ? nullptr : new (memory) ControlFlow(profile, info, id);
+}
+
+void ControlFlow::destroy() {
+  const size_t bytes = bytes_of(profile);
+  this->~ControlFlow();
+  SparseArena::give_back(this, bytes);
+}
+
+std::atomic<uint64_t>* ControlFlow::numbers() const {
+  return reinterpret_cast<std::atomic<uint64_t>*>(tail() + state_room(profile));
+}
+
+std::span<std::atomic<uint64_t>> ControlFlow::state_nanos() const {
+  return {numbers(), profile.plugin->state_count};
+}
+
+std::span<std::atomic<uint64_t>> ControlFlow::reason_counts() const {
+  return {numbers() + profile.plugin->state_count, profile.plugin->reason_count};
+}
+
+}  // namespace roci

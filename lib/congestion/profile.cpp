@@ -1,0 +1,115 @@
+#include "congestion/profile.hpp"
+
+#include <cstdio>
+
+namespace roci {
+namespace {
+
+std::string number_text(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.10g", value);
+  return text;
+}
+
+Result<std::vector<double>> values_of(const roci_cc_plugin& plugin,
+                                      const std::map<std::string, double>& given) {
+  std::vector<double> values;
+  size_t used = 0;
+  for (uint32_t i = 0; i < plugin.parameter_count; ++i) {
+    const roci_cc_parameter& p = plugin.parameters[i];
+    const auto at = given.find(p.name);
+    values.push_back(at == given.end() ? p.standard : at->second);
+    if (at == given.end()) continue;
+    ++used;
+    if (!(at->second >= p.least && at->second <= p.most)) {
+      return fail("parameter " + std::string(p.name) + " is " + number_text(at->second) + "; " +
+                  number_text(p.least) + " to " + number_text(p.most) + " " + p.unit + " is allowed");
+    }
+  }
+  if (used == given.size()) return values;
+  std::string names;
+  for (uint32_t i = 0; i < plugin.parameter_count; ++i) {
+    names += names.empty() ? "" : ", ";
+    names += plugin.parameters[i].name;
+  }
+  for (const auto& [name, value] : given) {
+    bool known = false;
+    for (uint32_t i = 0; i < plugin.parameter_count; ++i) known |= name == plugin.parameters[i].name;
+    if (!known) {
+      return fail(std::string(plugin.name) + " has no parameter '" + name + "'; it has " +
+                  (names.empty() ? "none" : names));
+    }
+  }
+  return values;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Profiles>> Profiles::create(const CongestionControlConfig& config) {
+  std::unique_ptr<Profiles> made(new Profiles);
+  for (const std::string& path : config.plugins) ROCI_TRY(made->algorithms_.load(path));
+  // Those of the file first: one may give an algorithm's own name other values.
+  for (const auto& [name, profile] : config.profiles) {
+    if (name.empty() || name == "none") return fail("profiles: a profile cannot be called '" + name + "'");
+    if (Status s = made->add(name, profile, Nanos{config.base_rtt}); !s)
+      return fail(s.error().within("profiles: " + name));
+  }
+  for (const roci_cc_plugin* plugin : made->algorithms_.all()) {
+    if (made->profiles_.contains(plugin->name)) continue;
+    ROCI_TRY(made->add(plugin->name, {.algorithm = plugin->name, .parameters = {}, .fallback = {}},
+                       Nanos{config.base_rtt}));
+  }
+  for (const auto& [name, profile] : config.profiles) {
+    if (Status s = made->link(name, profile.fallback); !s) return fail(s.error().within("profiles: " + name));
+  }
+  auto standard = made->find(config.profile);
+  if (!standard) return fail(standard.error().within("profile"));
+  made->standard_ = *standard;
+  return made;
+}
+
+Status Profiles::add(const std::string& name, const CongestionProfile& config, Nanos base_rtt) {
+  auto plugin = algorithms_.find(config.algorithm);
+  if (!plugin) return fail(plugin.error().within("algorithm"));
+  auto values = values_of(**plugin, config.parameters);
+  if (!values) return fail(values.error());
+  if (config.base_rtt < Nanos{0} || config.base_rtt > Nanos{10s}) return fail("base_rtt must be 0 to 10 s");
+  Profile profile{.name = name,
+                  .plugin = *plugin,
+                  .values = std::move(*values),
+                  .base_rtt = config.base_rtt.count() != 0 ? Nanos{config.base_rtt} : base_rtt};
+  if (profile.plugin->check != nullptr) {
+    if (const char* wrong = profile.plugin->check(nullptr, profile.values.data()); wrong != nullptr)
+      return fail(std::string(wrong));
+  }
+  profiles_.emplace(name, std::move(profile));
+  return {};
+}
+
+Status Profiles::link(const std::string& name, const std::string& fallback) {
+  if (fallback.empty()) return {};
+  Profile& profile = profiles_.find(name)->second;
+  auto other = find(fallback);
+  if (!other) return fail(other.error().within("fallback"));
+  profile.falls_back = true;
+  profile.fallback = *other;
+  for (const Profile* next = *other; next != nullptr; next = next->fallback) {
+    if (next == &profile) return fail("fallback '" + fallback + "' leads back to this profile");
+  }
+  return {};
+}
+
+Result<const Profile*> Profiles::find(const std::string& name) const {
+  if (name.empty() || name == "none") return nullptr;
+  if (const auto at = profiles_.find(name); at != profiles_.end()) return &at->second;
+  auto plugin = algorithms_.find(name);
+  if (plugin) return &profiles_.find((*plugin)->name)->second;
+  std::string own;
+  for (const auto& [known, profile] : profiles_)
+    if (known != profile.plugin->name) own += (own.empty() ? "" : ", ") + known;
+  Error error = plugin.error();
+  if (!own.empty() && error.code != EOPNOTSUPP) error.message += "; profiles are " + own;
+  return fail(std::move(error));
+}
+
+}  // namespace roci

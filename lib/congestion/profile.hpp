@@ -1,0 +1,48 @@
+// A profile made ready: an algorithm that exists, values that are allowed, and what to do where it cannot run.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/types.hpp"
+#include "congestion/algorithms.hpp"
+#include "roci/congestion_control_config.hpp"
+
+namespace roci {
+
+struct Profile {
+  std::string name;
+  const roci_cc_plugin* plugin = nullptr;
+  std::vector<double> values;  // of all parameters, in the plugin's order
+  Nanos base_rtt{0};
+  const Profile* fallback = nullptr;  // null with falls_back: no control at all
+  bool falls_back = false;
+};
+
+// The profiles of a device; they do not change once it runs.
+class Profiles {
+ public:
+  // Fails on an algorithm that there is not, on a parameter that it does not have or a value out of range, and on fallbacks
+  // that lead back to where they began.
+  static Result<std::unique_ptr<Profiles>> create(const CongestionControlConfig& config);
+
+  // A profile, or an algorithm with its standard values, by name; null for "none".
+  [[nodiscard]] Result<const Profile*> find(const std::string& name) const;
+  // What queue pairs have that are not told otherwise.
+  [[nodiscard]] const Profile* standard() const { return standard_; }
+  [[nodiscard]] const Algorithms& algorithms() const { return algorithms_; }
+
+ private:
+  Profiles() = default;
+  Status add(const std::string& name, const CongestionProfile& config, Nanos base_rtt);
+  Status link(const std::string& name, const std::string& fallback);
+
+  Algorithms algorithms_;
+  std::map<std::string, Profile, std::less<>> profiles_;
+  const Profile* standard_ = nullptr;
+};
+
+}  // namespace roci

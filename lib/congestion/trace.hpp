@@ -1,0 +1,74 @@
+// What plugins were told and what they decided, the last of it: for people (CSV, JSON), and to be run again.
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/types.hpp"
+#include "congestion/control_flow.hpp"
+
+namespace roci {
+
+struct TraceRecord {
+  uint32_t flow = 0;    // ControlFlow::id
+  bool starts = false;  // `event` is empty but for its time
+  const Profile* profile = nullptr;
+  roci_cc_flow info{};
+  roci_cc_event event{};  // its path is `path`
+  bool has_path = false;
+  roci_cc_path path{};
+  roci_cc_decision decision{};  // in force afterwards
+};
+
+// A ring: the newest records displace the oldest. Owned by one thread; what it holds is copied out with that thread at rest.
+class Trace {
+ public:
+  explicit Trace(uint32_t most) : records_(most) {}
+
+  void add_start(const ControlFlow& flow, Nanos now) {
+    if (!records_.empty()) [[unlikely]]
+      put(flow, nullptr, now);
+  }
+  void add(const ControlFlow& flow, const roci_cc_event& event) {
+    if (!records_.empty()) [[unlikely]]
+      put(flow, &event, Nanos{static_cast<int64_t>(event.now_ns)});
+  }
+  // The oldest first.
+  [[nodiscard]] std::vector<TraceRecord> records() const;
+  // That were displaced.
+  [[nodiscard]] uint64_t lost() const { return count_ > records_.size() ? count_ - records_.size() : 0; }
+
+ private:
+  void put(const ControlFlow& flow, const roci_cc_event* event, Nanos now);
+
+  std::vector<TraceRecord> records_;
+  uint64_t count_ = 0;
+};
+
+// For a table: a line for each event, with names instead of numbers.
+void write_trace_csv(const std::vector<TraceRecord>& records, std::ostream& out);
+// A line for each event (JSON Lines), with every bit of it: read_trace() gives the same records.
+void write_trace_json(const std::vector<TraceRecord>& records, std::ostream& out);
+
+// What was read from a file, with the profiles that it speaks of.
+struct RecordedTrace {
+  std::map<std::string, Profile> profiles;  // by name; their addresses are the records'
+  std::vector<TraceRecord> records;
+};
+Result<std::unique_ptr<RecordedTrace>> read_trace(std::istream& in, const Algorithms& algorithms);
+
+// Runs the events of a trace through their plugins again.
+struct ReplayOutcome {
+  uint64_t flows = 0;      // whose beginning is there
+  uint64_t events = 0;     // of those
+  uint64_t without = 0;    // events of flows whose beginning has been displaced: they cannot be replayed
+  uint64_t different = 0;  // decisions that came out another way
+  std::string first;       // the first of these, in words
+};
+ReplayOutcome replay(const std::vector<TraceRecord>& records);
+
+}  // namespace roci

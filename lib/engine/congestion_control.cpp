@@ -1,0 +1,517 @@
+#include "engine/congestion_control.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/line_clock.hpp"
+#include "base/log.hpp"
+
+namespace roci {
+namespace {
+
+uint64_t nanos(Nanos time) { return static_cast<uint64_t>(time.count()); }
+
+uint32_t nanos32(Nanos time) {
+  return static_cast<uint32_t>(std::clamp<int64_t>(time.count(), 0, UINT32_MAX));
+}
+
+uint32_t missing_of(const Profile& profile, uint32_t provides) {
+  constexpr uint32_t kNeeds = (1U << 16) - 1;
+  return profile.plugin->capabilities & kNeeds & ~provides;
+}
+
+// On the line, beside the payload: what the queue pair's packets have in front and behind it, without extended headers.
+uint32_t overhead_of(const QueuePairCore& core) {
+  const RocePath& path = core.attributes.path;
+  const uint32_t ip = path.destination_ip.is_v4() ? sizeof(Ipv4Header) : sizeof(Ipv6Header);
+  return static_cast<uint32_t>(sizeof(EthernetHeader) + (path.vlan_id != 0 ? sizeof(VlanHeader) : 0) + ip +
+                               sizeof(UdpHeader) + sizeof(Bth) + kIcrcBytes) +
+         static_cast<uint32_t>(kEthernetLineOverhead.value());
+}
+
+void put_hop(const IntHop& from, roci_cc_hop& to) {
+  const IntHopValues hop = read_hop(from);
+  to = {.node = hop.switch_id,
+        .port = hop.port,
+        .time_ns = hop.time,
+        .sent_units = hop.tx_units,
+        .rate = hop.rate().value(),
+        .queue_bytes = hop.queue_bytes.value(),
+        .reserved = 0};
+}
+
+// They come newest first.
+void put_path(const EchoedHops& echoed, roci_cc_path& path) {
+  path.hops = std::min<uint32_t>(echoed.path.count, ROCI_CC_MOST_HOPS);
+  path.flags = 0;
+  if ((echoed.flags & IntEchoHeader::kDelayed) != 0) path.flags |= ROCI_CC_PATH_DELAYED;
+  if ((echoed.flags & IntEchoHeader::kProbe) != 0) path.flags |= ROCI_CC_PATH_PROBE;
+  if (echoed.path.incomplete) path.flags |= ROCI_CC_PATH_INCOMPLETE;
+  path.age_ns = nanos(echoed.age);
+  for (uint32_t i = 0; i < path.hops; ++i) put_hop(echoed.path.hops[path.hops - 1 - i], path.hop[i]);
+}
+
+void put_notice(const CongestionNotice& from, roci_cc_notice& to) {
+  to = {};
+  for (const uint8_t byte : from.point.bridge.bytes) to.point = to.point << 8 | byte;
+  to.point = to.point << 16 | from.point.queue.get();
+  to.queue_offset = from.queue_offset;
+  to.queue_delta = from.queue_delta;
+  to.available = from.more.available_bandwidth.value_or(0) * kL3CnmRateUnit;
+  to.rate_change = from.more.rate_change.value_or(0) * static_cast<int64_t>(kL3CnmRateUnit);
+  to.feedback = from.feedback;
+}
+
+}  // namespace
+
+CongestionControl::CongestionControl(Surroundings of)
+    : profiles_(of.profiles),
+      config_(of.config),
+      arena_(of.arena),
+      cores_(std::move(of.cores)),
+      congestion_flows_(of.congestion_flows),
+      line_rate_(of.link_rate.value() != 0 ? of.link_rate : kUnknownLine),
+      device_(std::move(of.device)),
+      worker_(of.worker),
+      ids_(of.ids),
+      runner_(cores_.empty() ? of.config.trace : 0) {}
+
+// The cores run no more.
+CongestionControl::~CongestionControl() {
+  for (ControlCore* core : cores_) {
+    core->forget(worker_);
+    for (ControlFlow* flow = core->ended_for(worker_).take(); flow != nullptr;)
+      std::exchange(flow, flow->next_ended)->destroy();
+  }
+  while (to_be_ended_ != nullptr) {
+    ControlFlow& flow = *std::exchange(to_be_ended_, to_be_ended_->next_ended);
+    core_of(flow).forget(flow);
+    flow.destroy();
+  }
+}
+
+bool CongestionControl::attach(AttachedQueuePair& qp, const Profile* profile, Nanos now) {
+  detach(qp);
+  if (profile == nullptr || qp.core.config.type == IBV_QPT_UD) return true;
+  void* memory = arena_.take(sizeof(ControlledQueuePair));
+  if (memory == nullptr) return false;
+  auto* controlled = new (memory) ControlledQueuePair;
+  controlled->qp = &qp;
+  controlled->profile = profile;
+  controlled->requests.overhead = controlled->responses.overhead = overhead_of(qp.core);
+  qp.core.gates = controlled;
+  qp.core.change_path();  // its headers may change with ECN
+  decide(*controlled, now);
+  return true;
+}
+
+void CongestionControl::detach(AttachedQueuePair& qp) {
+  ControlledQueuePair* controlled = of(qp.core);
+  if (controlled == nullptr) return;
+  for (uint32_t direction = 0; direction < 2; ++direction) stop(*controlled, direction);
+  for (ControlledQueuePair** at = &touched_; *at != nullptr; at = &(*at)->next_touched) {
+    if (*at != controlled) continue;
+    *at = controlled->next_touched;
+    break;
+  }
+  qp.core.gates = nullptr;
+  controlled->~ControlledQueuePair();
+  SparseArena::give_back(controlled, sizeof(ControlledQueuePair));
+}
+
+// ------------------------------------------------------------------------------------------------- what may run
+
+uint32_t CongestionControl::provided(const QueuePairCore& core, uint32_t direction,
+                                     const Profile& profile) const {
+  const ExtensionSession* session = core.session.get();
+  const bool reliable = core.config.type == IBV_QPT_RC;
+  const bool requests = direction == ROCI_CC_REQUESTS;
+  const auto both = [&](Capability what) { return session != nullptr && session->takes(what); };
+  const auto says = [&](ExtensionType what) {
+    return session != nullptr && session->terms.may_send && (session->terms.on_feedback & bit_of(what)) != 0;
+  };
+  const bool acknowledged = reliable && (requests || both(Capability::kReadAcks));
+  const bool stamped = says(ExtensionType::kTimestampEcho) && session != nullptr &&
+                       (session->terms.on_data & bit_of(ExtensionType::kTimestamp)) != 0;
+  uint32_t provides = 0;
+  if (acknowledged) provides |= ROCI_CC_NEEDS_ACK;
+  if (acknowledged && says(ExtensionType::kCeEcho)) provides |= ROCI_CC_NEEDS_CE_COUNT;
+  if (config_.peers_send_cnps) provides |= ROCI_CC_NEEDS_CNP;
+  if (congestion_flows_.enabled()) provides |= ROCI_CC_NEEDS_CNM;
+  if (reliable && (requests || stamped)) provides |= ROCI_CC_NEEDS_RTT;
+  if (acknowledged && stamped) provides |= ROCI_CC_NEEDS_HOST_DELAY;
+  if (reliable && both(Capability::kProbes)) provides |= ROCI_CC_NEEDS_PROBE;
+  if (acknowledged && session != nullptr && session->terms.may_send && session->telemetry != nullptr)
+    provides |= ROCI_CC_NEEDS_INT;
+  if (profile.base_rtt > Nanos{0}) provides |= ROCI_CC_NEEDS_BASE_RTT;
+  if (reliable && requests && both(Capability::kWindowMessages)) provides |= ROCI_CC_NEEDS_WINDOWS;
+  return provides;
+}
+
+// Whenever more is known of the peer. A direction goes on with what it runs as long as that is what should run.
+void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
+  QueuePairCore& core = controlled.qp->core;
+  controlled.peer_version = controlled.qp->peer_version;
+  controlled.session = core.session.get();
+  controlled.could_send = core.session != nullptr && core.session->terms.may_send;
+  const bool undecided = core.extensions_undecided || controlled.qp->session_due ||
+                         (core.session != nullptr && !core.session->terms.may_send);
+  controlled.phase = ControlledQueuePair::Phase::kRunning;
+  for (uint32_t direction = 0; direction < 2; ++direction) {
+    if (direction == ROCI_CC_RESPONSES && core.config.type != IBV_QPT_RC) break;
+    const Profile* profile = controlled.profile;
+    uint32_t provides = provided(core, direction, *profile);
+    if (missing_of(*profile, provides) != 0 && undecided) {
+      controlled.phase = ControlledQueuePair::Phase::kUndecided;
+      return;
+    }
+    while (profile != nullptr && missing_of(*profile, provides) != 0) {
+      const uint32_t missing = missing_of(*profile, provides);
+      // A queue pair that only answers READs now and then is not refused for their sake.
+      if (!profile->falls_back && direction == ROCI_CC_REQUESTS) {
+        warn(controlled, direction, *profile, missing, nullptr);
+        controlled.phase = ControlledQueuePair::Phase::kRefused;
+        return;
+      }
+      warn(controlled, direction, *profile, missing, profile->fallback);
+      profile = profile->fallback;
+      if (profile != nullptr) provides = provided(core, direction, *profile);
+    }
+    ControlFlow* const runs = controlled.directions[direction].flow;
+    if (profile == nullptr) {
+      stop(controlled, direction);
+    } else if (runs == nullptr || &runs->profile != profile) {
+      stop(controlled, direction);
+      if (!start(controlled, direction, *profile, provides, now)) {
+        controlled.phase = ControlledQueuePair::Phase::kRefused;
+        return;
+      }
+    }
+  }
+  const auto ecn = [](const ControlledDirection& d) {
+    return d.flow != nullptr && (d.flow->profile.plugin->capabilities & ROCI_CC_USES_ECN) != 0;
+  };
+  const bool decides = ecn(controlled.directions[0]) || ecn(controlled.directions[1]);
+  if (decides != controlled.decides_ecn) {
+    controlled.decides_ecn = decides;
+    core.change_path();
+  }
+}
+
+void CongestionControl::warn(const ControlledQueuePair& controlled, uint32_t direction, const Profile& wanted,
+                             uint32_t missing, const Profile* instead) {
+  const std::string peer = controlled.qp->core.attributes.path.destination_ip.to_string();
+  std::string what = peer + (direction == ROCI_CC_REQUESTS ? ": requests" : ": READ responses") +
+                     " cannot run " + wanted.name;
+  constexpr size_t kMost = 1024;
+  if (warned_.size() >= kMost || std::ranges::find(warned_, what) != warned_.end()) return;
+  warned_.push_back(what);
+  const bool refused = direction == ROCI_CC_REQUESTS && !wanted.falls_back;
+  log().warn("device {}: congestion control towards {}, which needs {}; {}", device_, what,
+             needs_text(missing),
+             refused              ? "such queue pairs are refused, since the profile has no fallback"
+             : instead == nullptr ? "nothing controls them"
+                                  : instead->name + " runs instead");
+}
+
+bool CongestionControl::start(ControlledQueuePair& controlled, uint32_t direction, const Profile& profile,
+                              uint32_t provides, Nanos now) {
+  ControlledDirection& here = controlled.directions[direction];
+  const SendGate& gate = controlled.gate(direction);
+  const uint32_t payload = controlled.qp->core.attributes.path_mtu;
+  if (!seed_) seed_ = uint64_t{ids_.next32()} << 32 | worker_;
+  const roci_cc_flow info{.line_rate = line_rate_.value(),
+                          .base_rtt_ns = nanos(profile.base_rtt),
+                          .packet_bytes = payload + gate.overhead,
+                          .payload_bytes = payload,
+                          .direction = direction,
+                          .provides = provides,
+                          .seed = roci_cc_random(&*seed_)};
+  if (profile.plugin->check != nullptr) {
+    if (const char* wrong = profile.plugin->check(&info, profile.values.data()); wrong != nullptr) {
+      log().warn("device {}: congestion control {}: {}", device_, profile.name, wrong);
+      return false;
+    }
+  }
+  const uint32_t id = next_flow_++ << 4 | worker_;  // of at most 16
+  here.flow = ControlFlow::create(arena_, profile, info, id);
+  if (here.flow == nullptr) return false;
+  here.flow->owner = &controlled;
+  here.flow->worker = worker_;
+  // What happened before is not this flow's.
+  roci_cc_event before{};
+  gather(controlled, direction, now, before, here.told);
+  here.flow->acked = before.acked;
+  here.flow->next = before.next;
+  FlowRunner::begin(*here.flow, now);
+  here.handed_over = here.unheard = false;
+  if (cores_.empty()) {
+    runner_.adopt(*here.flow);
+  } else {
+    here.unheard = !hand_over(here);
+    if (here.unheard) touch(controlled.qp->core);
+  }
+  apply(*here.flow, now);
+  return true;
+}
+
+void CongestionControl::stop(ControlledQueuePair& controlled, uint32_t direction) {
+  ControlledDirection& here = controlled.directions[direction];
+  ControlFlow* const flow = std::exchange(here.flow, nullptr);
+  if (flow == nullptr) return;
+  SendGate& gate = controlled.gate(direction);
+  gate.window = SendGate::kNoLimit;
+  gate.set_pace(SendGate::kNoLimit, Nanos{0});
+  gate.not_ect_below = Lsn{};
+  flow->owner = nullptr;
+  if (cores_.empty()) {
+    runner_.stop(*flow);
+    flow->destroy();
+  } else if (!here.handed_over) {
+    flow->destroy();
+  } else {
+    end(flow);
+  }
+}
+
+// --------------------------------------------------------------------------------------------------- dedicated cores
+
+bool CongestionControl::hand_over(ControlledDirection& direction) {
+  if (!direction.handed_over) {
+    const roci_cc_event none{};
+    direction.handed_over =
+        core_of(*direction.flow).events_of(worker_).push(*direction.flow, EventRing::What::kStart, none);
+  }
+  return direction.handed_over;
+}
+
+void CongestionControl::end(ControlFlow* flow) {
+  const roci_cc_event none{};
+  if (core_of(*flow).events_of(worker_).push(*flow, EventRing::What::kEnd, none)) return;
+  flow->next_ended = to_be_ended_;
+  to_be_ended_ = flow;
+}
+
+void CongestionControl::free_ended() {
+  ControlFlow* flow = std::exchange(to_be_ended_, nullptr);
+  while (flow != nullptr) end(std::exchange(flow, flow->next_ended));
+}
+
+Nanos CongestionControl::next_deadline() const {
+  Nanos next = runner_.next_deadline();
+  if (cores_.empty()) return next;
+  if (touched_ != nullptr || to_be_ended_ != nullptr) return Nanos{0};
+  for (ControlCore* core : cores_) {
+    if (!core->decided_for(worker_).empty() || !core->ended_for(worker_).empty()) return Nanos{0};
+  }
+  return next;
+}
+
+// ------------------------------------------------------------------------------------------------------------ events
+
+void CongestionControl::tell(Nanos now) {
+  ControlledQueuePair* all = std::exchange(touched_, nullptr);
+  while (all != nullptr) {
+    ControlledQueuePair& controlled = *std::exchange(all, all->next_touched);
+    controlled.touched = false;
+    tell(controlled, now);
+  }
+}
+
+void CongestionControl::tell(ControlledQueuePair& controlled, Nanos now) {
+  for (uint32_t direction = 0; direction < 2; ++direction) {
+    if (controlled.directions[direction].flow != nullptr) tell(controlled, direction, now, 0);
+  }
+}
+
+// `kinds`: beside what is found out here.
+void CongestionControl::tell(ControlledQueuePair& controlled, uint32_t direction, Nanos now, uint32_t kinds) {
+  ControlledDirection& here = controlled.directions[direction];
+  roci_cc_event event{};
+  Told told = here.told;
+  event.kinds = gather(controlled, direction, now, event, told) | kinds;
+  const SendGate& gate = controlled.gate(direction);
+  const roci_cc_decision decision = decision_of(*here.flow);
+  if (decision.sent_notice != 0 && gate.sent_bytes - told.notice_from >= decision.sent_notice) {
+    told.notice_from = gate.sent_bytes;
+    event.kinds |= ROCI_CC_ON_SENT;
+  }
+  if (event.kinds == 0) return;
+  if (!cores_.empty() && (!hand_over(here) || !deliver(here, event, now))) {
+    here.unheard = true;
+    touch(controlled.qp->core);
+    return;
+  }
+  here.unheard = false;
+  here.told = told;
+  here.cnps += event.cnps;
+  here.losses += event.losses;
+  here.timeouts += event.timeouts;
+  if ((event.kinds & ROCI_CC_ON_NOTICE) != 0) ++here.notices;
+  if ((event.kinds & ROCI_CC_ON_TELEMETRY) != 0) ++here.telemetry;
+  if (cores_.empty()) deliver(here, event, now);
+}
+
+bool CongestionControl::deliver(ControlledDirection& direction, const roci_cc_event& event, Nanos now) {
+  ControlFlow& flow = *direction.flow;
+  if (!cores_.empty()) return core_of(flow).events_of(worker_).push(flow, EventRing::What::kEvent, event);
+  runner_.run(flow, event);
+  apply(flow, now);
+  return true;
+}
+
+// What is new since `told`, which then knows it. Returns the kinds.
+uint32_t CongestionControl::gather(ControlledQueuePair& controlled, uint32_t direction, Nanos now,
+                                   roci_cc_event& event, Told& told) {
+  const QueuePairCore& core = controlled.qp->core;
+  const SendGate& gate = controlled.gate(direction);
+  const auto which = direction == ROCI_CC_REQUESTS ? Direction::kRequests : Direction::kResponses;
+  const SendFlow* flow = core.flow(which);
+  uint32_t kinds = 0;
+  event.now_ns = nanos(now);
+  event.next = gate.sent_end.value();
+  event.sent_bytes = gate.sent_bytes - std::exchange(told.sent_bytes, gate.sent_bytes);
+  event.sent_packets =
+      static_cast<uint32_t>(gate.sent_packets - std::exchange(told.sent_packets, gate.sent_packets));
+  event.losses = gate.losses - std::exchange(told.losses, gate.losses);
+  event.timeouts = gate.timeouts - std::exchange(told.timeouts, gate.timeouts);
+  if (event.losses > 0) kinds |= ROCI_CC_ON_LOSS;
+  if (event.timeouts > 0) kinds |= ROCI_CC_ON_TIMEOUT;
+  const uint32_t cnps = controlled.cnps - std::exchange(told.cnps, controlled.cnps);
+  if (cnps > 0 && gate.sent_packets > 0 && now - gate.last_sent <= kAboutCnps) {
+    event.cnps = cnps;
+    kinds |= ROCI_CC_ON_CNP;
+  }
+  if (flow != nullptr) {
+    const Lsn acked = std::min(flow->acknowledged, gate.sent_end);
+    event.acked = acked.value();
+    const uint64_t bytes = acked > told.acked ? acked - told.acked : 0;
+    told.acked = std::max(told.acked, acked);
+    // With CE-ECHO, what arrived; otherwise what was acknowledged. Nobody has more than was sent.
+    const uint64_t counted = flow->packets_acked - std::exchange(told.counted_packets, flow->packets_acked);
+    const uint64_t marked = flow->packets_marked - std::exchange(told.marked_packets, flow->packets_marked);
+    const uint64_t mtu = core.attributes.path_mtu;
+    const uint64_t by_bytes = (bytes + mtu - 1) / mtu;
+    const uint64_t packets = std::min(
+        std::max({counted, marked, direction == ROCI_CC_RESPONSES ? by_bytes : 0}), gate.sent_packets);
+    event.acked_packets = static_cast<uint32_t>(std::min<uint64_t>(packets, UINT32_MAX));
+    event.marked_packets = static_cast<uint32_t>(std::min<uint64_t>(marked, event.acked_packets));
+    event.acked_bytes = bytes + packets * gate.overhead;
+    if (packets > 0 || bytes > 0) kinds |= ROCI_CC_ON_ACK;
+    const uint64_t behind = gate.sent_end > acked ? gate.sent_end - acked : 0;
+    const uint64_t packets_behind =
+        direction == ROCI_CC_REQUESTS ? gate.new_packets - gate.acked_packets : (behind + mtu - 1) / mtu;
+    event.in_flight = behind + packets_behind * gate.overhead;
+    if (flow->rtt_samples != std::exchange(told.rtt_samples, flow->rtt_samples)) {
+      kinds |= ROCI_CC_ON_RTT;
+      event.rtt_ns = nanos32(flow->rtt);
+      event.peer_delay_ns = flow->rtt_hold;
+    }
+    event.least_rtt_ns = flow->least_rtt == kNever ? 0 : nanos32(flow->least_rtt);
+    event.flows_at_receiver = flow->flows_at_receiver;
+    if (flow->receiver_window != std::exchange(told.receiver_window, flow->receiver_window)) {
+      kinds |= ROCI_CC_ON_WINDOW;
+      event.receiver_window = flow->receiver_window;
+    }
+  }
+  if (controlled.probes != std::exchange(told.probes, controlled.probes)) {
+    kinds |= ROCI_CC_ON_RTT | ROCI_CC_ON_PROBE;
+    event.rtt_ns = nanos32(controlled.probe_rtt);
+    event.peer_delay_ns = nanos32(controlled.probe_hold);
+  }
+  if (const TelemetrySession* telemetry = core.session != nullptr ? core.session->telemetry.get() : nullptr;
+      telemetry != nullptr) {
+    const EchoedHops& echoed = telemetry->heard(hops_of(which));
+    event.hops = echoed.path.count;
+    if (echoed.echoes != std::exchange(told.echoes, echoed.echoes)) {
+      kinds |= ROCI_CC_ON_TELEMETRY;
+      put_path(echoed, path_);
+      event.path = &path_;
+    }
+    // A switch speaks of one packet; when an echo has come too it says the same and more.
+    const SwitchReport& report = telemetry->report();
+    if (report.reports != std::exchange(told.reports, report.reports) && report.of == hops_of(which) &&
+        event.path == nullptr) {
+      kinds |= ROCI_CC_ON_TELEMETRY;
+      path_.hops = 1;
+      path_.flags = ROCI_CC_PATH_FROM_SWITCH;
+      path_.age_ns = 0;
+      put_hop(write_hop(report.hop), path_.hop[0]);
+      event.path = &path_;
+    }
+  }
+  if (const uint16_t number = controlled.qp->congestion_flow; number != 0) {
+    const CongestionRecord& record = direction == ROCI_CC_REQUESTS ? congestion_flows_.requests(number)
+                                                                   : congestion_flows_.responses(number);
+    if (record.notices != std::exchange(told.notices, record.notices) && record.latest) {
+      kinds |= ROCI_CC_ON_NOTICE;
+      put_notice(*record.latest, event.notice);
+    }
+  }
+  return kinds;
+}
+
+// --------------------------------------------------------------------------------------------------------- decisions
+
+void CongestionControl::apply(ControlFlow& flow, Nanos now) {
+  auto& controlled = *static_cast<ControlledQueuePair*>(flow.owner);
+  SendGate& gate = controlled.gate(flow.direction());
+  const uint32_t uses = flow.profile.plugin->capabilities;
+  const roci_cc_decision decision = decision_of(flow);
+  if ((uses & ROCI_CC_USES_WINDOW) != 0) gate.window = decision.window;
+  if ((uses & (ROCI_CC_USES_RATE | ROCI_CC_USES_GAP)) != 0) {
+    constexpr uint64_t kLongestGap = 10'000'000'000;
+    gate.set_pace(
+        (uses & ROCI_CC_USES_RATE) != 0 ? decision.rate : SendGate::kNoLimit,
+        Nanos{(uses & ROCI_CC_USES_GAP) != 0 ? static_cast<int64_t>(std::min(decision.gap_ns, kLongestGap))
+                                             : 0});
+  }
+  if ((uses & ROCI_CC_USES_ECN) != 0) gate.not_ect_below = Lsn{decision.not_ect_below};
+  gate.telemetry_only_asked = (decision.requests & ROCI_CC_TELEMETRY_ONLY_ASKED) != 0;
+  const auto asked = [](const std::atomic<uint32_t>& wanted, uint32_t& made) {
+    const uint32_t now_wanted = wanted.load(std::memory_order_relaxed);
+    return std::exchange(made, now_wanted) != now_wanted;
+  };
+  if (asked(flow.telemetry_asked, flow.telemetry_made)) gate.telemetry_next = true;
+  if (asked(flow.probes_asked, flow.probes_made)) controlled.qp->core.request_probe(now);
+}
+
+bool CongestionControl::prepare(ControlledQueuePair& controlled, Nanos now) {
+  const QueuePairCore& core = controlled.qp->core;
+  if (controlled.peer_version != controlled.qp->peer_version || controlled.session != core.session.get() ||
+      controlled.could_send != (core.session != nullptr && core.session->terms.may_send) ||
+      controlled.phase == ControlledQueuePair::Phase::kUndecided) [[unlikely]]
+    decide(controlled, now);
+  switch (controlled.phase) {
+    case ControlledQueuePair::Phase::kRunning:
+      break;
+    case ControlledQueuePair::Phase::kUndecided:
+      controlled.requests.hold_until(now + kPatience);
+      controlled.responses.hold_until(now + kPatience);
+      return true;
+    case ControlledQueuePair::Phase::kRefused:
+      return false;
+  }
+  ControlledDirection& here = controlled.directions[ROCI_CC_REQUESTS];
+  const SendGate& gate = controlled.requests;
+  if (here.flow == nullptr || core.send_queue.empty() || gate.sent_packets == 0) return true;
+  const uint64_t idle = decision_of(*here.flow).idle_ns;
+  if (idle == 0 || here.told.resumed == gate.last_sent || nanos(now - gate.last_sent) < idle) return true;
+  const SendFlow* flow = core.flow(Direction::kRequests);
+  if (flow != nullptr && flow->acknowledged < gate.sent_end) return true;
+  here.told.resumed = gate.last_sent;
+  tell(controlled, ROCI_CC_REQUESTS, now, ROCI_CC_ON_RESUME);
+  return true;
+}
+
+void CongestionControl::after_turn(ControlledQueuePair& controlled, Nanos now) {
+  for (uint32_t direction = 0; direction < 2; ++direction) {
+    ControlledDirection& here = controlled.directions[direction];
+    if (here.flow == nullptr) continue;
+    const uint64_t due = decision_of(*here.flow).sent_notice;
+    if (due != 0 && controlled.gate(direction).sent_bytes - here.told.notice_from >= due)
+      tell(controlled, direction, now, 0);
+  }
+}
+
+}  // namespace roci

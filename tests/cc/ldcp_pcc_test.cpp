@@ -1,0 +1,257 @@
+// LDCP by probes and CNPs (draft-dai 3.2): its rules, and what it does where the draft is silent.
+#include <random>
+
+#include "cc/driver.hpp"
+
+namespace roci::test {
+namespace {
+
+constexpr uint32_t kBase = 4200;
+constexpr double kBdp = 100e9 * kBase / 1e9 / (8 * 1048);  // packets: 50.0954...
+
+class LdcpPcc : public testing::Test {
+ protected:
+  // With CNPs that are all alike.
+  static Driver start(Driver::Values values = {}, const roci_cc_flow& flow = Driver::usual_flow()) {
+    values.emplace("line_factor", 1);
+    return Driver(plugin("ldcp_pcc"), values, flow);
+  }
+  // While the flow sends.
+  static void answer(Driver& driver, uint32_t nanos = kBase) {
+    driver.event.sent_bytes = 1048;
+    driver.rtt(nanos, ROCI_CC_ON_RTT | ROCI_CC_ON_PROBE);
+  }
+  static bool asks(const Driver& driver) { return (driver.decision.requests & ROCI_CC_SEND_PROBE) != 0; }
+  // The window, of a flow that is paced over `nanos`.
+  static double window(const Driver& driver, double nanos = kBase) {
+    return static_cast<double>(driver.decision.rate) * nanos / 1e9 / (8 * 1048);
+  }
+};
+
+// L54: a request at the start of a flow. L3: at full speed.
+TEST_F(LdcpPcc, starts_at_line_rate_and_asks_for_the_round_trip) {
+  const Driver driver = start();
+  EXPECT_EQ(driver.decision.rate, 100'000'000'000U);
+  EXPECT_EQ(driver.state_name(), "line_rate");
+  EXPECT_TRUE(asks(driver));
+  EXPECT_EQ(driver.decision.timer_ns[0], 300'000U);
+  EXPECT_EQ(driver.decision.window, ROCI_CC_NO_LIMIT);
+}
+
+// L52: MD on every CNP. 50.0954 packets less 0.5 are 49.5954, and three at once 48.0954.
+TEST_F(LdcpPcc, takes_beta_for_every_cnp) {
+  Driver driver = start();
+  driver.cnp();
+  EXPECT_NEAR(window(driver), kBdp - 0.5, 1e-6);
+  EXPECT_EQ(driver.reason_name(), "cut");
+  driver.cnp(3);
+  EXPECT_NEAR(window(driver), kBdp - 2, 1e-6);
+  EXPECT_EQ(driver.state_name(), "stable");
+}
+
+// L53: AI by answers; L54: the next request follows at once.
+TEST_F(LdcpPcc, adds_alpha_for_every_answer_and_asks_again) {
+  Driver driver = start();
+  driver.cnp(10);
+  for (unsigned i = 1; i <= 4; ++i) {
+    answer(driver);
+    EXPECT_NEAR(window(driver), kBdp - 5 + i * 0.125, 1e-6);
+    EXPECT_TRUE(asks(driver));
+    EXPECT_EQ(driver.reason_name(), "added");
+  }
+  driver.rtt(kBase);
+  EXPECT_NEAR(window(driver), kBdp - 4.5, 1e-6) << "a sample that answers no probe is none";
+}
+
+// L55: 45.0954 + 0.125 packets of 8384 bits in 8.4 us.
+TEST_F(LdcpPcc, divides_the_window_by_the_round_trip_it_measures_or_by_the_base) {
+  Driver measured = start(), base = start({{"measured_rtt", 0}});
+  for (Driver* driver : {&measured, &base}) {
+    driver->cnp(10);
+    answer(*driver, 8400);
+  }
+  EXPECT_NEAR(static_cast<double>(measured.decision.rate), (kBdp - 5 + 0.125) * 8384 / 8.4e-6, 2);
+  EXPECT_NEAR(static_cast<double>(base.decision.rate), (kBdp - 5 + 0.125) * 8384 / 4.2e-6, 2);
+  answer(measured, 2000);
+  EXPECT_NEAR(window(measured), kBdp - 5 + 0.25, 1e-6) << "a probe is short: never less than the base";
+}
+
+// L54: or a time-out. 300 us, 600, 1200, ... and no more than 256 times it.
+TEST_F(LdcpPcc, asks_again_when_no_answer_comes_and_waits_longer_each_time) {
+  Driver driver = start();
+  driver.cnp(10);
+  uint64_t wait = 300'000;
+  for (unsigned i = 0; i < 12; ++i) {
+    driver.event.sent_bytes = 1048;
+    driver.call(ROCI_CC_ON_ACK);
+    EXPECT_FALSE(asks(driver));
+    EXPECT_EQ(driver.decision.timer_ns[0], driver.event.now_ns + wait);
+    EXPECT_EQ(driver.wait(wait), 1U);
+    EXPECT_TRUE(asks(driver));
+    EXPECT_EQ(driver.reason_name(), "asked_again");
+    EXPECT_EQ(driver.state_name(), "unanswered");
+    EXPECT_NEAR(window(driver, static_cast<double>(wait)), kBdp - 5, 1e-3)
+        << "a round trip is as long at least";
+    wait = std::min<uint64_t>(2 * wait, 256 * 300'000);
+  }
+  answer(driver);
+  EXPECT_NEAR(window(driver), kBdp - 5 + 0.125, 1e-6) << "silence is none in which the window grows";
+  EXPECT_EQ(driver.state_name(), "stable");
+  EXPECT_EQ(driver.decision.timer_ns[0], driver.event.now_ns + 300'000);
+}
+
+TEST_F(LdcpPcc, is_silent_while_the_flow_sends_nothing_and_asks_when_it_sends_again) {
+  Driver driver = start();
+  driver.rtt(kBase, ROCI_CC_ON_RTT | ROCI_CC_ON_PROBE);
+  EXPECT_FALSE(asks(driver));
+  EXPECT_EQ(driver.decision.sent_notice, 1U);
+  EXPECT_EQ(driver.wait(1'000'000'000), 0U);
+  driver.event.sent_bytes = 1048;
+  driver.call(ROCI_CC_ON_SENT);
+  EXPECT_TRUE(asks(driver));
+  EXPECT_EQ(driver.decision.sent_notice, 0U);
+  driver.wait(300'000);  // not answered, and nothing was sent
+  EXPECT_FALSE(asks(driver));
+  EXPECT_EQ(driver.decision.timer_ns[0], 0U);
+}
+
+TEST_F(LdcpPcc, leaves_answers_out_that_it_has_not_asked_for) {
+  Driver driver = start();
+  driver.cnp(10);
+  const auto rate = driver.decision.rate;
+  driver.rtt(0, ROCI_CC_ON_RTT | ROCI_CC_ON_PROBE);
+  EXPECT_EQ(driver.reason_name(), "implausible");
+  driver.rtt(kBase, ROCI_CC_ON_RTT | ROCI_CC_ON_PROBE);
+  EXPECT_EQ(driver.reason_name(), "added");
+  EXPECT_FALSE(asks(driver));
+  for (unsigned i = 0; i < 100; ++i) driver.rtt(kBase, ROCI_CC_ON_RTT | ROCI_CC_ON_PROBE);
+  EXPECT_EQ(driver.reason_name(), "implausible");
+  EXPECT_NEAR(static_cast<double>(driver.decision.rate), static_cast<double>(rate) + 0.125 * 8384 / 4.2e-6,
+              2);
+}
+
+TEST_F(LdcpPcc, goes_below_a_packet_but_not_below_gamma_and_up_again) {
+  Driver driver = start({{"alpha", 0.25}});
+  driver.cnp(99);
+  EXPECT_NEAR(window(driver), kBdp - 49.5, 1e-6);
+  EXPECT_EQ(driver.state_name(), "sub_packet");
+  driver.cnp(4'000'000'000U);
+  EXPECT_NEAR(window(driver), 0.125, 1e-6);
+  for (unsigned i = 0; i < 4; ++i) answer(driver);
+  EXPECT_NEAR(window(driver), 1.125, 1e-6);
+  EXPECT_EQ(driver.state_name(), "stable");
+  Driver slow = start({{"min_rate", 1e9}});
+  slow.cnp(1000);
+  EXPECT_EQ(slow.decision.rate, 1'000'000'000U);
+}
+
+// A3. CNPs every 8.4 us: each stands for two windows of packets, of which it takes half the window at most. Every 420 ns:
+// for a tenth of it, 5.00954 packets, and takes half of them.
+TEST_F(LdcpPcc, takes_more_for_a_cnp_that_stands_for_many_packets) {
+  Driver seldom = start({{"cnp_interval", 8400}}), often = start({{"cnp_interval", 420}}),
+         always = start({{"cnp_interval", 1}});
+  seldom.cnp();
+  EXPECT_NEAR(window(seldom), kBdp / 2, 1e-6);
+  seldom.cnp(2);
+  EXPECT_NEAR(window(seldom), kBdp / 8, 1e-6);
+  often.cnp();
+  EXPECT_NEAR(window(often), kBdp - 0.5 * kBdp / 10, 1e-6);
+  always.cnp();
+  EXPECT_NEAR(window(always), kBdp - 0.5, 1e-6) << "never less than one beta";
+}
+
+TEST_F(LdcpPcc, leaves_half_of_the_window_at_line_rate) {
+  Driver driver(plugin("ldcp_pcc"));
+  driver.cnp(3);
+  EXPECT_EQ(driver.reason_name(), "line_cut");
+  EXPECT_NEAR(window(driver), kBdp / 2 - 1, 1e-6);
+  driver.cnp();
+  EXPECT_NEAR(window(driver), kBdp / 2 - 1.5, 1e-6);
+}
+
+TEST_F(LdcpPcc, halves_the_window_once_in_a_round_trip_of_losses) {
+  Driver driver = start();
+  driver.call(ROCI_CC_ON_LOSS);
+  driver.call(ROCI_CC_ON_LOSS);
+  EXPECT_NEAR(window(driver), kBdp / 2, 1e-6);
+  driver.wait(kBase);
+  driver.call(ROCI_CC_ON_LOSS);
+  EXPECT_NEAR(window(driver), kBdp / 4, 1e-6);
+  driver.call(ROCI_CC_ON_TIMEOUT);
+  EXPECT_NEAR(window(driver), 1, 1e-6);
+  EXPECT_EQ(driver.reason_name(), "timeout_cut");
+  driver.cnp(4);
+  driver.call(ROCI_CC_ON_TIMEOUT);
+  EXPECT_NEAR(window(driver), 0.125, 1e-6) << "a packet at most";
+  Driver deaf = start({{"loss_factor", 1}});
+  deaf.call(ROCI_CC_ON_LOSS | ROCI_CC_ON_TIMEOUT);
+  EXPECT_EQ(deaf.decision.rate, 100'000'000'000U);
+}
+
+// 100 Gb/s in 10 us are 119.3 packets.
+TEST_F(LdcpPcc, learns_its_first_window_where_no_base_round_trip_is_given) {
+  roci_cc_flow flow = Driver::usual_flow();
+  flow.base_rtt_ns = 0;
+  Driver driver = start({}, flow);
+  driver.cnp();
+  driver.call(ROCI_CC_ON_LOSS);
+  EXPECT_EQ(driver.decision.rate, 100'000'000'000U);
+  answer(driver, 10'000);
+  EXPECT_EQ(driver.decision.rate, 100'000'000'000U);
+  driver.cnp(10);
+  EXPECT_NEAR(window(driver, 10'000), 100e9 * 1e-5 / 8384 - 5, 1e-6);
+  driver.parameters[driver.index_of("measured_rtt")] = 0;
+  EXPECT_STREQ(plugin("ldcp_pcc").check(&flow, driver.parameters.data()),
+               "measured_rtt is 0, and base_rtt is not given");
+}
+
+TEST_F(LdcpPcc, holds_bytes_in_flight_to_the_window_if_it_is_told_to) {
+  Driver driver = start({{"window", 1}});
+  EXPECT_EQ(driver.decision.window, 52'500U);
+  driver.cnp(20);
+  EXPECT_EQ(driver.decision.window, 52'500U - 10'480);
+  driver.cnp(1000);
+  EXPECT_EQ(driver.decision.window, 1048U) << "a packet may always go";
+  roci_cc_flow responses = Driver::usual_flow();
+  responses.provides = ROCI_CC_NEEDS_CNP | ROCI_CC_NEEDS_PROBE;
+  EXPECT_EQ(start({{"window", 1}}, responses).decision.window, ROCI_CC_NO_LIMIT);
+}
+
+// What the window may be follows the round trip: it does not grow in a long one for the time after it.
+TEST_F(LdcpPcc, does_not_save_windows_up) {
+  Driver driver = start();
+  for (unsigned i = 0; i < 10'000; ++i) answer(driver, 42'000);
+  EXPECT_EQ(driver.decision.rate, 100'000'000'000U);
+  answer(driver, kBase);
+  driver.cnp();
+  EXPECT_NEAR(window(driver), kBdp - 0.5, 1e-6);
+}
+
+class LdcpPccProperty : public testing::TestWithParam<uint64_t> {};
+
+TEST_P(LdcpPccProperty, more_cnps_never_give_a_higher_rate_and_answers_give_the_line_back) {
+  std::mt19937_64 rng(GetParam());
+  const double interval = GetParam() % 2 == 0 ? 0 : 50'000;
+  Driver fewer(plugin("ldcp_pcc"), {{"cnp_interval", interval}});
+  Driver more(plugin("ldcp_pcc"), {{"cnp_interval", interval}});
+  const auto answer = [](Driver& driver, uint32_t nanos) {
+    driver.event.sent_bytes = 1048;
+    driver.rtt(nanos, ROCI_CC_ON_RTT | ROCI_CC_ON_PROBE);
+  };
+  for (unsigned i = 0; i < 500; ++i) {
+    const auto nanos = static_cast<uint32_t>(kBase + rng() % 20'000);
+    const uint64_t what = rng() % 4;
+    if (what == 0) fewer.cnp();
+    if (what <= 1) more.cnp();
+    answer(fewer, nanos);
+    answer(more, nanos);
+    ASSERT_LE(more.decision.rate, fewer.decision.rate) << i;
+  }
+  for (unsigned i = 0; i < 2000; ++i) answer(more, kBase);
+  EXPECT_EQ(more.decision.rate, 100'000'000'000U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, LdcpPccProperty, testing::Range<uint64_t>(1, 11));
+
+}  // namespace
+}  // namespace roci::test

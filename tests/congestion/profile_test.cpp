@@ -1,0 +1,89 @@
+#include "congestion/profile.hpp"
+
+#include <gtest/gtest.h>
+
+namespace roci {
+namespace {
+
+CongestionControlConfig with(const std::string& name, CongestionProfile profile) {
+  CongestionControlConfig config;
+  config.profiles[name] = std::move(profile);
+  config.profile = name;
+  return config;
+}
+
+std::string error_of(const CongestionControlConfig& config) {
+  auto made = Profiles::create(config);
+  return made ? "" : made.error().message;
+}
+
+TEST(ProfilesTest, an_algorithm_is_a_profile_with_its_standard_values) {
+  CongestionControlConfig config;
+  config.profile = "static_rate";
+  config.base_rtt = 5us;
+  const auto made = Profiles::create(config);
+  ASSERT_TRUE(made) << made.error().message;
+  const Profile& profile = *(*made)->standard();
+  EXPECT_STREQ(profile.plugin->name, "static_rate");
+  EXPECT_EQ(profile.values, std::vector<double>{0});
+  EXPECT_EQ(profile.base_rtt, 5us);
+  EXPECT_FALSE(profile.falls_back);
+}
+
+TEST(ProfilesTest, none_is_no_control) {
+  EXPECT_EQ((*Profiles::create({}))->standard(), nullptr);
+  CongestionControlConfig config;
+  config.profile = "";
+  EXPECT_EQ((*Profiles::create(config))->standard(), nullptr);
+}
+
+TEST(ProfilesTest, values_of_a_profile_take_the_place_of_standard_ones) {
+  const auto made = Profiles::create(with("slow", {"STATIC-RATE", {{"rate", 1e9}}, 9us, "none"}));
+  ASSERT_TRUE(made) << made.error().message;
+  const Profile& profile = *(*made)->standard();
+  EXPECT_EQ(profile.name, "slow");
+  EXPECT_EQ(profile.values, std::vector<double>{1e9});
+  EXPECT_EQ(profile.base_rtt, 9us);
+  EXPECT_TRUE(profile.falls_back);
+  EXPECT_EQ(profile.fallback, nullptr);
+}
+
+TEST(ProfilesTest, what_does_not_exist_is_named_with_what_does) {
+  EXPECT_EQ(error_of(with("p", {"static_rate", {{"speed", 1}}, 0ns, ""})),
+            "profiles: p: static_rate has no parameter 'speed'; it has rate");
+  EXPECT_EQ(error_of(with("p", {"static_rate", {{"rate", -1}}, 0ns, ""})),
+            "profiles: p: parameter rate is -1; 0 to 1e+13 bit/s is allowed");
+  EXPECT_EQ(error_of(with("none", {"static_rate", {}, 0ns, ""})),
+            "profiles: a profile cannot be called 'none'");
+  EXPECT_EQ(error_of(with("p", {"static_rate", {}, -1ns, ""})), "profiles: p: base_rtt must be 0 to 10 s");
+  CongestionControlConfig config;
+  config.profile = "reno";
+  EXPECT_TRUE(error_of(config).starts_with("profile: there is no congestion control 'reno'; there are "));
+  EXPECT_NE(error_of(config).find("static_rate, static_window"), std::string::npos);
+}
+
+TEST(ProfilesTest, names_of_other_drivers_are_understood_or_refused_with_the_reason) {
+  const Algorithms algorithms;
+  const auto refused = algorithms.find("HC3");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, EOPNOTSUPP);
+  EXPECT_EQ(refused.error().message,
+            "congestion control 'HC3' cannot be had: HC3 is inside HiSilicon's hardware and has no public "
+            "description");
+  EXPECT_FALSE(algorithms.find("DIP"));
+  EXPECT_TRUE(algorithms.find("Static_Rate"));
+}
+
+TEST(ProfilesTest, a_fallback_must_lead_somewhere) {
+  CongestionControlConfig config = with("a", {"static_window", {{"window", 9000}}, 0ns, "b"});
+  config.profiles["b"] = {"static_rate", {}, 0ns, ""};
+  EXPECT_EQ(error_of(config), "");
+  config.profiles["b"].fallback = "a";
+  EXPECT_EQ(error_of(config), "profiles: b: fallback 'a' leads back to this profile");
+  config.profiles["b"].fallback = "c";
+  EXPECT_TRUE(
+      error_of(config).starts_with("profiles: b: fallback: there is no congestion control 'c'; there are "));
+}
+
+}  // namespace
+}  // namespace roci

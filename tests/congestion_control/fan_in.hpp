@@ -1,0 +1,249 @@
+// Many senders and one receiver at a real switch, in virtual time: 100 Gb/s links of 1 us unless an experiment wants others.
+// Every flow has work at all times; what is measured is what was acknowledged, and the queue towards the receiver once a
+// microsecond.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "engine/congestion_control.hpp"
+#include "through_switch/fabric.hpp"
+
+namespace roci::test {
+
+struct FanInOptions {
+  size_t senders = 16;
+  size_t flows = 16;  // spread over the senders
+  BitsPerSec rate{100'000'000'000};
+  Nanos delay = 1us;
+  ibv_mtu mtu = IBV_MTU_1024;
+  size_t message = 1 << 20;
+  size_t at_a_time = 2;  // messages of a flow
+  CongestionControlConfig control{};
+  ExtensionConfig extensions{};
+  HostTelemetryConfig telemetry{};
+  AqmConfig aqm{};
+  Bytes buffer = 64_MiB;  // of the port towards the receiver
+  uint8_t traffic_class = 0;
+  bool reads = false;    // the data come as READ responses
+  bool connects = true;  // from the beginning
+  uint64_t seed = 1;
+};
+
+class FanIn : public Fabric {
+ public:
+  explicit FanIn(const FanInOptions& of, const std::function<void(SwitchConfig&)>& change = nullptr)
+      : options(of) {
+    SwitchConfig config{.name = "s"};
+    std::vector<Port*> ports;
+    for (size_t i = 0; i <= of.senders; ++i) {
+      SimLinkConfig link;
+      link.a_to_b = {.rate = of.rate, .delay = of.delay, .queue = 32_KiB};
+      link.b_to_a = {.rate = of.rate, .delay = of.delay};
+      SwitchPortConfig port{.name = "p" + std::to_string(i), .rate = of.rate, .queue = of.buffer};
+      port.queue_frames = 1U << 16;
+      for (ClassConfig& one : port.classes) one.aqm = of.aqm;
+      config.ports.push_back(port);
+      ports.push_back(&add_link(link).b());
+    }
+    if (change) change(config);
+    add_switch(config, ports);
+    for (size_t i = 0; i <= of.senders; ++i) {
+      DeviceConfig device;
+      device.window_bytes = 64 << 20;
+      device.extensions = of.extensions;
+      device.telemetry = of.telemetry;
+      device.congestion_control = of.control;
+      device.packets_per_ack = 64;
+      hosts.push_back(&add_host(link(i).a(), device, of.message));
+      poll_host(*hosts.back());
+      for (const auto& core : hosts.back()->device->host().control_cores()) runner.add(*core);
+    }
+    runner.add(sampler_);
+    if (of.connects) connect_flows(of.flows);
+  }
+  ~FanIn() {
+    for (Flow& flow : flows_) {
+      move_to(*flow.qp, IBV_QPS_ERR);
+      move_to(*flow.peer, IBV_QPS_ERR);
+    }
+    run(1ms);
+  }
+
+  // Queue pairs and no work; all begin together with start().
+  void connect_flows(size_t count, const std::string& control = "") {
+    for (size_t i = 0; i < count; ++i) {
+      Side& sender = *hosts[flows_.size() % options.senders];
+      Flow flow;
+      const ibv_qp_cap cap{
+          .max_send_wr = 64, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+      flow.from = &sender;
+      flow.qp = make_service(sender, IBV_QPT_RC, nullptr, false, cap);
+      flow.peer = make_service(receiver(), IBV_QPT_RC, nullptr, false, cap);
+      if (!control.empty()) must(flow.qp->set_congestion_control(control));
+      if (!control.empty()) must(flow.peer->set_congestion_control(control));
+      ConnectOptions connect{
+          .path_mtu = options.mtu,
+          .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+          .traffic_class = options.traffic_class,
+          .timeout = 14};
+      connect_to(*flow.qp, IBV_QPT_RC, must(receiver().device->query_gid(1)), flow.peer->qp_num(), connect);
+      std::swap(connect.rq_psn, connect.sq_psn);
+      connect.sq_psn = 100, connect.rq_psn = 5000;
+      connect_to(*flow.peer, IBV_QPT_RC, must(sender.device->query_gid(1)), flow.qp->qp_num(), connect);
+      flows_.push_back(std::move(flow));
+    }
+    run(20ms);  // addresses, and what peers understand
+  }
+
+  [[nodiscard]] Side& receiver() { return *hosts.back(); }
+  [[nodiscard]] size_t flow_count() const { return flows_.size(); }
+  [[nodiscard]] QueuePairCore& core(size_t flow) {
+    return options.reads ? peer_core(flow) : *find(*flows_[flow].from, *flows_[flow].qp);
+  }
+  // The sending end of the data: of READs it is the receiver's peer.
+  [[nodiscard]] QueuePairCore& peer_core(size_t flow) { return *find(receiver(), *flows_[flow].peer); }
+
+  void post(size_t flow, size_t length, unsigned flags = 0) {
+    Flow& of = flows_[flow];
+    Side& requester = *of.from;
+    ASSERT_EQ(send(requester, *of.qp,
+                   {.wr_id = flow,
+                    .opcode = options.reads ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
+                    .length = length,
+                    .flags = flags,
+                    .remote = receiver().address(0),
+                    .rkey = receiver().region->rkey()}),
+              0);
+    of.posted += length;
+  }
+  // Flows that have no work for less than a message get more, for as long as this takes.
+  void drive(Nanos span) {
+    const Nanos end = runner.now() + span;
+    const Nanos step = 20us;
+    while (runner.now() < end) {
+      for (size_t i = 0; i < flows_.size(); ++i) {
+        Flow& flow = flows_[i];
+        if (flow.stopped) continue;
+        while (flow.posted < acknowledged(i) + options.at_a_time * options.message) post(i, options.message);
+      }
+      run(std::min(step, end - runner.now()));
+    }
+  }
+  void stop(size_t flow) { flows_[flow].stopped = true; }
+  void go_on(size_t flow) { flows_[flow].stopped = false; }
+
+  // Bytes of payload that have arrived, as the sender knows; of READs, as the reader does.
+  [[nodiscard]] uint64_t acknowledged(size_t flow) {
+    auto& requester = static_cast<ReliableQueuePair&>(*find(*flows_[flow].from, *flows_[flow].qp)).requester;
+    return options.reads ? requester.response_flow().received.value() : requester.flow().acknowledged.value();
+  }
+  [[nodiscard]] std::vector<uint64_t> all_acknowledged() {
+    std::vector<uint64_t> all;
+    for (size_t i = 0; i < flows_.size(); ++i) all.push_back(acknowledged(i));
+    return all;
+  }
+  // Of what was acknowledged since then, in bit/s over all flows, and how fair that was.
+  struct Rates {
+    double sum = 0;
+    double jain = 0;
+    double least = 0;
+    double most = 0;
+    std::vector<double> each;
+  };
+  Rates rates_since(const std::vector<uint64_t>& before, Nanos span) {
+    Rates rates;
+    double squares = 0;
+    for (size_t i = 0; i < before.size(); ++i) {
+      const double rate =
+          static_cast<double>(acknowledged(i) - before[i]) * 8e9 / static_cast<double>(span.count());
+      rates.each.push_back(rate);
+      rates.sum += rate;
+      squares += rate * rate;
+    }
+    const auto [least, most] = std::minmax_element(rates.each.begin(), rates.each.end());
+    rates.least = *least;
+    rates.most = *most;
+    rates.jain = squares == 0 ? 0 : rates.sum * rates.sum / (static_cast<double>(before.size()) * squares);
+    return rates;
+  }
+  Rates measure(Nanos span) {
+    const auto before = all_acknowledged();
+    drive(span);
+    return rates_since(before, span);
+  }
+
+  // Of the port towards the receiver.
+  [[nodiscard]] const SwitchPortCounters& port_counters() { return at(0).counters(options.senders); }
+  // Samples of its queue in bytes since the last call, in the order of time.
+  std::vector<uint64_t> take_queue() { return std::exchange(sampler_.samples, {}); }
+  static uint64_t percentile(std::vector<uint64_t> samples, double part) {
+    if (samples.empty()) return 0;
+    std::ranges::sort(samples);
+    return samples[static_cast<size_t>(part * static_cast<double>(samples.size() - 1))];
+  }
+  [[nodiscard]] uint64_t total(const std::string& counter) const {
+    uint64_t sum = 0;
+    for (const Side* side : hosts) sum += side->counter(counter);
+    return sum;
+  }
+  // What runs a direction of a flow's sending end.
+  [[nodiscard]] ControlFlow* control(size_t flow, uint32_t direction = ROCI_CC_REQUESTS) {
+    ControlledQueuePair* controlled = CongestionControl::of(core(flow));
+    return controlled == nullptr ? nullptr : controlled->directions[direction].flow;
+  }
+  // Payload that the line can carry at most, in bit/s.
+  [[nodiscard]] double most_goodput(uint32_t beside = 0) const {
+    const double payload = 128U << options.mtu;
+    return static_cast<double>(options.rate.value()) * payload / (payload + 58 + 24 + beside);
+  }
+
+  const FanInOptions options;
+  std::vector<Side*> hosts;  // the receiver is the last
+
+ private:
+  struct Flow {
+    Side* from = nullptr;
+    std::unique_ptr<QueuePair> qp, peer;
+    uint64_t posted = 0;
+    bool stopped = false;
+  };
+  static QueuePairCore* find(const Side& side, const QueuePair& qp) {
+    Host& host = side.device->host();
+    return &host.worker_of(Qpn{qp.qp_num()}).find(Qpn{qp.qp_num()})->core;
+  }
+  class Sampler final : public Poller {
+   public:
+    explicit Sampler(FanIn& of) : of_(of) {}
+    bool poll(Nanos now) override {
+      if (now < next_) return false;
+      next_ = now + 1us;
+      samples.push_back(of_.port_counters().queue_bytes.load());
+      return true;
+    }
+    [[nodiscard]] Nanos next_deadline() const override { return next_; }
+    [[nodiscard]] std::string_view name() const override { return "sampler"; }
+    std::vector<uint64_t> samples;
+
+   private:
+    FanIn& of_;
+    Nanos next_{0};
+  };
+
+  std::vector<Flow> flows_;
+  Sampler sampler_{*this};
+};
+
+// A device-wide profile of one algorithm.
+inline CongestionControlConfig with_profile(const std::string& algorithm,
+                                            const std::map<std::string, double>& values = {},
+                                            Nanos base_rtt = 4500ns) {
+  CongestionControlConfig config;
+  config.profiles["it"] = {algorithm, values, base_rtt, ""};
+  config.profile = "it";
+  return config;
+}
+
+}  // namespace roci::test

@@ -1,0 +1,110 @@
+// What window, rate and gap do to packets, with algorithms that decide once.
+#include "congestion_control/fan_in.hpp"
+
+namespace roci::test {
+namespace {
+
+TEST(Gates, a_rate_is_kept_to_the_packet) {
+  FanInOptions options;
+  options.senders = options.flows = 1;
+  options.control = with_profile("static_rate", {{"rate", 7e9}});
+  FanIn net(options);
+  std::vector<Nanos> sent;
+  net.link(0).set_script(SimLink::kAToB, [&](const rte_mbuf& frame, uint64_t) {
+    if (frame.pkt_len > 1000) sent.push_back(net.runner.now());
+    return SimVerdict{};
+  });
+  net.drive(100us);
+  const auto rates = net.measure(10ms);
+  // 1024 bytes of payload in 1106 on the line.
+  EXPECT_NEAR(rates.sum, 7e9 * 1024 / 1106, 7e9 * 0.001);
+  ASSERT_GT(sent.size(), 1000U);
+  for (size_t i = 1; i < sent.size(); ++i) {
+    const auto apart = (sent[i] - sent[i - 1]).count();
+    ASSERT_GE(apart, 1106 * 8 / 7 - 1) << i;  // 1264 ns
+    ASSERT_LE(apart, 1106 * 8 / 7 + 25) << i << ": RETHs are not counted, nor is what a turn takes";
+  }
+}
+
+TEST(Gates, a_window_holds_what_is_in_flight_headers_and_all) {
+  for (const uint64_t packets : {1U, 3U, 20U}) {
+    FanInOptions options;
+    options.senders = options.flows = 1;
+    options.control = with_profile("static_window", {{"window", static_cast<double>(packets * 1106 + 100)}});
+    FanIn net(options);
+    uint64_t out = 0, most = 0;
+    auto& requester = static_cast<ReliableQueuePair&>(net.core(0)).requester;
+    net.link(0).set_script(SimLink::kAToB, [&](const rte_mbuf& frame, uint64_t) {
+      if (frame.pkt_len > 1000) ++out;
+      most = std::max(most, out - requester.flow().acknowledged.value() / 1024);
+      return SimVerdict{};
+    });
+    net.drive(200us);
+    EXPECT_EQ(most, packets);
+    const auto rates = net.measure(2ms);
+    // 1 us four times, and 1106 bytes twice at 100 Gb/s; the ACK once. Full windows of one round trip each.
+    EXPECT_NEAR(rates.sum, static_cast<double>(packets) * 1024 * 8 / 4.2e-6, 0.05 * rates.sum) << packets;
+  }
+}
+
+// A message of nothing has headers too.
+TEST(Gates, empty_messages_count_in_a_window) {
+  FanInOptions options;
+  options.senders = options.flows = 1;
+  options.control = with_profile("static_window", {{"window", 10 * (58 + 24) + 16}});
+  FanIn net(options);
+  uint64_t out = 0;
+  net.link(0).set_script(SimLink::kAToB, [&](const rte_mbuf&, uint64_t) {
+    ++out;
+    return SimVerdict{};
+  });
+  for (int i = 0; i < 60; ++i) net.post(0, 0);
+  net.run(3us);  // no acknowledgement can have come
+  EXPECT_EQ(out, 10U);
+  net.run(1ms);
+  EXPECT_EQ(out, 60U);
+}
+
+TEST(Gates, reads_are_paced_where_their_data_are_sent) {
+  FanInOptions options;
+  options.senders = options.flows = 1;
+  options.reads = true;
+  options.extensions.mode = ExtensionMode::kOff;
+  options.control = with_profile("static_rate", {{"rate", 3e9}});
+  FanIn net(options);
+  net.drive(1ms);
+  EXPECT_NEAR(net.measure(10ms).sum, 3e9 * 1024 / 1106, 3e9 * 0.002);
+}
+
+// Standard peers acknowledge no READ responses.
+TEST(Gates, a_window_over_reads_needs_their_acknowledgements) {
+  for (const auto mode : {ExtensionMode::kAuto, ExtensionMode::kOff}) {
+    FanInOptions options;
+    options.senders = options.flows = 1;
+    options.reads = true;
+    options.extensions.mode = mode;
+    options.control = with_profile("static_window", {{"window", 5 * 1106}});
+    FanIn net(options);
+    net.drive(1ms);
+    const double rate = net.measure(2ms).sum;
+    if (mode == ExtensionMode::kAuto) {
+      EXPECT_NEAR(rate, 5 * 1024 * 8 / 4.2e-6, 0.05 * rate);
+      EXPECT_NE(net.control(0, ROCI_CC_RESPONSES), nullptr);
+    } else {
+      EXPECT_EQ(net.control(0, ROCI_CC_RESPONSES), nullptr);
+      EXPECT_GT(rate, 80e9);
+    }
+  }
+}
+
+TEST(Gates, nothing_is_held_back_without_control) {
+  FanInOptions options;
+  options.senders = options.flows = 1;
+  FanIn net(options);
+  net.drive(1ms);
+  EXPECT_EQ(net.control(0), nullptr);
+  EXPECT_GT(net.measure(2ms).sum, 0.99 * net.most_goodput());
+}
+
+}  // namespace
+}  // namespace roci::test

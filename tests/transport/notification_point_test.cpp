@@ -1,0 +1,86 @@
+// CNPs that a receiver sends (IBTA A17.9.3).
+#include <gtest/gtest.h>
+
+#include "support/lone_host.hpp"
+#include "support/services.hpp"
+
+namespace roci::test {
+namespace {
+
+Packet marked(Packet packet) {
+  packet.with_traffic_class(0x40 | 3);
+  return packet;
+}
+
+std::vector<Packet> cnps_of(LoneHost& host, const Packet& arrives) {
+  Packet copy = arrives;
+  host.port().put(encode_packet(copy.finish()));
+  std::vector<Packet> cnps;
+  for (const Packet& sent : host.work_for_packets())
+    if (sent.bth.opcode == Opcode::kCnp) cnps.push_back(sent);
+  return cnps;
+}
+
+TEST(NotificationPoint, answers_ce_as_nics_do) {
+  LoneHost host;
+  const auto cnps = cnps_of(host, marked(host.write(Opcode::kRcWriteOnly, 0, 0, 16, 16)));
+  ASSERT_EQ(cnps.size(), 1U);
+  const Packet& cnp = cnps[0];
+  EXPECT_EQ(cnp.bth.destination_qp, LoneHost::kPeerQp);
+  EXPECT_EQ(cnp.bth.psn, Psn{0});
+  EXPECT_TRUE(cnp.bth.becn);
+  EXPECT_EQ(cnp.v4().tos, 48 << 2 | 2);
+  EXPECT_EQ(host.side.counter("np_cnp_sent"), 1U);
+}
+
+TEST(NotificationPoint, is_silent_for_a_while_after_it) {
+  LoneHostOptions options;
+  options.control.notification_point.interval = 50us;
+  LoneHost host(options);
+  int ahead = 0;
+  const auto mark = [&] {
+    return cnps_of(host, marked(host.write(Opcode::kRcWriteOnly, ahead++, 0, 16, 16))).size();
+  };
+  EXPECT_EQ(mark(), 1U);
+  host.now += 49'999ns;
+  EXPECT_EQ(mark(), 0U);
+  host.now += 1ns;
+  EXPECT_EQ(mark(), 1U);
+  EXPECT_EQ(host.side.counter("np_cnp_sent"), 2U);
+}
+
+TEST(NotificationPoint, says_nothing_when_it_is_off_or_nothing_was_marked) {
+  LoneHostOptions options;
+  options.control.notification_point.enabled = false;
+  LoneHost off(options);
+  EXPECT_TRUE(cnps_of(off, marked(off.write(Opcode::kRcWriteOnly, 0, 0, 16, 16))).empty());
+  LoneHost on;
+  EXPECT_TRUE(cnps_of(on, on.write(Opcode::kRcWriteOnly, 0, 0, 16, 16)).empty());
+}
+
+TEST(NotificationPoint, tells_the_peer_alone) {
+  LoneHost host;
+  Packet forged = marked(host.write(Opcode::kRcWriteOnly, 0, 0, 16, 16));
+  forged.between(MacAddress::local(2), IpAddress::from_v4(0x0a000003), MacAddress::local(1),
+                 IpAddress::from_v4(0x0a000001));
+  EXPECT_TRUE(cnps_of(host, forged).empty());
+}
+
+TEST(NotificationPoint, data_of_a_read_is_notified_to_who_sends_it) {
+  LoneHost host;
+  ASSERT_EQ(host.post(IBV_WR_RDMA_READ, 1, 16), 0);
+  host.work();
+  const auto cnps = cnps_of(host, marked(host.response(Opcode::kRcReadResponseOnly, 0, 0x1f, 16)));
+  ASSERT_EQ(cnps.size(), 1U);
+  EXPECT_EQ(cnps[0].bth.destination_qp, LoneHost::kPeerQp);
+}
+
+TEST(NotificationPoint, acknowledgements_and_cnps_are_no_data) {
+  LoneHost host;
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 16), 0);
+  host.work();
+  EXPECT_TRUE(cnps_of(host, marked(host.response(Opcode::kRcAcknowledge, 0))).empty());
+}
+
+}  // namespace
+}  // namespace roci::test
