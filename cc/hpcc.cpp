@@ -336,6 +336,7 @@ const char* check_sampled(const roci_cc_flow* flow, const double* p) {
 void start_sampled(void* state, const roci_cc_flow* flow, uint64_t now, const double* p,
                    roci_cc_decision* decision) {
   start(state, flow, now, p, decision);
+  decision->requests |= ROCI_CC_TELEMETRY_ONLY_ASKED;
   // A probe goes with the first packet: its `next` is known then.
   if (p[kProbe] != 0) {
     decision->sent_notice = 1;
@@ -449,8 +450,7 @@ extern "C" const roci_cc_plugin roci_cc_hpcc_sampled = {
     .name = "hpcc_sampled",
     .summary = "hpcc with telemetry on few packets, or on probes",
     .source = "draft-pan-tsvwg-hpccplus-01, sections 6.1 and 6.3",
-    .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_INT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_RATE |
-                    ROCI_CC_USES_TELEMETRY_REQUESTS,
+    .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_INT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_RATE,
     .state_bytes = sizeof(State),
     .receiver_state_bytes = 0,
     .parameters = kParameters,
