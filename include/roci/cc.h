@@ -16,8 +16,7 @@
 #ifndef ROCI_CC_H
 #define ROCI_CC_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include <stdint.h> /* NOLINT(modernize-deprecated-headers): this is C */
 
 #ifdef __cplusplus
 extern "C" {
@@ -191,8 +190,9 @@ struct roci_cc_decision {
                              (draft-dai-tsvwg-rdma-ldcp 2.3), but for the last one before the window or the work runs
                              out. Packets sent again are always ECN-capable */
   uint64_t timer_ns[2]; /* when the next ON_TIMERs are due, in now_ns's time; 0: not set */
-  uint64_t sent_notice; /* bytes after which ON_SENT is due, counted from the ON_SENT before; 0: never */
-  uint64_t idle_ns;     /* ON_RESUME: how long nothing must have been in flight; 0: never */
+  uint64_t
+      sent_notice; /* bytes after which ON_SENT is due, counted from the ON_SENT before, or the start; 0: never */
+  uint64_t idle_ns;  /* ON_RESUME: how long nothing must have been in flight; 0: never */
   uint32_t requests; /* set of ROCI_CC_SEND_PROBE, …; taken after the call, and cleared for the next one */
   uint16_t state;    /* index into the plugin's states; time is counted by it */
   uint16_t
@@ -252,7 +252,7 @@ struct roci_cc_plugin {
   /* Null when the values fit together, else one sentence that says what does not; each value is in its range. May be
    * null. `flow` is null when it is not known yet. */
   const char* (*check)(const struct roci_cc_flow* flow, const double* parameters);
-  /* A flow begins. The decision is "no limit" of everything, with no timer. */
+  /* A flow begins. The decision is "no limit" of everything, with no timer; it may ask for a probe at once. */
   void (*start)(void* state, const struct roci_cc_flow* flow, uint64_t now_ns, const double* parameters,
                 struct roci_cc_decision* decision);
   void (*event)(void* state, const struct roci_cc_flow* flow, const struct roci_cc_event* event,

@@ -46,11 +46,12 @@ void FlowRunner::begin(ControlFlow& flow, Nanos now) {
   plugin.start(flow.state(), &flow.info, nanos(now), flow.profile.values.data(), &flow.decision);
   sanitize(plugin, nanos(now), flow.decision);
   flow.published.publish(flow.decision);
+  count_requests(flow);
 }
 
 void FlowRunner::adopt(ControlFlow& flow) {
   trace_.add_start(flow, flow.in_state_since);
-  settle(flow);
+  set_timer(flow);
 }
 
 void FlowRunner::run(ControlFlow& flow, const roci_cc_event& event) {
@@ -74,7 +75,9 @@ void FlowRunner::run(ControlFlow& flow, const roci_cc_event& event) {
   flow.hops = event.hops;
   flow.flows_at_receiver = event.flows_at_receiver;
   trace_.add(flow, event);
-  settle(flow);
+  flow.published.publish(flow.decision);
+  count_requests(flow);
+  set_timer(flow);
 }
 
 void FlowRunner::run_timers(ControlFlow& flow, Nanos now) {
@@ -93,10 +96,7 @@ void FlowRunner::run_timers(ControlFlow& flow, Nanos now) {
   run(flow, event);
 }
 
-// After each call: the decision is everybody's, and the timers are set.
-void FlowRunner::settle(ControlFlow& flow) {
-  count_requests(flow);
-  flow.published.publish(flow.decision);
+void FlowRunner::set_timer(ControlFlow& flow) {
   uint64_t due = UINT64_MAX;
   for (const uint64_t timer : flow.decision.timer_ns) {
     if (timer != 0) due = std::min(due, timer);

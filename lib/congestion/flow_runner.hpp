@@ -41,7 +41,7 @@ class FlowRunner {
 
  private:
   void run_timers(ControlFlow& flow, Nanos now);
-  void settle(ControlFlow& flow);
+  void set_timer(ControlFlow& flow);
 
   TimingWheel timers_;
   Trace trace_;

@@ -343,6 +343,9 @@ void CongestionControl::tell(ControlledQueuePair& controlled, uint32_t direction
     return;
   }
   here.unheard = false;
+  // What is lost shall not be sent again at the old pace while the core thinks.
+  if (!cores_.empty() && (event.kinds & (ROCI_CC_ON_LOSS | ROCI_CC_ON_TIMEOUT)) != 0)
+    controlled.gate(direction).hold_until(now + kThinkingTime);
   here.told = told;
   here.cnps += event.cnps;
   here.losses += event.losses;
@@ -459,13 +462,11 @@ void CongestionControl::apply(ControlFlow& flow, Nanos now) {
   const uint32_t uses = flow.profile.plugin->capabilities;
   const roci_cc_decision decision = decision_of(flow);
   if ((uses & ROCI_CC_USES_WINDOW) != 0) gate.window = decision.window;
-  if ((uses & (ROCI_CC_USES_RATE | ROCI_CC_USES_GAP)) != 0) {
-    constexpr uint64_t kLongestGap = 10'000'000'000;
-    gate.set_pace(
-        (uses & ROCI_CC_USES_RATE) != 0 ? decision.rate : SendGate::kNoLimit,
-        Nanos{(uses & ROCI_CC_USES_GAP) != 0 ? static_cast<int64_t>(std::min(decision.gap_ns, kLongestGap))
-                                             : 0});
-  }
+  constexpr uint64_t kLongestGap = 10'000'000'000;
+  gate.set_pace(
+      (uses & ROCI_CC_USES_RATE) != 0 ? decision.rate : SendGate::kNoLimit,
+      Nanos{(uses & ROCI_CC_USES_GAP) != 0 ? static_cast<int64_t>(std::min(decision.gap_ns, kLongestGap))
+                                           : 0});
   if ((uses & ROCI_CC_USES_ECN) != 0) gate.not_ect_below = Lsn{decision.not_ect_below};
   gate.telemetry_only_asked = (decision.requests & ROCI_CC_TELEMETRY_ONLY_ASKED) != 0;
   const auto asked = [](const std::atomic<uint32_t>& wanted, uint32_t& made) {

@@ -131,7 +131,8 @@ class CongestionControl {
   // How often who waits for the peer looks again.
   static constexpr Nanos kPatience{200'000};
   static constexpr Nanos kAboutCnps{
-      10'000'000};  // that a direction has sent within, which a CNP may be about
+      10'000'000};                               // that a direction has sent within, which a CNP may be about
+  static constexpr Nanos kThinkingTime{20'000};  // that a core gets to answer a loss
   static constexpr BitsPerSec kUnknownLine{100'000'000'000};
 
   void decide(ControlledQueuePair& controlled, Nanos now);

@@ -13,6 +13,8 @@
 
 namespace roci::test {
 
+inline constexpr uint16_t kTelemetryPort = 5201;
+
 struct FanInOptions {
   size_t senders = 16;
   size_t flows = 16;  // spread over the senders
@@ -29,6 +31,8 @@ struct FanInOptions {
   uint8_t traffic_class = 0;
   bool reads = false;    // the data come as READ responses
   bool connects = true;  // from the beginning
+  bool qcn = false;      // the switch sends CNMs of Qeq `qeq`, and hosts listen
+  Bytes qeq{260'000};
   uint64_t seed = 1;
 };
 
@@ -44,9 +48,20 @@ class FanIn : public Fabric {
       link.b_to_a = {.rate = of.rate, .delay = of.delay};
       SwitchPortConfig port{.name = "p" + std::to_string(i), .rate = of.rate, .queue = of.buffer};
       port.queue_frames = 1U << 16;
-      for (ClassConfig& one : port.classes) one.aqm = of.aqm;
+      for (ClassConfig& one : port.classes) {
+        one.aqm = of.aqm;
+        if (!of.qcn) continue;
+        one.notify = ClassConfig::Notify::kQcn;
+        one.qcn.qeq = of.qeq;
+      }
       config.ports.push_back(port);
       ports.push_back(&add_link(link).b());
+    }
+    if (of.telemetry.enabled()) {
+      config.telemetry.enabled = true;
+      config.telemetry.udp_port = of.telemetry.udp_port;
+      config.telemetry.domain = of.telemetry.domain;
+      config.telemetry.switch_id = 1;
     }
     if (change) change(config);
     add_switch(config, ports);
@@ -56,6 +71,7 @@ class FanIn : public Fabric {
       device.extensions = of.extensions;
       device.telemetry = of.telemetry;
       device.congestion_control = of.control;
+      device.congestion.tag = of.qcn;
       device.packets_per_ack = 64;
       hosts.push_back(&add_host(link(i).a(), device, of.message));
       poll_host(*hosts.back());

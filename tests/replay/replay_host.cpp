@@ -66,10 +66,11 @@ ReplayHost::ReplayHost(const Config& config)
   neighbours.mac = config.mac;
   neighbours.addresses = {{config.address, 24}};
   neighbours.static_entries = {{config.peer, config.peer_mac}};
-  worker_ = must(Worker::create("replay", 0,
-                                {port_, memory_, groups_, *events_, hand_over_, flows_, pool_, extensions_,
-                                 telemetry_, flow_control_, congestion_, congestion_flows_, ids_, false},
-                                neighbours));
+  worker_ = must(Worker::create(
+      "replay", 0,
+      {port_, memory_, groups_, *events_, hand_over_, flows_, pool_, extensions_, telemetry_, flow_control_,
+       congestion_, congestion_flows_, control_, nullptr, control_cores_, arena_, ids_, false},
+      neighbours));
   for (auto& [key, region] : regions_)
     must(memory_.add_at(MemoryKey{key}, kPd, region.va, region.bytes.data(), region.bytes.size(),
                         config.region_access));

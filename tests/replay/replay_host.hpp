@@ -144,6 +144,8 @@ class ReplayHost {
   FlowControl flow_control_{{}, {}, {}};
   CongestionConfig congestion_;
   CongestionFlows congestion_flows_{false, 0, 0};
+  CongestionControlConfig control_;
+  std::vector<std::unique_ptr<ControlCore>> control_cores_;
   SparseArena arena_;
   std::unique_ptr<Worker> worker_;
   std::unique_ptr<AttachedQueuePair> qp_;
