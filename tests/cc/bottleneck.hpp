@@ -20,6 +20,7 @@ struct BottleneckQueue {
   double mark_all = 52'000;   // … and 1 here
   double drop_not_ect = 26'000;
   double capacity = 64e6;
+  uint64_t seed = 1;  // of the marks
 };
 
 class Bottleneck {
@@ -43,7 +44,7 @@ class Bottleneck {
   }
 
   Bottleneck(const char* name, unsigned flows, const Driver::Values& values = {}, const Queue& queue = {})
-      : queue_(queue) {
+      : queue_(queue), rng_(queue.seed) {
     for (unsigned i = 0; i < flows; ++i) {
       roci_cc_flow on = flow();
       on.seed = i;
@@ -274,7 +275,7 @@ class Bottleneck {
   std::vector<std::unique_ptr<Sender>> senders_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::deque<Event> waiting_;
-  std::mt19937_64 rng_{1};
+  std::mt19937_64 rng_;
   uint64_t now_ = 0, order_ = 0, sent_ = 0, left_ = 0, drops_ = 0, drops_before_ = 0;
   double queued_ = 0, queue_sum_ = 0, most_queue_ = 0;
 };
