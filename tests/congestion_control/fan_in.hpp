@@ -72,7 +72,8 @@ class FanIn : public Fabric {
       device.telemetry = of.telemetry;
       device.congestion_control = of.control;
       device.congestion.tag = of.qcn;
-      device.packets_per_ack = 64;
+      // All of them together have what the test has memory for.
+      device.tx_buffers = static_cast<uint32_t>(std::min<size_t>(4096, 65536 / (of.senders + 1)));
       hosts.push_back(&add_host(link(i).a(), device, of.message));
       poll_host(*hosts.back());
       for (const auto& core : hosts.back()->device->host().control_cores()) runner.add(*core);
