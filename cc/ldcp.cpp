@@ -11,7 +11,7 @@
 //   cw < 1   cw += gamma          cw  = max(gamma, eta * cw)      a packet each RTT / cw
 //
 // State: 32 bytes. The window, in packets of the full size; what arrived in fast start, in bytes on the line; up to where
-// losses were answered, a sequence; the smoothed round trip, ns; the stage.
+// losses were answered, a sequence; the latest round trip, ns; the stage.
 //
 // Alpha and beta have no values in the draft. Below and above one packet a share p of marked packets leads to
 // cw = gamma / (1 - eta) * (1 - p) / p and to alpha / beta * (1 - p) / p. Where alpha / beta is the larger one, one p has
@@ -30,8 +30,10 @@
 //  - Losses later: once per window by `loss_cut`. A time-out leaves one packet, or shrinks as a mark does below that.
 //  - After a pause the network is another one: fast start again with min(BDP, idle_growth * cw). Below one packet there is
 //    nothing to start fast with, and the window stays.
-//  - RTT / cw takes the smoothed measured round trip, which lets queues of any number of flows drain, or the base one,
-//    with which N flows keep at least N * gamma packets in a base round trip. A sample below the base is not believed.
+//  - RTT / cw takes the measured round trip, which lets queues of any number of flows drain, or the base one, with which N
+//    flows keep at least N * gamma packets in a base round trip. It takes the latest sample and not a smoothed one: there
+//    is one in each RTT / cw, and an average of many is old news that makes the flows swing together. A sample below the
+//    base is not believed. The jitter is wide for the same reason (tests/cc/bottleneck_test.cpp).
 //  - start() is not told where the sequence stands, so everything is Not-ECT until the first ACK; the window keeps that to
 //    the initial window.
 #include <algorithm>
@@ -70,7 +72,7 @@ constexpr roci_cc_parameter kParameters[] = {
      "share of the window that must have been in flight for it to grow; 0: as the draft"},
     {"loss_cut", "1", 0.5, 0, 1, "what a loss in the stable stage leaves of the window (ours)"},
     {"subpacket_rtt", "1", 1, 0, 1, "RTT of the gap RTT / cw below one packet: 0 base, 1 measured"},
-    {"jitter", "1", 0.1, 0, 0.5, "the gap is random within this share of it, so that flows part (ours)"},
+    {"jitter", "1", 1, 0, 1, "the gap is random: it by this share more or less, so that flows part (ours)"},
     {"idle_rtts", "round trips", 10, 0, 1e6, "pause after which fast start begins anew; 0: never (ours)"},
     {"idle_growth", "1", 2, 0, 1024,
      "its window: so many times the last one, at most the initial one (ours)"},
@@ -101,7 +103,7 @@ struct State {
   double window;      // packets: cw
   uint64_t arrived;   // bytes on the line, in this fast start
   uint64_t answered;  // sequence: losses of what is below were answered
-  uint32_t rtt_ns;    // smoothed; 0 before the first sample
+  uint32_t rtt_ns;    // the latest sample; 0 before the first
   uint32_t stage;     // kFastStart or kStable
 };
 static_assert(sizeof(State) == 32);
@@ -127,11 +129,7 @@ double round_trip(const State& s, const roci_cc_flow& flow, const double* p) {
 }
 
 void sample(State& s, uint32_t rtt_ns) {
-  const int64_t now = std::min<uint32_t>(rtt_ns, static_cast<uint32_t>(kLongest));
-  const int64_t before = s.rtt_ns;
-  if (now == 0) return;
-  // An eighth of what is new, as TCP has it (RFC 6298).
-  s.rtt_ns = static_cast<uint32_t>(before == 0 ? now : std::max<int64_t>(before + (now - before) / 8, 1));
+  if (rtt_ns > 0) s.rtt_ns = std::min(rtt_ns, static_cast<uint32_t>(kLongest));
 }
 
 double grown(double window, uint32_t packets, const double* p) {
@@ -180,7 +178,6 @@ void acknowledged(State& s, const roci_cc_flow& flow, const roci_cc_event& event
   if (s.arrived < whole) return;
   const uint64_t behind = (s.arrived - whole) / std::max<uint32_t>(flow.packet_bytes, 1);
   s.stage = kStable;
-  s.arrived = 0;
   const auto packets = static_cast<uint32_t>(std::min<uint64_t>(behind, event.acked_packets));
   adjust(s, flow, event, packets, std::min(event.marked_packets, packets), p, d);
   d.reason = kArrived;
@@ -191,7 +188,6 @@ void end_fast_start(State& s, const roci_cc_flow& flow, roci_cc_decision& d) {
   const uint64_t packets = s.arrived / std::max<uint32_t>(flow.packet_bytes, 1);
   s.window = std::clamp(static_cast<double>(packets), 1.0, s.window);
   s.stage = kStable;
-  s.arrived = 0;
   d.not_ect_below = 0;
   d.reason = kLostInFastStart;
 }

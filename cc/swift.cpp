@@ -18,7 +18,9 @@
 //  - The first window is what the line carries in the base round trip.
 //  - A decrease notes its time whatever its cause was. Public versions forget it when the cause was delay, and then shrink
 //    by each ACK of one round trip.
-//  - The round trip in which to shrink once, and that of the gap, is the whole one: network and host.
+//  - The round trip in which to shrink once, and that of the gap, is the whole one: network and host. In the gap it is no
+//    longer than the targets: the least window after an incast is 100 gaps of a round trip of milliseconds, and long
+//    after the queue has gone the flow would still wait (tests/cc/bottleneck_test.cpp).
 //  - An ACK without a sample of the delay moves nothing; its packets count with the next sample.
 //  - One event lets a window grow by `ai` at most, and one that is not used does not grow (`use_before_growth`): the
 //    larger one of the two does not run away while the other one decides.
@@ -198,13 +200,14 @@ void timed_out(State& s, const roci_cc_flow& flow, const roci_cc_event& event, c
   s.network = s.host = {.packets = p[kMinWindow], .shrank = event.now_ns + 1};
 }
 
-void decide(const State& s, const roci_cc_flow& flow, roci_cc_decision& d) {
+void decide(const State& s, const roci_cc_flow& flow, const double* p, roci_cc_decision& d) {
   const double window = std::min(s.network.packets, s.host.packets);
   d.window = std::max<uint64_t>(static_cast<uint64_t>(std::max(window, 1.0) * flow.packet_bytes), 1);
   d.gap_ns = 0;
   d.state = s.host.packets < s.network.packets ? kHost : kNetwork;
   if (window >= 1) return;
-  const double rtt = s.rtt_ns > 0 ? s.rtt_ns : static_cast<double>(flow.base_rtt_ns);
+  const double aim = target(s, flow, p) + (looks_at_host(flow, p) ? p[kHostTarget] : 0);
+  const double rtt = s.rtt_ns > 0 ? std::min<double>(s.rtt_ns, aim) : static_cast<double>(flow.base_rtt_ns);
   d.gap_ns = static_cast<uint64_t>(std::min<double>(rtt / window, kLongest));
   d.state = kSubpacket;
 }
@@ -229,7 +232,7 @@ void start(void* state, const roci_cc_flow* flow, uint64_t /*now*/, const double
   }
   s.network.packets = std::clamp(packets, 1.0, p[kMaxWindow]);
   s.host.packets = looks_at_host(*flow, p) ? s.network.packets : p[kMaxWindow];
-  decide(s, *flow, *decision);
+  decide(s, *flow, p, *decision);
 }
 
 void on_event(void* state, const roci_cc_flow* flow, const roci_cc_event* event, const double* p,
@@ -242,7 +245,7 @@ void on_event(void* state, const roci_cc_flow* flow, const roci_cc_event* event,
   if ((event->kinds & ROCI_CC_ON_RTT) != 0) sampled(s, *flow, *event, p, *decision);
   if ((event->kinds & ROCI_CC_ON_LOSS) != 0) lost(s, *flow, event->now_ns, p, *decision);
   if ((event->kinds & ROCI_CC_ON_TIMEOUT) != 0) timed_out(s, *flow, *event, p, *decision);
-  decide(s, *flow, *decision);
+  decide(s, *flow, p, *decision);
 }
 
 }  // namespace

@@ -97,7 +97,8 @@ TEST(Dctcp, starts_slowly_and_then_grows_by_a_packet_a_round_trip) {
   flow.window(40);
   EXPECT_EQ(flow.packets(), 25U);
   EXPECT_EQ(flow.state_name(), "avoidance");
-  for (int i = 0; i < 8; ++i) EXPECT_EQ((flow.window(1), flow.packets()), 25U) << i;  // 24 of the 40 made a step
+  for (int i = 0; i < 8; ++i)
+    EXPECT_EQ((flow.window(1), flow.packets()), 25U) << i;  // 24 of the 40 made a step
   EXPECT_EQ((flow.window(1), flow.packets()), 26U);
 }
 

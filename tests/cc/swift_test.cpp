@@ -140,6 +140,12 @@ TEST(Swift, lets_packets_leave_a_gap_apart_below_one) {
   EXPECT_EQ(flow.decision.gap_ns, 0U);
 }
 
+TEST(Swift, does_not_wait_for_multiples_of_a_round_trip_beyond_its_targets) {
+  Swift flow({{"initial_window", 1}, {"host_target", 0}});
+  flow.acked(5000);
+  EXPECT_EQ(flow.decision.gap_ns, 50'000U);  // 25 us / 0.5
+}
+
 TEST(Swift, keeps_a_window_for_the_host_and_obeys_the_smaller_one) {
   Swift flow({{"host_target", 50'000}});
   flow.acked(20, 100);  // 1 - 0.8 / 2

@@ -1,0 +1,115 @@
+// What the windows do when many flows share a link: the figures of the papers and of the drafts as far as one link shows
+// them, and that nobody starves.
+#include "cc/bottleneck.hpp"
+
+namespace roci::test {
+namespace {
+
+constexpr uint64_t kMilli = 1'000'000;
+
+// All that the payload leaves of 100 Gb/s: 1000 of 1048 bytes, in whole nanoseconds.
+constexpr double kAll = 95.2;
+
+BottleneckQueue without_marks() { return {.mark_from = 1e12, .mark_all = 2e12, .drop_not_ect = 1e12}; }
+BottleneckQueue step_at(double bytes) {
+  return {.mark_from = bytes, .mark_all = bytes + 1, .drop_not_ect = 1e12};
+}
+
+TEST(Bottleneck, one_flow_has_the_link_to_itself) {
+  for (const char* name : {"ldcp", "dctcp", "swift"}) {
+    const auto result = Bottleneck(name, 1).run(2 * kMilli);
+    EXPECT_GT(result.goodput, kAll - 0.1) << name;
+    EXPECT_EQ(result.drops, 0U) << name;
+  }
+  EXPECT_NEAR(Bottleneck("hpcc", 1).run(2 * kMilli).goodput, kAll * 0.95, 0.5);
+}
+
+TEST(Bottleneck, ldcp_drops_first_packets_only_and_keeps_a_short_queue) {  // L1, L26, L27
+  const auto result = Bottleneck("ldcp", 16).run(4 * kMilli);
+  EXPECT_GT(result.goodput, kAll - 0.5);
+  EXPECT_NEAR(result.mean_queue, 15'000, 3000);
+  EXPECT_LT(result.most_queue, 70'000);
+  EXPECT_GT(result.fairness, 0.95);
+  EXPECT_GT(result.drops, 500U);
+  EXPECT_EQ(result.late_drops, 0U);
+}
+
+// With the base round trip 1024 flows keep a packet each in the queue, whatever gamma is; with the measured one it drains.
+TEST(Bottleneck, ldcp_drains_the_queue_of_very_many_flows) {  // A1, L7
+  const auto measured = Bottleneck("ldcp", 1024).run(10 * kMilli);
+  EXPECT_LT(measured.mean_queue, 150'000);
+  EXPECT_GT(measured.goodput, 85);
+  EXPECT_GT(measured.fairness, 0.9);
+  EXPECT_EQ(measured.late_drops, 0U);
+  const auto base = Bottleneck("ldcp", 1024, {{"subpacket_rtt", 0}}).run(10 * kMilli);
+  EXPECT_GT(base.mean_queue, 900'000);
+}
+
+TEST(Bottleneck, ldcp_starves_flows_where_its_rules_do_not_meet_at_one_packet) {  // A2
+  const auto apart = Bottleneck("ldcp", 64, {{"alpha", 1}, {"gamma", 0.0625}}).run(20 * kMilli);
+  EXPECT_LT(apart.fairness, 0.6);
+  const auto together = Bottleneck("ldcp", 64, {{"alpha", 0.0625}, {"gamma", 0.0625}}).run(20 * kMilli);
+  EXPECT_GT(together.fairness, 0.95);
+}
+
+TEST(Bottleneck, ldcp_parts_its_flows_by_jitter) {
+  const auto jittered = Bottleneck("ldcp", 512).run(10 * kMilli);
+  const auto even = Bottleneck("ldcp", 512, {{"jitter", 0}}).run(10 * kMilli);
+  EXPECT_GT(jittered.goodput, even.goodput + 5);
+  EXPECT_LT(jittered.mean_queue, even.mean_queue);
+}
+
+// Figure 13 of the paper: reacting to each ACK without a reference loses throughput and keeps a queue.
+TEST(Bottleneck, hpcc_empties_the_queue_and_does_not_overreact) {  // H1, H22
+  const auto run = [](double update) {
+    return Bottleneck("hpcc", 16, {{"w_ai", 80}, {"update", update}}, without_marks()).run(2 * kMilli);
+  };
+  const auto combined = run(0), per_ack = run(1), per_round = run(2);
+  EXPECT_GT(combined.goodput, 0.93 * kAll);
+  EXPECT_LT(combined.mean_queue, 5000);
+  EXPECT_GT(combined.fairness, 0.98);
+  EXPECT_LT(per_ack.goodput, 0.8 * kAll);
+  EXPECT_GT(per_ack.mean_queue, 50'000);
+  EXPECT_GT(per_round.goodput, 0.93 * kAll);
+}
+
+TEST(Bottleneck, hpcc_uses_the_link_as_it_is_told) {  // H15
+  const auto low = Bottleneck("hpcc", 4, {{"eta", 0.8}, {"w_ai", 20}}, without_marks()).run(2 * kMilli);
+  const auto high = Bottleneck("hpcc", 4, {{"eta", 0.98}, {"w_ai", 20}}, without_marks()).run(2 * kMilli);
+  EXPECT_NEAR(low.goodput, 0.8 * kAll, 2.5);
+  EXPECT_NEAR(high.goodput, 0.98 * kAll, 2.5);
+  EXPECT_LE(low.mean_queue, high.mean_queue);
+}
+
+TEST(Bottleneck, dctcp_keeps_the_queue_at_the_step) {
+  const auto result = Bottleneck("dctcp", 16, {}, step_at(68'000)).run(10 * kMilli);
+  EXPECT_GT(result.goodput, kAll - 0.1);
+  EXPECT_NEAR(result.mean_queue, 60'000, 12'000);
+  EXPECT_GT(result.fairness, 0.95);
+}
+
+TEST(Bottleneck, swift_keeps_the_queue_near_its_target) {
+  const auto result = Bottleneck("swift", 16, {}, without_marks()).run(4 * kMilli);
+  EXPECT_GT(result.goodput, kAll - 0.1);
+  EXPECT_NEAR(result.mean_queue, 48'000, 10'000);  // 45 KB with the same values in the reference's run
+  EXPECT_GT(result.fairness, 0.98);
+}
+
+// 1024 windows of a whole round trip overrun the buffer; the least window times a round trip of 5 ms would be half a second.
+TEST(Bottleneck, swift_starves_nobody_after_an_incast) {
+  const auto result = Bottleneck("swift", 1024, {}, without_marks()).run(40 * kMilli);
+  EXPECT_GT(result.fairness, 0.9);
+  EXPECT_GT(result.goodput, 80);
+  EXPECT_EQ(result.late_drops, 0U);
+}
+
+TEST(Bottleneck, runs_the_same_again) {
+  for (const char* name : {"ldcp", "hpcc", "dctcp", "swift"}) {
+    const auto once = Bottleneck(name, 30).run(kMilli), again = Bottleneck(name, 30).run(kMilli);
+    EXPECT_EQ(once.goodput, again.goodput) << name;
+    EXPECT_EQ(once.mean_queue, again.mean_queue) << name;
+  }
+}
+
+}  // namespace
+}  // namespace roci::test
