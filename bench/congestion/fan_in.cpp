@@ -101,6 +101,11 @@ int run(const Arguments& arguments) {
   std::printf("  dropped %lu at first, %lu then; sent again %lu; time-outs %lu; CNPs %lu; CNMs %lu\n",
               first_drops, net.port_counters().dropped() - first_drops, net.total("packets_retransmitted"),
               net.total("timeouts"), net.total("np_cnp_sent"), net.total("cnms_taken"));
+  if (arguments.telemetry) {
+    std::printf("  telemetry begun in %lu packets, too long for %lu; %lu returned, of them %lu old\n",
+                net.total("int_begun"), net.total("int_too_long"), net.total("int_echoes_received"),
+                net.total("int_echoes_old"));
+  }
   if (arguments.flows_too) {
     for (size_t i = 0; i < net.flow_count(); ++i) {
       const ControlFlow* flow = net.control(i, arguments.reads ? 1 : 0);

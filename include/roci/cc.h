@@ -187,7 +187,7 @@ struct roci_cc_decision {
   uint64_t gap_ns; /* least time between the departures of two packets */
   uint64_t
       not_ect_below; /* sequence: new packets below it leave as Not-ECT, so that switches drop rather than mark them
-                             (draft-dai-tsvwg-rdma-ldcp 2.3), but for the last one before the window or the work runs
+                             (draft-dai-tsvwg-pfc-free-congestion-control 2.3), but for the last one before the window or the work runs
                              out. Packets sent again are always ECN-capable */
   uint64_t timer_ns[2]; /* when the next ON_TIMERs are due, in now_ns's time; 0: not set */
   uint64_t

@@ -1,5 +1,5 @@
 // The two ends of one direction of a queue pair: requests are a direction, READ responses another, each with a byte
-// sequence (LSN) of its own (draft-dai-tsvwg-rdma-ldcp §3.1). What is kept here is what a congestion control needs to
+// sequence (LSN) of its own (draft-dai-tsvwg-pfc-free-congestion-control §3.1). What is kept here is what a congestion control needs to
 // know, whatever told it: standard acknowledgements, or extension blocks.
 #pragma once
 

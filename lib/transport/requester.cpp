@@ -398,7 +398,7 @@ bool Requester::held(Nanos now, Span span, Psn psn) const {
 }
 
 // The last packet before the window or the work runs out tells the receiver of the others' loss, so it must arrive
-// (draft-dai-tsvwg-rdma-ldcp 3.1).
+// (draft-dai-tsvwg-pfc-free-congestion-control 3.1).
 bool Requester::leaves_as_not_ect(const SendWqe& wqe, const MessagePacket& packet, Psn psn) const {
   const SendGate& here = *gate();
   const Lsn lsn = wqe.first_lsn + packet.offset;

@@ -44,6 +44,7 @@ class FanIn : public Fabric {
     std::vector<Port*> ports;
     for (size_t i = 0; i <= of.senders; ++i) {
       SimLinkConfig link;
+      link.mtu = 4400;  // room for telemetry beside the largest path MTU
       link.a_to_b = {.rate = of.rate, .delay = of.delay, .queue = 32_KiB};
       link.b_to_a = {.rate = of.rate, .delay = of.delay};
       SwitchPortConfig port{.name = "p" + std::to_string(i), .rate = of.rate, .queue = of.buffer};
