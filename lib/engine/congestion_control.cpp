@@ -68,6 +68,7 @@ bool CongestionControl::attach(AttachedQueuePair& qp, const Profile* profile, Na
   auto* controlled = new (memory) ControlledQueuePair;
   controlled->qp = &qp;
   controlled->profile = profile;
+  controlled->since = now;
   controlled->requests.overhead = controlled->responses.overhead = overhead_of(qp.core);
   qp.core.gates = controlled;
   if (profile->plugin->receive != nullptr && qp.core.config.type == IBV_QPT_RC &&
@@ -133,28 +134,25 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
   controlled.session = core.session.get();
   controlled.could_send = core.session != nullptr && core.session->terms.may_send;
   controlled.answers = answers_reads(core);
-  const bool undecided = core.extensions_undecided || controlled.qp->session_due ||
-                         (core.session != nullptr && !core.session->terms.may_send);
+  const bool unknown = core.extensions_undecided || controlled.qp->session_due ||
+                       (core.session != nullptr && !core.session->terms.may_send);
+  const bool undecided = unknown && now - controlled.since < kLongestPatience;
   controlled.phase = ControlledQueuePair::Phase::kRunning;
   for (uint32_t direction = 0; direction < 2; ++direction) {
     if (direction == ROCI_CC_RESPONSES && !answers_reads(core)) break;
+    uint32_t provides = 0;
     const Profile* profile = controlled.profile;
-    uint32_t provides = provided(core, direction, *profile);
-    if (missing_of(*profile, provides) != 0 && undecided) {
-      controlled.phase = ControlledQueuePair::Phase::kUndecided;
-      return;
-    }
-    while (profile != nullptr && missing_of(*profile, provides) != 0) {
+    for (; profile != nullptr; profile = profile->fallback) {
+      provides = provided(core, direction, *profile);
       const uint32_t missing = missing_of(*profile, provides);
-      // A queue pair that only answers READs now and then is not refused for their sake.
-      if (!profile->falls_back && direction == ROCI_CC_REQUESTS) {
-        warn(controlled, direction, *profile, missing, nullptr);
-        controlled.phase = ControlledQueuePair::Phase::kRefused;
-        return;
-      }
-      warn(controlled, direction, *profile, missing, profile->fallback);
-      profile = profile->fallback;
-      if (profile != nullptr) provides = provided(core, direction, *profile);
+      if (missing == 0) break;
+      // A queue pair that answers a READ now and then is not refused for that.
+      const bool must_not = !profile->falls_back && direction == ROCI_CC_REQUESTS;
+      if (!undecided) warn(controlled, direction, *profile, missing, profile->fallback);
+      if (!must_not) continue;
+      controlled.phase =
+          undecided ? ControlledQueuePair::Phase::kUndecided : ControlledQueuePair::Phase::kRefused;
+      return;
     }
     ControlFlow* const runs = controlled.directions[direction].flow;
     if (profile == nullptr) {
@@ -378,7 +376,6 @@ bool CongestionControl::prepare(ControlledQueuePair& controlled, Nanos now) {
       break;
     case ControlledQueuePair::Phase::kUndecided:
       controlled.requests.hold_until(now + kPatience);
-      controlled.responses.hold_until(now + kPatience);
       return true;
     case ControlledQueuePair::Phase::kRefused:
       return false;
