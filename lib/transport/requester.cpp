@@ -128,8 +128,8 @@ Requester::Step Requester::send_at(TransportContext& context, Cursor& cursor) {
   SendWqe& wqe = qp_.send_queue.at(cursor.index);
   Step step = Step::kSent;
   bool last = true;
-  if (wqe.needs_response() &&
-      held(context.now, {wqe.first_lsn, static_cast<uint32_t>(lsn_bytes(wqe))}, wqe.first_psn)) {
+  if (wqe.needs_response() && held(context.now, {wqe.first_lsn, static_cast<uint32_t>(lsn_bytes(wqe))},
+                                   wqe.first_psn + cursor.packet)) {
     return Step::kHeld;
   }
   if (wqe.is_read()) {
@@ -474,7 +474,8 @@ void Requester::on_deadline(TransportContext& context) {
     return;
   }
   // Who was not allowed to speak cannot have been answered.
-  if (const SendGate* const here = gate(); here != nullptr && here->owes_repair && here->opens_at() != kNever) {
+  if (const SendGate* const here = gate();
+      here != nullptr && here->owes_repair && here->opens_at() != kNever) {
     deadline_ = here->opens_at() + timeout();
     return;
   }
