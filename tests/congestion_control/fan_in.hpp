@@ -33,7 +33,7 @@ struct FanInOptions {
   bool connects = true;  // from the beginning
   bool qcn = false;      // the switch sends CNMs of Qeq `qeq`, and hosts listen
   Bytes qeq{260'000};
-  uint64_t seed = 1;
+  uint64_t seed = 1;  // of what is drawn: marks, QPNs, the jitter of flows
 };
 
 class FanIn : public Fabric {
@@ -41,6 +41,7 @@ class FanIn : public Fabric {
   explicit FanIn(const FanInOptions& of, const std::function<void(SwitchConfig&)>& change = nullptr)
       : options(of) {
     SwitchConfig config{.name = "s"};
+    config.seed = of.seed;
     std::vector<Port*> ports;
     for (size_t i = 0; i <= of.senders; ++i) {
       SimLinkConfig link;
@@ -73,6 +74,7 @@ class FanIn : public Fabric {
       device.telemetry = of.telemetry;
       device.congestion_control = of.control;
       device.congestion.tag = of.qcn;
+      device.seed = 1000 * (of.seed - 1) + i + 1;
       // All of them together have what the test has memory for.
       device.tx_buffers = static_cast<uint32_t>(std::min<size_t>(4096, 65536 / (of.senders + 1)));
       hosts.push_back(&add_host(link(i).a(), device, of.message));
@@ -150,6 +152,18 @@ class FanIn : public Fabric {
       }
       run(std::min(step, end - runner.now()));
     }
+  }
+  // How long it takes until that is so; fails the test when it never is.
+  Nanos until(const std::function<bool()>& so, Nanos limit = 100ms) {
+    const Nanos begin = runner.now();
+    EXPECT_TRUE(must(runner.run_while([&] { return !so(); }, begin + limit))) << "not within the limit";
+    return runner.now() - begin;
+  }
+  // From the call to the acknowledgement of the last byte, with nothing else posted.
+  Nanos time_of(size_t flow, size_t length) {
+    const uint64_t end = acknowledged(flow) + length;
+    post(flow, length);
+    return until([&] { return acknowledged(flow) >= end; });
   }
   void stop(size_t flow) { flows_[flow].stopped = true; }
   void go_on(size_t flow) { flows_[flow].stopped = false; }
