@@ -89,6 +89,9 @@ Status run_loopback(const Options& options, Report& report) {
   auto server = make_host(std::move(wires->server), "server", 2, options);
   if (!server) return fail(server.error());
 
+  report.watch(**client);
+  report.watch(**server);
+
   const std::string path = options.direct ? "loopback, back to back" : "loopback through a switch";
   const WaitLimits limits = limits_for(options.qp_timeout, options.retry_count);
   auto [client_end, server_end] = make_memory_channel();

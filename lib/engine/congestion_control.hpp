@@ -25,6 +25,8 @@
 
 namespace roci {
 
+struct CongestionFlowReport;
+
 // What has been said about a direction so far.
 struct Told {
   uint64_t acked_packets = 0;    // by the transport's own count
@@ -56,6 +58,17 @@ struct ControlledDirection {
   uint64_t cnps = 0, notices = 0, losses = 0, timeouts = 0, telemetry = 0;
 };
 
+// The receiving end of an algorithm that has one (roci_cc_plugin::receive): the peer's requests.
+struct ReceivingEnd {
+  const Profile* profile;
+  roci_cc_flow info;                 // of the peer's flow, as far as it is known
+  uint32_t packets = 0, marked = 0;  // heard so far
+  Lsn received{};
+  uint64_t noted = 0;  // with telemetry
+  uint64_t grants = 0;
+  [[nodiscard]] void* state() { return this + 1; }
+};
+
 // A queue pair under control; its gates come first.
 struct ControlledQueuePair final : SendGates {
   enum class Phase : uint8_t {
@@ -72,6 +85,7 @@ struct ControlledQueuePair final : SendGates {
   bool could_send = false;  // extensions to the peer
   bool answers = false;     // READs
   std::array<ControlledDirection, 2> directions;
+  ReceivingEnd* receiving = nullptr;  // null: the algorithm has none
   ControlledQueuePair* next_touched = nullptr;
 
   [[nodiscard]] SendGate& gate(uint32_t direction) {
@@ -113,8 +127,8 @@ class CongestionControl {
     controlled.next_touched = touched_;
     touched_ = &controlled;
   }
-  // Tells the algorithms about all that were touched.
-  void tell(Nanos now);
+  // Tells the algorithms about all that were touched. `flows`: that have sent to this host of late.
+  void tell(Nanos now, uint32_t flows);
   // Decisions of other cores, and timers; ready(AttachedQueuePair&) is called for who may send now.
   template <class Ready>
   bool poll(Nanos now, Ready&& ready);
@@ -124,6 +138,9 @@ class CongestionControl {
   bool prepare(ControlledQueuePair& controlled, Nanos now);
   // After it.
   void after_turn(ControlledQueuePair& controlled, Nanos now);
+
+  // What is done with the flows of a queue pair; none without control.
+  static void report(AttachedQueuePair& qp, std::vector<CongestionFlowReport>& out);
 
   // For whoever holds the worker: what its algorithms were told here, and their number of events.
   [[nodiscard]] const FlowRunner& runner() const { return runner_; }
@@ -145,6 +162,8 @@ class CongestionControl {
   void warn(const ControlledQueuePair& controlled, uint32_t direction, const Profile& wanted,
             uint32_t missing, const Profile* instead);
   void tell(ControlledQueuePair& controlled, Nanos now);
+  bool receive_with(ControlledQueuePair& controlled);
+  void tell_receiving(ControlledQueuePair& controlled, Nanos now, uint32_t flows);
   void tell(ControlledQueuePair& controlled, uint32_t direction, Nanos now, uint32_t kinds);
   uint32_t gather(ControlledQueuePair& controlled, uint32_t direction, Nanos now, roci_cc_event& event,
                   Told& told);
