@@ -121,22 +121,20 @@ class FanIn : public Fabric {
 
   [[nodiscard]] Side& receiver() { return *hosts.back(); }
   [[nodiscard]] size_t flow_count() const { return flows_.size(); }
-  [[nodiscard]] QueuePairCore& core(size_t flow) {
-    return options.reads ? peer_core(flow) : *find(*flows_[flow].from, *flows_[flow].qp);
-  }
-  // The sending end of the data: of READs it is the receiver's peer.
+  // The sending end of the data, and the other one, which has asked for them if they are READ.
+  [[nodiscard]] QueuePairCore& core(size_t flow) { return *find(*flows_[flow].from, *flows_[flow].qp); }
   [[nodiscard]] QueuePairCore& peer_core(size_t flow) { return *find(receiver(), *flows_[flow].peer); }
 
   void post(size_t flow, size_t length, unsigned flags = 0) {
     Flow& of = flows_[flow];
-    Side& requester = *of.from;
-    ASSERT_EQ(send(requester, *of.qp,
+    Side &requester = options.reads ? receiver() : *of.from, &other = options.reads ? *of.from : receiver();
+    ASSERT_EQ(send(requester, options.reads ? *of.peer : *of.qp,
                    {.wr_id = flow,
                     .opcode = options.reads ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
                     .length = length,
                     .flags = flags,
-                    .remote = receiver().address(0),
-                    .rkey = receiver().region->rkey()}),
+                    .remote = other.address(0),
+                    .rkey = other.region->rkey()}),
               0);
     of.posted += length;
   }
@@ -170,8 +168,9 @@ class FanIn : public Fabric {
 
   // Bytes of payload that have arrived, as the sender knows; of READs, as the reader does.
   [[nodiscard]] uint64_t acknowledged(size_t flow) {
-    auto& requester = static_cast<ReliableQueuePair&>(*find(*flows_[flow].from, *flows_[flow].qp)).requester;
-    return options.reads ? requester.response_flow().received.value() : requester.flow().acknowledged.value();
+    const auto of = [](QueuePairCore& end) -> auto& { return static_cast<ReliableQueuePair&>(end).requester; };
+    return options.reads ? of(peer_core(flow)).response_flow().received.value()
+                         : of(core(flow)).flow().acknowledged.value();
   }
   [[nodiscard]] std::vector<uint64_t> all_acknowledged() {
     std::vector<uint64_t> all;

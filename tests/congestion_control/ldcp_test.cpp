@@ -7,7 +7,7 @@ namespace {
 FanInOptions ldcp(size_t flows, const std::map<std::string, double>& values = {}) {
   FanInOptions options;
   options.flows = flows;
-  options.senders = std::min<size_t>(flows, kSlowMachine ? 16 : 64);
+  options.senders = std::min<size_t>(flows, 16);  // flows, not hosts, are what is many
   options.control = with_profile("ldcp", values);
   options.aqm = ldcp_aqm();
   return options;
@@ -70,14 +70,14 @@ void expect_fair(const Many& param) {
 }
 
 TEST(LdcpFanIn, flows_64_share_fairly) {
-  expect_fair({64, {}, 1ms, kSlowMachine ? 4ms : 10ms, 0.98, 0.99, 40'000});
+  expect_fair({64, {}, 1ms, kSlowMachine ? 4ms : 20ms, 0.98, 0.99, 40'000});
 }
-TEST(LdcpFanIn, flows_256_share_fairly) { expect_fair({256, {}, 4ms, 6ms, 0.98, 0.95, 150'000}); }
+TEST(LdcpFanIn, flows_256_share_fairly) { expect_fair({256, {}, 5ms, 20ms, 0.98, 0.95, 150'000}); }
 // With steps of 1/16 of a packet 1024 flows can be below what the line carries; with 1/8 512 flows only just.
 const std::map<std::string, double> kSmallSteps = {{"gamma", 1.0 / 16}, {"alpha", 1.0 / 16}};
-TEST(LdcpFanIn, flows_512_share_fairly) { expect_fair({512, kSmallSteps, 6ms, 6ms, 0.98, 0.93, 400'000}); }
+TEST(LdcpFanIn, flows_512_share_fairly) { expect_fair({512, kSmallSteps, 5ms, 20ms, 0.98, 0.93, 400'000}); }
 TEST(LdcpFanIn, flows_1024_neither_collapse_nor_starve) {
-  expect_fair({1024, kSmallSteps, 5ms, 3ms, 0.90, 0.93, 1'200'000});
+  expect_fair({1024, kSmallSteps, 10ms, 20ms, 0.98, 0.93, 1'200'000});
 }
 
 TEST(LdcpFanIn, short_messages_take_one_and_two_round_trips_on_an_idle_path) {
