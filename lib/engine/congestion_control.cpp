@@ -40,7 +40,9 @@ CongestionControl::CongestionControl(Surroundings of)
       arena_(of.arena),
       cores_(std::move(of.cores)),
       congestion_flows_(of.congestion_flows),
-      line_rate_(of.link_rate.value() != 0 ? of.link_rate : kUnknownLine),
+      line_rate_(of.config.line_rate != 0    ? BitsPerSec{of.config.line_rate}
+                 : of.link_rate.value() != 0 ? of.link_rate
+                                             : kUnknownLine),
       device_(std::move(of.device)),
       worker_(of.worker),
       ids_(of.ids),
@@ -178,8 +180,9 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
 void CongestionControl::warn(const ControlledQueuePair& controlled, uint32_t direction, const Profile& wanted,
                              uint32_t missing, const Profile* instead) {
   const std::string peer = controlled.qp->core.attributes.path.destination_ip.to_string();
-  std::string what = peer + (direction == ROCI_CC_REQUESTS ? ": requests" : ": READ responses") +
-                     " cannot run " + wanted.name;
+  std::string what =
+      peer + (direction == ROCI_CC_REQUESTS ? ": requests" : ": READ responses") + " cannot run " +
+      (wanted.name == wanted.plugin->name ? wanted.name : wanted.name + " (" + wanted.plugin->name + ")");
   constexpr size_t kMost = 1024;
   if (warned_.size() >= kMost || std::ranges::find(warned_, what) != warned_.end()) return;
   warned_.push_back(what);
