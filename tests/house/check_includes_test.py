@@ -23,6 +23,7 @@ SOUND_HOUSE = {
     "lib/engine/worker.hpp": '#include "transport/requester.hpp"\n#include "congestion/flow.hpp"\n',
     "lib/device/device.cpp": '#include "roci/device.hpp"\n#include "engine/worker.hpp"\n',
     "cc/static_rate.c": "#include <roci/cc.h>\n#include <math.h>\n",
+    "examples/cc-plugin/half.c": "#include <roci/cc.h>\n",
     "switch/switch.hpp": '#include "port/port.hpp"\n',
     "apps/roci-perf/main.cpp": '#include "roci/device.hpp"\n#include "switch/switch.hpp"\n#include <CLI/CLI.hpp>\n',
     "tests/wire/icrc_test.cpp": '#include "wire/icrc.hpp"\n#include <gtest/gtest.h>\n',
