@@ -10,6 +10,8 @@
 #include <sstream>
 
 #include "base/config.hpp"
+#include "base/units.hpp"
+#include "device/limits.hpp"
 
 namespace roci::perf {
 namespace {
@@ -107,6 +109,7 @@ class Command {
     add_test();
     add_transport();
     add_place();
+    add_congestion();
     add_output();
   }
 
@@ -114,6 +117,7 @@ class Command {
   static constexpr const char* kTest = "The test";
   static constexpr const char* kQueuePair = "Queue pairs";
   static constexpr const char* kPlace = "Where the packets go";
+  static constexpr const char* kCongestion = "Congestion control";
   static constexpr const char* kOutput = "Output";
 
   [[nodiscard]] bool latency() const { return mode_ == Mode::kLatency; }
@@ -350,6 +354,61 @@ class Command {
            o_.wait_file = value;
            return {};
          });
+  }
+
+  void add_congestion() {
+    CongestionOptions& c = o_.congestion;
+    auto* chosen = text(
+        "--cc",
+        "The queue pairs' congestion control: an algorithm (roci-cc list), a profile of the configuration "
+        "file, or none [as the file says; none in a loopback]",
+        "NAME", kCongestion, [&c](const std::string& value) -> Status {
+          c.profile = value;
+          return {};
+        });
+    app_.add_option_function<std::vector<std::string>>(
+            "--cc-set",
+            [this, &c](const std::vector<std::string>& values) {
+              o_.given.insert("cc-set");
+              for (const std::string& value : values) {
+                const size_t equals = value.find('=');
+                const auto number = parse_number(equals == std::string::npos ? "" : value.substr(equals + 1));
+                if (equals == 0 || !number)
+                  throw CLI::ValidationError("--cc-set is \"" + value +
+                                             "\"; write a parameter and its value, like eta=0.95");
+                c.parameters[value.substr(0, equals)] = *number;
+              }
+            },
+            wrapped("A parameter's value, in the parameter's unit; several times for several"))
+        ->type_name("NAME=N")
+        ->group(kCongestion)
+        ->needs(chosen);
+    text("--cc-base-rtt",
+         "Round trip of a full packet on idle links, like 5us, for algorithms that ask for it", "TIME",
+         kCongestion, [&c](const std::string& value) -> Status {
+           auto time = parse_duration(value);
+           if (!time) return fail(time.error());
+           c.base_rtt = *time;
+           return {};
+         });
+    text("--cc-cores", "Threads that algorithms have to themselves; 0: they run where the packets are [0]",
+         "N", kCongestion, [&c](const std::string& value) -> Status {
+           const auto whole = parse_whole(value);
+           if (!whole || *whole > kMaxControlCores)
+             return fail("write a whole number from 0 to " + std::to_string(kMaxControlCores));
+           c.cores = static_cast<uint32_t>(*whole);
+           return {};
+         });
+    flag("--cc-report", c.report, "Show at the end what it did with each flow", kCongestion);
+    text(
+        "--cc-trace",
+        "Write the algorithms' events and decisions to FILE: CSV if it is called so, else for roci-cc replay",
+        "FILE", kCongestion, [&c](const std::string& value) -> Status {
+          c.trace_file = value;
+          return {};
+        });
+    number("--cc-trace-events", c.trace_events, 1, 1U << 22, "The last N events are kept [100000]",
+           kCongestion);
   }
 
   Status take_cores(const std::string& value) {

@@ -2,17 +2,30 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/types.hpp"
 #include "roci-perf/parameters.hpp"
 #include "roci-perf/peer.hpp"
 #include "roci/extension_config.hpp"
 
 namespace roci::perf {
+
+// Congestion control, beside what a configuration file says of it.
+struct CongestionOptions {
+  std::optional<std::string> profile;        // a profile of the file, or an algorithm
+  std::map<std::string, double> parameters;  // values in the place of its own
+  std::optional<Nanos> base_rtt;
+  std::optional<uint32_t> cores;
+  bool report = false;
+  std::string trace_file;
+  uint32_t trace_events = 100'000;
+};
 
 struct Options {
   Parameters test;
@@ -47,6 +60,7 @@ struct Options {
   // What else replaces the configuration file's word.
   std::optional<bool> selective_repeat;
   std::optional<uint32_t> packets_per_ack;
+  CongestionOptions congestion;
   uint32_t cq_mod = 0;  // one completion per so many messages; 0: a quarter of tx_depth
   double margin = -1;   // seconds at both ends of a timed run that are not measured; -1: a tenth, at most 2
 

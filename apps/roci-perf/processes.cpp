@@ -1,5 +1,6 @@
 #include "roci-perf/processes.hpp"
 
+#include "device/device_endpoints.hpp"
 #include "port/ethdev_port.hpp"
 #include "roci-perf/capture_tap.hpp"
 #include "roci-perf/cores.hpp"
@@ -96,6 +97,13 @@ Result<HostConfig> read_host_config(const std::string& file) {
 Outcome run_on_port(const Options& options, const HostConfig& config, Report& report) {
   auto device = open_device(options, config);
   if (!device) return outcome(fail(device.error()), kFailed);
+  report.watch(**device);
+  std::unique_ptr<DeviceEndpoints> endpoints;
+  if (config.eal.telemetry) {
+    auto opened = DeviceEndpoints::open({device->get()});
+    if (!opened) return outcome(fail(opened.error()), kFailed);
+    endpoints = std::move(*opened);
+  }
   if (!options.cores.empty()) {
     if (Status pinned = stay_on(options.cores[0]); !pinned) return outcome(std::move(pinned), kMisconfigured);
   }

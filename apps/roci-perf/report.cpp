@@ -232,6 +232,7 @@ void Report::print_percentiles() const {
 void Report::finish(const Verified& verified, const std::vector<std::pair<std::string, uint64_t>>& counters) {
   if (!heading_) return;
   const Heading& h = *heading_;
+  save_trace();
   if (options_.json) {
     Json json{{"roci_perf", kExchangeVersion},
               {"test", to_json(h.test)},
@@ -250,6 +251,7 @@ void Report::finish(const Verified& verified, const std::vector<std::pair<std::s
       json["results"].push_back(std::move(result));
     }
     if (h.test.verify) json["verified"] = {{"messages", verified.messages}, {"bytes", verified.bytes}};
+    if (options_.congestion.report) json["congestion_control"] = congestion_json(flows_);
     json["counters"] = Json::object();
     for (const auto& [name, value] : counters) json["counters"][name] = value;
     std::printf("%s\n", json.dump().c_str());
@@ -261,11 +263,33 @@ void Report::finish(const Verified& verified, const std::vector<std::pair<std::s
     print_percentiles();
   }
   rule();
+  if (options_.congestion.report) {
+    print_congestion(flows_);
+    rule();
+  }
   if (h.test.verify) {
     std::printf(" verified: %s, %s, all right\n", plural(verified.messages, "message").c_str(),
                 plural(verified.bytes, "byte").c_str());
   }
   std::fflush(stdout);
+}
+
+void Report::note_congestion() {
+  if (!options_.congestion.report) return;
+  flows_.clear();
+  for (Device* device : watched_) flows_.push_back({device->name(), device->congestion_report()});
+}
+
+void Report::save_trace() const {
+  const std::string& file = options_.congestion.trace_file;
+  if (file.empty()) return;
+  const auto saved = perf::save_trace(watched_, file);
+  // On standard error, where it does not mix with a table or JSON.
+  if (saved) {
+    std::fprintf(stderr, "%zu events of congestion control are in %s\n", *saved, file.c_str());
+  } else {
+    std::fprintf(stderr, "roci-perf: --cc-trace: %s\n", saved.error().message.c_str());
+  }
 }
 
 void Report::note(const std::string& text) {

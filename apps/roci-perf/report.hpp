@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "roci-perf/bandwidth.hpp"
+#include "roci-perf/congestion_table.hpp"
 #include "roci-perf/latency.hpp"
 #include "roci-perf/options.hpp"
 
@@ -43,6 +44,10 @@ class Report {
   void row(const Row& row);
   void samples(uint64_t size, const LatencySamples& samples);  // -H and -U
   void finish(const Verified& verified, const std::vector<std::pair<std::string, uint64_t>>& counters);
+  // Devices whose congestion control is reported and traced, as the options ask; each must live until finish().
+  void watch(Device& device) { watched_.push_back(&device); }
+  // While the queue pairs of a round are there: what congestion control did with them.
+  void note_congestion();
   // A line for people; not part of JSON.
   void note(const std::string& text);
   // With --json, the object that stands for a failed run.
@@ -51,7 +56,11 @@ class Report {
  private:
   void print_percentiles() const;
 
+  void save_trace() const;
+
   const Options& options_;
+  std::vector<Device*> watched_;
+  std::vector<DeviceFlows> flows_;  // of the last round
   std::optional<Heading> heading_;
   std::vector<Row> rows_;
   Json samples_ = Json::object();

@@ -129,6 +129,7 @@ class Client {
       ROCI_TRY(prepare_for_latency(e, p_, traffic));
     auto row = measure(control_, e, p_, options_, report_, traffic);
     if (!row) return fail(row.error());
+    report_.note_congestion();
     Json counts = Json::array();
     for (uint32_t i = 0; i < e.count(); ++i) counts.push_back(traffic.posted(i));
     ROCI_TRY(control_.tell({{"done", true}, {"messages", counts}, {"result", to_json(*row)}}));
@@ -210,6 +211,7 @@ class Server {
     auto row = row_from_json(last->value("result", Json::object()));
     if (!row) return fail(row.error());
     report_->row(*row);
+    report_->note_congestion();
     return {};
   }
 
@@ -306,6 +308,7 @@ Status run_with_peers(Control& control, Device& device, const Options& options, 
   } else if (auto served = serve_latency(control, e, p, traffic); !served) {
     return fail(served.error());
   }
+  report.note_congestion();
   report.finish({}, device.counters());
   return {};
 }

@@ -19,6 +19,7 @@
 #include "roci/completion.hpp"
 #include "roci/congestion_config.hpp"
 #include "roci/congestion_control_config.hpp"
+#include "roci/congestion_report.hpp"
 #include "roci/events.hpp"
 #include "roci/extension_config.hpp"
 #include "roci/flow_control_config.hpp"
@@ -128,6 +129,9 @@ class Device {
 
   // Named counters with their values, in a fixed order: packets, retransmissions, NAKs, drops by reason.
   [[nodiscard]] std::vector<std::pair<std::string, uint64_t>> counters() const;
+
+  // What congestion control does with each flow that it has, by queue pair number.
+  [[nodiscard]] std::vector<CongestionFlowReport> congestion_report() const;
 
   [[nodiscard]] Host& host() { return *host_; }  // the insides, for the layers of this project
 

@@ -178,6 +178,13 @@ bool ConfigNode::has(std::string_view key) const {
   });
 }
 
+std::vector<std::string> ConfigNode::keys() const {
+  std::vector<std::string> all;
+  for (const auto& entry : yaml_->node)
+    if (entry.first.IsScalar()) all.push_back(entry.first.Scalar());
+  return all;
+}
+
 tl::unexpected<Error> ConfigNode::error(const std::string& message) const {
   return fail(Error{message}.within(yaml_->where(path_)));
 }

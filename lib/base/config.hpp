@@ -127,6 +127,8 @@ class ConfigNode {
   Status each(std::string_view key, Need need, const Reader& read);
 
   [[nodiscard]] bool has(std::string_view key) const;
+  // All keys of this map, for maps whose keys are the user's own words.
+  [[nodiscard]] std::vector<std::string> keys() const;
   // An error about this map, or about one of its values, with file, line and path in front.
   [[nodiscard]] tl::unexpected<Error> error(const std::string& message) const;
   [[nodiscard]] tl::unexpected<Error> error(std::string_view key, const std::string& message) const;

@@ -48,6 +48,7 @@ ControlCore::ControlCore(std::string name, uint32_t workers, uint32_t trace, uin
 }
 
 bool ControlCore::poll(Nanos now) {
+  const std::scoped_lock guard(round_);
   bool worked = runner_.advance(now, [this](ControlFlow& flow) { links_[flow.worker]->decided.add(flow); });
   for (const auto& link : links_) {
     for (uint32_t left = kInARow; left > 0; --left) {

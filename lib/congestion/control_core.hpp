@@ -12,10 +12,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/poller.hpp"
+#include "base/spinlock.hpp"
 #include "congestion/flow_runner.hpp"
 
 namespace roci {
@@ -120,8 +122,11 @@ class ControlCore final : public Poller {
   // For a worker that goes, with the core stopped: nothing of its flows is left here.
   void forget(uint32_t worker);
   void forget(ControlFlow& flow) { runner_.stop(flow); }
-  // For whoever has stopped it.
-  [[nodiscard]] const FlowRunner& runner() const { return runner_; }
+  // Any thread: what its algorithms were told and decided.
+  [[nodiscard]] std::vector<TraceRecord> trace() const {
+    const std::scoped_lock guard(round_);
+    return runner_.trace().records();
+  }
 
   // Any thread. Between an event's time and that of the round in which it was decided, in powers of two of ns.
   struct Counts {
@@ -142,6 +147,7 @@ class ControlCore final : public Poller {
   void take(Link& link, const EventRing::Record& record, Nanos now);
 
   std::string name_;
+  mutable Spinlock round_;  // held while it is at work
   std::vector<std::unique_ptr<Link>> links_;
   FlowRunner runner_;
   std::atomic<uint64_t> events_{0};

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <thread>
@@ -145,6 +146,17 @@ std::vector<std::pair<std::string, uint64_t>> Device::counters() const {
     out.emplace_back(counter_name(counter), host_->counter(counter));
   }
   return out;
+}
+
+std::vector<CongestionFlowReport> Device::congestion_report() const {
+  std::vector<CongestionFlowReport> flows;
+  for (uint32_t i = 0; i < host_->workers(); ++i) {
+    Worker& worker = host_->worker(i);
+    const std::scoped_lock guard(worker.token());
+    worker.for_each_queue_pair([&](AttachedQueuePair& qp) { CongestionControl::report(qp, flows); });
+  }
+  std::ranges::stable_sort(flows, {}, &CongestionFlowReport::qp_num);
+  return flows;
 }
 
 ProtectionDomain::ProtectionDomain(std::shared_ptr<Host> host, uint32_t number)

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/congestion_point.hpp"
+#include "congestion/profile.hpp"
 #include "device/limits.hpp"
 #include "wire/address.hpp"
 #include "wire/extensions.hpp"
@@ -146,6 +147,59 @@ Status read_congestion(ConfigNode& node, DeviceConfig& device) {
   });
 }
 
+Status read_profile(ConfigNode& item, std::map<std::string, CongestionProfile>& profiles) {
+  std::string name;
+  CongestionProfile profile;
+  ROCI_TRY(item.required("name", name));
+  ROCI_TRY(item.required("algorithm", profile.algorithm));
+  Nanos base_rtt{0};
+  ROCI_TRY(item.optional("base_rtt", base_rtt));
+  profile.base_rtt = base_rtt;
+  ROCI_TRY(item.optional("fallback", profile.fallback));
+  Status values = item.section("parameters", Need::kOptional, [&](ConfigNode& parameters) -> Status {
+    for (const std::string& key : parameters.keys())
+      ROCI_TRY(parameters.required(key, profile.parameters[key], number_in(-1e18, 1e18)));
+    return {};
+  });
+  if (!values) return values;
+  if (!profiles.emplace(name, std::move(profile)).second) return item.error("name", "is given twice");
+  return {};
+}
+
+// What it says is checked here, so that the error names the file; the device checks it again.
+Status read_congestion_control(ConfigNode& node, CongestionControlConfig& control) {
+  return node.section("congestion_control", Need::kOptional, [&](ConfigNode& section) -> Status {
+    ROCI_TRY(section.optional("profile", control.profile));
+    Nanos base_rtt{control.base_rtt};
+    ROCI_TRY(section.optional("base_rtt", base_rtt));
+    control.base_rtt = base_rtt;
+    BitsPerSec line_rate{control.line_rate};
+    ROCI_TRY(section.optional("line_rate", line_rate));
+    control.line_rate = line_rate.value();
+    ROCI_TRY(section.optional_list("plugins", control.plugins));
+    Status profiles = section.each("profiles", Need::kOptional,
+                                   [&](ConfigNode& item) { return read_profile(item, control.profiles); });
+    if (!profiles) return profiles;
+    ROCI_TRY(section.optional("cores", control.cores, integer_in<uint32_t>(0, kMaxControlCores)));
+    ROCI_TRY(section.optional_list("cpus", control.cpus, integer_in(0, 1023)));
+    if (!control.cpus.empty() && control.cpus.size() != control.cores)
+      return section.error("cpus", "must name a core for each of " + std::to_string(control.cores));
+    ROCI_TRY(section.optional("trace", control.trace, integer_in<uint32_t>(0, 1U << 22)));
+    ROCI_TRY(section.optional("peers_send_cnps", control.peers_send_cnps));
+    Status point = section.section("notification_point", Need::kOptional, [&](ConfigNode& np) -> Status {
+      ROCI_TRY(np.optional("enabled", control.notification_point.enabled));
+      Nanos interval{control.notification_point.interval};
+      ROCI_TRY(np.optional("interval", interval));
+      if (interval < Nanos{0} || interval > Nanos{1s}) return np.error("interval", "must be 0 to 1 s");
+      control.notification_point.interval = interval;
+      return {};
+    });
+    if (!point) return point;
+    if (auto made = Profiles::create(control); !made) return section.error(made.error().message);
+    return {};
+  });
+}
+
 Status read_progress(ConfigNode& node, DeviceConfig& device) {
   ROCI_TRY(node.optional(
       "progress", device.progress,
@@ -182,6 +236,7 @@ Status read_device_section(ConfigNode& root, DeviceFile& config) {
     ROCI_TRY(read_telemetry(node, device.telemetry));
     ROCI_TRY(read_flow_control(node, device.flow_control));
     ROCI_TRY(read_congestion(node, device));
+    ROCI_TRY(read_congestion_control(node, device.congestion_control));
     ROCI_TRY(node.optional("tx_buffers", device.tx_buffers, integer_in<uint32_t>(256, 1U << 20)));
     config.port.queues = static_cast<uint16_t>(device.workers);
     ROCI_TRY(node.optional("packets_per_ack", device.packets_per_ack, integer_in<uint32_t>(1, 1024)));

@@ -50,6 +50,18 @@
 //       short_samples: false                       # also believe CNMs that give back less than the BTH of a packet
 //       congestion_point:                          # tells senders when frames wait here; default: it does not
 //         {qeq: 256, weight: 2, sample: 150KB}     # qeq: frames that may wait; the others as in switches
+//     congestion_control:                          # docs/congestion-control.md
+//       profile: none                              # of queue pairs: one of those below, or an algorithm; ROCI_CC precedes
+//       base_rtt: 5us                              # of a full packet on idle links; default: not known
+//       line_rate: 25Gbps                          # where flows start; default: as the port says, or 100Gbps
+//       profiles:
+//         - {name: bulk, algorithm: dcqcn, base_rtt: 5us, fallback: none, parameters: {rpg_ai_rate: 50e6}}
+//       plugins: []                                # shared objects with more algorithms
+//       cores: 0                                   # that algorithms have to themselves; 0: they run in the workers
+//       cpus: [2]                                  # to pin those to
+//       trace: 0                                   # events that are kept for each place where algorithms run
+//       peers_send_cnps: true                      # what is assumed of them
+//       notification_point: {enabled: true, interval: 4us}  # CE is answered with CNPs, so far apart
 //     window: 512KiB                               # un-acknowledged bytes of a queue pair
 #pragma once
 

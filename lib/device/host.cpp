@@ -271,6 +271,20 @@ Status Host::make_control() {
   return {};
 }
 
+std::vector<TraceRecord> Host::congestion_trace() {
+  std::vector<TraceRecord> all;
+  const auto add = [&all](std::vector<TraceRecord> some) {
+    all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
+  };
+  for (const auto& worker : workers_) {
+    const std::scoped_lock guard(worker->token());
+    add(worker->control().runner().trace().records());
+  }
+  for (const auto& core : control_cores_) add(core->trace());
+  std::ranges::stable_sort(all, {}, [](const TraceRecord& record) { return record.event.now_ns; });
+  return all;
+}
+
 Status Host::make_workers(const NeighbourConfig& neighbours) {
   if (hand_over_.queues() < config_.workers) {
     log().info(

@@ -75,6 +75,8 @@ class alignas(64) Host final : public Poller {
   [[nodiscard]] IdSource& ids() { return ids_; }
   [[nodiscard]] CongestionFlows& congestion_flows() { return congestion_flows_; }
   [[nodiscard]] const Profiles& profiles() const { return *profiles_; }  // of congestion control
+  // What algorithms were told and decided, as far as config().congestion_control.trace reaches; in the order of time.
+  [[nodiscard]] std::vector<TraceRecord> congestion_trace();
   // That algorithms have to themselves; under Progress::kExternal the caller polls them like workers.
   [[nodiscard]] const std::vector<std::unique_ptr<ControlCore>>& control_cores() const {
     return control_cores_;

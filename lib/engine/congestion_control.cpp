@@ -1,6 +1,7 @@
 #include "engine/congestion_control.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/line_clock.hpp"
@@ -10,10 +11,6 @@ namespace roci {
 namespace {
 
 uint64_t nanos(Nanos time) { return static_cast<uint64_t>(time.count()); }
-
-uint32_t nanos32(Nanos time) {
-  return static_cast<uint32_t>(std::clamp<int64_t>(time.count(), 0, UINT32_MAX));
-}
 
 uint32_t missing_of(const Profile& profile, uint32_t provides) {
   constexpr uint32_t kNeeds = (1U << 16) - 1;
@@ -35,39 +32,6 @@ bool answers_reads(const QueuePairCore& core) {
   return flow != nullptr && flow->next > Lsn{};
 }
 
-void put_hop(const IntHop& from, roci_cc_hop& to) {
-  const IntHopValues hop = read_hop(from);
-  to = {.node = hop.switch_id,
-        .port = hop.port,
-        .time_ns = hop.time,
-        .sent_units = hop.tx_units,
-        .rate = hop.rate().value(),
-        .queue_bytes = hop.queue_bytes.value(),
-        .reserved = 0};
-}
-
-// They come newest first.
-void put_path(const EchoedHops& echoed, roci_cc_path& path) {
-  path.hops = std::min<uint32_t>(echoed.path.count, ROCI_CC_MOST_HOPS);
-  path.flags = 0;
-  if ((echoed.flags & IntEchoHeader::kDelayed) != 0) path.flags |= ROCI_CC_PATH_DELAYED;
-  if ((echoed.flags & IntEchoHeader::kProbe) != 0) path.flags |= ROCI_CC_PATH_PROBE;
-  if (echoed.path.incomplete) path.flags |= ROCI_CC_PATH_INCOMPLETE;
-  path.age_ns = nanos(echoed.age);
-  for (uint32_t i = 0; i < path.hops; ++i) put_hop(echoed.path.hops[path.hops - 1 - i], path.hop[i]);
-}
-
-void put_notice(const CongestionNotice& from, roci_cc_notice& to) {
-  to = {};
-  for (const uint8_t byte : from.point.bridge.bytes) to.point = to.point << 8 | byte;
-  to.point = to.point << 16 | from.point.queue.get();
-  to.queue_offset = from.queue_offset;
-  to.queue_delta = from.queue_delta;
-  to.available = from.more.available_bandwidth.value_or(0) * kL3CnmRateUnit;
-  to.rate_change = from.more.rate_change.value_or(0) * static_cast<int64_t>(kL3CnmRateUnit);
-  to.feedback = from.feedback;
-}
-
 }  // namespace
 
 CongestionControl::CongestionControl(Surroundings of)
@@ -76,7 +40,9 @@ CongestionControl::CongestionControl(Surroundings of)
       arena_(of.arena),
       cores_(std::move(of.cores)),
       congestion_flows_(of.congestion_flows),
-      line_rate_(of.link_rate.value() != 0 ? of.link_rate : kUnknownLine),
+      line_rate_(of.config.line_rate != 0    ? BitsPerSec{of.config.line_rate}
+                 : of.link_rate.value() != 0 ? of.link_rate
+                                             : kUnknownLine),
       device_(std::move(of.device)),
       worker_(of.worker),
       ids_(of.ids),
@@ -104,8 +70,14 @@ bool CongestionControl::attach(AttachedQueuePair& qp, const Profile* profile, Na
   auto* controlled = new (memory) ControlledQueuePair;
   controlled->qp = &qp;
   controlled->profile = profile;
+  controlled->since = now;
   controlled->requests.overhead = controlled->responses.overhead = overhead_of(qp.core);
   qp.core.gates = controlled;
+  if (profile->plugin->receive != nullptr && qp.core.config.type == IBV_QPT_RC &&
+      !receive_with(*controlled)) {
+    detach(qp);
+    return false;
+  }
   qp.core.change_path();  // its headers may change with ECN
   decide(*controlled, now);
   return true;
@@ -120,6 +92,9 @@ void CongestionControl::detach(AttachedQueuePair& qp) {
     *at = controlled->next_touched;
     break;
   }
+  if (ReceivingEnd* receiving = controlled->receiving; receiving != nullptr)
+    SparseArena::give_back(receiving,
+                           sizeof(ReceivingEnd) + receiving->profile->plugin->receiver_state_bytes);
   qp.core.gates = nullptr;
   controlled->~ControlledQueuePair();
   SparseArena::give_back(controlled, sizeof(ControlledQueuePair));
@@ -161,28 +136,25 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
   controlled.session = core.session.get();
   controlled.could_send = core.session != nullptr && core.session->terms.may_send;
   controlled.answers = answers_reads(core);
-  const bool undecided = core.extensions_undecided || controlled.qp->session_due ||
-                         (core.session != nullptr && !core.session->terms.may_send);
+  const bool unknown = core.extensions_undecided || controlled.qp->session_due ||
+                       (core.session != nullptr && !core.session->terms.may_send);
+  const bool undecided = unknown && now - controlled.since < kLongestPatience;
   controlled.phase = ControlledQueuePair::Phase::kRunning;
   for (uint32_t direction = 0; direction < 2; ++direction) {
     if (direction == ROCI_CC_RESPONSES && !answers_reads(core)) break;
+    uint32_t provides = 0;
     const Profile* profile = controlled.profile;
-    uint32_t provides = provided(core, direction, *profile);
-    if (missing_of(*profile, provides) != 0 && undecided) {
-      controlled.phase = ControlledQueuePair::Phase::kUndecided;
-      return;
-    }
-    while (profile != nullptr && missing_of(*profile, provides) != 0) {
+    for (; profile != nullptr; profile = profile->fallback) {
+      provides = provided(core, direction, *profile);
       const uint32_t missing = missing_of(*profile, provides);
-      // A queue pair that only answers READs now and then is not refused for their sake.
-      if (!profile->falls_back && direction == ROCI_CC_REQUESTS) {
-        warn(controlled, direction, *profile, missing, nullptr);
-        controlled.phase = ControlledQueuePair::Phase::kRefused;
-        return;
-      }
-      warn(controlled, direction, *profile, missing, profile->fallback);
-      profile = profile->fallback;
-      if (profile != nullptr) provides = provided(core, direction, *profile);
+      if (missing == 0) break;
+      // A queue pair that answers a READ now and then is not refused for that.
+      const bool must_not = !profile->falls_back && direction == ROCI_CC_REQUESTS;
+      if (!undecided) warn(controlled, direction, *profile, missing, profile->fallback);
+      if (!must_not) continue;
+      controlled.phase =
+          undecided ? ControlledQueuePair::Phase::kUndecided : ControlledQueuePair::Phase::kRefused;
+      return;
     }
     ControlFlow* const runs = controlled.directions[direction].flow;
     if (profile == nullptr) {
@@ -208,8 +180,9 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
 void CongestionControl::warn(const ControlledQueuePair& controlled, uint32_t direction, const Profile& wanted,
                              uint32_t missing, const Profile* instead) {
   const std::string peer = controlled.qp->core.attributes.path.destination_ip.to_string();
-  std::string what = peer + (direction == ROCI_CC_REQUESTS ? ": requests" : ": READ responses") +
-                     " cannot run " + wanted.name;
+  std::string what =
+      peer + (direction == ROCI_CC_REQUESTS ? ": requests" : ": READ responses") + " cannot run " +
+      (wanted.name == wanted.plugin->name ? wanted.name : wanted.name + " (" + wanted.plugin->name + ")");
   constexpr size_t kMost = 1024;
   if (warned_.size() >= kMost || std::ranges::find(warned_, what) != warned_.end()) return;
   warned_.push_back(what);
@@ -316,11 +289,12 @@ Nanos CongestionControl::next_deadline() const {
 
 // ------------------------------------------------------------------------------------------------------------ events
 
-void CongestionControl::tell(Nanos now) {
+void CongestionControl::tell(Nanos now, uint32_t flows) {
   ControlledQueuePair* all = std::exchange(touched_, nullptr);
   while (all != nullptr) {
     ControlledQueuePair& controlled = *std::exchange(all, all->next_touched);
     controlled.touched = false;
+    if (controlled.receiving != nullptr) tell_receiving(controlled, now, flows);
     tell(controlled, now);
   }
 }
@@ -370,97 +344,6 @@ bool CongestionControl::deliver(ControlledDirection& direction, const roci_cc_ev
   return true;
 }
 
-// What is new since `told`, which then knows it. Returns the kinds.
-uint32_t CongestionControl::gather(ControlledQueuePair& controlled, uint32_t direction, Nanos now,
-                                   roci_cc_event& event, Told& told) {
-  const QueuePairCore& core = controlled.qp->core;
-  const SendGate& gate = controlled.gate(direction);
-  const auto which = direction == ROCI_CC_REQUESTS ? Direction::kRequests : Direction::kResponses;
-  const SendFlow* flow = core.flow(which);
-  uint32_t kinds = 0;
-  event.now_ns = nanos(now);
-  event.next = gate.sent_end.value();
-  event.sent_bytes = gate.sent_bytes - std::exchange(told.sent_bytes, gate.sent_bytes);
-  event.sent_packets =
-      static_cast<uint32_t>(gate.sent_packets - std::exchange(told.sent_packets, gate.sent_packets));
-  event.losses = gate.losses - std::exchange(told.losses, gate.losses);
-  event.timeouts = gate.timeouts - std::exchange(told.timeouts, gate.timeouts);
-  if (event.losses > 0) kinds |= ROCI_CC_ON_LOSS;
-  if (event.timeouts > 0) kinds |= ROCI_CC_ON_TIMEOUT;
-  const uint32_t cnps = controlled.cnps - std::exchange(told.cnps, controlled.cnps);
-  if (cnps > 0 && gate.sent_packets > 0 && now - gate.last_sent <= kAboutCnps) {
-    event.cnps = cnps;
-    kinds |= ROCI_CC_ON_CNP;
-  }
-  if (flow != nullptr) {
-    const Lsn acked = std::min(flow->acknowledged, gate.sent_end);
-    event.acked = acked.value();
-    const uint64_t bytes = acked > told.acked ? acked - told.acked : 0;
-    told.acked = std::max(told.acked, acked);
-    // With CE-ECHO, what arrived; otherwise what was acknowledged. Nobody has more than was sent.
-    const uint64_t counted = flow->packets_acked - std::exchange(told.counted_packets, flow->packets_acked);
-    const uint64_t marked = flow->packets_marked - std::exchange(told.marked_packets, flow->packets_marked);
-    const uint64_t mtu = core.attributes.path_mtu;
-    const uint64_t by_bytes = (bytes + mtu - 1) / mtu;
-    const uint64_t packets = std::min(
-        std::max({counted, marked, direction == ROCI_CC_RESPONSES ? by_bytes : 0}), gate.sent_packets);
-    event.acked_packets = static_cast<uint32_t>(std::min<uint64_t>(packets, UINT32_MAX));
-    event.marked_packets = static_cast<uint32_t>(std::min<uint64_t>(marked, event.acked_packets));
-    event.acked_bytes = bytes + packets * gate.overhead;
-    if (packets > 0 || bytes > 0) kinds |= ROCI_CC_ON_ACK;
-    const uint64_t behind = gate.sent_end > acked ? gate.sent_end - acked : 0;
-    const uint64_t packets_behind =
-        direction == ROCI_CC_REQUESTS ? gate.new_packets - gate.acked_packets : (behind + mtu - 1) / mtu;
-    event.in_flight = behind + packets_behind * gate.overhead;
-    if (flow->rtt_samples != std::exchange(told.rtt_samples, flow->rtt_samples)) {
-      kinds |= ROCI_CC_ON_RTT;
-      event.rtt_ns = nanos32(flow->rtt);
-      event.peer_delay_ns = flow->rtt_hold;
-    }
-    event.least_rtt_ns = flow->least_rtt == kNever ? 0 : nanos32(flow->least_rtt);
-    event.flows_at_receiver = flow->flows_at_receiver;
-    if (flow->receiver_window != std::exchange(told.receiver_window, flow->receiver_window)) {
-      kinds |= ROCI_CC_ON_WINDOW;
-      event.receiver_window = flow->receiver_window;
-    }
-  }
-  if (controlled.probes != std::exchange(told.probes, controlled.probes)) {
-    kinds |= ROCI_CC_ON_RTT | ROCI_CC_ON_PROBE;
-    event.rtt_ns = nanos32(controlled.probe_rtt);
-    event.peer_delay_ns = nanos32(controlled.probe_hold);
-  }
-  if (const TelemetrySession* telemetry = core.session != nullptr ? core.session->telemetry.get() : nullptr;
-      telemetry != nullptr) {
-    const EchoedHops& echoed = telemetry->heard(hops_of(which));
-    event.hops = echoed.path.count;
-    if (echoed.echoes != std::exchange(told.echoes, echoed.echoes)) {
-      kinds |= ROCI_CC_ON_TELEMETRY;
-      put_path(echoed, path_);
-      event.path = &path_;
-    }
-    // A switch speaks of one packet; when an echo has come too it says the same and more.
-    const SwitchReport& report = telemetry->report();
-    if (report.reports != std::exchange(told.reports, report.reports) && report.of == hops_of(which) &&
-        event.path == nullptr) {
-      kinds |= ROCI_CC_ON_TELEMETRY;
-      path_.hops = 1;
-      path_.flags = ROCI_CC_PATH_FROM_SWITCH;
-      path_.age_ns = 0;
-      put_hop(write_hop(report.hop), path_.hop[0]);
-      event.path = &path_;
-    }
-  }
-  if (const uint16_t number = controlled.qp->congestion_flow; number != 0) {
-    const CongestionRecord& record = direction == ROCI_CC_REQUESTS ? congestion_flows_.requests(number)
-                                                                   : congestion_flows_.responses(number);
-    if (record.notices != std::exchange(told.notices, record.notices) && record.latest) {
-      kinds |= ROCI_CC_ON_NOTICE;
-      put_notice(*record.latest, event.notice);
-    }
-  }
-  return kinds;
-}
-
 // --------------------------------------------------------------------------------------------------------- decisions
 
 void CongestionControl::apply(ControlFlow& flow, Nanos now) {
@@ -496,7 +379,6 @@ bool CongestionControl::prepare(ControlledQueuePair& controlled, Nanos now) {
       break;
     case ControlledQueuePair::Phase::kUndecided:
       controlled.requests.hold_until(now + kPatience);
-      controlled.responses.hold_until(now + kPatience);
       return true;
     case ControlledQueuePair::Phase::kRefused:
       return false;

@@ -6,8 +6,8 @@
 //                                               \--> EventRing --> ControlCore --> poll() --^
 //
 // A queue pair has a flow for its requests and one for the READ responses that it sends. What an algorithm needs of the peer
-// is not known before the two hosts have spoken; until then its gates are shut. What cannot be had is said once for a peer, and
-// the direction runs what its profile falls back to, or the queue pair is refused.
+// is not known before the two hosts have spoken; until then a flow runs what its profile falls back to, or requests wait. What
+// cannot be had is said once for a peer; a queue pair whose profile has no fallback is refused then.
 #pragma once
 
 #include <array>
@@ -24,6 +24,8 @@
 #include "engine/congestion_flows.hpp"
 
 namespace roci {
+
+struct CongestionFlowReport;
 
 // What has been said about a direction so far.
 struct Told {
@@ -56,10 +58,21 @@ struct ControlledDirection {
   uint64_t cnps = 0, notices = 0, losses = 0, timeouts = 0, telemetry = 0;
 };
 
+// The receiving end of an algorithm that has one (roci_cc_plugin::receive): the peer's requests.
+struct ReceivingEnd {
+  const Profile* profile;
+  roci_cc_flow info;                 // of the peer's flow, as far as it is known
+  uint32_t packets = 0, marked = 0;  // heard so far
+  Lsn received{};
+  uint64_t noted = 0;  // with telemetry
+  uint64_t grants = 0;
+  [[nodiscard]] void* state() { return this + 1; }
+};
+
 // A queue pair under control; its gates come first.
 struct ControlledQueuePair final : SendGates {
   enum class Phase : uint8_t {
-    kUndecided,  // it is not known what the peer gives
+    kUndecided,  // it is not known yet what the peer gives, and there is nothing to do without: requests wait
     kRunning,    // what runs is in the directions
     kRefused,    // the peer does not give what the profile needs, and there is nothing to fall back to
   };
@@ -67,11 +80,13 @@ struct ControlledQueuePair final : SendGates {
   const Profile* profile = nullptr;  // that was chosen
   Phase phase = Phase::kUndecided;
   bool touched = false;
+  Nanos since{0};
   uint32_t peer_version = 0;  // of what is known of the peer, when it was decided
   const ExtensionSession* session = nullptr;
   bool could_send = false;  // extensions to the peer
   bool answers = false;     // READs
   std::array<ControlledDirection, 2> directions;
+  ReceivingEnd* receiving = nullptr;  // null: the algorithm has none
   ControlledQueuePair* next_touched = nullptr;
 
   [[nodiscard]] SendGate& gate(uint32_t direction) {
@@ -113,8 +128,8 @@ class CongestionControl {
     controlled.next_touched = touched_;
     touched_ = &controlled;
   }
-  // Tells the algorithms about all that were touched.
-  void tell(Nanos now);
+  // Tells the algorithms about all that were touched. `flows`: that have sent to this host of late.
+  void tell(Nanos now, uint32_t flows);
   // Decisions of other cores, and timers; ready(AttachedQueuePair&) is called for who may send now.
   template <class Ready>
   bool poll(Nanos now, Ready&& ready);
@@ -125,12 +140,16 @@ class CongestionControl {
   // After it.
   void after_turn(ControlledQueuePair& controlled, Nanos now);
 
+  // What is done with the flows of a queue pair; none without control.
+  static void report(AttachedQueuePair& qp, std::vector<CongestionFlowReport>& out);
+
   // For whoever holds the worker: what its algorithms were told here, and their number of events.
   [[nodiscard]] const FlowRunner& runner() const { return runner_; }
 
  private:
   // How often who waits for the peer looks again.
   static constexpr Nanos kPatience{200'000};
+  static constexpr Nanos kLongestPatience{1'000'000'000};  // then what is not known is not there
   static constexpr Nanos kAboutCnps{
       10'000'000};                               // that a direction has sent within, which a CNP may be about
   static constexpr Nanos kThinkingTime{20'000};  // that a core gets to answer a loss
@@ -145,6 +164,8 @@ class CongestionControl {
   void warn(const ControlledQueuePair& controlled, uint32_t direction, const Profile& wanted,
             uint32_t missing, const Profile* instead);
   void tell(ControlledQueuePair& controlled, Nanos now);
+  bool receive_with(ControlledQueuePair& controlled);
+  void tell_receiving(ControlledQueuePair& controlled, Nanos now, uint32_t flows);
   void tell(ControlledQueuePair& controlled, uint32_t direction, Nanos now, uint32_t kinds);
   uint32_t gather(ControlledQueuePair& controlled, uint32_t direction, Nanos now, roci_cc_event& event,
                   Told& told);

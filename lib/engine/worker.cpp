@@ -184,7 +184,7 @@ bool Worker::poll(Nanos now) {
     if (index_ == 0) worked |= tell_neighbour(now);
   }
   completions_.show();
-  control_.tell(now);
+  control_.tell(now, context.flows);
   worked |= receive_own_multicasts(context);
   worked |= neighbours_->poll(now);
   if (peers_ != nullptr) worked |= peers_->poll(now);

@@ -97,6 +97,10 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   // Null when no queue pair has this number.
   [[nodiscard]] AttachedQueuePair* find(Qpn number) const { return queue_pairs_.find(number.value()); }
   [[nodiscard]] size_t queue_pairs() const { return queue_pairs_.size(); }
+  template <class F>
+  void for_each_queue_pair(F&& visit) const {  // visit(AttachedQueuePair&)
+    queue_pairs_.for_each([&](uint32_t, AttachedQueuePair& qp) { visit(qp); });
+  }
   // The queue pair talks to this peer from now on; null for one that is spoken to as the standard says.
   void set_peer(AttachedQueuePair& qp, std::shared_ptr<const PeerRecord> peer) {
     extensions_.set_peer(qp, std::move(peer));

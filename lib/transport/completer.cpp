@@ -357,6 +357,7 @@ void Requester::retry(TransportContext& context, Psn from, Psn end) {
     return;
   }
   --retries_left_;
+  if (SendGate* const here = gate(); here != nullptr) here->owes_repair = true;
   if (sack_board() != nullptr) {
     recovery_end_ = sent_end_;
     start_repair(from, end);

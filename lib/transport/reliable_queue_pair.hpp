@@ -33,6 +33,7 @@ class ReliableQueuePair final : public QueuePairCore {
   [[nodiscard]] const SendFlow* flow(Direction of) const override {
     return of == Direction::kRequests ? &requester.flow() : &responder.response_flow();
   }
+  [[nodiscard]] const ReceiveFlow* received_requests() const override { return &responder.flow(); }
   bool request_probe(Nanos now) override { return requester.request_probe(now, Requester::Probe::kAnew); }
   [[nodiscard]] int remember_reads(uint32_t reads) override { return responder.remember(reads); }
   [[nodiscard]] Psn send_psn() const override { return requester.next_psn(); }

@@ -128,8 +128,8 @@ Requester::Step Requester::send_at(TransportContext& context, Cursor& cursor) {
   SendWqe& wqe = qp_.send_queue.at(cursor.index);
   Step step = Step::kSent;
   bool last = true;
-  if (wqe.needs_response() &&
-      held(context.now, {wqe.first_lsn, static_cast<uint32_t>(lsn_bytes(wqe))}, wqe.first_psn)) {
+  if (wqe.needs_response() && held(context.now, {wqe.first_lsn, static_cast<uint32_t>(lsn_bytes(wqe))},
+                                   wqe.first_psn + cursor.packet)) {
     return Step::kHeld;
   }
   if (wqe.is_read()) {
@@ -415,6 +415,7 @@ void Requester::note_loss() const {
 void Requester::note_sent(TransportContext& context, Psn psn, uint32_t count, Span span, bool again) {
   ++flow_.packets_sent;
   if (SendGate* const here = gate(); here != nullptr) {
+    if (here->owes_repair && deadline_ != kNever && timeout() != kNever) deadline_ = context.now + timeout();
     here->departed(context.now, span.bytes, !again);
     here->sent_end = std::max(here->sent_end, span.at + span.bytes);
   }
@@ -470,6 +471,12 @@ void Requester::on_deadline(TransportContext& context) {
   if (waits_for_rnr_) {
     waits_for_rnr_ = false;
     deadline_ = kNever;  // armed again when the packet goes out
+    return;
+  }
+  // Who was not allowed to speak cannot have been answered.
+  if (const SendGate* const here = gate();
+      here != nullptr && here->owes_repair && here->opens_at() != kNever) {
+    deadline_ = here->opens_at() + timeout();
     return;
   }
   context.counters.add(Counter::kTimeouts);

@@ -17,6 +17,7 @@ TelemetrySession::TelemetrySession(const HostTelemetryConfig& config, uint8_t ec
 void TelemetrySession::note(HopsOf of, const PacketHops& hops, Nanos now) {
   Due& noted = due(of);
   ++noted.packets;
+  if (of == HopsOf::kRequests) ++noted_requests_;
   noted.arrived = now;
   noted.path.count = hops.count;
   noted.path.incomplete = hops.incomplete;

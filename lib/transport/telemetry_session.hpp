@@ -62,6 +62,9 @@ class TelemetrySession {
   // Receiver: a packet with these hops has come. The newest one's are returned, once.
   void note(HopsOf of, const PacketHops& hops, Nanos now);
   void forget(HopsOf of) { due(of).packets = 0; }
+  // How many packets of requests have come with telemetry, and what the newest one's was.
+  [[nodiscard]] uint64_t noted_requests() const { return noted_requests_; }
+  [[nodiscard]] const PacketHops& newest_of_requests() const { return due(HopsOf::kRequests).path; }
   [[nodiscard]] bool is_due(HopsOf of) const { return due(of).packets > 0; }
   // In the INT-ECHO that is due.
   [[nodiscard]] uint8_t due_hops(HopsOf of) const;
@@ -99,6 +102,7 @@ class TelemetrySession {
   uint8_t echo_hops_;
   uint32_t longest_;
   std::array<Due, 3> due_;
+  uint64_t noted_requests_ = 0;
   std::array<EchoedHops, 2> heard_;
   SwitchReport report_;
   RateLimit reports_allowed_{kReportsPerSecond};

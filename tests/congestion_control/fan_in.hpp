@@ -33,7 +33,7 @@ struct FanInOptions {
   bool connects = true;  // from the beginning
   bool qcn = false;      // the switch sends CNMs of Qeq `qeq`, and hosts listen
   Bytes qeq{260'000};
-  uint64_t seed = 1;
+  uint64_t seed = 1;  // of what is drawn: marks, QPNs, the jitter of flows
 };
 
 class FanIn : public Fabric {
@@ -41,6 +41,7 @@ class FanIn : public Fabric {
   explicit FanIn(const FanInOptions& of, const std::function<void(SwitchConfig&)>& change = nullptr)
       : options(of) {
     SwitchConfig config{.name = "s"};
+    config.seed = of.seed;
     std::vector<Port*> ports;
     for (size_t i = 0; i <= of.senders; ++i) {
       SimLinkConfig link;
@@ -73,6 +74,7 @@ class FanIn : public Fabric {
       device.telemetry = of.telemetry;
       device.congestion_control = of.control;
       device.congestion.tag = of.qcn;
+      device.seed = 1000 * (of.seed - 1) + i + 1;
       // All of them together have what the test has memory for.
       device.tx_buffers = static_cast<uint32_t>(std::min<size_t>(4096, 65536 / (of.senders + 1)));
       hosts.push_back(&add_host(link(i).a(), device, of.message));
@@ -119,22 +121,20 @@ class FanIn : public Fabric {
 
   [[nodiscard]] Side& receiver() { return *hosts.back(); }
   [[nodiscard]] size_t flow_count() const { return flows_.size(); }
-  [[nodiscard]] QueuePairCore& core(size_t flow) {
-    return options.reads ? peer_core(flow) : *find(*flows_[flow].from, *flows_[flow].qp);
-  }
-  // The sending end of the data: of READs it is the receiver's peer.
+  // The sending end of the data, and the other one, which has asked for them if they are READ.
+  [[nodiscard]] QueuePairCore& core(size_t flow) { return *find(*flows_[flow].from, *flows_[flow].qp); }
   [[nodiscard]] QueuePairCore& peer_core(size_t flow) { return *find(receiver(), *flows_[flow].peer); }
 
   void post(size_t flow, size_t length, unsigned flags = 0) {
     Flow& of = flows_[flow];
-    Side& requester = *of.from;
-    ASSERT_EQ(send(requester, *of.qp,
+    Side &requester = options.reads ? receiver() : *of.from, &other = options.reads ? *of.from : receiver();
+    ASSERT_EQ(send(requester, options.reads ? *of.peer : *of.qp,
                    {.wr_id = flow,
                     .opcode = options.reads ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE,
                     .length = length,
                     .flags = flags,
-                    .remote = receiver().address(0),
-                    .rkey = receiver().region->rkey()}),
+                    .remote = other.address(0),
+                    .rkey = other.region->rkey()}),
               0);
     of.posted += length;
   }
@@ -151,13 +151,26 @@ class FanIn : public Fabric {
       run(std::min(step, end - runner.now()));
     }
   }
+  // How long it takes until that is so; fails the test when it never is.
+  Nanos until(const std::function<bool()>& so, Nanos limit = 100ms) {
+    const Nanos begin = runner.now();
+    EXPECT_TRUE(must(runner.run_while([&] { return !so(); }, begin + limit))) << "not within the limit";
+    return runner.now() - begin;
+  }
+  // From the call to the acknowledgement of the last byte, with nothing else posted.
+  Nanos time_of(size_t flow, size_t length) {
+    const uint64_t end = acknowledged(flow) + length;
+    post(flow, length);
+    return until([&] { return acknowledged(flow) >= end; });
+  }
   void stop(size_t flow) { flows_[flow].stopped = true; }
   void go_on(size_t flow) { flows_[flow].stopped = false; }
 
   // Bytes of payload that have arrived, as the sender knows; of READs, as the reader does.
   [[nodiscard]] uint64_t acknowledged(size_t flow) {
-    auto& requester = static_cast<ReliableQueuePair&>(*find(*flows_[flow].from, *flows_[flow].qp)).requester;
-    return options.reads ? requester.response_flow().received.value() : requester.flow().acknowledged.value();
+    const auto of = [](QueuePairCore& end) -> auto& { return static_cast<ReliableQueuePair&>(end).requester; };
+    return options.reads ? of(peer_core(flow)).response_flow().received.value()
+                         : of(core(flow)).flow().acknowledged.value();
   }
   [[nodiscard]] std::vector<uint64_t> all_acknowledged() {
     std::vector<uint64_t> all;

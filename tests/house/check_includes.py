@@ -47,6 +47,7 @@ API_FOR_ROOM = {
     "roci/flow_control_config.hpp": {"engine"},
     "roci/congestion_config.hpp": {"engine"},
     "roci/congestion_control_config.hpp": {"congestion", "engine"},
+    "roci/congestion_report.hpp": {"engine"},
     "roci/progress.hpp": {"port", "engine"},
     "roci/events.hpp": {"transport", "engine"},
     "roci/cc.h": {"congestion", "engine", "device", "cc", "examples"},

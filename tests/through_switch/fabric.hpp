@@ -47,7 +47,7 @@ class Fabric {
     config.name = "h" + number;
     if (config.addresses.empty()) config.addresses = {"10.0.0." + number + "/24"};
     config.progress = Progress::kExternal;
-    config.seed = sides_.size();
+    if (config.seed == 0) config.seed = sides_.size();
     side.device = must(Device::create(std::make_unique<BorrowedPort>(port), config));
     side.pd = must(side.device->allocate_pd());
     side.cq = must(side.device->create_cq(4096));

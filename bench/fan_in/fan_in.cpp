@@ -29,6 +29,7 @@ struct Arguments {
   double warm_ms = 2;
   double measure_ms = 5;
   uint32_t cores = 0;
+  uint64_t seed = 1;
   bool telemetry = false;
   bool reads = false;
   bool standard = false;
@@ -63,6 +64,7 @@ int run(const Arguments& arguments) {
   }
   options.control.cores = arguments.cores;
   options.control.notification_point.interval = Nanos{static_cast<int64_t>(arguments.cnp_us * 1000)};
+  options.seed = arguments.seed;
   options.reads = arguments.reads;
   options.extensions.mode = arguments.standard ? ExtensionMode::kOff : ExtensionMode::kAuto;
   options.extensions.timestamps = arguments.timestamps;
@@ -143,6 +145,7 @@ int main(int argc, char** argv) {
   app.add_option("--measure", arguments.measure_ms, "ms of it")->capture_default_str();
   app.add_option("--cores", arguments.cores, "for congestion control in each host; 0: in the worker")
       ->capture_default_str();
+  app.add_option("--seed", arguments.seed, "of all that is drawn")->capture_default_str()->check(CLI::PositiveNumber);
   app.add_flag("--int", arguments.telemetry, "switches write telemetry into packets");
   app.add_flag("--timestamps", arguments.timestamps, "packets carry time stamps");
   app.add_flag("--reads", arguments.reads, "the data are READ responses");

@@ -1,0 +1,193 @@
+// The part of congestion control that looks at what happened: what is new about a flow, and about the peer's.
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "engine/congestion_control.hpp"
+
+namespace roci {
+namespace {
+
+uint64_t nanos(Nanos time) { return static_cast<uint64_t>(time.count()); }
+
+uint32_t nanos32(Nanos time) {
+  return static_cast<uint32_t>(std::clamp<int64_t>(time.count(), 0, UINT32_MAX));
+}
+
+void put_hop(const IntHop& from, roci_cc_hop& to) {
+  const IntHopValues hop = read_hop(from);
+  to = {.node = hop.switch_id,
+        .port = hop.port,
+        .time_ns = hop.time,
+        .sent_units = hop.tx_units,
+        .rate = hop.rate().value(),
+        .queue_bytes = hop.queue_bytes.value(),
+        .reserved = 0};
+}
+
+// They come newest first.
+void put_path(const EchoedHops& echoed, roci_cc_path& path) {
+  path.hops = std::min<uint32_t>(echoed.path.count, ROCI_CC_MOST_HOPS);
+  path.flags = 0;
+  if ((echoed.flags & IntEchoHeader::kDelayed) != 0) path.flags |= ROCI_CC_PATH_DELAYED;
+  if ((echoed.flags & IntEchoHeader::kProbe) != 0) path.flags |= ROCI_CC_PATH_PROBE;
+  if (echoed.path.incomplete) path.flags |= ROCI_CC_PATH_INCOMPLETE;
+  path.age_ns = nanos(echoed.age);
+  for (uint32_t i = 0; i < path.hops; ++i) put_hop(echoed.path.hops[path.hops - 1 - i], path.hop[i]);
+}
+
+void put_notice(const CongestionNotice& from, roci_cc_notice& to) {
+  to = {};
+  for (const uint8_t byte : from.point.bridge.bytes) to.point = to.point << 8 | byte;
+  to.point = to.point << 16 | from.point.queue.get();
+  to.queue_offset = from.queue_offset;
+  to.queue_delta = from.queue_delta;
+  to.available = from.more.available_bandwidth.value_or(0) * kL3CnmRateUnit;
+  to.rate_change = from.more.rate_change.value_or(0) * static_cast<int64_t>(kL3CnmRateUnit);
+  to.feedback = from.feedback;
+}
+
+}  // namespace
+
+// What is new since `told`, which then knows it. Returns the kinds.
+uint32_t CongestionControl::gather(ControlledQueuePair& controlled, uint32_t direction, Nanos now,
+                                   roci_cc_event& event, Told& told) {
+  const QueuePairCore& core = controlled.qp->core;
+  const SendGate& gate = controlled.gate(direction);
+  const auto which = direction == ROCI_CC_REQUESTS ? Direction::kRequests : Direction::kResponses;
+  const SendFlow* flow = core.flow(which);
+  uint32_t kinds = 0;
+  event.now_ns = nanos(now);
+  event.next = gate.sent_end.value();
+  event.sent_bytes = gate.sent_bytes - std::exchange(told.sent_bytes, gate.sent_bytes);
+  event.sent_packets =
+      static_cast<uint32_t>(gate.sent_packets - std::exchange(told.sent_packets, gate.sent_packets));
+  event.losses = gate.losses - std::exchange(told.losses, gate.losses);
+  event.timeouts = gate.timeouts - std::exchange(told.timeouts, gate.timeouts);
+  if (event.losses > 0) kinds |= ROCI_CC_ON_LOSS;
+  if (event.timeouts > 0) kinds |= ROCI_CC_ON_TIMEOUT;
+  const uint32_t cnps = controlled.cnps - std::exchange(told.cnps, controlled.cnps);
+  if (cnps > 0 && gate.sent_packets > 0 && now - gate.last_sent <= kAboutCnps) {
+    event.cnps = cnps;
+    kinds |= ROCI_CC_ON_CNP;
+  }
+  if (flow != nullptr) {
+    const Lsn acked = std::min(flow->acknowledged, gate.sent_end);
+    event.acked = acked.value();
+    const uint64_t bytes = acked > told.acked ? acked - told.acked : 0;
+    told.acked = std::max(told.acked, acked);
+    // With CE-ECHO, what arrived; otherwise what was acknowledged. Nobody has more than was sent.
+    const uint64_t counted = flow->packets_acked - std::exchange(told.counted_packets, flow->packets_acked);
+    const uint64_t marked = flow->packets_marked - std::exchange(told.marked_packets, flow->packets_marked);
+    const uint64_t mtu = core.attributes.path_mtu;
+    const uint64_t by_bytes = (bytes + mtu - 1) / mtu;
+    const uint64_t packets = std::min(
+        std::max({counted, marked, direction == ROCI_CC_RESPONSES ? by_bytes : 0}), gate.sent_packets);
+    event.acked_packets = static_cast<uint32_t>(std::min<uint64_t>(packets, UINT32_MAX));
+    event.marked_packets = static_cast<uint32_t>(std::min<uint64_t>(marked, event.acked_packets));
+    event.acked_bytes = bytes + packets * gate.overhead;
+    if (packets > 0 || bytes > 0) kinds |= ROCI_CC_ON_ACK;
+    const uint64_t behind = gate.sent_end > acked ? gate.sent_end - acked : 0;
+    const uint64_t packets_behind =
+        direction == ROCI_CC_REQUESTS ? gate.new_packets - gate.acked_packets : (behind + mtu - 1) / mtu;
+    event.in_flight = behind + packets_behind * gate.overhead;
+    if (flow->rtt_samples != std::exchange(told.rtt_samples, flow->rtt_samples)) {
+      kinds |= ROCI_CC_ON_RTT;
+      event.rtt_ns = nanos32(flow->rtt);
+      event.peer_delay_ns = flow->rtt_hold;
+    }
+    event.least_rtt_ns = flow->least_rtt == kNever ? 0 : nanos32(flow->least_rtt);
+    event.flows_at_receiver = flow->flows_at_receiver;
+    if (flow->receiver_window != std::exchange(told.receiver_window, flow->receiver_window)) {
+      kinds |= ROCI_CC_ON_WINDOW;
+      event.receiver_window = flow->receiver_window;
+    }
+  }
+  if (controlled.probes != std::exchange(told.probes, controlled.probes)) {
+    kinds |= ROCI_CC_ON_RTT | ROCI_CC_ON_PROBE;
+    event.rtt_ns = nanos32(controlled.probe_rtt);
+    event.peer_delay_ns = nanos32(controlled.probe_hold);
+  }
+  if (const TelemetrySession* telemetry = core.session != nullptr ? core.session->telemetry.get() : nullptr;
+      telemetry != nullptr) {
+    const EchoedHops& echoed = telemetry->heard(hops_of(which));
+    event.hops = echoed.path.count;
+    if (echoed.echoes != std::exchange(told.echoes, echoed.echoes)) {
+      kinds |= ROCI_CC_ON_TELEMETRY;
+      put_path(echoed, path_);
+      event.path = &path_;
+    }
+    // A switch speaks of one packet; when an echo has come too it says the same and more.
+    const SwitchReport& report = telemetry->report();
+    if (report.reports != std::exchange(told.reports, report.reports) && report.of == hops_of(which) &&
+        event.path == nullptr) {
+      kinds |= ROCI_CC_ON_TELEMETRY;
+      path_.hops = 1;
+      path_.flags = ROCI_CC_PATH_FROM_SWITCH;
+      path_.age_ns = 0;
+      put_hop(write_hop(report.hop), path_.hop[0]);
+      event.path = &path_;
+    }
+  }
+  if (const uint16_t number = controlled.qp->congestion_flow; number != 0) {
+    const CongestionRecord& record = direction == ROCI_CC_REQUESTS ? congestion_flows_.requests(number)
+                                                                   : congestion_flows_.responses(number);
+    if (record.notices != std::exchange(told.notices, record.notices) && record.latest) {
+      kinds |= ROCI_CC_ON_NOTICE;
+      put_notice(*record.latest, event.notice);
+    }
+  }
+  return kinds;
+}
+
+// ------------------------------------------------------------------------------------------------- the receiving end
+
+bool CongestionControl::receive_with(ControlledQueuePair& controlled) {
+  const Profile& profile = *controlled.profile;
+  void* memory = arena_.take(sizeof(ReceivingEnd) + profile.plugin->receiver_state_bytes);
+  if (memory == nullptr) return false;
+  const uint32_t payload = controlled.qp->core.attributes.path_mtu;
+  if (!seed_) seed_ = uint64_t{ids_.next32()} << 32 | worker_;
+  controlled.receiving =
+      new (memory) ReceivingEnd{.profile = &profile,
+                                .info = {.line_rate = line_rate_.value(),
+                                         .base_rtt_ns = nanos(profile.base_rtt),
+                                         .packet_bytes = payload + controlled.requests.overhead,
+                                         .payload_bytes = payload,
+                                         .direction = ROCI_CC_REQUESTS,
+                                         .provides = 0,
+                                         .seed = roci_cc_random(&*seed_)}};
+  std::memset(controlled.receiving->state(), 0, profile.plugin->receiver_state_bytes);
+  return true;
+}
+
+void CongestionControl::tell_receiving(ControlledQueuePair& controlled, Nanos now, uint32_t flows) {
+  ReceivingEnd& end = *controlled.receiving;
+  QueuePairCore& core = controlled.qp->core;
+  const ReceiveFlow* flow = core.received_requests();
+  if (flow == nullptr || flow->packets == end.packets) return;
+  roci_cc_arrival arrival{};
+  arrival.now_ns = nanos(now);
+  arrival.received = flow->received.value();
+  arrival.packets = flow->packets - std::exchange(end.packets, flow->packets);
+  arrival.marked = flow->marked - std::exchange(end.marked, flow->marked);
+  arrival.bytes = flow->received - std::exchange(end.received, flow->received);
+  arrival.flows = flows;
+  const TelemetrySession* telemetry = core.session != nullptr ? core.session->telemetry.get() : nullptr;
+  if (telemetry != nullptr &&
+      telemetry->noted_requests() != std::exchange(end.noted, telemetry->noted_requests())) {
+    EchoedHops newest;
+    newest.path = telemetry->newest_of_requests();
+    put_path(newest, path_);
+    if (newest.path.incomplete) path_.flags |= ROCI_CC_PATH_INCOMPLETE;
+    arrival.path = &path_;
+  }
+  roci_cc_grant grant{};
+  end.profile->plugin->receive(end.state(), &end.info, &arrival, end.profile->values.data(), &grant);
+  if (grant.send == 0 || core.session == nullptr) return;
+  ++end.grants;
+  core.session->set_receiver_window(static_cast<uint32_t>(std::min<uint64_t>(grant.window, UINT32_MAX)));
+}
+
+}  // namespace roci

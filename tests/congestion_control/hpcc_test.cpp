@@ -1,0 +1,143 @@
+// HPCC and HPCC++ from end to end: the experiments of the paper (SIGCOMM 2019) that fit on one switch. Switches write
+// telemetry of 12 bytes and a header into every packet, so that even eta of the line is less payload than headers leave.
+#include "congestion_control/settings.hpp"
+
+namespace roci::test {
+namespace {
+
+constexpr double kEta = 0.95;
+
+FanInOptions hpcc(const std::map<std::string, double>& values, const std::string& name = "hpcc") {
+  FanInOptions options;
+  options.control = with_profile(name, values, 4200ns);
+  options.telemetry = all_telemetry();
+  return options;
+}
+
+// 16 to 1 from the same moment on (figure 13).
+struct Sixteen {
+  double part = 0;        // of the payload that headers leave
+  uint64_t peak = 0;      // bytes
+  size_t drained = 0;     // us from the beginning until the queue was below a BDP
+  uint64_t p95 = 0, p99 = 0;
+};
+Sixteen sixteen(const std::string& name, const FanInOptions& options, Nanos span = kSlowMachine ? 2ms : 5ms) {
+  FanIn net(options);
+  net.take_queue();
+  net.drive(500us);
+  const auto first = net.take_queue();
+  net.drive(1500us);
+  net.take_queue();
+  const auto rates = net.measure(span);
+  const auto queue = net.take_queue();
+  note(rates, queue, name + "_");
+  Sixteen of;
+  of.part = rates.sum / net.most_goodput();
+  of.peak = FanIn::percentile(first, 1);
+  const auto peak = std::ranges::max_element(first);
+  of.drained = static_cast<size_t>(std::find_if(peak, first.end(), [](uint64_t q) { return q < 52'000; }) - first.begin());
+  of.p95 = FanIn::percentile(queue, 0.95);
+  of.p99 = FanIn::percentile(queue, 0.99);
+  note(name + "_part", of.part), note(name + "_peak", of.peak);
+  note(name + "_drained_us", of.drained), note(name + "_p95", of.p95);
+  EXPECT_GE(rates.jain, 0.95) << name;
+  EXPECT_EQ(net.port_counters().dropped(), 0U) << name;
+  EXPECT_EQ(net.total("timeouts"), 0U) << name;
+  return of;
+}
+
+TEST(Hpcc, reacts_fast_and_not_too_much_where_each_part_of_it_alone_does_not) {
+  const Sixteen both = sixteen("both", hpcc({{"w_ai", 80}, {"update", 0}}));
+  const Sixteen each_ack = sixteen("each_ack", hpcc({{"w_ai", 80}, {"update", 1}}));
+  const Sixteen each_rtt = sixteen("each_rtt", hpcc({{"w_ai", 80}, {"update", 2}}));
+  // 15 BDPs too much at once, as in the paper's figure.
+  EXPECT_GE(both.peak, 700'000U);
+  EXPECT_LE(both.peak, 900'000U);
+  EXPECT_GE(both.part, kEta * 0.95);
+  EXPECT_LE(both.p99, 15'000U);
+  EXPECT_LE(both.drained, 110U);
+  EXPECT_LE(each_ack.part, 0.8 * both.part) << "reacts to the same queue again and again";
+  EXPECT_GE(each_rtt.drained, both.drained + 20) << "waits for a round trip that the queue makes long";
+  EXPECT_GE(each_rtt.part, kEta * 0.95);
+}
+
+TEST(Hpcc, larger_additive_steps_make_longer_queues) {
+  std::map<int, Sixteen> by;
+  for (const int step : {25, 80, 150, 300, 600})
+    by[step] = sixteen("w_ai_" + std::to_string(step), hpcc({{"w_ai", step}}), kSlowMachine ? 1ms : 3ms);
+  EXPECT_LE(by[150].p95, 10'000U);
+  EXPECT_GT(by[300].p95, by[150].p95);
+  EXPECT_GT(by[600].p95, by[300].p95);
+  for (const auto& [step, of] : by) EXPECT_GE(of.part, kEta * 0.95) << step;
+}
+
+TEST(Hpcc, sampled_and_receiver_driven_forms_do_as_well) {
+  const Sixteen sampled = sixteen("sampled", hpcc({{"w_ai", 80}}, "hpcc_sampled"));
+  const Sixteen probes = sixteen("probes", hpcc({{"w_ai", 80}, {"probe", 1}}, "hpcc_sampled"));
+  const Sixteen receiver = sixteen("receiver", hpcc({{"w_ai", 80}}, "hpcc_receiver"));
+  for (const Sixteen& of : {sampled, probes, receiver}) {
+    EXPECT_GE(of.part, kEta * 0.95);
+    EXPECT_LE(of.p99, 30'000U);
+  }
+}
+
+// A flow has the line, then a message of 1 MB comes (figure 9a and b). When it has ended: until when the flow sends less
+// than 97 % of what it did before, by what leaves its host in ten round trips, and until when its rate is limited.
+struct Back {
+  Nanos to_97_percent{0}, to_the_line{0};
+};
+Back back_after_a_short_flow(const std::string& name, FanInOptions options) {
+  options.senders = 2;
+  options.flows = 2;
+  options.rate = 25_Gbps;
+  options.delay = 1155ns;  // a round trip of 5.4 us
+  FanIn net(options);
+  net.stop(1);
+  EXPECT_NEAR(static_cast<double>(net.time_of(1, 1024).count()), 5400, 150);
+  uint64_t sent = 0;  // by the long flow, in bytes
+  net.link(0).set_script(SimLink::kAToB, [&](const rte_mbuf& frame, uint64_t) {
+    sent += frame.pkt_len;
+    return SimVerdict{};
+  });
+  net.drive(5ms);
+  const Nanos step = 10 * 5400ns;
+  const auto each = [&](Nanos span) {
+    sent = 0;
+    net.drive(span);
+    return static_cast<double>(sent) / static_cast<double>(span.count());
+  };
+  const double before = each(1ms);
+  EXPECT_GE(before, 0.9 * 25 / 8);
+  const Nanos begun = net.runner.now();
+  const uint64_t end = net.acknowledged(1) + 1'000'000;
+  net.post(1, 1'000'000);
+  while (net.acknowledged(1) < end) net.drive(1us);
+  const Nanos ended = net.runner.now();
+  note(name + "_short_flow_us", static_cast<double>((ended - begun).count()) / 1e3);
+  Nanos back{0}, free{0};
+  while (net.runner.now() < ended + 5ms) {
+    if (each(step) < 0.97 * before) back = net.runner.now() - ended;
+    const roci_cc_decision now = net.control(0)->published.read();
+    if (now.rate < options.rate.value()) free = net.runner.now() - ended;
+  }
+  note(name + "_back_after_us", static_cast<double>(back.count()) / 1e3);
+  note(name + "_limited_until_us", static_cast<double>(free.count()) / 1e3);
+  return {back, free};
+}
+
+TEST(Hpcc, a_long_flow_has_the_line_again_at_once_after_a_short_one) {
+  FanInOptions with = hpcc({});
+  with.control = with_profile("hpcc", {{"w_ai", 80}}, 5400ns);
+  const Back soon = back_after_a_short_flow("hpcc", with);
+  FanInOptions other;
+  other.control = with_profile("dcqcn");
+  other.aqm = dcqcn_aqm(25_Gbps);
+  const Back late = back_after_a_short_flow("dcqcn", other);
+  EXPECT_LE(soon.to_97_percent, 10 * 5400ns);
+  // By the NIC's values half of what is missing comes back in 300 us: 97 % after three of them, all of it after ten.
+  EXPECT_GT(late.to_97_percent, 800us);
+  EXPECT_GT(late.to_the_line, 1ms);
+}
+
+}  // namespace
+}  // namespace roci::test
