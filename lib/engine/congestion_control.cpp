@@ -73,6 +73,7 @@ bool CongestionControl::attach(AttachedQueuePair& qp, const Profile* profile, Na
   controlled->since = now;
   controlled->requests.overhead = controlled->responses.overhead = overhead_of(qp.core);
   qp.core.gates = controlled;
+  ++controlled_;
   if (profile->plugin->receive != nullptr && qp.core.config.type == IBV_QPT_RC &&
       !receive_with(*controlled)) {
     detach(qp);
@@ -96,6 +97,7 @@ void CongestionControl::detach(AttachedQueuePair& qp) {
     SparseArena::give_back(receiving,
                            sizeof(ReceivingEnd) + receiving->profile->plugin->receiver_state_bytes);
   qp.core.gates = nullptr;
+  --controlled_;
   controlled->~ControlledQueuePair();
   SparseArena::give_back(controlled, sizeof(ControlledQueuePair));
 }

@@ -128,6 +128,8 @@ class CongestionControl {
     controlled.next_touched = touched_;
     touched_ = &controlled;
   }
+  // Whether there is anything to do here at all: a queue pair under control, or one whose core still knows it.
+  [[nodiscard]] bool any() const { return controlled_ > 0 || !cores_.empty(); }
   // Tells the algorithms about all that were touched. `flows`: that have sent to this host of late.
   void tell(Nanos now, uint32_t flows);
   // Decisions of other cores, and timers; ready(AttachedQueuePair&) is called for who may send now.
@@ -194,6 +196,7 @@ class CongestionControl {
   std::optional<uint64_t> seed_;  // of flows; drawn for the first
   uint32_t next_flow_ = 0;
   FlowRunner runner_;
+  uint32_t controlled_ = 0;  // queue pairs
   ControlledQueuePair* touched_ = nullptr;
   ControlFlow* to_be_ended_ = nullptr;  // whose core could not be told yet, by next_ended
   roci_cc_path path_{};

@@ -11,7 +11,7 @@ def perf(name, options=""):
 OFF = perf("none")
 
 GROUP = Group(
-    name="congestion-control",
+    name="control",
     target="",
     what="64 KiB WRITEs at a path MTU of 4096 with an algorithm at work and without",
     cases=tuple(
