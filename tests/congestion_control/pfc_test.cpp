@@ -24,14 +24,14 @@ class TwoSwitches : public Fabric {
   }
   SimLink& cable() {
     SimLinkConfig config;
-    config.a_to_b = config.b_to_a = {.rate = kRate, .delay = 1us, .queue = 64_KiB};
+    config.a_to_b = config.b_to_a = {.rate = kRate, .delay = 1us, .queue = 16_KiB};
     return add_link(config);
   }
   void add(const std::string& name, const std::vector<Port*>& ends, const std::vector<BitsPerSec>& rates) {
     SwitchConfig config{.name = name};
     for (size_t i = 0; i < ends.size(); ++i) {
       SwitchPortConfig port{.name = "p" + std::to_string(i), .rate = rates[i]};
-      port.classes[kLossless].lossless = LosslessConfig{256_KiB, 192_KiB, 64_KiB};
+      port.classes[kLossless].lossless = LosslessConfig{256_KiB, 192_KiB, 128_KiB};
       port.classes[kLossless].aqm = dcqcn_aqm(rates[i]);
       config.ports.push_back(port);
     }
