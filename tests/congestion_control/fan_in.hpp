@@ -14,6 +14,7 @@
 namespace roci::test {
 
 inline constexpr uint16_t kTelemetryPort = 5201;
+inline constexpr uint8_t kLossless = 3;  // the priority, where there is PFC
 
 struct FanInOptions {
   size_t senders = 16;
@@ -31,6 +32,7 @@ struct FanInOptions {
   uint8_t traffic_class = 0;
   bool reads = false;    // the data come as READ responses
   bool connects = true;  // from the beginning
+  std::optional<LosslessConfig> lossless{};  // PFC for all data, which are of priority 3 then
   bool qcn = false;      // the switch sends CNMs of Qeq `qeq`, and hosts listen
   Bytes qeq{260'000};
   uint64_t seed = 1;  // of what is drawn: marks, QPNs, the jitter of flows
@@ -52,6 +54,7 @@ class FanIn : public Fabric {
       port.queue_frames = 1U << 16;
       for (ClassConfig& one : port.classes) {
         one.aqm = of.aqm;
+        if (of.lossless && &one == &port.classes[kLossless]) one.lossless = of.lossless;
         if (!of.qcn) continue;
         one.notify = ClassConfig::Notify::kQcn;
         one.qcn.qeq = of.qeq;
@@ -74,6 +77,7 @@ class FanIn : public Fabric {
       device.telemetry = of.telemetry;
       device.congestion_control = of.control;
       device.congestion.tag = of.qcn;
+      if (of.lossless) device.flow_control.priorities = 1U << kLossless;
       device.seed = 1000 * (of.seed - 1) + i + 1;
       // All of them together have what the test has memory for.
       device.tx_buffers = static_cast<uint32_t>(std::min<size_t>(4096, 65536 / (of.senders + 1)));
@@ -85,6 +89,10 @@ class FanIn : public Fabric {
     if (of.connects) connect_flows(of.flows);
   }
   ~FanIn() {
+    for (size_t i = 0; i < links(); ++i) {  // what scripts write to may be gone
+      link(i).set_script(SimLink::kAToB, nullptr);
+      link(i).set_script(SimLink::kBToA, nullptr);
+    }
     for (Flow& flow : flows_) {
       move_to(*flow.qp, IBV_QPS_ERR);
       move_to(*flow.peer, IBV_QPS_ERR);
@@ -108,7 +116,7 @@ class FanIn : public Fabric {
       ConnectOptions connect{
           .path_mtu = options.mtu,
           .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
-          .traffic_class = options.traffic_class,
+          .traffic_class = options.lossless ? uint8_t{kLossless << 5} : options.traffic_class,
           .timeout = 14};
       connect_to(*flow.qp, IBV_QPT_RC, must(receiver().device->query_gid(1)), flow.peer->qp_num(), connect);
       std::swap(connect.rq_psn, connect.sq_psn);
@@ -163,6 +171,12 @@ class FanIn : public Fabric {
     post(flow, length);
     return until([&] { return acknowledged(flow) >= end; });
   }
+  // Like drive(), until that is so.
+  void drive_until(const std::function<bool()>& so, Nanos limit = 5ms) {
+    const Nanos end = runner.now() + limit;
+    while (!so() && runner.now() < end) drive(100ns);
+    EXPECT_TRUE(so()) << "not within the limit";
+  }
   void stop(size_t flow) { flows_[flow].stopped = true; }
   void go_on(size_t flow) { flows_[flow].stopped = false; }
 
@@ -209,6 +223,12 @@ class FanIn : public Fabric {
 
   // Of the port towards the receiver.
   [[nodiscard]] const SwitchPortCounters& port_counters() { return at(0).counters(options.senders); }
+  // PFC: how often a sender was told to stop, or to stay so.
+  [[nodiscard]] uint64_t pauses() {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < options.senders; ++i) sum += at(0).counters(i).classes[kLossless].pauses_sent;
+    return sum;
+  }
   // Samples of its queue in bytes since the last call, in the order of time.
   std::vector<uint64_t> take_queue() { return std::exchange(sampler_.samples, {}); }
   static uint64_t percentile(std::vector<uint64_t> samples, double part) {
