@@ -334,7 +334,7 @@ TEST_F(ControlCoreTest, runs_timers_and_events_that_are_older_than_them) {
   core.poll(fired);
   EXPECT_EQ(x->published.read().window, 5U);
   EXPECT_EQ(x->last_event, fired);
-  EXPECT_EQ(replay(core.runner().trace().records()).different, 0U);
+  EXPECT_EQ(replay(core.trace()).different, 0U);
   core.forget(*x);
   EXPECT_EQ(core.next_deadline(), kNever);
 }
