@@ -10,6 +10,7 @@
 #include "base/sequence.hpp"
 #include "transport/flow.hpp"
 #include "transport/packet_sink.hpp"
+#include "transport/send_gate.hpp"
 #include "wire/aeth.hpp"
 #include "wire/extensions.hpp"
 #include "wire/frame.hpp"
@@ -150,6 +151,8 @@ class Responder {
   [[nodiscard]] bool has_window_for(const Resource& resource) const;
   // Whether congestion control holds the next packet of the answer back.
   [[nodiscard]] bool held(Nanos now, const Resource& resource) const;
+  [[nodiscard]] uint64_t in_flight_before(const SendGate& gate, Lsn at) const;
+  [[nodiscard]] bool leaves_as_not_ect(const Resource& read, Lsn at, uint32_t length) const;
   bool send_answer(TransportContext& context, Resource& resource);
   SendOutcome send_read_response(TransportContext& context, const Resource& read);
   SendOutcome send_atomic_response(TransportContext& context, const Resource& atomic);

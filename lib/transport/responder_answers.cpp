@@ -122,6 +122,7 @@ void Responder::replay_read(TransportContext& context, const FrameView& view) {
     const bool to_a_packets_end = length == left || (length < left && length > 0 && length % mtu == 0);
     if (reth.rkey.get() != read.rkey || reth.va.get() != read.va + offset || !to_a_packets_end) break;
     context.counters.add(Counter::kReadReplays);
+    if (qp_.gates != nullptr && read.next > skip) ++qp_.gates->responses.losses;
     replay(read, skip, length == left ? read.packets : skip + static_cast<uint32_t>(length / mtu));
     return;
   }
@@ -191,16 +192,29 @@ bool Responder::has_window_for(const Resource& resource) const {
          std::min(qp_.config.window_bytes, flow.receiver_window);
 }
 
-// Who does not acknowledge READ responses leaves their sender without an idea of what is in flight.
+// Bytes on the line that are not acknowledged, of the responses in front of this one. Who does not acknowledge them leaves
+// their sender without an idea of it; who has said that he will does so from the first one on.
+uint64_t Responder::in_flight_before(const SendGate& gate, Lsn at) const {
+  const bool known = session() != nullptr &&
+                     (session()->peer_acknowledges_reads || session()->takes(Capability::kReadAcks));
+  if (!known || at <= answers_->flow.acknowledged) return 0;
+  const uint64_t bytes = at - answers_->flow.acknowledged;
+  return bytes + (bytes + qp_.attributes.path_mtu - 1) / qp_.attributes.path_mtu * gate.overhead;
+}
+
 bool Responder::held(Nanos now, const Resource& resource) const {
   SendGate& gate = qp_.gates->responses;
   const Lsn at = resource.lsn + offset_of(resource.next);
-  uint64_t in_flight = 0;
-  if (session() != nullptr && session()->peer_acknowledges_reads && at > answers_->flow.acknowledged) {
-    in_flight = at - answers_->flow.acknowledged;
-    in_flight += (in_flight + qp_.attributes.path_mtu - 1) / qp_.attributes.path_mtu * gate.overhead;
-  }
-  return !gate.admits(now, in_flight, packet_bytes(resource, resource.next));
+  return !gate.admits(now, in_flight_before(gate, at), packet_bytes(resource, resource.next));
+}
+
+// As of requests: the last one before the window or the work runs out tells the reader of the others' loss.
+bool Responder::leaves_as_not_ect(const Resource& read, Lsn at, uint32_t length) const {
+  const SendGate& gate = qp_.gates->responses;
+  if (read.replay || at < gate.sent_end || at >= gate.not_ect_below) return false;
+  if (read.next + 1 == read.end && active_answers_ == 1) return false;
+  const uint64_t whole = uint64_t{qp_.attributes.path_mtu} + gate.overhead;
+  return in_flight_before(gate, at) + length + gate.overhead + whole <= gate.window;
 }
 
 void Responder::on_read_acknowledge(TransportContext& context, const FrameView& view,
@@ -373,8 +387,7 @@ SendOutcome Responder::send_read_response(TransportContext& context, const Resou
   ++answers_->flow.packets_sent;
   PacketExtras with = session() == nullptr ? PacketExtras{} : session()->data_extras();
   if (session() != nullptr && qp_.gates != nullptr) session()->begin_as_asked(qp_.gates->responses, with);
-  with.not_ect = qp_.gates != nullptr && !read.replay && !last &&
-                 read.lsn + offset + length < qp_.gates->responses.not_ect_below;
+  with.not_ect = qp_.gates != nullptr && leaves_as_not_ect(read, read.lsn + offset, length);
   return send_packet(
       context, qp_, bth, length, with, [&](RoceWriter::Open& open, const ExtensionView& block) {
         if (with.types != 0)
