@@ -83,11 +83,11 @@ int run_replay(const Options& options) {
   auto trace = read_file(options, algorithms);
   if (!trace) return complain(trace.error(), kUnusable);
   const ReplayOutcome outcome = replay((*trace)->records);
-  if (outcome.flows == 0) {
-    return complain(
-        {options.file + ": nothing in it can be run again: it has the beginning of no flow, and " +
-         counted(outcome.without, "event") + " of others"},
-        kUnusable);
+  if (outcome.events == 0 && outcome.different == 0) {
+    const std::string left = outcome.without == 0 ? "it has no event"
+                                                  : "the beginnings of the flows of its " +
+                                                        counted(outcome.without, "event") + " were displaced";
+    return complain({options.file + ": nothing in it can be run again: " + left}, kUnusable);
   }
   std::cout << counted(outcome.flows, "flow") << ", " << counted(outcome.events, "event") << ": ";
   if (outcome.different == 0) {

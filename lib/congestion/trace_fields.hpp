@@ -119,9 +119,8 @@ constexpr size_t bytes_of_fields(const std::array<TraceField, kCount>& fields) {
   return bytes;
 }
 static_assert(bytes_of_fields(kFlowFields) == sizeof(roci_cc_flow));
-static_assert(bytes_of_fields(kEventFields) + sizeof(uint32_t) /* reserved */ + sizeof(roci_cc_notice) +
-                  sizeof(roci_cc_event::path) ==
-              sizeof(roci_cc_event));
+static_assert(bytes_of_fields(kEventFields) + sizeof(uint32_t) /* reserved */ ==
+              offsetof(roci_cc_event, notice));
 static_assert(bytes_of_fields(kNoticeFields) + sizeof(uint32_t) == sizeof(roci_cc_notice));
 static_assert(bytes_of_fields(kPathFields) + sizeof(uint32_t) == offsetof(roci_cc_path, hop));
 static_assert(bytes_of_fields(kHopFields) + sizeof(uint32_t) == sizeof(roci_cc_hop));

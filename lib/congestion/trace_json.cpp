@@ -15,7 +15,6 @@ namespace roci {
 namespace {
 
 using Json = nlohmann::json;
-using std::string_view_literals::operator""sv;
 
 constexpr std::string_view kFirstLine = R"({"type":"trace","version":1})";
 constexpr uint64_t kLatest = INT64_MAX / 2;  // ns: half of 292 years
@@ -218,8 +217,8 @@ Result<const Profile*> Reader::profile(const Json& in, const roci_cc_flow& info)
 }
 
 Status Reader::read_flow(const Json& in, uint32_t flow, bool starts) {
-  constexpr std::array kKeys = {"type"sv,       "flow"sv, "profile"sv, "plugin"sv,
-                                "parameters"sv, "info"sv, "now_ns"sv,  "decision"sv};
+  constexpr std::array<std::string_view, 8> kKeys = {"type",       "flow", "profile", "plugin",
+                                                     "parameters", "info", "now_ns",  "decision"};
   ROCI_TRY(only_keys(in, "a line '" + in["type"].get<std::string>() + "'",
                      std::span(kKeys).first(starts ? kKeys.size() : kKeys.size() - 2)));
   KnownFlow known;
@@ -243,7 +242,8 @@ Status Reader::read_flow(const Json& in, uint32_t flow, bool starts) {
 }
 
 Status Reader::read_event(const Json& in, uint32_t flow) {
-  constexpr std::array kKeys = {"type"sv, "flow"sv, "event"sv, "notice"sv, "path"sv, "hops"sv, "decision"sv};
+  constexpr std::array<std::string_view, 7> kKeys = {"type", "flow", "event",   "notice",
+                                                     "path", "hops", "decision"};
   ROCI_TRY(only_keys(in, "a line 'event'", kKeys));
   TraceRecord record;
   ROCI_TRY(read_object(find(in, "event"), "event", kEventFields, &record.event, false));

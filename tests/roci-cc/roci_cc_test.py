@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of the program roci-cc: usage: roci_cc_test.py ROCI_CC FOLDER_OF_PLUGINS [unittest options]"""
+"""Tests of the program roci-cc: usage: roci_cc_test.py ROCI_CC ROCI_PERF FOLDER_OF_PLUGINS [unittest …]"""
 import csv
 import io
 import json
@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-PROGRAM = PLUGINS = ""
+PROGRAM = PERF = PLUGINS = ""
 
 BUILT_IN = ["dcqcn", "dctcp", "hpcc", "hpcc_receiver", "hpcc_sampled", "ldcp", "ldcp_pcc", "qcn", "static_rate",
             "static_window", "swift", "timely"]
@@ -185,10 +185,20 @@ class Traces(Case):
         self.assertEqual(self.good("replay", path),
                          "1 flow, 1 event: every decision came out as it was recorded\n"
                          "1 event could not be run again: the beginnings of their flows were displaced\n")
-        path = self.trace(other, event(2000, flow=2))
-        self.assertEqual(self.run_program("replay", path), (
-            2, "", f"roci-cc: {path}: nothing in it can be run again: it has the beginning of no flow, and 1 event of "
-                   "others\n"))
+        for lines, why in ([start(), other, event(2000, flow=2)],
+                           "the beginnings of the flows of its 1 event were displaced"), ([start()], "it has no event"):
+            path = self.trace(*lines)
+            self.assertEqual(self.run_program("replay", path),
+                             (2, "", f"roci-cc: {path}: nothing in it can be run again: {why}\n"))
+
+    def test_what_was_recorded_in_real_time_comes_out_the_same(self):
+        path = os.path.join(self.folder, "recorded.jsonl")
+        for options in ["dcqcn"], ["timely", "--cc-cores", "1"], ["static_window", "--cc-base-rtt", "50us"]:
+            done = subprocess.run([PERF, "write", "bw", "--loopback", "-s", "65536", "-n", "100", "--cc-trace", path,
+                                   "--cc", *options], capture_output=True, text=True, timeout=120, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(self.good("replay", path),
+                             r"^2 flows, [1-9][0-9]* events: every decision came out as it was recorded\n$")
 
     def test_plugins_of_files_are_run_again(self):
         path = self.trace(start("odd", parameters={"part": 0.01}), event(2000))
@@ -220,5 +230,5 @@ class Traces(Case):
 
 
 if __name__ == "__main__":
-    PROGRAM, PLUGINS = map(os.path.abspath, sys.argv[1:3])
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+    PROGRAM, PERF, PLUGINS = map(os.path.abspath, sys.argv[1:4])
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
