@@ -249,7 +249,8 @@ SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, BthFields 
   const uint32_t block_bytes =
       extras.types == 0 ? 0 : fixed_block_bytes(extras.types) + extras.hops * uint32_t{sizeof(IntHop)};
   bth.extensions = extras.types != 0;
-  if (qp.gates != nullptr && qp.gates->decides_ecn) bth.ect = !extras.not_ect;
+  if (qp.gates != nullptr && qp.gates->decides_ecn) [[unlikely]]
+    bth.ect = !extras.not_ect;
   payload_length += block_bytes;
   rte_mbuf* frame = context.sink.allocate();
   if (frame == nullptr) return SendOutcome::kNoRoom;
