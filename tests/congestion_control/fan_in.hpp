@@ -30,10 +30,10 @@ struct FanInOptions {
   AqmConfig aqm{};
   Bytes buffer = 64_MiB;  // of the port towards the receiver
   uint8_t traffic_class = 0;
-  bool reads = false;    // the data come as READ responses
-  bool connects = true;  // from the beginning
+  bool reads = false;                        // the data come as READ responses
+  bool connects = true;                      // from the beginning
   std::optional<LosslessConfig> lossless{};  // PFC for all data, which are of priority 3 then
-  bool qcn = false;      // the switch sends CNMs of Qeq `qeq`, and hosts listen
+  bool qcn = false;                          // the switch sends CNMs of Qeq `qeq`, and hosts listen
   Bytes qeq{260'000};
   uint64_t seed = 1;  // of what is drawn: marks, QPNs, the jitter of flows
 };
@@ -182,7 +182,9 @@ class FanIn : public Fabric {
 
   // Bytes of payload that have arrived, as the sender knows; of READs, as the reader does.
   [[nodiscard]] uint64_t acknowledged(size_t flow) {
-    const auto of = [](QueuePairCore& end) -> auto& { return static_cast<ReliableQueuePair&>(end).requester; };
+    const auto of = [](QueuePairCore & end) -> auto& {
+      return static_cast<ReliableQueuePair&>(end).requester;
+    };
     return options.reads ? of(peer_core(flow)).response_flow().received.value()
                          : of(core(flow)).flow().acknowledged.value();
   }
