@@ -42,6 +42,14 @@ std::string reasons_text(const CongestionFlowReport& flow) {
   return text;
 }
 
+// Of two ends one often only answers.
+std::vector<DeviceFlows> with_traffic(std::vector<DeviceFlows> devices) {
+  for (DeviceFlows& device : devices)
+    std::erase_if(device.flows, [](const CongestionFlowReport& flow) { return flow.sent_packets == 0; });
+  std::erase_if(devices, [](const DeviceFlows& device) { return device.flows.empty(); });
+  return devices;
+}
+
 void print_flow(const CongestionFlowReport& flow) {
   const std::string name = std::to_string(flow.qp_num) + (flow.responses ? " READs" : "");
   const double marked = flow.acked_packets == 0 ? 0
@@ -60,8 +68,7 @@ void print_flow(const CongestionFlowReport& flow) {
 }  // namespace
 
 void print_congestion(const std::vector<DeviceFlows>& devices) {
-  for (const DeviceFlows& device : devices) {
-    if (device.flows.empty()) continue;
+  for (const DeviceFlows& device : with_traffic(devices)) {
     std::printf(" Congestion control of %s\n", device.device.c_str());
     std::printf(" %-14s %-14s %-14s %9s %9s %9s %6s %7s %6s\n", "flow", "algorithm", "state", "Gb/s", "KB",
                 "RTT us", "CE %", "CNPs", "losses");

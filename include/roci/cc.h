@@ -183,8 +183,10 @@ struct roci_cc_decision {
   uint64_t
       window; /* bytes that may be in flight. When none are, a packet may always leave: less than a packet is said
                       with a gap */
-  uint64_t rate;   /* bit/s; 0 counts as 1 */
-  uint64_t gap_ns; /* least time between the departures of two packets */
+  uint64_t rate; /* bit/s; 0 counts as 1 */
+  uint64_t
+      gap_ns; /* least time between the departures of two packets; of READ responses at most 1 ms, whatever rate and
+                      gap say: whoever waits for them gives up some time */
   uint64_t
       not_ect_below; /* sequence: new packets below it leave as Not-ECT, so that switches drop rather than mark them
                              (draft-dai-tsvwg-pfc-free-congestion-control 2.3), but for the last one before the window or the work runs

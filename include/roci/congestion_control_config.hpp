@@ -35,6 +35,8 @@ struct CongestionControlConfig {
   // takes precedence.
   std::string profile = "none";
   std::chrono::nanoseconds base_rtt{0};  // for profiles that have none; 0: not known
+  uint64_t line_rate =
+      0;  // bit/s of the line, where flows start; 0: as the port says, or 100 Gb/s if it does not know
   // 0: algorithms run in the worker after each batch of packets. Otherwise on so many cores of their own.
   uint32_t cores = 0;
   std::vector<int> cpus;        // to pin those to; empty leaves it to the system

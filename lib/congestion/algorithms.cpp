@@ -122,7 +122,9 @@ Status Algorithms::add(const roci_cc_plugin* const* list, const std::string& ori
 }
 
 Status Algorithms::load(const std::string& path) {
-  void* object = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  // A name without a folder is a file of this one; to the loader it is one of the system's libraries.
+  const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
+  void* object = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (object == nullptr) return fail("congestion control plugin " + path + ": " + dlerror());
   auto* const entry = reinterpret_cast<decltype(&roci_cc_plugins)>(dlsym(object, ROCI_CC_ENTRY));
   Status added = entry != nullptr ? add((*entry)(), path) : fail("it does not export " ROCI_CC_ENTRY "()");

@@ -11,8 +11,10 @@ std::string number_text(double value) {
   return text;
 }
 
-Result<std::vector<double>> values_of(const roci_cc_plugin& plugin,
-                                      const std::map<std::string, double>& given) {
+}  // namespace
+
+Result<std::vector<double>> parameter_values(const roci_cc_plugin& plugin,
+                                             const std::map<std::string, double>& given) {
   std::vector<double> values;
   size_t used = 0;
   for (uint32_t i = 0; i < plugin.parameter_count; ++i) {
@@ -43,8 +45,6 @@ Result<std::vector<double>> values_of(const roci_cc_plugin& plugin,
   return values;
 }
 
-}  // namespace
-
 Result<std::unique_ptr<Profiles>> Profiles::create(const CongestionControlConfig& config) {
   std::unique_ptr<Profiles> made(new Profiles);
   for (const std::string& path : config.plugins) ROCI_TRY(made->algorithms_.load(path));
@@ -71,7 +71,7 @@ Result<std::unique_ptr<Profiles>> Profiles::create(const CongestionControlConfig
 Status Profiles::add(const std::string& name, const CongestionProfile& config, Nanos base_rtt) {
   auto plugin = algorithms_.find(config.algorithm);
   if (!plugin) return fail(plugin.error().within("algorithm"));
-  auto values = values_of(**plugin, config.parameters);
+  auto values = parameter_values(**plugin, config.parameters);
   if (!values) return fail(values.error());
   if (config.base_rtt < Nanos{0} || config.base_rtt > Nanos{10s}) return fail("base_rtt must be 0 to 10 s");
   Profile profile{.name = name,

@@ -22,6 +22,11 @@ struct Profile {
   bool falls_back = false;
 };
 
+// All values of an algorithm, in its order, from some by name; the others have their standard. Fails on a parameter that it
+// does not have, and on a value out of range.
+Result<std::vector<double>> parameter_values(const roci_cc_plugin& plugin,
+                                             const std::map<std::string, double>& given);
+
 // The profiles of a device; they do not change once it runs.
 class Profiles {
  public:

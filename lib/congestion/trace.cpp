@@ -1,5 +1,6 @@
 #include "congestion/trace.hpp"
 
+#include <cstddef>
 #include <cstring>
 
 namespace roci {
@@ -13,7 +14,11 @@ void Trace::put(const ControlFlow& flow, const roci_cc_event* event, Nanos now) 
   record.event = event != nullptr ? *event : roci_cc_event{};
   record.event.now_ns = static_cast<uint64_t>(now.count());
   record.has_path = event != nullptr && event->path != nullptr;
-  if (record.has_path) record.path = *event->path;
+  record.path = {};
+  if (record.has_path) {  // behind the last hop there may be anything
+    std::memcpy(&record.path, event->path,
+                offsetof(roci_cc_path, hop) + event->path->hops * sizeof(roci_cc_hop));
+  }
   record.event.path = nullptr;
   record.decision = flow.decision;
 }

@@ -3,7 +3,8 @@
 
 #include <cstdint>
 #include <iosfwd>
-#include <map>
+#include <list>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -49,25 +50,39 @@ class Trace {
   uint64_t count_ = 0;
 };
 
-// For a table: a line for each event, with names instead of numbers.
+// For a table: a heading, and a line for each event with names instead of numbers. What has no limit is an empty cell. `path`
+// has node:port:queue_bytes:sent_units:time_ns:rate for each hop, with blanks between them.
 void write_trace_csv(const std::vector<TraceRecord>& records, std::ostream& out);
-// A line for each event (JSON Lines), with every bit of it: read_trace() gives the same records.
+
+// A line for each event (JSON Lines), with every bit of it: read_trace() gives the same records. Files may be joined: flows
+// of one device have different numbers.
+//
+//   {"type":"trace","version":1}
+//   {"type":"start","flow":7,"profile":"p","plugin":"hpcc","parameters":{…},"info":{…},"now_ns":…,"decision":{…}}
+//   {"type":"event","flow":7,"event":{"now_ns":…,"kinds":1,…},"notice":{…},"path":{…},"hops":[{…},…],"decision":{…}}
+//
+// An event, a notice, a path and a hop leave out what is 0. Before the first event of a flow whose start was displaced there is a line
+// of the type "flow", as "start" but without a time and a decision.
 void write_trace_json(const std::vector<TraceRecord>& records, std::ostream& out);
 
 // What was read from a file, with the profiles that it speaks of.
 struct RecordedTrace {
-  std::map<std::string, Profile> profiles;  // by name; their addresses are the records'
+  std::list<Profile> profiles;  // their addresses are the records'
   std::vector<TraceRecord> records;
 };
+// An error names the line. Refused are also plugins that there are not, values that they do not allow, and what no engine
+// says: time that goes back, packets without bytes. A parameter that the plugin has got since then has its standard value.
 Result<std::unique_ptr<RecordedTrace>> read_trace(std::istream& in, const Algorithms& algorithms);
 
 // Runs the events of a trace through their plugins again.
 struct ReplayOutcome {
-  uint64_t flows = 0;      // whose beginning is there
-  uint64_t events = 0;     // of those
-  uint64_t without = 0;    // events of flows whose beginning has been displaced: they cannot be replayed
-  uint64_t different = 0;  // decisions that came out another way
-  std::string first;       // the first of these, in words
+  uint64_t flows = 0;    // whose beginning is there
+  uint64_t events = 0;   // of those
+  uint64_t without = 0;  // events of flows whose beginning has been displaced: they cannot be replayed
+  uint64_t different =
+      0;  // decisions that came out another way; after the first of a flow, later ones often follow from it
+  std::string
+      first;  // the first of these: "flow 7 (hpcc), event 12: window is 9000 in the trace and 8000 now"
 };
 ReplayOutcome replay(const std::vector<TraceRecord>& records);
 

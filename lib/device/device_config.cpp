@@ -173,6 +173,9 @@ Status read_congestion_control(ConfigNode& node, CongestionControlConfig& contro
     Nanos base_rtt{control.base_rtt};
     ROCI_TRY(section.optional("base_rtt", base_rtt));
     control.base_rtt = base_rtt;
+    BitsPerSec line_rate{control.line_rate};
+    ROCI_TRY(section.optional("line_rate", line_rate));
+    control.line_rate = line_rate.value();
     ROCI_TRY(section.optional_list("plugins", control.plugins));
     Status profiles = section.each("profiles", Need::kOptional,
                                    [&](ConfigNode& item) { return read_profile(item, control.profiles); });

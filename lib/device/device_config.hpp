@@ -53,6 +53,7 @@
 //     congestion_control:                          # docs/congestion-control.md
 //       profile: none                              # of queue pairs: one of those below, or an algorithm; ROCI_CC precedes
 //       base_rtt: 5us                              # of a full packet on idle links; default: not known
+//       line_rate: 25Gbps                          # where flows start; default: as the port says, or 100Gbps
 //       profiles:
 //         - {name: bulk, algorithm: dcqcn, base_rtt: 5us, fallback: none, parameters: {rpg_ai_rate: 50e6}}
 //       plugins: []                                # shared objects with more algorithms

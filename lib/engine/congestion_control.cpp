@@ -40,7 +40,9 @@ CongestionControl::CongestionControl(Surroundings of)
       arena_(of.arena),
       cores_(std::move(of.cores)),
       congestion_flows_(of.congestion_flows),
-      line_rate_(of.link_rate.value() != 0 ? of.link_rate : kUnknownLine),
+      line_rate_(of.config.line_rate != 0    ? BitsPerSec{of.config.line_rate}
+                 : of.link_rate.value() != 0 ? of.link_rate
+                                             : kUnknownLine),
       device_(std::move(of.device)),
       worker_(of.worker),
       ids_(of.ids),
@@ -68,8 +70,10 @@ bool CongestionControl::attach(AttachedQueuePair& qp, const Profile* profile, Na
   auto* controlled = new (memory) ControlledQueuePair;
   controlled->qp = &qp;
   controlled->profile = profile;
+  controlled->since = now;
   controlled->requests.overhead = controlled->responses.overhead = overhead_of(qp.core);
   qp.core.gates = controlled;
+  ++controlled_;
   if (profile->plugin->receive != nullptr && qp.core.config.type == IBV_QPT_RC &&
       !receive_with(*controlled)) {
     detach(qp);
@@ -93,6 +97,7 @@ void CongestionControl::detach(AttachedQueuePair& qp) {
     SparseArena::give_back(receiving,
                            sizeof(ReceivingEnd) + receiving->profile->plugin->receiver_state_bytes);
   qp.core.gates = nullptr;
+  --controlled_;
   controlled->~ControlledQueuePair();
   SparseArena::give_back(controlled, sizeof(ControlledQueuePair));
 }
@@ -133,28 +138,25 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
   controlled.session = core.session.get();
   controlled.could_send = core.session != nullptr && core.session->terms.may_send;
   controlled.answers = answers_reads(core);
-  const bool undecided = core.extensions_undecided || controlled.qp->session_due ||
-                         (core.session != nullptr && !core.session->terms.may_send);
+  const bool unknown = core.extensions_undecided || controlled.qp->session_due ||
+                       (core.session != nullptr && !core.session->terms.may_send);
+  const bool undecided = unknown && now - controlled.since < kLongestPatience;
   controlled.phase = ControlledQueuePair::Phase::kRunning;
   for (uint32_t direction = 0; direction < 2; ++direction) {
     if (direction == ROCI_CC_RESPONSES && !answers_reads(core)) break;
+    uint32_t provides = 0;
     const Profile* profile = controlled.profile;
-    uint32_t provides = provided(core, direction, *profile);
-    if (missing_of(*profile, provides) != 0 && undecided) {
-      controlled.phase = ControlledQueuePair::Phase::kUndecided;
-      return;
-    }
-    while (profile != nullptr && missing_of(*profile, provides) != 0) {
+    for (; profile != nullptr; profile = profile->fallback) {
+      provides = provided(core, direction, *profile);
       const uint32_t missing = missing_of(*profile, provides);
-      // A queue pair that only answers READs now and then is not refused for their sake.
-      if (!profile->falls_back && direction == ROCI_CC_REQUESTS) {
-        warn(controlled, direction, *profile, missing, nullptr);
-        controlled.phase = ControlledQueuePair::Phase::kRefused;
-        return;
-      }
-      warn(controlled, direction, *profile, missing, profile->fallback);
-      profile = profile->fallback;
-      if (profile != nullptr) provides = provided(core, direction, *profile);
+      if (missing == 0) break;
+      // A queue pair that answers a READ now and then is not refused for that.
+      const bool must_not = !profile->falls_back && direction == ROCI_CC_REQUESTS;
+      if (!undecided) warn(controlled, direction, *profile, missing, profile->fallback);
+      if (!must_not) continue;
+      controlled.phase =
+          undecided ? ControlledQueuePair::Phase::kUndecided : ControlledQueuePair::Phase::kRefused;
+      return;
     }
     ControlFlow* const runs = controlled.directions[direction].flow;
     if (profile == nullptr) {
@@ -180,8 +182,9 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
 void CongestionControl::warn(const ControlledQueuePair& controlled, uint32_t direction, const Profile& wanted,
                              uint32_t missing, const Profile* instead) {
   const std::string peer = controlled.qp->core.attributes.path.destination_ip.to_string();
-  std::string what = peer + (direction == ROCI_CC_REQUESTS ? ": requests" : ": READ responses") +
-                     " cannot run " + wanted.name;
+  std::string what =
+      peer + (direction == ROCI_CC_REQUESTS ? ": requests" : ": READ responses") + " cannot run " +
+      (wanted.name == wanted.plugin->name ? wanted.name : wanted.name + " (" + wanted.plugin->name + ")");
   constexpr size_t kMost = 1024;
   if (warned_.size() >= kMost || std::ranges::find(warned_, what) != warned_.end()) return;
   warned_.push_back(what);
@@ -378,7 +381,6 @@ bool CongestionControl::prepare(ControlledQueuePair& controlled, Nanos now) {
       break;
     case ControlledQueuePair::Phase::kUndecided:
       controlled.requests.hold_until(now + kPatience);
-      controlled.responses.hold_until(now + kPatience);
       return true;
     case ControlledQueuePair::Phase::kRefused:
       return false;

@@ -6,8 +6,8 @@
 //                                               \--> EventRing --> ControlCore --> poll() --^
 //
 // A queue pair has a flow for its requests and one for the READ responses that it sends. What an algorithm needs of the peer
-// is not known before the two hosts have spoken; until then its gates are shut. What cannot be had is said once for a peer, and
-// the direction runs what its profile falls back to, or the queue pair is refused.
+// is not known before the two hosts have spoken; until then a flow runs what its profile falls back to, or requests wait. What
+// cannot be had is said once for a peer; a queue pair whose profile has no fallback is refused then.
 #pragma once
 
 #include <array>
@@ -72,7 +72,7 @@ struct ReceivingEnd {
 // A queue pair under control; its gates come first.
 struct ControlledQueuePair final : SendGates {
   enum class Phase : uint8_t {
-    kUndecided,  // it is not known what the peer gives
+    kUndecided,  // it is not known yet what the peer gives, and there is nothing to do without: requests wait
     kRunning,    // what runs is in the directions
     kRefused,    // the peer does not give what the profile needs, and there is nothing to fall back to
   };
@@ -80,6 +80,7 @@ struct ControlledQueuePair final : SendGates {
   const Profile* profile = nullptr;  // that was chosen
   Phase phase = Phase::kUndecided;
   bool touched = false;
+  Nanos since{0};
   uint32_t peer_version = 0;  // of what is known of the peer, when it was decided
   const ExtensionSession* session = nullptr;
   bool could_send = false;  // extensions to the peer
@@ -127,6 +128,8 @@ class CongestionControl {
     controlled.next_touched = touched_;
     touched_ = &controlled;
   }
+  // Whether there is anything to do here at all: a queue pair under control, or one whose core still knows it.
+  [[nodiscard]] bool any() const { return controlled_ > 0 || !cores_.empty(); }
   // Tells the algorithms about all that were touched. `flows`: that have sent to this host of late.
   void tell(Nanos now, uint32_t flows);
   // Decisions of other cores, and timers; ready(AttachedQueuePair&) is called for who may send now.
@@ -148,6 +151,7 @@ class CongestionControl {
  private:
   // How often who waits for the peer looks again.
   static constexpr Nanos kPatience{200'000};
+  static constexpr Nanos kLongestPatience{1'000'000'000};  // then what is not known is not there
   static constexpr Nanos kAboutCnps{
       10'000'000};                               // that a direction has sent within, which a CNP may be about
   static constexpr Nanos kThinkingTime{20'000};  // that a core gets to answer a loss
@@ -192,6 +196,7 @@ class CongestionControl {
   std::optional<uint64_t> seed_;  // of flows; drawn for the first
   uint32_t next_flow_ = 0;
   FlowRunner runner_;
+  uint32_t controlled_ = 0;  // queue pairs
   ControlledQueuePair* touched_ = nullptr;
   ControlFlow* to_be_ended_ = nullptr;  // whose core could not be told yet, by next_ended
   roci_cc_path path_{};

@@ -170,7 +170,8 @@ bool Worker::poll(Nanos now) {
   if (index_ == 0 && now - link_watched_ >= kLinkWatch) worked |= watch_link(context);
   worked |= take_doorbells();
   if (pausable_) follow_pauses(now);
-  worked |= control_.poll(now, [this](AttachedQueuePair& qp) { make_ready(qp); });
+  const bool controls = control_.any();
+  if (controls) worked |= control_.poll(now, [this](AttachedQueuePair& qp) { make_ready(qp); });
   worked |= timers_.advance(now, [&](Timer& timer) {
     auto& qp = static_cast<AttachedQueuePair&>(timer);
     if (stopped_ != 0 && park_if_stopped(qp)) return;  // it could not send what the time was for
@@ -184,7 +185,7 @@ bool Worker::poll(Nanos now) {
     if (index_ == 0) worked |= tell_neighbour(now);
   }
   completions_.show();
-  control_.tell(now, context.flows);
+  if (controls) control_.tell(now, context.flows);
   worked |= receive_own_multicasts(context);
   worked |= neighbours_->poll(now);
   if (peers_ != nullptr) worked |= peers_->poll(now);
@@ -207,7 +208,8 @@ Nanos Worker::next_deadline() const {
       std::any_of(relayed_.begin(), relayed_.end(), waits)) {
     return Nanos{0};
   }
-  Nanos next = std::min({timers_.next_deadline(), neighbours_->next_deadline(), control_.next_deadline()});
+  Nanos next = std::min(timers_.next_deadline(), neighbours_->next_deadline());
+  if (control_.any()) next = std::min(next, control_.next_deadline());
   if (peers_ != nullptr) next = std::min(next, peers_->next_deadline());
   for (const PortQueue* queue : queues_) next = std::min(next, queue->next_arrival());
   if (stopped_ != 0) next = std::min(next, flow_control_.over(stopped_));

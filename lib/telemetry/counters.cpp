@@ -19,7 +19,7 @@ std::string_view counter_name(Counter counter) {
       "rx_wrong_transport",
       "rx_bad_state",
       "rx_cnp",
-      "rx_ce_marked",
+      "np_ecn_marked_roce_packets",
       "rx_wrong_qkey",
       "rx_unknown_group",
       "rx_no_receive",
@@ -95,6 +95,8 @@ std::string_view counter_name(Counter counter) {
       "cnms_sent_over_ip",
       "cnms_not_sent",
       "cn_flows_full",
+      "rp_cnp_handled",
+      "rp_cnp_ignored",
       "np_cnp_sent",
       "np_cnp_not_sent",
   };

@@ -100,6 +100,8 @@ enum class Counter : uint8_t {
   kCnmsSentOverIp,       // the same through routers
   kCnmsNotSent,          // too many, no buffer, or a sender that could not be told
   kCnFlowsFull,          // queue pairs that got no flow number, so their packets have no CN-TAG
+  kRpCnpsHandled,        // of kRxCnp, those for queue pairs with congestion control
+  kRpCnpsIgnored,        // and the others
   kNpCnpsSent,           // CNPs to senders whose packets arrived with CE
   kNpCnpsNotSent,        // for want of a buffer
   kCount,

@@ -102,7 +102,8 @@ void Requester::on_acknowledge(TransportContext& context, const FrameView& view,
 // A standard acknowledgement says with BECN that all packets which it is the first to acknowledge were marked: the
 // receiver cuts acknowledgements where marks begin and end.
 void Requester::note_marks(const FrameView& view, const ExtensionView& block) {
-  if (SendGate* const here = gate(); here != nullptr) here->acked_packets += newly_acknowledged_;
+  if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
+    here->acked_packets += newly_acknowledged_;
   if (block.has(ExtensionType::kCeEcho)) return;
   flow_.packets_acked += newly_acknowledged_;
   if (view.bth().becn()) flow_.packets_marked += std::max(newly_acknowledged_, 1U);
@@ -357,6 +358,8 @@ void Requester::retry(TransportContext& context, Psn from, Psn end) {
     return;
   }
   --retries_left_;
+  if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
+    here->owes_repair = true;
   if (sack_board() != nullptr) {
     recovery_end_ = sent_end_;
     start_repair(from, end);

@@ -305,6 +305,12 @@ void QueuePairCore::set_peer_mac(const MacAddress& mac) {
   path_ready_ = true;
 }
 
+void QueuePairCore::take_cnp(TransportContext& context) {
+  context.counters.add(Counter::kRxCnp);
+  context.counters.add(gates != nullptr ? Counter::kRpCnpsHandled : Counter::kRpCnpsIgnored);
+  if (gates != nullptr) ++gates->cnps;
+}
+
 void QueuePairCore::complete_send(TransportContext& context, const SendWqe& wqe, ibv_wc_status status) {
   if (status == IBV_WC_SUCCESS && (wqe.send_flags & IBV_SEND_SIGNALED) == 0) return;
   ibv_wc wc{};

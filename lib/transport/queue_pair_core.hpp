@@ -223,6 +223,7 @@ class alignas(64) QueuePairCore {
            ((view.bth().pkey.get() ^ attributes.pkey.value()) & 0x7fff) == 0 &&
            view.is_between(attributes.path.destination_ip, attributes.path.source_ip);
   }
+  void take_cnp(TransportContext& context);
   // Puts the queue pair into error when a completion of one of its queues has been lost, be it another queue pair's.
   void check_completion_queues(TransportContext& context);
   // A packet of the peer has come: the first one in RTR is an event of connected services (IBTA 11.6.3.1).
@@ -248,7 +249,8 @@ SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, BthFields 
   const uint32_t block_bytes =
       extras.types == 0 ? 0 : fixed_block_bytes(extras.types) + extras.hops * uint32_t{sizeof(IntHop)};
   bth.extensions = extras.types != 0;
-  if (qp.gates != nullptr && qp.gates->decides_ecn) bth.ect = !extras.not_ect;
+  if (qp.gates != nullptr && qp.gates->decides_ecn) [[unlikely]]
+    bth.ect = !extras.not_ect;
   payload_length += block_bytes;
   rte_mbuf* frame = context.sink.allocate();
   if (frame == nullptr) return SendOutcome::kNoRoom;

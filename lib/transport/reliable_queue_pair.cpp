@@ -45,8 +45,7 @@ void ReliableQueuePair::dispatch(TransportContext& context, const FrameView& vie
   } else if (view.opcode->is_private()) {
     on_private(context, view, block);
   } else {
-    context.counters.add(Counter::kRxCnp);
-    if (gates != nullptr) ++gates->cnps;
+    take_cnp(context);
   }
 }
 

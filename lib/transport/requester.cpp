@@ -19,6 +19,9 @@ uint64_t lsn_bytes(const SendWqe& wqe) {
 
 }  // namespace
 
+// Of congestion control; null without.
+SendGate* Requester::gate() const { return qp_.gates == nullptr ? nullptr : &qp_.gates->requests; }
+
 void Requester::reset(Psn first) {
   cursor_ = {qp_.send_queue.head(), 0};
   next_psn_ = una_ = sent_end_ = recovery_end_ = acknowledged_end_ = first;
@@ -43,7 +46,8 @@ SackBoard* Requester::sack_board() const {
 bool Requester::transmit(TransportContext& context, uint32_t& budget) {
   if (session() != nullptr && !send_extras(context)) return true;
   if (waits_for_rnr_) {
-    if (SendGate* const here = gate(); here != nullptr) here->pause();
+    if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
+      here->pause();
     return false;
   }
   while (budget > 0) {
@@ -53,7 +57,8 @@ bool Requester::transmit(TransportContext& context, uint32_t& budget) {
         --budget;
         break;
       case Step::kWait:
-        if (SendGate* here = gate(); here != nullptr) here->pause();
+        if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
+          here->pause();
         return false;
       case Step::kHeld:
         return false;
@@ -128,8 +133,8 @@ Requester::Step Requester::send_at(TransportContext& context, Cursor& cursor) {
   SendWqe& wqe = qp_.send_queue.at(cursor.index);
   Step step = Step::kSent;
   bool last = true;
-  if (wqe.needs_response() &&
-      held(context.now, {wqe.first_lsn, static_cast<uint32_t>(lsn_bytes(wqe))}, wqe.first_psn)) {
+  if (wqe.needs_response() && held(context.now, {wqe.first_lsn, static_cast<uint32_t>(lsn_bytes(wqe))},
+                                   wqe.first_psn + cursor.packet)) {
     return Step::kHeld;
   }
   if (wqe.is_read()) {
@@ -310,7 +315,8 @@ Requester::Step Requester::send_atomic_request(TransportContext& context, SendWq
 PacketExtras Requester::data_extras() const {
   if (session() == nullptr) return {};
   PacketExtras extras = session()->data_extras();
-  if (SendGate* const here = gate(); here != nullptr) session()->begin_as_asked(*here, extras);
+  if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
+    session()->begin_as_asked(*here, extras);
   return extras;
 }
 
@@ -382,8 +388,6 @@ bool Requester::send_probe(TransportContext& context) {
 
 bool Requester::sent_before(Psn psn) const { return psns_between(una_, psn) < psns_between(una_, sent_end_); }
 
-SendGate* Requester::gate() const { return qp_.gates == nullptr ? nullptr : &qp_.gates->requests; }
-
 // Bytes on the line that are not acknowledged, of the packets in front of this one. The responses to READs have PSNs and are
 // no packets of ours.
 uint64_t Requester::in_flight_before(const SendGate& gate, Lsn lsn, Psn psn) const {
@@ -392,14 +396,20 @@ uint64_t Requester::in_flight_before(const SendGate& gate, Lsn lsn, Psn psn) con
   return bytes + packets * gate.overhead;
 }
 
+// Out of the way of queue pairs that nothing controls.
+[[gnu::noinline, gnu::cold]] bool Requester::held_back(Nanos now, Span span, Psn psn) const {
+  SendGate& here = qp_.gates->requests;
+  return !here.admits(now, in_flight_before(here, span.at, psn), span.bytes);
+}
+
 bool Requester::held(Nanos now, Span span, Psn psn) const {
-  SendGate* const here = gate();
-  return here != nullptr && !here->admits(now, in_flight_before(*here, span.at, psn), span.bytes);
+  return qp_.gates != nullptr && held_back(now, span, psn);
 }
 
 // The last packet before the window or the work runs out tells the receiver of the others' loss, so it must arrive
 // (draft-dai-tsvwg-pfc-free-congestion-control 3.1).
-bool Requester::leaves_as_not_ect(const SendWqe& wqe, const MessagePacket& packet, Psn psn) const {
+[[gnu::noinline, gnu::cold]] bool Requester::leaves_as_not_ect(const SendWqe& wqe,
+                                                               const MessagePacket& packet, Psn psn) const {
   const SendGate& here = *gate();
   const Lsn lsn = wqe.first_lsn + packet.offset;
   if (lsn >= here.not_ect_below) return false;
@@ -409,15 +419,21 @@ bool Requester::leaves_as_not_ect(const SendWqe& wqe, const MessagePacket& packe
 }
 
 void Requester::note_loss() const {
-  if (SendGate* const here = gate(); here != nullptr) ++here->losses;
+  if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
+    ++here->losses;
+}
+
+[[gnu::noinline, gnu::cold]] void Requester::note_departure(Nanos now, Span span, bool again) {
+  SendGate& here = qp_.gates->requests;
+  if (here.owes_repair && deadline_ != kNever && timeout() != kNever) deadline_ = now + timeout();
+  here.departed(now, span.bytes, !again);
+  here.sent_end = std::max(here.sent_end, span.at + span.bytes);
 }
 
 void Requester::note_sent(TransportContext& context, Psn psn, uint32_t count, Span span, bool again) {
   ++flow_.packets_sent;
-  if (SendGate* const here = gate(); here != nullptr) {
-    here->departed(context.now, span.bytes, !again);
-    here->sent_end = std::max(here->sent_end, span.at + span.bytes);
-  }
+  if (qp_.gates != nullptr) [[unlikely]]
+    note_departure(context.now, span, again);
   if (again) {
     context.counters.add(Counter::kPacketsRetransmitted);
     timing_ = false;  // an answer may be to the first copy or to this one (Karn)
@@ -472,8 +488,15 @@ void Requester::on_deadline(TransportContext& context) {
     deadline_ = kNever;  // armed again when the packet goes out
     return;
   }
+  // Who was not allowed to speak cannot have been answered.
+  if (const SendGate* const here = gate();
+      here != nullptr && here->owes_repair && here->opens_at() != kNever) {
+    deadline_ = here->opens_at() + timeout();
+    return;
+  }
   context.counters.add(Counter::kTimeouts);
-  if (SendGate* const here = gate(); here != nullptr) ++here->timeouts;
+  if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
+    ++here->timeouts;
   retry(context, una_, sent_end_);
 }
 
@@ -524,7 +547,8 @@ void Requester::flush(TransportContext& context) {
   cursor_ = {qp_.send_queue.head(), 0};
   repair_left_ = false;
   deadline_ = kNever;
-  if (SendGate* const here = gate(); here != nullptr) here->pause();
+  if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
+    here->pause();
   waits_for_rnr_ = false;
   locals_done_ = 0;
 }

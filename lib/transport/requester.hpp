@@ -155,6 +155,8 @@ class Requester {
   [[nodiscard]] SendGate* gate() const;
   [[nodiscard]] uint64_t in_flight_before(const SendGate& gate, Lsn lsn, Psn psn) const;
   [[nodiscard]] bool held(Nanos now, Span span, Psn psn) const;
+  [[nodiscard]] bool held_back(Nanos now, Span span, Psn psn) const;
+  void note_departure(Nanos now, Span span, bool again);
   [[nodiscard]] bool leaves_as_not_ect(const SendWqe& wqe, const MessagePacket& packet, Psn psn) const;
   void note_loss() const;
   void rewind();

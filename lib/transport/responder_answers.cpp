@@ -195,8 +195,8 @@ bool Responder::has_window_for(const Resource& resource) const {
 // Bytes on the line that are not acknowledged, of the responses in front of this one. Who does not acknowledge them leaves
 // their sender without an idea of it; who has said that he will does so from the first one on.
 uint64_t Responder::in_flight_before(const SendGate& gate, Lsn at) const {
-  const bool known = session() != nullptr &&
-                     (session()->peer_acknowledges_reads || session()->takes(Capability::kReadAcks));
+  const bool known =
+      session() != nullptr && (session()->peer_acknowledges_reads || session()->takes(Capability::kReadAcks));
   if (!known || at <= answers_->flow.acknowledged) return 0;
   const uint64_t bytes = at - answers_->flow.acknowledged;
   return bytes + (bytes + qp_.attributes.path_mtu - 1) / qp_.attributes.path_mtu * gate.overhead;

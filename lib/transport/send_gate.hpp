@@ -22,6 +22,7 @@ class SendGate {
   Lsn not_ect_below{};          // packets of new bytes below leave as Not-ECT, but for the last of a row
   bool telemetry_next = false;  // the next packet begins telemetry; taken by whoever sends it
   bool telemetry_only_asked = false;  // no other one does; else the host's configuration says
+  Nanos longest_wait = kNever;        // between two departures, whatever the pace
   uint32_t overhead = 0;              // of a packet on the line beside its payload
 
   // What has happened, since the queue pair was connected.
@@ -31,8 +32,9 @@ class SendGate {
   uint64_t acked_packets = 0;
   Lsn sent_end{};  // of the next byte never sent
   Nanos last_sent{0};
-  uint32_t losses = 0;    // the peer said that packets are missing
-  uint32_t timeouts = 0;  // nothing was heard
+  bool owes_repair = false;  // something is to be sent again, and nothing has left since
+  uint32_t losses = 0;       // the peer said that packets are missing
+  uint32_t timeouts = 0;     // nothing was heard
 
   // The pace from now on: bits a second, kNoLimit for none, and the least time between two departures.
   void set_pace(uint64_t rate, Nanos gap) {
@@ -69,6 +71,7 @@ class SendGate {
     ++sent_packets;
     if (is_new) ++new_packets;
     last_sent = now;
+    owes_repair = false;
     // Who comes late because others had their turn has not lost what was due; who had nothing to send has.
     if (!running_ || next_ < now - kMostLate) {
       next_ = now;
@@ -78,6 +81,7 @@ class SendGate {
     const uint64_t span = last_bytes_ * per_byte_ + fraction_;
     fraction_ = span & ((uint64_t{1} << kPlaces) - 1);
     next_ = std::max(next_ + Nanos{static_cast<int64_t>(span >> kPlaces)}, now + gap_);
+    if (longest_wait != kNever) next_ = std::min(next_, now + longest_wait);
   }
   // Nothing may be sent, or there is nothing: the pace begins anew afterwards.
   void pause() {
@@ -100,6 +104,10 @@ class SendGate {
 
 // Of a queue pair; the engine's own things lie behind them.
 struct SendGates {
+  // Who waits for the data of a READ gives up some time, and nobody knows when.
+  static constexpr Nanos kResponsesWait{1'000'000};
+
+  SendGates() { responses.longest_wait = kResponsesWait; }
   SendGate requests;
   SendGate responses;        // to READs
   bool decides_ecn = false;  // packets are ECN-capable but for those that a gate excepts; else the path says

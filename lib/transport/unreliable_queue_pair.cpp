@@ -129,8 +129,7 @@ void UnreliableQueuePair::on_packet(TransportContext& context, const FrameView& 
   if (view.opcode->is_request()) {
     on_request(context, view, frame);
   } else {
-    context.counters.add(Counter::kRxCnp);
-    if (gates != nullptr) ++gates->cnps;
+    take_cnp(context);
   }
 }
 

@@ -15,6 +15,7 @@ MIDDLE = BOTTOM + ["port", "memory"]
 PROTOCOL = MIDDLE + ["transport", "congestion"]
 DEVICE = PROTOCOL + ["engine", "device", "api"]
 ALL = DEVICE + ["verbs", "cm", "lab", "switch", "cc", "apps"]
+PLUGIN_ROOMS = ("cc", "examples")
 MAY_INCLUDE = {
     "api": [],
     "base": [],
@@ -30,6 +31,7 @@ MAY_INCLUDE = {
     "cm": DEVICE,
     "lab": DEVICE + ["switch"],
     "cc": [],
+    "examples": [],
     "switch": BOTTOM + ["port"],
     "apps": [room for room in ALL if room != "cc"],
     "tests": ALL,
@@ -39,7 +41,7 @@ MAY_INCLUDE = {
 # Public headers that are not the whole API but a word everybody may use, and the plugin ABI.
 API_FOR_ROOM = {
     "roci/version.h": set(MAY_INCLUDE),
-    "roci/result.hpp": set(MAY_INCLUDE) - {"cc"},
+    "roci/result.hpp": set(MAY_INCLUDE) - set(PLUGIN_ROOMS),
     "roci/extension_config.hpp": {"engine"},
     "roci/telemetry_config.hpp": {"transport", "engine"},
     "roci/flow_control_config.hpp": {"engine"},
@@ -48,7 +50,7 @@ API_FOR_ROOM = {
     "roci/congestion_report.hpp": {"engine"},
     "roci/progress.hpp": {"port", "engine"},
     "roci/events.hpp": {"transport", "engine"},
-    "roci/cc.h": {"congestion", "engine", "device", "cc"},
+    "roci/cc.h": {"congestion", "engine", "device", "cc", "examples"},
 }
 
 # Headers from outside, by pattern: the first rule that matches the header decides. A pattern without a rule may be
@@ -58,24 +60,26 @@ OUTSIDE = [
     (["rte_ethdev*", "rte_eth_*", "rte_dev.h", "rte_bus*", "rte_pci*", "rte_vdev*"], ["port", "tests", "bench"],
      "ethernet devices of DPDK belong behind lib/port"),
     (["rte_mbuf.h", "rte_ip.h", "rte_ether.h", "rte_byteorder.h", "rte_prefetch.h", "rte_branch_prediction.h"],
-     [room for room in MAY_INCLUDE if room not in ("api", "base", "cc")],
+     [room for room in MAY_INCLUDE if room not in ("api", "base", *PLUGIN_ROOMS)],
      "this room is free of DPDK"),
-    (["rte_*"], [room for room in MAY_INCLUDE if room not in ("api", "base", "wire", "cc")],
-     "of DPDK, wire takes only rte_mbuf.h, rte_ip.h and helpers without state; api, base and cc take nothing"),
-    (["infiniband/*", "rdma/*"], [room for room in MAY_INCLUDE if room not in ("base", "wire", "port", "cc", "switch")],
+    (["rte_*"], [room for room in MAY_INCLUDE if room not in ("api", "base", "wire", *PLUGIN_ROOMS)],
+     "of DPDK, wire takes only rte_mbuf.h, rte_ip.h and helpers without state; api, base, cc and examples take nothing"),
+    (["infiniband/*", "rdma/*"],
+     [room for room in MAY_INCLUDE if room not in ("base", "wire", "port", "switch", *PLUGIN_ROOMS)],
      "verbs' types begin above the port"),
     (["gtest/*", "gmock/*"], ["tests"], "test libraries belong into tests/"),
     (["benchmark/*"], ["bench"], "Google Benchmark belongs into bench/"),
     (["CLI/*"], ["apps", "tests", "bench"], "command lines belong into apps/"),
-    (["yaml-cpp/*"], [room for room in MAY_INCLUDE if room not in ("api", "wire", "transport", "congestion", "cc")],
+    (["yaml-cpp/*"],
+     [room for room in MAY_INCLUDE if room not in ("api", "wire", "transport", "congestion", *PLUGIN_ROOMS)],
      "configuration files are not read here"),
     (["spdlog/*", "tl/*", "nlohmann/*", "oneapi/*", "tbb/*", "isa-l/*", "isa-l.h"],
-     [room for room in MAY_INCLUDE if room not in ("cc",)],
+     [room for room in MAY_INCLUDE if room not in PLUGIN_ROOMS],
      "a plugin sees roci/cc.h and the standard headers alone"),
 ]
 API_EXTRA = re.compile(r"^(spdlog|nlohmann|oneapi|tbb|isa-l|rdma)\b")
 
-TOP_ROOMS = ("cc", "switch", "apps", "tests", "bench")
+TOP_ROOMS = ("cc", "examples", "switch", "apps", "tests", "bench")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 
 
@@ -103,14 +107,15 @@ def why_not_ours(room, target):
     """Why `room` may not include our file `target`; None when it may."""
     to = room_of(target)
     if to == room:
-        return "a plugin includes roci/cc.h alone" if room == "cc" else None
+        return "a plugin includes roci/cc.h alone" if room in PLUGIN_ROOMS else None
     if to == "api":
         allowed = API_FOR_ROOM.get(str(target.relative_to("include")))
         if (allowed and room in allowed) or "api" in MAY_INCLUDE[room]:
             return None
         return f"{room} may not use {target.relative_to('include')}"
     if to is None or to not in MAY_INCLUDE[room]:
-        rooms = ", ".join(MAY_INCLUDE[room]) or ("roci/cc.h alone" if room == "cc" else "nothing of ours outside roci/")
+        nothing = "roci/cc.h alone" if room in PLUGIN_ROOMS else "nothing of ours outside roci/"
+        rooms = ", ".join(MAY_INCLUDE[room]) or nothing
         return f"{room} may not include {to or target}; it may include {rooms}"
     if to == "port" and target.name.startswith("ethdev") and room not in ("apps", "tests", "bench", "device", "lab"):
         return f"{room} knows ports as port/port.hpp, not as Ethernet devices"

@@ -23,6 +23,7 @@ SOUND_HOUSE = {
     "lib/engine/worker.hpp": '#include "transport/requester.hpp"\n#include "congestion/flow.hpp"\n',
     "lib/device/device.cpp": '#include "roci/device.hpp"\n#include "engine/worker.hpp"\n',
     "cc/static_rate.c": "#include <roci/cc.h>\n#include <math.h>\n",
+    "examples/cc-plugin/half.c": "#include <roci/cc.h>\n",
     "switch/switch.hpp": '#include "port/port.hpp"\n',
     "apps/roci-perf/main.cpp": '#include "roci/device.hpp"\n#include "switch/switch.hpp"\n#include <CLI/CLI.hpp>\n',
     "tests/wire/icrc_test.cpp": '#include "wire/icrc.hpp"\n#include <gtest/gtest.h>\n',
@@ -77,7 +78,8 @@ class CheckIncludes(unittest.TestCase):
     def test_a_plugin_includes_its_abi_alone(self):
         for text in ('"base/types.hpp"', '"cc/static_rate.c"', "<roci/device.hpp>", "<roci/result.hpp>",
                      "<spdlog/spdlog.h>", "<rte_mbuf.h>"):
-            self.expect_complaint("cc/dcqcn.c:1", "", {"cc/dcqcn.c": f"#include {text}\n"})
+            for name in ("cc/dcqcn.c", "examples/other/x.c"):
+                self.expect_complaint(f"{name}:1", "", {name: f"#include {text}\n"})
 
     def test_the_switch_knows_no_queue_pair(self):
         self.expect_complaint("switch/x.cpp:1", "switch may not include transport",

@@ -101,6 +101,9 @@ Network::Network(const Scenario& scenario, Rng rng, VirtualRunner& runner, Judge
   weather_ = std::make_unique<Weather>(draw_outages(scenario, rng), links_, scenario.faults);
   runner.add(*weather_);
   for (auto& gate : gates_) runner.add(*gate);
+  for (auto& device : devices_) {
+    for (const auto& core : device->host().control_cores()) runner.add(*core);
+  }
   runner.add(*switch_);
   for (auto& link : links_) runner.add(*link);
 }
@@ -149,6 +152,7 @@ void Network::make_host(size_t host, Rng& rng) {
   device.packets_per_ack = traits.packets_per_ack;
   device.check_before_placing = traits.check_before_placing;
   device.extensions = traits.extensions;
+  device.congestion_control = traits.control;
   // ARP has no checksum of its own, so a flipped bit in it is believed: such networks get static neighbours.
   if (scenario_.faults.corruption > 0) {
     for (size_t k = 0; k < scenario_.hosts.size(); ++k) {

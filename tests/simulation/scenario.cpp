@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "base/rng.hpp"
+#include "roci/cc.h"
 
 namespace roci::test {
 namespace {
@@ -54,6 +55,21 @@ void draw_features(Rng& rng, Scenario& s) {
   s.tiny_queues = rng.chance(0.1);
 }
 
+// Whatever the peer gives: what an algorithm needs and does not get leaves it out of work, and nothing in its place.
+CongestionControlConfig draw_control(Rng& rng) {
+  std::vector<const roci_cc_plugin*> plugins;
+  for (const roci_cc_plugin* const* each = roci_cc_plugins(); *each != nullptr; ++each)
+    plugins.push_back(*each);
+  const std::string name = plugins[rng.below(plugins.size())]->name;
+  CongestionControlConfig control;
+  control.profiles["drawn"] = {name, {}, Nanos{static_cast<int64_t>(rng.between(2'000, 50'000))}, "none"};
+  control.profile = "drawn";
+  control.cores = rng.chance(0.3) ? static_cast<uint32_t>(rng.between(1, 2)) : 0;
+  control.notification_point.enabled = rng.chance(0.8);
+  control.notification_point.interval = Nanos{static_cast<int64_t>(rng.below(50'000))};
+  return control;
+}
+
 void take_away(Scenario& s, std::string_view names) {
   while (!names.empty()) {
     const std::string_view name = names.substr(0, names.find(','));
@@ -88,7 +104,8 @@ const std::vector<Feature> kFeatures = {{"ipv6", &Scenario::ipv6},
                                         {"outages", &Scenario::outages},
                                         {"long_outages", &Scenario::long_outages},
                                         {"stalls", &Scenario::stalls},
-                                        {"tiny_queues", &Scenario::tiny_queues}};
+                                        {"tiny_queues", &Scenario::tiny_queues},
+                                        {"controlled", &Scenario::controlled}};
 
 Scenario draw_scenario(uint64_t seed, std::string_view without) {
   Rng rng(seed);
@@ -118,6 +135,13 @@ Scenario draw_scenario(uint64_t seed, std::string_view without) {
     host.check_before_placing = (s.seed >> s.hosts.size() & 1) != 0;
     s.hosts.push_back(host);
   }
+  // A generator of its own, so that seeds from before mean what they meant.
+  Rng controls(seed ^ 0x636f6e67657374ULL);
+  s.controlled = controls.chance(0.4);
+  take_away(s, without);
+  if (s.controlled) {
+    for (HostTraits& host : s.hosts) host.control = draw_control(controls);
+  }
   // Who insists must have the same to offer.
   if (s.extensions_on) {
     for (HostTraits& host : s.hosts) {
@@ -139,7 +163,12 @@ std::string Scenario::describe() const {
     const ExtensionConfig& e = host.extensions;
     text << "; host: workers " << host.workers << (host.workers_apart ? " apart" : "") << ", queues "
          << host.queues << (host.check_before_placing ? " strict" : "") << ", window " << host.window_bytes
-         << ", m " << host.packets_per_ack << (e.mode == ExtensionMode::kOff ? ", standard" : ", extended");
+         << ", m " << host.packets_per_ack;
+    if (controlled) {
+      text << ", " << host.control.profiles.at("drawn").algorithm << " on " << host.control.cores
+           << " cores, " << host.control.profiles.at("drawn").base_rtt.count() << " ns";
+    }
+    text << (e.mode == ExtensionMode::kOff ? ", standard" : ", extended");
     if (e.mode == ExtensionMode::kOff) continue;
     text << (e.selective_repeat ? " selective" : "") << (e.authenticate ? " signed" : "")
          << (e.timestamps ? " timed" : "") << (e.source_qpn ? " source_qpn" : "")

@@ -21,6 +21,7 @@ struct HostTraits {
   uint32_t packets_per_ack = 64;
   bool check_before_placing = false;
   ExtensionConfig extensions;
+  CongestionControlConfig control;
 };
 
 struct Scenario {
@@ -55,6 +56,7 @@ struct Scenario {
   bool long_outages = false;  // for longer than retries last
   bool stalls = false;        // hosts, or workers, are not polled for a while
   bool tiny_queues = false;   // in the switch
+  bool controlled = false;    // hosts have congestion control, each another one
 
   [[nodiscard]] uint32_t path_mtu() const { return 128U << mtu; }
   // Whether a queue pair may use up its retries for more than the bad luck of one packet.

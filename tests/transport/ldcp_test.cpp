@@ -184,7 +184,7 @@ TEST(Ldcp, the_sender_knows_how_many_packets_were_marked) {
     EXPECT_EQ(packets, 160U);
     EXPECT_EQ(flow.packets_acked, packets);
     EXPECT_EQ(flow.packets_marked, marked);
-    EXPECT_EQ(net.b.counter("rx_ce_marked"), marked);
+    EXPECT_EQ(net.b.counter("np_ecn_marked_roce_packets"), marked);
   }
 }
 
@@ -201,7 +201,7 @@ TEST(Ldcp, counts_survive_lost_acknowledgements) {
   ecn_capable_writes(net);
   expect_all_successful(net.a.completions(), 20);
   const SendFlow& flow = TwoHosts::core(net.a).requester.flow();
-  EXPECT_EQ(flow.packets_marked, net.b.counter("rx_ce_marked"));
+  EXPECT_EQ(flow.packets_marked, net.b.counter("np_ecn_marked_roce_packets"));
   EXPECT_EQ(flow.packets_acked, requests) << "arrived, some of them twice";
 }
 

@@ -213,7 +213,7 @@ TEST_F(HostileUc, congestion_notification_is_counted_and_marked_packets_too) {
   Packet p = packet(Opcode::kUcSendOnly, 0, 60);
   p.with_traffic_class(3);
   EXPECT_EQ(host_.receive(p), Lines{"CNP -100"});  // PSN 0
-  EXPECT_EQ(counter("rx_ce_marked"), 1U);
+  EXPECT_EQ(counter("np_ecn_marked_roce_packets"), 1U);
   EXPECT_EQ(completion_lines(host_.side), Lines{"1 SUCCESS 60"});
 }
 

@@ -1,0 +1,127 @@
+#include "roci-cc/describe.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+#include "congestion/algorithms.hpp"
+#include "roci-cc/text_table.hpp"
+
+namespace roci::cc_tool {
+namespace {
+
+std::string decides_text(uint32_t capabilities) {
+  struct Use {
+    uint32_t bit;
+    std::string_view text;
+  };
+  constexpr std::array kUses{Use{ROCI_CC_USES_WINDOW, "window"}, Use{ROCI_CC_USES_RATE, "rate"},
+                             Use{ROCI_CC_USES_GAP, "gap"}, Use{ROCI_CC_USES_ECN, "ECN"}};
+  std::string text;
+  for (const Use& use : kUses) {
+    if ((capabilities & use.bit) != 0) text.append(text.empty() ? "" : ", ").append(use.text);
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+std::string needs_or_nothing(const roci_cc_plugin& plugin) {
+  const std::string needs = needs_text(plugin.capabilities);
+  return needs.empty() ? "nothing" : needs;
+}
+
+std::string bytes_text(const roci_cc_plugin& plugin) {
+  const std::string sender = std::to_string(plugin.state_bytes);
+  return plugin.receive == nullptr ? sender : sender + " + " + std::to_string(plugin.receiver_state_bytes);
+}
+
+std::string code(std::string_view text, const Look& look) {
+  return look.markdown ? "`" + std::string(text) + "`" : std::string(text);
+}
+
+TextTable parameters_of(const roci_cc_plugin& plugin, const Look& look) {
+  TextTable table{look.markdown
+                      ? std::vector<std::string>{"Parameter", "Unit", "Standard", "Range", "Meaning"}
+                      : std::vector<std::string>{"NAME", "UNIT", "STANDARD", "RANGE", "MEANING"},
+                  {}};
+  for (uint32_t i = 0; i < plugin.parameter_count; ++i) {
+    const roci_cc_parameter& p = plugin.parameters[i];
+    const std::string_view unit = p.unit;
+    table.rows.push_back({code(p.name, look), unit == "1" ? "" : p.unit, number_text(p.standard),
+                          number_text(p.least) + " to " + number_text(p.most), p.meaning});
+  }
+  return table;
+}
+
+TextTable labels(const char* heading, const roci_cc_label* labels, uint32_t count, const Look& look) {
+  TextTable table;
+  if (look.markdown) table.headings = {heading, "Meaning"};
+  for (uint32_t i = 0; i < count; ++i) table.rows.push_back({code(labels[i].name, look), labels[i].meaning});
+  return table;
+}
+
+std::string section(const char* title, const TextTable& table, const Look& look) {
+  constexpr size_t kIndent = 2;
+  return "\n" + (look.markdown ? table.markdown() : title + ("\n" + table.text(look.width, kIndent)));
+}
+
+}  // namespace
+
+std::string number_text(double value) {
+  std::array<char, 40> text;
+  constexpr double kPlain = 1e5;  // below it all digits are easily read
+  if (std::fabs(value) >= kPlain && std::fmod(value, 1000) == 0) {
+    unsigned exponent = 0;
+    for (; std::fabs(value) >= 1000 && std::fmod(value, 1000) == 0; exponent += 3) value /= 1000;
+    std::snprintf(text.data(), text.size(), "%.10ge%u", value, exponent);
+  } else {
+    std::snprintf(text.data(), text.size(), "%.10g", value);
+  }
+  return text.data();
+}
+
+std::string describe_all(const std::vector<const roci_cc_plugin*>& plugins, const Look& look) {
+  TextTable table;
+  if (look.markdown) {
+    table.headings = {"Algorithm", "What it is", "Needs", "Decides", "Bytes of a flow"};
+  } else {
+    table.headings = {"NAME", "DECIDES", "BYTES", "WHAT IT IS, AND WHAT IT NEEDS"};
+  }
+  for (const roci_cc_plugin* plugin : plugins) {
+    if (look.markdown) {
+      table.rows.push_back({code(plugin->name, look), plugin->summary, needs_or_nothing(*plugin),
+                            decides_text(plugin->capabilities), bytes_text(*plugin)});
+    } else {
+      const std::string needs = needs_or_nothing(*plugin);
+      table.rows.push_back({plugin->name, decides_text(plugin->capabilities), bytes_text(*plugin),
+                            plugin->summary + ("\nneeds " + needs)});
+    }
+  }
+  return look.markdown ? table.markdown() : table.text(look.width);
+}
+
+std::string describe(const roci_cc_plugin& plugin, std::string_view origin, const Look& look) {
+  std::string out;
+  if (look.markdown) {
+    out = "`" + std::string(plugin.name) + "`: " + plugin.summary + ".\nSource: " + plugin.source +
+          ".\nNeeds " + needs_or_nothing(plugin) + "; decides " + decides_text(plugin.capabilities) +
+          "; a flow takes " + bytes_text(plugin) + " bytes.\n";
+  } else {
+    out = std::string(plugin.name) + ": " + plugin.summary + "\n\n";
+    std::string bytes = std::to_string(plugin.state_bytes) + " bytes at the sending end";
+    if (plugin.receive != nullptr)
+      bytes += ", " + std::to_string(plugin.receiver_state_bytes) + " at the receiving end";
+    out += TextTable{{},
+                     {{"source", plugin.source},
+                      {"code", origin.empty() ? "built in" : std::string(origin)},
+                      {"needs", needs_or_nothing(plugin)},
+                      {"decides", decides_text(plugin.capabilities)},
+                      {"a flow", bytes}}}
+               .text(look.width);
+  }
+  if (plugin.parameter_count > 0) out += section("parameters", parameters_of(plugin, look), look);
+  out += section("states", labels("State", plugin.states, plugin.state_count, look), look);
+  return out +
+         section("reasons of changes", labels("Reason", plugin.reasons, plugin.reason_count, look), look);
+}
+
+}  // namespace roci::cc_tool

@@ -1,0 +1,313 @@
+// Traces as JSON Lines, written and read.
+#include <algorithm>
+#include <bit>
+#include <istream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <set>
+#include <span>
+
+#include "congestion/trace.hpp"
+#include "congestion/trace_fields.hpp"
+
+namespace roci {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kFirstLine = R"({"type":"trace","version":1})";
+constexpr uint64_t kLatest = INT64_MAX / 2;  // ns: half of 292 years
+
+// --------------------------------------------------------------------------------------------------- writing
+
+std::string quoted(const std::string& text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Without what is 0, unless `all`.
+std::string object(std::span<const TraceField> fields, const void* of, bool all) {
+  std::string text;
+  for (const TraceField& field : fields) {
+    if (!all && field.get(of) == 0) continue;
+    text.append(text.empty() ? "\"" : ",\"").append(field.name).append("\":").append(field.text(of));
+  }
+  return "{" + text + "}";
+}
+
+std::string flow_text(const TraceRecord& record) {
+  const Profile& profile = *record.profile;
+  std::string values;
+  for (uint32_t i = 0; i < profile.plugin->parameter_count; ++i) {
+    values += (i == 0 ? "" : ",") + quoted(profile.plugin->parameters[i].name) + ":" +
+              Json(profile.values[i]).dump();  // the shortest that reads as the same double
+  }
+  return R"("flow":)" + std::to_string(record.flow) + R"(,"profile":)" + quoted(profile.name) +
+         R"(,"plugin":)" + quoted(profile.plugin->name) + R"(,"parameters":{)" + values + R"(},"info":)" +
+         object(kFlowFields, &record.info, true);
+}
+
+std::string event_text(const TraceRecord& record) {
+  std::string text = R"("event":)" + object(kEventFields, &record.event, false);
+  if (const std::string notice = object(kNoticeFields, &record.event.notice, false); notice != "{}")
+    text += R"(,"notice":)" + notice;
+  if (!record.has_path) return text;
+  text += R"(,"path":)" + object(kPathFields, &record.path, false) + R"(,"hops":[)";
+  for (uint32_t i = 0; i < record.path.hops; ++i)
+    text += (i == 0 ? "" : ",") + object(kHopFields, &record.path.hop[i], false);
+  return text + "]";
+}
+
+// --------------------------------------------------------------------------------------------------- reading
+
+// The value of a key; null when it is not there.
+const Json* find(const Json& in, const char* key) {
+  const auto at = in.find(key);
+  return at == in.end() ? nullptr : &*at;
+}
+
+Status only_keys(const Json& in, const std::string& what, std::span<const std::string_view> keys) {
+  for (const auto& [key, value] : in.items()) {
+    bool known = false;
+    for (const std::string_view each : keys) known |= each == key;
+    if (!known) return fail(what + " has no '" + key + "'");
+  }
+  return {};
+}
+
+Result<uint64_t> whole(const Json& value, size_t bytes, bool is_signed) {
+  if (is_signed) {
+    const bool fits = value.is_number_integer() &&
+                      (!value.is_number_unsigned() || value.get<uint64_t>() <= uint64_t{INT64_MAX});
+    if (fits) return static_cast<uint64_t>(value.get<int64_t>());
+  } else if (value.is_number_unsigned() && (bytes == 8 || value.get<uint64_t>() >> (8 * bytes) == 0)) {
+    return value.get<uint64_t>();
+  }
+  return fail("is not a whole number" + std::string(is_signed ? "" : " from 0") + " of " +
+              std::to_string(8 * bytes) + " bits");
+}
+
+Status read_object(const Json* from, const std::string& what, std::span<const TraceField> fields, void* into,
+                   bool all) {
+  if (from == nullptr || !from->is_object()) return fail("there is no '" + what + "'");
+  size_t used = 0;
+  for (const TraceField& field : fields) {
+    const Json* value = find(*from, std::string(field.name).c_str());
+    if (value == nullptr && !all) continue;
+    if (value == nullptr) return fail("'" + what + "' does not say " + std::string(field.name));
+    auto number = whole(*value, field.bytes, field.is_signed);
+    if (!number) return fail(what + ": " + std::string(field.name) + " " + number.error().message);
+    field.set(into, *number);
+    ++used;
+  }
+  if (used == from->size()) return {};
+  std::vector<std::string_view> names;
+  for (const TraceField& field : fields) names.push_back(field.name);
+  return only_keys(*from, "'" + what + "'", names);
+}
+
+Result<std::string> read_text(const Json& in, const char* key) {
+  const Json* value = find(in, key);
+  if (value == nullptr || !value->is_string()) return fail("there is no text '" + std::string(key) + "'");
+  return value->get<std::string>();
+}
+
+Result<uint64_t> read_number(const Json& in, const char* key, size_t bytes) {
+  const Json* value = find(in, key);
+  if (value == nullptr) return fail("there is no '" + std::string(key) + "'");
+  auto number = whole(*value, bytes, false);
+  if (!number) return fail(std::string(key) + " " + number.error().message);
+  return number;
+}
+
+// What every flow of an engine has.
+Status check_info(const roci_cc_flow& info) {
+  if (info.line_rate == 0 || info.packet_bytes == 0 || info.payload_bytes == 0 ||
+      info.payload_bytes > info.packet_bytes)
+    return fail("info: a flow has a line_rate, packet_bytes and of these payload_bytes");
+  if (info.direction > ROCI_CC_RESPONSES) return fail("info: direction is 0, requests, or 1, responses");
+  if (info.base_rtt_ns > kLatest) return fail("info: base_rtt_ns is not a time");
+  return {};
+}
+
+bool same_bits(const std::vector<double>& x, const std::vector<double>& y) {
+  return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), [](double a, double b) {
+           return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+         });
+}
+
+// What is known of a flow from its line "start" or "flow".
+struct KnownFlow {
+  const Profile* profile = nullptr;
+  roci_cc_flow info{};
+  uint64_t now_ns = 0;  // of its last line
+};
+
+class Reader {
+ public:
+  explicit Reader(const Algorithms& algorithms) : algorithms_(algorithms) {}
+
+  Status line(const std::string& text);
+  [[nodiscard]] bool begun() const { return begun_; }
+  std::unique_ptr<RecordedTrace> take() { return std::move(trace_); }
+
+ private:
+  Status read_flow(const Json& in, uint32_t flow, bool starts);
+  Status read_event(const Json& in, uint32_t flow);
+  Status add(TraceRecord record, uint32_t flow);
+  Result<const Profile*> profile(const Json& in, const roci_cc_flow& info);
+
+  const Algorithms& algorithms_;
+  std::unique_ptr<RecordedTrace> trace_ = std::make_unique<RecordedTrace>();
+  std::map<uint32_t, KnownFlow> flows_;
+  bool begun_ = false;
+};
+
+Status Reader::line(const std::string& text) {
+  const Json in = Json::parse(text, nullptr, false);
+  if (!in.is_object()) return fail("this is no JSON object; the line may have been cut");
+  auto type = read_text(in, "type");
+  if (!type) return fail(type.error());
+  if (*type == "trace") {
+    const Json* version = find(in, "version");
+    if (version == nullptr || *version != 1U) return fail("of traces, version 1 alone can be read");
+    begun_ = true;
+    return {};
+  }
+  if (!begun_) return fail("a trace of congestion control begins with " + std::string(kFirstLine));
+  auto flow = read_number(in, "flow", sizeof(uint32_t));
+  if (!flow) return fail(flow.error());
+  if (*type == "event") return read_event(in, static_cast<uint32_t>(*flow));
+  if (*type == "start" || *type == "flow")
+    return read_flow(in, static_cast<uint32_t>(*flow), *type == "start");
+  return fail("there is no type '" + *type + "'; there are trace, flow, start and event");
+}
+
+Result<const Profile*> Reader::profile(const Json& in, const roci_cc_flow& info) {
+  auto name = read_text(in, "profile");
+  if (!name) return fail(name.error());
+  auto plugin_name = read_text(in, "plugin");
+  if (!plugin_name) return fail(plugin_name.error());
+  auto found = algorithms_.find(*plugin_name);
+  if (!found) return fail(found.error());
+  const roci_cc_plugin& plugin = **found;
+  const Json* given = find(in, "parameters");
+  if (given == nullptr || !given->is_object()) return fail("there is no object 'parameters'");
+
+  std::map<std::string, double> values;
+  for (const auto& [key, value] : given->items()) {
+    if (!value.is_number()) return fail("parameter " + key + " is not a number");
+    values[key] = value.get<double>();
+  }
+  auto all = parameter_values(plugin, values);
+  if (!all) return fail(all.error());
+  if (plugin.check != nullptr) {
+    if (const char* wrong = plugin.check(&info, all->data()); wrong != nullptr)
+      return fail(std::string(wrong));
+  }
+  const Nanos base_rtt{static_cast<int64_t>(info.base_rtt_ns)};
+  for (const Profile& known : trace_->profiles) {
+    if (known.name == *name && known.plugin == &plugin && known.base_rtt == base_rtt &&
+        same_bits(known.values, *all))
+      return &known;
+  }
+  trace_->profiles.push_back(
+      {.name = std::move(*name), .plugin = &plugin, .values = std::move(*all), .base_rtt = base_rtt});
+  return &trace_->profiles.back();
+}
+
+Status Reader::read_flow(const Json& in, uint32_t flow, bool starts) {
+  constexpr std::array<std::string_view, 8> kKeys = {"type",       "flow", "profile", "plugin",
+                                                     "parameters", "info", "now_ns",  "decision"};
+  ROCI_TRY(only_keys(in, "a line '" + in["type"].get<std::string>() + "'",
+                     std::span(kKeys).first(starts ? kKeys.size() : kKeys.size() - 2)));
+  KnownFlow known;
+  ROCI_TRY(read_object(find(in, "info"), "info", kFlowFields, &known.info, true));
+  ROCI_TRY(check_info(known.info));
+  auto runs = profile(in, known.info);
+  if (!runs) return fail(runs.error());
+  known.profile = *runs;
+  if (!starts) {
+    flows_[flow] = known;
+    return {};
+  }
+  TraceRecord record;
+  auto now = read_number(in, "now_ns", sizeof(uint64_t));
+  if (!now) return fail(now.error());
+  record.starts = true;
+  record.event.now_ns = *now;
+  ROCI_TRY(read_object(find(in, "decision"), "decision", kDecisionFields, &record.decision, true));
+  flows_[flow] = known;
+  return add(std::move(record), flow);
+}
+
+Status Reader::read_event(const Json& in, uint32_t flow) {
+  constexpr std::array<std::string_view, 7> kKeys = {"type", "flow", "event",   "notice",
+                                                     "path", "hops", "decision"};
+  ROCI_TRY(only_keys(in, "a line 'event'", kKeys));
+  TraceRecord record;
+  ROCI_TRY(read_object(find(in, "event"), "event", kEventFields, &record.event, false));
+  if (const Json* notice = find(in, "notice"); notice != nullptr)
+    ROCI_TRY(read_object(notice, "notice", kNoticeFields, &record.event.notice, false));
+  if (const Json* path = find(in, "path"); path != nullptr) {
+    record.has_path = true;
+    ROCI_TRY(read_object(path, "path", kPathFields, &record.path, false));
+    const Json* hops = find(in, "hops");
+    if (hops == nullptr || !hops->is_array() || hops->size() > ROCI_CC_MOST_HOPS) {
+      return fail("a path has 'hops', a list of 0 to " + std::to_string(ROCI_CC_MOST_HOPS));
+    }
+    for (const Json& hop : *hops)
+      ROCI_TRY(read_object(&hop, "hops", kHopFields, &record.path.hop[record.path.hops++], false));
+  }
+  if (((record.event.kinds & ROCI_CC_ON_TELEMETRY) != 0) != record.has_path)
+    return fail("an event of telemetry, and no other, has a path");
+  ROCI_TRY(read_object(find(in, "decision"), "decision", kDecisionFields, &record.decision, true));
+  return add(std::move(record), flow);
+}
+
+Status Reader::add(TraceRecord record, uint32_t flow) {
+  const auto at = flows_.find(flow);
+  if (at == flows_.end()) return fail("nothing before says what flow " + std::to_string(flow) + " runs");
+  KnownFlow& known = at->second;
+  if (record.event.now_ns > kLatest) return fail("now_ns is not a time");
+  if (record.event.now_ns < known.now_ns)
+    return fail("the time of flow " + std::to_string(flow) + " goes back");
+  known.now_ns = record.event.now_ns;
+  record.flow = flow;
+  record.profile = known.profile;
+  record.info = known.info;
+  trace_->records.push_back(record);
+  return {};
+}
+
+}  // namespace
+
+void write_trace_json(const std::vector<TraceRecord>& records, std::ostream& out) {
+  out << kFirstLine << '\n';
+  std::set<uint32_t> known;
+  for (const TraceRecord& record : records) {
+    if (!record.starts && known.insert(record.flow).second)
+      out << R"({"type":"flow",)" << flow_text(record) << "}\n";
+    known.insert(record.flow);
+    if (record.starts) {
+      out << R"({"type":"start",)" << flow_text(record) << R"(,"now_ns":)" << record.event.now_ns;
+    } else {
+      out << R"({"type":"event","flow":)" << record.flow << ',' << event_text(record);
+    }
+    out << R"(,"decision":)" << object(kDecisionFields, &record.decision, true) << "}\n";
+  }
+}
+
+Result<std::unique_ptr<RecordedTrace>> read_trace(std::istream& in, const Algorithms& algorithms) {
+  Reader reader(algorithms);
+  std::string line;
+  for (uint64_t number = 1; std::getline(in, line); ++number) {
+    if (Status s = reader.line(line); !s) return fail(s.error().within("line " + std::to_string(number)));
+  }
+  if (in.bad()) return fail("it cannot be read", EIO);
+  if (!reader.begun())
+    return fail("it is empty; a trace of congestion control begins with " + std::string(kFirstLine));
+  return reader.take();
+}
+
+}  // namespace roci

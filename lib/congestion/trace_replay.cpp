@@ -1,0 +1,85 @@
+// Traces run again: the same events must give the same decisions, bit for bit.
+#include <array>
+#include <map>
+
+#include "congestion/flow_runner.hpp"
+#include "congestion/trace.hpp"
+#include "congestion/trace_fields.hpp"
+
+namespace roci {
+namespace {
+
+struct Live {
+  const Profile* profile;
+  roci_cc_flow info;
+  roci_cc_decision decision;
+  std::array<uint64_t, ROCI_CC_MOST_STATE / sizeof(uint64_t)> state;
+  uint64_t events;
+};
+
+Live begin(const TraceRecord& record) {
+  Live live{record.profile, record.info, {}, {}, 0};
+  live.decision.window = live.decision.rate = ROCI_CC_NO_LIMIT;
+  const roci_cc_plugin& plugin = *record.profile->plugin;
+  plugin.start(live.state.data(), &live.info, record.event.now_ns, record.profile->values.data(),
+               &live.decision);
+  sanitize(plugin, record.event.now_ns, live.decision);
+  return live;
+}
+
+void go_on(Live& live, const TraceRecord& record) {
+  roci_cc_event event = record.event;
+  event.path = record.has_path ? &record.path : nullptr;
+  call_plugin(*live.profile->plugin, live.state.data(), live.info, event, live.profile->values.data(),
+              live.decision);
+  ++live.events;
+}
+
+std::string field_text(const TraceField& field, const roci_cc_plugin& plugin,
+                       const roci_cc_decision& decision) {
+  if (field.name == "state") return label_text(plugin.states, plugin.state_count, decision.state);
+  if (field.name == "reason") return label_text(plugin.reasons, plugin.reason_count, decision.reason);
+  const bool no_limit =
+      (field.name == "window" || field.name == "rate") && field.get(&decision) == ROCI_CC_NO_LIMIT;
+  return no_limit ? "no limit" : field.text(&decision);
+}
+
+// Empty when they are the same.
+std::string difference(const roci_cc_plugin& plugin, const roci_cc_decision& recorded,
+                       const roci_cc_decision& now) {
+  for (const TraceField& field : kDecisionFields) {
+    if (field.get(&recorded) == field.get(&now)) continue;
+    return std::string(field.name) + " is " + field_text(field, plugin, recorded) + " in the trace and " +
+           field_text(field, plugin, now) + " now";
+  }
+  return "";
+}
+
+}  // namespace
+
+ReplayOutcome replay(const std::vector<TraceRecord>& records) {
+  ReplayOutcome outcome;
+  std::map<uint32_t, Live> flows;
+  for (const TraceRecord& record : records) {
+    auto at = flows.find(record.flow);
+    if (record.starts) {
+      at = flows.insert_or_assign(record.flow, begin(record)).first;
+      ++outcome.flows;
+    } else if (at == flows.end()) {
+      ++outcome.without;
+      continue;
+    } else {
+      go_on(at->second, record);
+      ++outcome.events;
+    }
+    const Live& live = at->second;
+    const std::string what = difference(*live.profile->plugin, record.decision, live.decision);
+    if (what.empty()) continue;
+    if (++outcome.different > 1) continue;
+    outcome.first = "flow " + std::to_string(record.flow) + " (" + live.profile->plugin->name + "), " +
+                    (record.starts ? "its start" : "event " + std::to_string(live.events)) + ": " + what;
+  }
+  return outcome;
+}
+
+}  // namespace roci

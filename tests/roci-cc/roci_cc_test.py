@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""Tests of the program roci-cc: usage: roci_cc_test.py ROCI_CC ROCI_PERF FOLDER_OF_PLUGINS [unittest …]"""
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = PERF = PLUGINS = ""
+
+BUILT_IN = ["dcqcn", "dctcp", "hpcc", "hpcc_receiver", "hpcc_sampled", "ldcp", "ldcp_pcc", "qcn", "static_rate",
+            "static_window", "swift", "timely"]
+NO_LIMIT = 2**64 - 1
+
+
+def decision(**changes):
+    return {"window": NO_LIMIT, "rate": NO_LIMIT, "gap_ns": 0, "not_ect_below": 0, "timer0_ns": 0, "timer1_ns": 0,
+            "sent_notice": 0, "idle_ns": 0, "requests": 0, "state": 0, "reason": 0, **changes}
+
+
+def start(plugin="static_rate", flow=1, kind="start", **changes):
+    """The first line of a flow, which has 1 Gb/s unless it is changed."""
+    line = {"type": kind, "flow": flow, "profile": "p", "plugin": plugin, "parameters": {"rate": 1e9},
+            "info": {"line_rate": 10**11, "base_rtt_ns": 4200, "packet_bytes": 1048, "payload_bytes": 1000,
+                     "direction": 0, "provides": 1, "seed": 2**63 + 1}}
+    if kind == "start":
+        line.update(now_ns=1000, decision=decision(rate=10**9))
+    return {**line, **changes}
+
+
+def event(now, flow=1, **changes):
+    return {"type": "event", "flow": flow, "event": {"now_ns": now, "kinds": 1, "acked": now, "next": now},
+            "decision": decision(rate=10**9, **changes)}
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="roci-cc-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def run_program(self, *arguments, data=None, cwd=None):
+        done = subprocess.run([PROGRAM, *arguments], input=data, capture_output=True, text=True, timeout=120,
+                              check=False, cwd=cwd)
+        return done.returncode, done.stdout, done.stderr
+
+    def good(self, *arguments, **how):
+        status, out, err = self.run_program(*arguments, **how)
+        self.assertEqual((status, err), (0, ""), arguments)
+        return out
+
+    def trace(self, *lines):
+        path = os.path.join(self.folder, "trace.jsonl")
+        with open(path, "w", encoding="utf-8") as file:
+            for line in ({"type": "trace", "version": 1}, *lines):
+                file.write(json.dumps(line) + "\n")
+        return path
+
+
+class Usage(Case):
+    def test_help_is_for_terminals_of_100_columns(self):
+        self.assertIn("replay", self.good("--help"))
+        for command in ("", "list", "show", "check", "replay", "csv"):
+            out = self.good(*([command] if command else []), "--help")
+            self.assertLessEqual(max(map(len, out.splitlines())), 105, command)
+            self.assertEqual("Exit status" in out, command != "", command)
+
+    def test_wrong_usage_is_2(self):
+        for arguments in ([], ["show"], ["check"], ["replay"], ["list", "--json"], ["fly"]):
+            status, out, err = self.run_program(*arguments)
+            self.assertEqual((status, out), (2, ""), arguments)
+            self.assertTrue(err, arguments)
+
+
+class Descriptions(Case):
+    def test_the_list_has_every_algorithm(self):
+        out = self.good("list")
+        self.assertEqual(re.findall(r"^([a-z_]+) ", out, flags=re.MULTILINE), BUILT_IN)
+        self.assertLessEqual(max(map(len, out.splitlines())), 100)
+        self.assertIn("needs CNPs of the peer", out)
+
+    def test_a_plugin_of_a_file_is_in_the_list(self):
+        out = self.good("list", "--plugin", os.path.join(PLUGINS, "odd.so"))
+        self.assertRegex(out, r"(?m)^odd +rate +0 +a part of the line$")
+
+    def test_show_tells_all_of_each(self):
+        for name in BUILT_IN:
+            out = self.good("show", name)
+            self.assertTrue(out.startswith(name + ": "), out)
+            for title in ("source", "code", "needs", "decides", "a flow", "parameters", "states", "reasons of changes"):
+                self.assertRegex(out, rf"(?m)^{title}\b", name)
+            self.assertLessEqual(max(map(len, out.splitlines())), 100, name)
+            self.assertFalse(re.search(r" $", out, flags=re.MULTILINE), name)
+
+    def test_numbers_are_as_short_as_can_be_read(self):
+        out = self.good("show", "dcqcn")
+        self.assertRegex(out, r"(?m)^  rpg_time_reset +ns +300e3 +1000 to 10e9 +between increases by time")
+        self.assertRegex(out, r"(?m)^  dce_tcp_g +1019 +0 to 1023 ")
+        self.assertRegex(self.good("show", "hpcc"), r"(?m)^  eta +0\.95 +0\.1 to 1 ")
+
+    def test_show_finds_names_that_others_use(self):
+        self.assertEqual(self.good("show", "HPCC++"), self.good("show", "hpcc"))
+        status, out, err = self.run_program("show", "hc3")
+        self.assertEqual((status, out), (2, ""))
+        self.assertIn("HC3 is inside HiSilicon's hardware", err)
+
+    def test_what_there_is_not_is_one_sentence(self):
+        status, out, err = self.run_program("show", "reno")
+        self.assertEqual((status, out), (2, ""))
+        self.assertEqual(err, "roci-cc: there is no congestion control 'reno'; there are " + ", ".join(BUILT_IN) + "\n")
+
+    def test_markdown_is_tables(self):
+        out = self.good("list", "--markdown")
+        self.assertEqual(re.findall(r"^\| `([a-z_]+)` \|", out, flags=re.MULTILINE), BUILT_IN)
+        out = self.good("show", "odd", "--plugin", os.path.join(PLUGINS, "odd.so"), "--markdown")
+        self.assertIn("| Parameter | Unit | Standard | Range | Meaning |\n|---|---|---|---|---|\n", out)
+        self.assertIn("| `part` |  | 1 | 0 to 1 | of the line \\| its rate |\n", out)
+        self.assertIn("| `fixed` | the limit stays as it is |\n", out)
+        for name in BUILT_IN:
+            for line in self.good("show", name, "--markdown").splitlines():
+                if line.startswith("|"):
+                    self.assertIn(len(re.findall(r"(?<!\\)\|", line)), (3, 6), line)
+
+
+class Checks(Case):
+    def test_a_sound_one_is_named(self):
+        path = os.path.join(PLUGINS, "odd.so")
+        self.assertEqual(self.good("check", path), path + ": odd: a part of the line; 1 parameter, 0 bytes a flow\n")
+
+    def test_a_name_without_a_folder_is_a_file_of_this_folder(self):
+        self.assertIn("odd.so: odd: ", self.good("check", "odd.so", cwd=PLUGINS))
+
+    def test_what_is_wrong_is_one_sentence(self):
+        for name, why in {
+                "odd_abi": "a plugin: it was made for version 99 of the plugin interface; this is version 1",
+                "odd_entry": "it does not export roci_cc_plugins()",
+                "odd_name": "a plugin: its name is not of lower-case letters, digits and '_'",
+                "odd_twice": "there is a plugin 'dcqcn' already",
+                "odd_standard": "plugin 'odd': the standard value of parameter 'part' is not within its range"}.items():
+            path = os.path.join(PLUGINS, name + ".so")
+            status, out, err = self.run_program("check", path)
+            self.assertEqual((status, out), (1, ""), name)
+            self.assertEqual(err, f"roci-cc: congestion control plugin {path}: {why}\n")
+            self.assertEqual(self.run_program("list", "--plugin", path), (2, "", err))
+
+    def test_standard_values_that_do_not_fit_together(self):
+        path = os.path.join(PLUGINS, "odd_check.so")
+        self.assertEqual(self.run_program("check", path), (
+            1, "", f"roci-cc: {path}: plugin 'odd' refuses its own standard values: nothing pleases it\n"))
+
+    def test_what_is_no_shared_object(self):
+        path = os.path.join(self.folder, "x.so")
+        status, _, err = self.run_program("check", path)
+        self.assertEqual(status, 1)
+        self.assertIn("No such file", err)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("hello\n")
+        status, _, err = self.run_program("check", path)
+        self.assertEqual((status, err.count("\n")), (1, 1))
+        self.assertTrue(err.startswith(f"roci-cc: congestion control plugin {path}: "), err)
+
+
+class Traces(Case):
+    def test_the_same_decisions_are_0(self):
+        path = self.trace(start(), event(2000), event(3000))
+        self.assertEqual(self.good("replay", path),
+                         "1 flow, 2 events: every decision came out as it was recorded\n")
+        with open(path, encoding="utf-8") as file:
+            self.assertIn("1 flow, 2 events", self.good("replay", "-", data=file.read()))
+
+    def test_another_decision_is_1_and_named(self):
+        path = self.trace(start(), event(2000), event(3000, window=9000), event(4000, gap_ns=1))
+        status, out, err = self.run_program("replay", path)
+        self.assertEqual((status, err), (1, ""))
+        self.assertEqual(out, "1 flow, 3 events: 2 decisions came out another way\nthe first: flow 1 (static_rate), "
+                              "event 2: window is 9000 in the trace and no limit now\n")
+
+    def test_flows_without_a_beginning(self):
+        other = start(flow=2, kind="flow")
+        path = self.trace(start(), other, event(2000), event(2000, flow=2))
+        self.assertEqual(self.good("replay", path),
+                         "1 flow, 1 event: every decision came out as it was recorded\n"
+                         "1 event could not be run again: the beginnings of their flows were displaced\n")
+        for lines, why in ([start(), other, event(2000, flow=2)],
+                           "the beginnings of the flows of its 1 event were displaced"), ([start()], "it has no event"):
+            path = self.trace(*lines)
+            self.assertEqual(self.run_program("replay", path),
+                             (2, "", f"roci-cc: {path}: nothing in it can be run again: {why}\n"))
+
+    def test_what_was_recorded_in_real_time_comes_out_the_same(self):
+        path = os.path.join(self.folder, "recorded.jsonl")
+        for options in ["dcqcn"], ["timely", "--cc-cores", "1"], ["static_window", "--cc-base-rtt", "50us"]:
+            done = subprocess.run([PERF, "write", "bw", "--loopback", "-s", "65536", "-n", "100", "--cc-trace", path,
+                                   "--cc", *options], capture_output=True, text=True, timeout=120, check=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(self.good("replay", path),
+                             r"^2 flows, [1-9][0-9]* events: every decision came out as it was recorded\n$")
+
+    def test_plugins_of_files_are_run_again(self):
+        path = self.trace(start("odd", parameters={"part": 0.01}), event(2000))
+        self.assertEqual(self.run_program("replay", path)[0], 2)
+        self.assertIn("1 flow, 1 event: every", self.good("replay", path, "--plugin", os.path.join(PLUGINS, "odd.so")))
+
+    def test_what_cannot_be_read_is_one_sentence(self):
+        gone = os.path.join(self.folder, "gone.jsonl")
+        for command in ("replay", "csv"):
+            self.assertEqual(self.run_program(command, gone), (2, "", f"roci-cc: {gone}: No such file or directory\n"))
+            path = self.trace(start(), event(2000), event(1999))
+            self.assertEqual(self.run_program(command, path),
+                             (2, "", f"roci-cc: {path}: line 4: the time of flow 1 goes back\n"))
+            status, _, err = self.run_program(command, "-", data="")
+            self.assertEqual(status, 2)
+            self.assertTrue(err.startswith("roci-cc: standard input: it is empty; "), err)
+            status, _, err = self.run_program(command, self.folder)
+            self.assertEqual((status, err.count("\n")), (2, 1), err)
+
+    def test_a_table_has_names(self):
+        rows = list(csv.DictReader(io.StringIO(self.good("csv", self.trace(start(), event(2000))))))
+        self.assertEqual([row["kinds"] for row in rows], ["start", "ack"])
+        for row in rows:
+            self.assertEqual((row["flow"], row["plugin"], row["profile"], row["direction"]),
+                             ("1", "static_rate", "p", "requests"))
+            self.assertEqual((row["window"], row["rate"], row["state"], row["reason"]),
+                             ("", "1000000000", "fixed", "nothing"))
+            self.assertNotIn(None, row)
+
+
+if __name__ == "__main__":
+    PROGRAM, PERF, PLUGINS = map(os.path.abspath, sys.argv[1:4])
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
