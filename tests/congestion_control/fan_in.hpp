@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "engine/congestion_control.hpp"
+#include "support/frames.hpp"
 #include "through_switch/fabric.hpp"
+#include "wire/packet.hpp"
 
 namespace roci::test {
 
@@ -33,7 +35,8 @@ struct FanInOptions {
   bool reads = false;                        // the data come as READ responses
   bool connects = true;                      // from the beginning
   std::optional<LosslessConfig> lossless{};  // PFC for all data, which are of priority 3 then
-  bool qcn = false;                          // the switch sends CNMs of Qeq `qeq`, and hosts listen
+  bool attacker = false;  // there is one more port, with nobody behind it but the test: inject()
+  bool qcn = false;       // the switch sends CNMs of Qeq `qeq`, and hosts listen
   Bytes qeq{260'000};
   uint64_t seed = 1;  // of what is drawn: marks, QPNs, the jitter of flows
 };
@@ -45,7 +48,7 @@ class FanIn : public Fabric {
     SwitchConfig config{.name = "s"};
     config.seed = of.seed;
     std::vector<Port*> ports;
-    for (size_t i = 0; i <= of.senders; ++i) {
+    for (size_t i = 0; i <= of.senders + (of.attacker ? 1 : 0); ++i) {
       SimLinkConfig link;
       link.mtu = 4400;  // room for telemetry beside the largest path MTU
       link.a_to_b = {.rate = of.rate, .delay = of.delay, .queue = 32_KiB};
@@ -98,6 +101,10 @@ class FanIn : public Fabric {
       move_to(*flow.peer, IBV_QPS_ERR);
     }
     run(1ms);
+    if (options.attacker) {  // what was flooded to there
+      for (rte_mbuf* m = nullptr; link(options.senders + 1).a().rx_burst({&m, 1}, runner.now()) == 1;)
+        rte_pktmbuf_free(m);
+    }
     for (int i = 0; i < 100 && port_counters().queue_bytes > 0; ++i) run(1ms);
   }
 
@@ -221,6 +228,27 @@ class FanIn : public Fabric {
     const auto before = all_acknowledged();
     drive(span);
     return rates_since(before, span);
+  }
+
+  // A frame from the attacker's port.
+  void inject(const ByteVector& frame) {
+    rte_mbuf* m = to_mbuf(*pool(), frame);
+    if (link(options.senders + 1).a().tx_burst({&m, 1}, runner.now()) == 0) rte_pktmbuf_free(m);
+  }
+  // Packets on the way to a flow's sender are changed; how often that has happened. The packets keep their length.
+  struct Changed {
+    uint64_t count = 0;
+  };
+  void change_feedback(size_t sender, Changed& changed, const std::function<bool(Packet&)>& change) {
+    link(sender).set_script(SimLink::kBToA, [&changed, change](const rte_mbuf& frame, uint64_t) {
+      auto packet = decode_packet(bytes_of(&frame));
+      if (!packet || !change(*packet)) return SimVerdict{};
+      const ByteVector bytes = encode_packet(packet->finish());
+      if (bytes.size() != frame.pkt_len || frame.nb_segs != 1) return SimVerdict{};
+      std::memcpy(rte_pktmbuf_mtod(&frame, uint8_t*), bytes.data(), bytes.size());
+      ++changed.count;
+      return SimVerdict{};
+    });
   }
 
   // Of the port towards the receiver.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/congestion_control.hpp"
 #include "support/frames.hpp"
 #include "support/slow_poller.hpp"
 #include "switch/l3_cnm_bench.hpp"
@@ -247,6 +248,7 @@ class HostsBeyondRouters : public L3QcnTest {
     config.seed = mac;
     config.extensions.mode = ExtensionMode::kOff;
     config.congestion = congestion;
+    if (congestion.listens()) config.congestion_control = control_;
     side.device = must(Device::create(std::make_unique<NamedPort>(port, mac_of(mac)), config));
     side.pd = must(side.device->allocate_pd());
     side.cq = must(side.device->create_cq(64));
@@ -270,6 +272,7 @@ class HostsBeyondRouters : public L3QcnTest {
   }
 
   static constexpr SipKey kKey{1, 2, 3, 4};
+  CongestionControlConfig control_;  // of who listens
   Side a_, b_;
   std::array<Passed, 4> left_passed_, right_passed_;
   std::vector<SimScript> left_scripts_, right_scripts_;
@@ -289,6 +292,33 @@ TEST_F(HostsBeyondRouters, one_that_knows_only_layer_2_is_told_by_its_tor) {
   ASSERT_TRUE(record.latest);
   EXPECT_EQ(record.latest->point, (CongestionPointId{mac_of(kSpine), Be16{8 + kClass}}));
   EXPECT_GT(record.latest->feedback, 0);
+}
+
+// Congestion point at the spine, self-defined CNM to the ToR, CNM to the host, reaction point there.
+TEST_F(HostsBeyondRouters, one_that_knows_only_layer_2_holds_the_queue_of_the_spine_by_qcn) {
+  control_.profiles["it"] = {"qcn", {{"rpg_time_reset", 300e3}}, Nanos{0}, ""};
+  control_.profile = "it";
+  make_net(tor_a(), tags());
+  write_to_b(0);
+  for (uint64_t i = 0; i < 12; ++i)
+    ASSERT_EQ(a_.post(IBV_WR_RDMA_WRITE, i, 0, 1 << 19, b_.address(0), b_.region->rkey()), 0);
+  uint64_t peak = 0, most = 0;
+  for (int i = 0; i < 300; ++i) {
+    settle_for(100us);
+    const uint64_t queue = spine_->counters(1).queue_bytes.load();
+    if (i < 50) peak = std::max(peak, queue);
+    if (i >= 150) most = std::max(most, queue);
+  }
+  const Qpn number{a_.qp->qp_num()};
+  const QueuePairCore& core = a_.device->host().worker_of(number).find(number)->core;
+  const uint64_t rate = CongestionControl::of(core)->directions[0].flow->published.read().rate;
+  EXPECT_GT(left_passed_[0].cnms, 5U);
+  EXPECT_LE(rate, 2'000'000'000U) << "of 10 Gb/s, to a line of 1 Gb/s";
+  EXPECT_GE(rate, 500'000'000U);
+  EXPECT_LE(most, peak / 2);
+  RecordProperty("peak", std::to_string(peak)), RecordProperty("later", std::to_string(most));
+  settle_for(60ms);
+  EXPECT_EQ(successes(a_), 12U);
 }
 
 TEST_F(HostsBeyondRouters, one_that_knows_the_self_defined_message_needs_no_tor) {

@@ -1,0 +1,257 @@
+// Feedback is not believed blindly: what somebody in the network, or a peer that lies, can do to flows with it, and what it
+// is counted as (draft-pan-tsvwg-hpccplus 9; L3QCN and LDCP leave the chapter open).
+#include "congestion_control/settings.hpp"
+#include "wire/congestion_notification.hpp"
+
+namespace roci::test {
+namespace {
+
+uint64_t reasons(FanIn& net, size_t flow, const std::string& name) {
+  const ControlFlow& of = *net.control(flow);
+  for (size_t i = 0; i < of.profile.plugin->reason_count; ++i)
+    if (of.profile.plugin->reasons[i].name == name) return of.reason_counts()[i].load();
+  ADD_FAILURE() << name;
+  return 0;
+}
+
+// A CNP to the first sender, as its peer would send it.
+Packet cnp(FanIn& net) {
+  Packet packet = make_packet(Opcode::kCnp);
+  packet.destination_mac = net.hosts[0]->device->host().mac();
+  packet.source_mac = MacAddress::local(99);
+  packet.source = net.core(0).attributes.path.destination_ip;
+  packet.destination = IpAddress::from_v4(0x0a000001);
+  packet.bth.destination_qp = net.core(0).number();
+  return packet.finish();
+}
+
+FanInOptions dcqcn() {
+  FanInOptions options;
+  options.senders = options.flows = 1;
+  options.attacker = true;
+  options.extensions.mode = ExtensionMode::kOff;
+  options.control = with_profile("dcqcn", {{"rpg_min_rate", 1e9}});
+  return options;
+}
+
+TEST(Attacker, cnps_from_a_wrong_address_or_to_a_wrong_queue_pair_do_nothing) {
+  FanIn net(dcqcn());
+  net.drive(200us);
+  Packet elsewhere = cnp(net), nobody = cnp(net);
+  elsewhere.source = IpAddress::from_v4(0x0a00004d);
+  nobody.bth.destination_qp = Qpn{(nobody.bth.destination_qp.value() + 1) & 0xffffff};
+  for (int i = 0; i < 200; ++i) {
+    net.inject(encode_packet(elsewhere.finish()));
+    net.inject(encode_packet(nobody.finish()));
+    net.drive(5us);
+  }
+  Side& host = *net.hosts[0];
+  EXPECT_EQ(host.counter("rx_wrong_source"), 200U);
+  EXPECT_EQ(host.counter("rx_unknown_qp"), 200U);
+  EXPECT_EQ(host.counter("rx_cnp"), 0U);
+  EXPECT_EQ(net.control(0)->published.read().rate, 100'000'000'000U);
+  EXPECT_GT(net.measure(500us).sum, 0.98 * net.most_goodput());
+}
+
+// The standard has nothing to tell them from right ones: they cost the rate, down to its floor, while they come.
+TEST(Attacker, a_flood_of_cnps_costs_the_rate_down_to_its_floor_and_no_longer_than_it_lasts) {
+  FanIn net(dcqcn());
+  net.drive(200us);
+  const ByteVector frame = encode_packet(cnp(net));
+  uint64_t least = UINT64_MAX;
+  for (int i = 0; i < 5000; ++i) {
+    net.inject(frame);
+    net.drive(1us);
+    least = std::min(least, net.control(0)->published.read().rate);
+  }
+  EXPECT_GE(net.hosts[0]->counter("rx_cnp"), 4990U);
+  EXPECT_GT(reasons(net, 0, "cut"), 500U);
+  EXPECT_GE(least, 1'000'000'000U);
+  EXPECT_LE(least, 2'000'000'000U);
+  EXPECT_GE(net.measure(1ms).sum, 0.9e9 * 1024 / 1106) << "it goes on";
+  const Nanos begin = net.runner.now();
+  net.drive_until([&] { return net.control(0)->published.read().rate > 90'000'000'000U; }, 2s);
+  note("back_at_90_percent_after_ms", static_cast<double>((net.runner.now() - begin).count()) / 1e6);
+}
+
+FanInOptions qcn() {
+  FanInOptions options;
+  options.senders = options.flows = 4;
+  options.attacker = true;
+  options.qcn = true;
+  options.control = with_profile("qcn", {{"rpg_time_reset", 300e3}});
+  return options;
+}
+
+TEST(Attacker, cnms_of_yesterday_and_made_up_ones_are_refused_and_fresh_copies_counted) {
+  FanIn net(qcn());
+  ByteVector cnm;
+  uint64_t come = 0;
+  net.link(0).set_script(SimLink::kBToA, [&](const rte_mbuf& frame, uint64_t) {
+    const auto bytes = bytes_of(&frame);
+    if (parse_cnm_frame(bytes).outcome == CnmOutcome::kAccepted) cnm = bytes, ++come;
+    return SimVerdict{};
+  });
+  net.drive(5ms);
+  Side& host = *net.hosts[0];
+  ASSERT_GT(come, 0U);
+  EXPECT_LE(host.counter("cnms_taken"), come);
+  const auto from_elsewhere = [](ByteVector frame) {  // the switch takes nothing that says it is from itself
+    const MacAddress source = MacAddress::local(99);
+    std::memcpy(frame.data() + 6, &source, 6);
+    return frame;
+  };
+  const ByteVector old = from_elsewhere(cnm);
+  for (size_t i = 1; i < 4; ++i) net.stop(i);
+  net.drive(20ms);  // more than the 65 536 packets that count as recent
+  const uint64_t come_before = come, taken_before = host.counter("cnms_taken");
+  for (int i = 0; i < 300; ++i) {
+    net.inject(old);
+    net.drive(10us);
+  }
+  EXPECT_EQ(host.counter("cnms_mismatched"), 300U);
+  EXPECT_LE(host.counter("cnms_taken") - taken_before, come - come_before);
+
+  for (size_t i = 1; i < 4; ++i) net.go_on(i);
+  net.drive(2ms);
+  // Copies of the latest one while it is fresh: no more than cnm_rate of them are taken, and the rate has a floor.
+  const uint64_t before = host.counter("cnms_taken");
+  uint64_t least = UINT64_MAX;
+  for (int i = 0; i < 20'000; ++i) {
+    net.inject(from_elsewhere(cnm));
+    net.drive(1us);
+    least = std::min(least, net.control(0)->published.read().rate);
+  }
+  note("fresh_taken", host.counter("cnms_taken") - before);
+  note("least_rate_gbps", static_cast<double>(least) / 1e9);
+  EXPECT_LE(host.counter("cnms_taken") - before, 1500U)
+      << "10 000 in a second, and what was saved up in a tenth of it";
+  EXPECT_GT(host.counter("cnms_too_many"), 0U);
+  EXPECT_GE(least, 50'000'000U) << "rpg_min_rate, for 100 Gb/s";
+}
+
+// ---------------------------------------------------------------------------- acknowledgements that were changed
+
+// What the peer of the first flow says of switches, changed to what cannot be, in one acknowledgement of four.
+bool absurd_hops(Packet& packet, uint64_t number) {
+  if (!packet.extensions || !packet.extensions->int_echo || number % 4 != 0) return false;
+  auto& echo = *packet.extensions->int_echo;
+  for (size_t i = 0; i < echo.hop_count; ++i) {
+    IntHopValues& hop = echo.hops[i];
+    switch (number / 4 % 4) {
+      case 0:
+        hop.queue_bytes = ScaledCount::of(UINT32_MAX);
+        break;
+      case 1:
+        hop.time -= 1'000'000;
+        break;
+      case 2:
+        hop.tx_units += 100'000'000;
+        break;
+      default:
+        hop.rate_mbps = ScaledCount::of(1);
+        break;
+    }
+  }
+  return true;
+}
+
+TEST(Attacker, telemetry_that_cannot_be_is_left_out_or_refused_when_it_is_signed) {
+  for (const bool authenticate : {false, true}) {
+    SCOPED_TRACE(authenticate);
+    FanInOptions options;
+    options.senders = options.flows = 4;
+    options.control = with_profile("hpcc", {{"w_ai", 300}}, 4200ns);
+    options.telemetry = all_telemetry();
+    options.extensions.authenticate = authenticate;
+    FanIn net(options);
+    net.drive(1ms);
+    FanIn::Changed changed;
+    uint64_t number = 0;
+    net.change_feedback(0, changed, [&](Packet& packet) { return absurd_hops(packet, number++); });
+    const auto during = net.measure(2ms);
+    EXPECT_GT(changed.count, 100U);
+    note(authenticate ? "signed_changed" : "changed", changed.count);
+    note(authenticate ? "signed_implausible" : "implausible", reasons(net, 0, "implausible"));
+    note(authenticate ? "signed_during_gbps" : "during_gbps", during.each[0] / 1e9);
+    if (authenticate) {
+      EXPECT_EQ(net.hosts[0]->counter("feedback_unsigned"), changed.count);
+      EXPECT_EQ(reasons(net, 0, "implausible"), 0U);
+      EXPECT_GE(during.jain, 0.9);
+    } else {
+      EXPECT_EQ(net.hosts[0]->counter("feedback_unsigned"), 0U);
+      EXPECT_GT(reasons(net, 0, "implausible"), changed.count / 4);
+    }
+    EXPECT_GE(during.each[0], 0.05 * during.sum / 4);
+    EXPECT_GE(during.sum, 0.8 * net.most_goodput()) << "others take what it does not";
+    net.link(0).set_script(SimLink::kBToA, nullptr);
+    net.drive(1ms);
+    const auto after = net.measure(1ms);
+    EXPECT_GE(after.jain, 0.9) << "nothing is left of it";
+    EXPECT_LE(FanIn::percentile(net.take_queue(), 1), 1'000'000U);
+  }
+}
+
+TEST(Attacker, counts_of_marks_that_cannot_be_are_passed_over) {
+  FanInOptions options;
+  options.senders = options.flows = 4;
+  options.control = with_profile("ldcp");
+  options.aqm = ldcp_aqm();
+  FanIn net(options);
+  net.drive(1ms);
+  FanIn::Changed changed;
+  net.change_feedback(0, changed, [](Packet& packet) {
+    if (!packet.extensions || !packet.extensions->ce_echo) return false;
+    packet.extensions->ce_echo->marked = 0xffff;
+    return true;
+  });
+  const auto during = net.measure(3ms);
+  EXPECT_GT(changed.count, 10U);
+  note("changed", changed.count), note("impossible", net.hosts[0]->counter("feedback_impossible"));
+  note("during_mbps", during.each[0] / 1e6);
+  EXPECT_GT(net.hosts[0]->counter("feedback_impossible"), changed.count / 2);
+  // Who hears of no marks gets more than his part, as with a peer that says there were none, but not everything.
+  EXPECT_LE(during.each[0], 0.6 * during.sum);
+  EXPECT_GE(during.sum, 0.97 * net.most_goodput());
+  net.link(0).set_script(SimLink::kBToA, nullptr);
+  net.drive(20ms);
+  EXPECT_GE(net.measure(5ms).jain, 0.9) << "nothing is left of it";
+  EXPECT_EQ(net.total("timeouts"), 0U);
+}
+
+// A window of nothing from the receiver: a packet may always leave when none are in flight. One of 4 GB is none at all.
+TEST(Attacker, windows_that_cannot_be_neither_stop_a_flow_nor_free_it) {
+  for (const uint32_t window : {0U, UINT32_MAX}) {
+    SCOPED_TRACE(window);
+    FanInOptions options;
+    options.senders = options.flows = 4;
+    options.control = with_profile("ldcp");
+    options.aqm = ldcp_aqm();
+    options.extensions.receive_window = 1 << 20;
+    FanIn net(options);
+    net.drive(1ms);
+    FanIn::Changed changed;
+    net.change_feedback(0, changed, [&](Packet& packet) {
+      if (!packet.extensions || !packet.extensions->rx_window) return false;
+      packet.extensions->rx_window->bytes = window;
+      return true;
+    });
+    net.take_queue();
+    const auto during = net.measure(3ms);
+    const std::string name = window == 0 ? "none_" : "all_";
+    note(name + "changed", changed.count), note(name + "mbps", during.each[0] / 1e6);
+    note(name + "impossible", net.hosts[0]->counter("feedback_impossible"));
+    EXPECT_GT(changed.count, 0U);
+    EXPECT_LE(FanIn::percentile(net.take_queue(), 1), 100'000U) << "congestion control holds it all the same";
+    EXPECT_GE(during.sum, 0.95 * net.most_goodput());
+    if (window != 0) {
+      EXPECT_GE(during.jain, 0.9);
+    }
+    net.link(0).set_script(SimLink::kBToA, nullptr);
+    net.drive(200ms / (kSlowMachine ? 10 : 1) / 4);
+    EXPECT_GE(net.measure(2ms).each[0], 0.5 * net.most_goodput() / 4) << "nothing is left of it";
+  }
+}
+
+}  // namespace
+}  // namespace roci::test
