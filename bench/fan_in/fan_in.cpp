@@ -145,7 +145,9 @@ int main(int argc, char** argv) {
   app.add_option("--measure", arguments.measure_ms, "ms of it")->capture_default_str();
   app.add_option("--cores", arguments.cores, "for congestion control in each host; 0: in the worker")
       ->capture_default_str();
-  app.add_option("--seed", arguments.seed, "of all that is drawn")->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--seed", arguments.seed, "of all that is drawn")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   app.add_flag("--int", arguments.telemetry, "switches write telemetry into packets");
   app.add_flag("--timestamps", arguments.timestamps, "packets carry time stamps");
   app.add_flag("--reads", arguments.reads, "the data are READ responses");

@@ -54,7 +54,8 @@ TEST(Dcqcn, a_real_flow_follows_the_vector_of_the_paper) {
   for (size_t i = 0; i < cuts.size(); ++i) {
     net.drive_until([&] { return marks.cnps.size() > i; });
     ASSERT_GT(marks.cnps.size(), i);
-    EXPECT_LE(marks.cnps[i] - (begin + 10us + 51us * static_cast<int>(i)), 10us) << "2 us and what queues on the way";
+    EXPECT_LE(marks.cnps[i] - (begin + 10us + 51us * static_cast<int>(i)), 10us)
+        << "2 us and what queues on the way";
     net.drive(2us);
     EXPECT_NEAR(rate(), cuts[i], 1e-6) << i;
   }

@@ -16,9 +16,9 @@ FanInOptions hpcc(const std::map<std::string, double>& values, const std::string
 
 // 16 to 1 from the same moment on (figure 13).
 struct Sixteen {
-  double part = 0;        // of the payload that headers leave
-  uint64_t peak = 0;      // bytes
-  size_t drained = 0;     // us from the beginning until the queue was below a BDP
+  double part = 0;     // of the payload that headers leave
+  uint64_t peak = 0;   // bytes
+  size_t drained = 0;  // us from the beginning until the queue was below a BDP
   uint64_t p95 = 0, p99 = 0;
 };
 Sixteen sixteen(const std::string& name, const FanInOptions& options, Nanos span = kSlowMachine ? 2ms : 5ms) {
@@ -35,7 +35,8 @@ Sixteen sixteen(const std::string& name, const FanInOptions& options, Nanos span
   of.part = rates.sum / net.most_goodput();
   of.peak = FanIn::percentile(first, 1);
   const auto peak = std::ranges::max_element(first);
-  of.drained = static_cast<size_t>(std::find_if(peak, first.end(), [](uint64_t q) { return q < 52'000; }) - first.begin());
+  of.drained = static_cast<size_t>(std::find_if(peak, first.end(), [](uint64_t q) { return q < 52'000; }) -
+                                   first.begin());
   of.p95 = FanIn::percentile(queue, 0.95);
   of.p99 = FanIn::percentile(queue, 0.99);
   note(name + "_part", of.part), note(name + "_peak", of.peak);

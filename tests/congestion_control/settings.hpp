@@ -21,7 +21,8 @@ inline void note(const FanIn::Rates& rates, const std::vector<uint64_t>& queue, 
   note(of + "goodput_gbps", rates.sum / 1e9);
   note(of + "jain", rates.jain);
   note(of + "least_mbps", rates.least / 1e6), note(of + "most_mbps", rates.most / 1e6);
-  note(of + "queue_p50", FanIn::percentile(queue, 0.5)), note(of + "queue_p99", FanIn::percentile(queue, 0.99));
+  note(of + "queue_p50", FanIn::percentile(queue, 0.5)),
+      note(of + "queue_p99", FanIn::percentile(queue, 0.99));
   note(of + "queue_most", FanIn::percentile(queue, 1));
 }
 
