@@ -21,7 +21,7 @@ struct Sixteen {
   size_t drained = 0;  // us from the beginning until the queue was below a BDP
   uint64_t p95 = 0, p99 = 0;
 };
-Sixteen sixteen(const std::string& name, const FanInOptions& options, Nanos span = kSlowMachine ? 2ms : 5ms) {
+Sixteen sixteen(const std::string& name, const FanInOptions& options, Nanos span = 5ms) {
   FanIn net(options);
   net.take_queue();
   net.drive(500us);
