@@ -55,11 +55,11 @@ void print_flow(const CongestionFlowReport& flow) {
   const double marked = flow.acked_packets == 0 ? 0
                                                 : 100.0 * static_cast<double>(flow.marked_packets) /
                                                       static_cast<double>(flow.acked_packets);
-  std::printf(" %-14s %-14s %-14s %9s %9s %9.1f %6.2f %7llu %6llu\n", name.c_str(),
+  const std::string cnps = std::to_string(flow.cnps), losses = std::to_string(flow.losses + flow.timeouts);
+  std::printf(" %-14s %-14s %-14s %9s %9s %9.1f %6.2f %7s %6s\n", name.c_str(),
               flow.algorithm.empty() ? "none" : flow.algorithm.c_str(), flow.state.c_str(),
               limit_text(flow.rate, 1e9).c_str(), limit_text(flow.window, 1e3).c_str(),
-              static_cast<double>(flow.rtt) / 1e3, marked, static_cast<unsigned long long>(flow.cnps),
-              static_cast<unsigned long long>(flow.losses + flow.timeouts));
+              static_cast<double>(flow.rtt) / 1e3, marked, cnps.c_str(), losses.c_str());
   const std::string states = share_text(flow), reasons = reasons_text(flow);
   if (!states.empty()) std::printf("   in %s\n", states.c_str());
   if (!reasons.empty()) std::printf("   %s\n", reasons.c_str());

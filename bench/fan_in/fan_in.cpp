@@ -3,7 +3,10 @@
 //
 //     roci-fan-in --algorithm ldcp --flows 64
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdio>
+#include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +40,22 @@ struct Arguments {
   bool flows_too = false;
 };
 
+// "13000,52000,1": bytes, bytes and a probability.
+std::optional<MarkingCurve> parse_curve(const std::string& text) {
+  std::array<double, 3> numbers{};
+  const char* at = text.c_str();
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    char* end = nullptr;
+    numbers[i] = std::strtod(at, &end);
+    if (end == at || numbers[i] < 0 || *end != (i + 1 < numbers.size() ? ',' : 0)) return {};
+    at = end + 1;
+  }
+  if (numbers[0] > numbers[1] || numbers[2] > 1) return {};
+  return MarkingCurve{.kmin = Bytes{static_cast<uint64_t>(numbers[0])},
+                      .kmax = Bytes{static_cast<uint64_t>(numbers[1])},
+                      .pmax = numbers[2]};
+}
+
 double megabits(double rate) { return rate / 1e6; }
 
 int run(const Arguments& arguments) {
@@ -68,10 +87,14 @@ int run(const Arguments& arguments) {
   options.reads = arguments.reads;
   options.extensions.mode = arguments.standard ? ExtensionMode::kOff : ExtensionMode::kAuto;
   options.extensions.timestamps = arguments.timestamps;
-  double kmin = 0, kmax = 0, pmax = 0;
-  if (std::sscanf(arguments.mark.c_str(), "%lf,%lf,%lf", &kmin, &kmax, &pmax) == 3) {
-    options.aqm.mark = {
-        .kmin = Bytes{static_cast<uint64_t>(kmin)}, .kmax = Bytes{static_cast<uint64_t>(kmax)}, .pmax = pmax};
+  if (arguments.mark != "none") {
+    const auto curve = parse_curve(arguments.mark);
+    if (!curve) {
+      std::fprintf(stderr, "roci-fan-in: --mark takes Kmin,Kmax,Pmax or none, and got '%s'\n",
+                   arguments.mark.c_str());
+      return 2;
+    }
+    options.aqm.mark = *curve;
   }
   if (arguments.drop > 0)
     options.aqm.drop = {.kmin = Bytes{static_cast<uint64_t>(arguments.drop)},
