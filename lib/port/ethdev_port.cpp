@@ -117,6 +117,9 @@ EthdevPort::EthdevPort(std::string name, const EthdevConfig& config)
     : name_(std::move(name)),
       pool_(config.pool),
       connect_timeout_(config.connect_timeout),
+      is_memif_client_(config.device.starts_with("net_memif") &&
+                       config.device.find("role=server") == std::string::npos &&
+                       config.device.find("role=master") == std::string::npos),
       pool_room_(
           static_cast<uint16_t>(rte_pktmbuf_data_room_size(config.pool->get()) - RTE_PKTMBUF_HEADROOM)) {}
 
@@ -453,9 +456,12 @@ bool EthdevPort::link_up() const {
   return rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
-Status EthdevPort::wait_for_link(Nanos timeout) const {
+Status EthdevPort::wait_for_link(Nanos timeout) {
   constexpr Nanos kStep = 5ms;
+  // A memif client that calls while the server still sets itself up is turned away, and the driver does not try again.
+  constexpr Nanos kPatience = 1s;
   for (Nanos waited{0}; !link_up(); waited += kStep) {
+    if (is_memif_client_ && waited > Nanos{0} && waited % kPatience == Nanos{0}) ROCI_TRY(restart());
     if (waited >= timeout) {
       return fail("device " + name_ + " has no link after " +
                       std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count()) +

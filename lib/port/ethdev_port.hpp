@@ -62,7 +62,7 @@ class EthdevPort final : public Port {
   // A memif port is up while its other side is connected; tx_burst() takes nothing before.
   [[nodiscard]] bool link_up() const override;
   // Sleeps until the link is up; an error after `timeout`.
-  [[nodiscard]] Status wait_for_link(Nanos timeout) const;
+  [[nodiscard]] Status wait_for_link(Nanos timeout);
   // Stops and starts the device, by the port's own thread: a memif client whose server went away connects
   // again.
   [[nodiscard]] Status restart();
@@ -110,6 +110,7 @@ class EthdevPort final : public Port {
   std::shared_ptr<MbufPool> pool_;
   std::shared_ptr<Rings> rings_;
   Nanos connect_timeout_;
+  const bool is_memif_client_;      // it calls the other side, and not the other way round
   uint16_t pool_room_;              // bytes that one buffer of the pool holds
   uint16_t id_ = RTE_MAX_ETHPORTS;  // DPDK's; this value is none
   MacAddress mac_;
