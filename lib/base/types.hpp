@@ -15,6 +15,8 @@ using Nanos = std::chrono::nanoseconds;
 using namespace std::
     chrono_literals;  // NOLINT(google-build-using-namespace): 4us reads better than Nanos{4000}
 inline constexpr Nanos kNever = Nanos::max();
+// For interfaces that have plain numbers; the span must not be negative.
+constexpr uint64_t plain_nanos(Nanos time) { return static_cast<uint64_t>(time.count()); }
 
 // An integer that only mixes with its own kind.
 template <class Tag, class Rep>

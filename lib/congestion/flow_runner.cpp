@@ -17,8 +17,6 @@ void count_requests(ControlFlow& flow) {
   if ((flow.decision.requests & ROCI_CC_TELEMETRY_NEXT) != 0) one(flow.telemetry_asked);
 }
 
-uint64_t nanos(Nanos time) { return static_cast<uint64_t>(time.count()); }
-
 }  // namespace
 
 void sanitize(const roci_cc_plugin& plugin, uint64_t now, roci_cc_decision& decision) {
@@ -43,8 +41,8 @@ void call_plugin(const roci_cc_plugin& plugin, void* state, const roci_cc_flow& 
 void FlowRunner::begin(ControlFlow& flow, Nanos now) {
   const roci_cc_plugin& plugin = *flow.profile.plugin;
   flow.in_state_since = flow.last_event = now;
-  plugin.start(flow.state(), &flow.info, nanos(now), flow.profile.values.data(), &flow.decision);
-  sanitize(plugin, nanos(now), flow.decision);
+  plugin.start(flow.state(), &flow.info, plain_nanos(now), flow.profile.values.data(), &flow.decision);
+  sanitize(plugin, plain_nanos(now), flow.decision);
   flow.published.publish(flow.decision);
   count_requests(flow);
 }
@@ -66,7 +64,7 @@ void FlowRunner::run(ControlFlow& flow, const roci_cc_event& event) {
     flow.last_reason.store(reason, std::memory_order_relaxed);
     count(flow.reason_counts()[reason], 1);
   }
-  count(flow.state_nanos()[state], nanos(now - flow.in_state_since));
+  count(flow.state_nanos()[state], plain_nanos(now - flow.in_state_since));
   flow.in_state_since = flow.last_event = now;
   flow.acked = event.acked;
   flow.next = event.next;
@@ -82,7 +80,7 @@ void FlowRunner::run(ControlFlow& flow, const roci_cc_event& event) {
 
 void FlowRunner::run_timers(ControlFlow& flow, Nanos now) {
   roci_cc_event event{};
-  event.now_ns = nanos(now);
+  event.now_ns = plain_nanos(now);
   for (unsigned timer = 0; timer < 2; ++timer) {
     const uint64_t due = flow.decision.timer_ns[timer];
     if (due != 0 && due <= event.now_ns) event.kinds |= ROCI_CC_ON_TIMER0 << timer;
@@ -101,9 +99,9 @@ void FlowRunner::set_timer(ControlFlow& flow) {
   for (const uint64_t timer : flow.decision.timer_ns) {
     if (timer != 0) due = std::min(due, timer);
   }
-  if (due >= nanos(kNever)) {
+  if (due >= plain_nanos(kNever)) {
     timers_.cancel(flow);
-  } else if (!flow.is_scheduled() || nanos(flow.deadline()) != due) {
+  } else if (!flow.is_scheduled() || plain_nanos(flow.deadline()) != due) {
     timers_.schedule(flow, Nanos{static_cast<int64_t>(due)});
   }
 }

@@ -1,8 +1,8 @@
 // Traces as tables.
 #include <array>
 #include <ostream>
-#include <span>
 
+#include "congestion/labels.hpp"
 #include "congestion/trace.hpp"
 #include "congestion/trace_fields.hpp"
 
@@ -10,22 +10,8 @@ namespace roci {
 namespace {
 
 // The names of bits, from the lowest up.
-constexpr std::array<std::string_view, 13> kKinds{"ack",    "loss",   "timeout",   "cnp",  "notice",
-                                                  "rtt",    "probe",  "telemetry", "sent", "timer0",
-                                                  "timer1", "resume", "window"};
 constexpr std::array<std::string_view, 4> kPathFlags{"delayed", "probe", "from_switch", "incomplete"};
 constexpr std::array<std::string_view, 3> kRequests{"send_probe", "telemetry_next", "telemetry_only_asked"};
-
-std::string bits_text(uint64_t bits, std::span<const std::string_view> names) {
-  std::string text;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if ((bits >> i & 1U) == 0) continue;
-    text.append(text.empty() ? "" : "+").append(names[i]);
-    bits &= ~(uint64_t{1} << i);
-  }
-  if (bits != 0) text.append(text.empty() ? "" : "+").append(std::to_string(bits));
-  return text;
-}
 
 // RFC 4180.
 std::string cell(const std::string& text) {
@@ -47,7 +33,7 @@ std::string hops_text(const roci_cc_path& path) {
 }
 
 std::string event_text(const TraceField& field, const roci_cc_event& event) {
-  return field.name == "kinds" ? bits_text(event.kinds, kKinds) : field.text(&event);
+  return field.name == "kinds" ? kinds_text(event.kinds) : field.text(&event);
 }
 
 std::string decision_text(const TraceField& field, const TraceRecord& record) {
@@ -72,10 +58,6 @@ void write_heading(std::ostream& out) {
 }
 
 }  // namespace
-
-std::string label_text(const roci_cc_label* labels, uint32_t count, uint32_t index) {
-  return index < count ? labels[index].name : std::to_string(index);
-}
 
 void write_trace_csv(const std::vector<TraceRecord>& records, std::ostream& out) {
   write_heading(out);

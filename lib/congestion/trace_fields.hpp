@@ -126,7 +126,4 @@ static_assert(bytes_of_fields(kPathFields) + sizeof(uint32_t) == offsetof(roci_c
 static_assert(bytes_of_fields(kHopFields) + sizeof(uint32_t) == sizeof(roci_cc_hop));
 static_assert(bytes_of_fields(kDecisionFields) == sizeof(roci_cc_decision));
 
-// "fast_recovery"; a number where the plugin has no such label.
-std::string label_text(const roci_cc_label* labels, uint32_t count, uint32_t index);
-
 }  // namespace roci

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "congestion/flow_runner.hpp"
+#include "congestion/labels.hpp"
 #include "congestion/trace.hpp"
 #include "congestion/trace_fields.hpp"
 

@@ -314,7 +314,6 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
                                         config_.congestion,
                                         congestion_flows_,
                                         config_.congestion_control,
-                                        profiles_.get(),
                                         control_cores_,
                                         arena_,
                                         ids_,

@@ -10,8 +10,6 @@
 namespace roci {
 namespace {
 
-uint64_t nanos(Nanos time) { return static_cast<uint64_t>(time.count()); }
-
 uint32_t missing_of(const Profile& profile, uint32_t provides) {
   constexpr uint32_t kNeeds = (1U << 16) - 1;
   return profile.plugin->capabilities & kNeeds & ~provides;
@@ -35,8 +33,7 @@ bool answers_reads(const QueuePairCore& core) {
 }  // namespace
 
 CongestionControl::CongestionControl(Surroundings of)
-    : profiles_(of.profiles),
-      config_(of.config),
+    : config_(of.config),
       arena_(of.arena),
       cores_(std::move(of.cores)),
       congestion_flows_(of.congestion_flows),
@@ -196,19 +193,23 @@ void CongestionControl::warn(const ControlledQueuePair& controlled, uint32_t dir
                                   : instead->name + " runs instead");
 }
 
+roci_cc_flow CongestionControl::flow_info(const ControlledQueuePair& controlled, uint32_t direction,
+                                          const Profile& profile, uint32_t provides) {
+  const uint32_t payload = controlled.qp->core.attributes.path_mtu;
+  if (!seed_) seed_ = uint64_t{ids_.next32()} << 32 | worker_;
+  return {.line_rate = line_rate_.value(),
+          .base_rtt_ns = plain_nanos(profile.base_rtt),
+          .packet_bytes = payload + controlled.requests.overhead,
+          .payload_bytes = payload,
+          .direction = direction,
+          .provides = provides,
+          .seed = roci_cc_random(&*seed_)};
+}
+
 bool CongestionControl::start(ControlledQueuePair& controlled, uint32_t direction, const Profile& profile,
                               uint32_t provides, Nanos now) {
   ControlledDirection& here = controlled.directions[direction];
-  const SendGate& gate = controlled.gate(direction);
-  const uint32_t payload = controlled.qp->core.attributes.path_mtu;
-  if (!seed_) seed_ = uint64_t{ids_.next32()} << 32 | worker_;
-  const roci_cc_flow info{.line_rate = line_rate_.value(),
-                          .base_rtt_ns = nanos(profile.base_rtt),
-                          .packet_bytes = payload + gate.overhead,
-                          .payload_bytes = payload,
-                          .direction = direction,
-                          .provides = provides,
-                          .seed = roci_cc_random(&*seed_)};
+  const roci_cc_flow info = flow_info(controlled, direction, profile, provides);
   if (profile.plugin->check != nullptr) {
     if (const char* wrong = profile.plugin->check(&info, profile.values.data()); wrong != nullptr) {
       log().warn("device {}: congestion control {}: {}", device_, profile.name, wrong);
@@ -226,12 +227,11 @@ bool CongestionControl::start(ControlledQueuePair& controlled, uint32_t directio
   here.flow->acked = before.acked;
   here.flow->next = before.next;
   FlowRunner::begin(*here.flow, now);
-  here.handed_over = here.unheard = false;
+  here.handed_over = false;
   if (cores_.empty()) {
     runner_.adopt(*here.flow);
-  } else {
-    here.unheard = !hand_over(here);
-    if (here.unheard) touch(controlled.qp->core);
+  } else if (!hand_over(here)) {
+    touch(controlled.qp->core);
   }
   apply(*here.flow, now);
   return true;
@@ -320,30 +320,23 @@ void CongestionControl::tell(ControlledQueuePair& controlled, uint32_t direction
     event.kinds |= ROCI_CC_ON_SENT;
   }
   if (event.kinds == 0) return;
-  if (!cores_.empty() && (!hand_over(here) || !deliver(here, event, now))) {
-    here.unheard = true;
-    touch(controlled.qp->core);
-    return;
+  ControlFlow& flow = *here.flow;
+  if (!cores_.empty()) {
+    if (!hand_over(here) || !core_of(flow).events_of(worker_).push(flow, EventRing::What::kEvent, event)) {
+      touch(controlled.qp->core);  // what happened is said with the next event
+      return;
+    }
+    // What is lost shall not be sent again at the old pace while the core thinks.
+    if ((event.kinds & (ROCI_CC_ON_LOSS | ROCI_CC_ON_TIMEOUT)) != 0)
+      controlled.gate(direction).hold_until(now + kThinkingTime);
   }
-  here.unheard = false;
-  // What is lost shall not be sent again at the old pace while the core thinks.
-  if (!cores_.empty() && (event.kinds & (ROCI_CC_ON_LOSS | ROCI_CC_ON_TIMEOUT)) != 0)
-    controlled.gate(direction).hold_until(now + kThinkingTime);
   here.told = told;
   here.cnps += event.cnps;
-  here.losses += event.losses;
-  here.timeouts += event.timeouts;
   if ((event.kinds & ROCI_CC_ON_NOTICE) != 0) ++here.notices;
   if ((event.kinds & ROCI_CC_ON_TELEMETRY) != 0) ++here.telemetry;
-  if (cores_.empty()) deliver(here, event, now);
-}
-
-bool CongestionControl::deliver(ControlledDirection& direction, const roci_cc_event& event, Nanos now) {
-  ControlFlow& flow = *direction.flow;
-  if (!cores_.empty()) return core_of(flow).events_of(worker_).push(flow, EventRing::What::kEvent, event);
+  if (!cores_.empty()) return;
   runner_.run(flow, event);
   apply(flow, now);
-  return true;
 }
 
 // --------------------------------------------------------------------------------------------------------- decisions
@@ -389,7 +382,7 @@ bool CongestionControl::prepare(ControlledQueuePair& controlled, Nanos now) {
   const SendGate& gate = controlled.requests;
   if (here.flow == nullptr || core.send_queue.empty() || gate.sent_packets == 0) return true;
   const uint64_t idle = decision_of(*here.flow).idle_ns;
-  if (idle == 0 || here.told.resumed == gate.last_sent || nanos(now - gate.last_sent) < idle) return true;
+  if (idle == 0 || here.told.resumed == gate.last_sent || plain_nanos(now - gate.last_sent) < idle) return true;
   const SendFlow* flow = core.flow(Direction::kRequests);
   if (flow != nullptr && flow->acknowledged < gate.sent_end) return true;
   here.told.resumed = gate.last_sent;

@@ -52,10 +52,9 @@ struct Told {
 struct ControlledDirection {
   ControlFlow* flow = nullptr;  // null: not yet, or nothing controls it
   bool handed_over = false;     // its core knows it
-  bool unheard = false;         // its core's ring was full: there is more to say
   Told told;
   // For people; what happened altogether.
-  uint64_t cnps = 0, notices = 0, losses = 0, timeouts = 0, telemetry = 0;
+  uint64_t cnps = 0, notices = 0, telemetry = 0;
 };
 
 // The receiving end of an algorithm that has one (roci_cc_plugin::receive): the peer's requests.
@@ -65,7 +64,6 @@ struct ReceivingEnd {
   uint32_t packets = 0, marked = 0;  // heard so far
   Lsn received{};
   uint64_t noted = 0;  // with telemetry
-  uint64_t grants = 0;
   [[nodiscard]] void* state() { return this + 1; }
 };
 
@@ -98,7 +96,6 @@ struct ControlledQueuePair final : SendGates {
 class CongestionControl {
  public:
   struct Surroundings {
-    const Profiles* profiles;  // null: no congestion control in this host
     const CongestionControlConfig& config;
     SparseArena& arena;
     std::vector<ControlCore*> cores;
@@ -152,8 +149,8 @@ class CongestionControl {
   // How often who waits for the peer looks again.
   static constexpr Nanos kPatience{200'000};
   static constexpr Nanos kLongestPatience{1'000'000'000};  // then what is not known is not there
-  static constexpr Nanos kAboutCnps{
-      10'000'000};                               // that a direction has sent within, which a CNP may be about
+  // That a direction has sent within, which a CNP may be about.
+  static constexpr Nanos kAboutCnps{10'000'000};
   static constexpr Nanos kThinkingTime{20'000};  // that a core gets to answer a loss
   static constexpr BitsPerSec kUnknownLine{100'000'000'000};
 
@@ -161,6 +158,8 @@ class CongestionControl {
   bool start(ControlledQueuePair& controlled, uint32_t direction, const Profile& profile, uint32_t provides,
              Nanos now);
   void stop(ControlledQueuePair& controlled, uint32_t direction);
+  [[nodiscard]] roci_cc_flow flow_info(const ControlledQueuePair& controlled, uint32_t direction,
+                                       const Profile& profile, uint32_t provides);
   [[nodiscard]] uint32_t provided(const QueuePairCore& core, uint32_t direction,
                                   const Profile& profile) const;
   void warn(const ControlledQueuePair& controlled, uint32_t direction, const Profile& wanted,
@@ -171,8 +170,6 @@ class CongestionControl {
   void tell(ControlledQueuePair& controlled, uint32_t direction, Nanos now, uint32_t kinds);
   uint32_t gather(ControlledQueuePair& controlled, uint32_t direction, Nanos now, roci_cc_event& event,
                   Told& told);
-  // False when its core could not be told.
-  bool deliver(ControlledDirection& direction, const roci_cc_event& event, Nanos now);
   void apply(ControlFlow& flow, Nanos now);
   [[nodiscard]] roci_cc_decision decision_of(const ControlFlow& flow) const {
     return cores_.empty() ? flow.decision : flow.published.read();
@@ -184,7 +181,6 @@ class CongestionControl {
     return *cores_[flow.id % cores_.size()];
   }
 
-  const Profiles* profiles_;
   const CongestionControlConfig& config_;
   SparseArena& arena_;
   std::vector<ControlCore*> cores_;  // none: algorithms run here

@@ -9,8 +9,6 @@
 namespace roci {
 namespace {
 
-uint64_t nanos(Nanos time) { return static_cast<uint64_t>(time.count()); }
-
 uint32_t nanos32(Nanos time) {
   return static_cast<uint32_t>(std::clamp<int64_t>(time.count(), 0, UINT32_MAX));
 }
@@ -33,7 +31,7 @@ void put_path(const EchoedHops& echoed, roci_cc_path& path) {
   if ((echoed.flags & IntEchoHeader::kDelayed) != 0) path.flags |= ROCI_CC_PATH_DELAYED;
   if ((echoed.flags & IntEchoHeader::kProbe) != 0) path.flags |= ROCI_CC_PATH_PROBE;
   if (echoed.path.incomplete) path.flags |= ROCI_CC_PATH_INCOMPLETE;
-  path.age_ns = nanos(echoed.age);
+  path.age_ns = plain_nanos(echoed.age);
   for (uint32_t i = 0; i < path.hops; ++i) put_hop(echoed.path.hops[path.hops - 1 - i], path.hop[i]);
 }
 
@@ -58,7 +56,7 @@ uint32_t CongestionControl::gather(ControlledQueuePair& controlled, uint32_t dir
   const auto which = direction == ROCI_CC_REQUESTS ? Direction::kRequests : Direction::kResponses;
   const SendFlow* flow = core.flow(which);
   uint32_t kinds = 0;
-  event.now_ns = nanos(now);
+  event.now_ns = plain_nanos(now);
   event.next = gate.sent_end.value();
   event.sent_bytes = gate.sent_bytes - std::exchange(told.sent_bytes, gate.sent_bytes);
   event.sent_packets =
@@ -147,17 +145,8 @@ bool CongestionControl::receive_with(ControlledQueuePair& controlled) {
   const Profile& profile = *controlled.profile;
   void* memory = arena_.take(sizeof(ReceivingEnd) + profile.plugin->receiver_state_bytes);
   if (memory == nullptr) return false;
-  const uint32_t payload = controlled.qp->core.attributes.path_mtu;
-  if (!seed_) seed_ = uint64_t{ids_.next32()} << 32 | worker_;
-  controlled.receiving =
-      new (memory) ReceivingEnd{.profile = &profile,
-                                .info = {.line_rate = line_rate_.value(),
-                                         .base_rtt_ns = nanos(profile.base_rtt),
-                                         .packet_bytes = payload + controlled.requests.overhead,
-                                         .payload_bytes = payload,
-                                         .direction = ROCI_CC_REQUESTS,
-                                         .provides = 0,
-                                         .seed = roci_cc_random(&*seed_)}};
+  controlled.receiving = new (memory)
+      ReceivingEnd{.profile = &profile, .info = flow_info(controlled, ROCI_CC_REQUESTS, profile, 0)};
   std::memset(controlled.receiving->state(), 0, profile.plugin->receiver_state_bytes);
   return true;
 }
@@ -168,7 +157,7 @@ void CongestionControl::tell_receiving(ControlledQueuePair& controlled, Nanos no
   const ReceiveFlow* flow = core.received_requests();
   if (flow == nullptr || flow->packets == end.packets) return;
   roci_cc_arrival arrival{};
-  arrival.now_ns = nanos(now);
+  arrival.now_ns = plain_nanos(now);
   arrival.received = flow->received.value();
   arrival.packets = flow->packets - std::exchange(end.packets, flow->packets);
   arrival.marked = flow->marked - std::exchange(end.marked, flow->marked);
@@ -186,7 +175,6 @@ void CongestionControl::tell_receiving(ControlledQueuePair& controlled, Nanos no
   roci_cc_grant grant{};
   end.profile->plugin->receive(end.state(), &end.info, &arrival, end.profile->values.data(), &grant);
   if (grant.send == 0 || core.session == nullptr) return;
-  ++end.grants;
   core.session->set_receiver_window(static_cast<uint32_t>(std::min<uint64_t>(grant.window, UINT32_MAX)));
 }
 

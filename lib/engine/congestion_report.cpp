@@ -1,19 +1,11 @@
 // The part of congestion control that shows what it does.
 #include "roci/congestion_report.hpp"
+
+#include "congestion/labels.hpp"
 #include "engine/congestion_control.hpp"
 
 namespace roci {
 namespace {
-
-std::string kinds_text(uint32_t kinds) {
-  constexpr std::array kNames = {"ack",       "loss", "timeout", "cnp",    "notice", "rtt",   "probe",
-                                 "telemetry", "sent", "timer0",  "timer1", "resume", "window"};
-  std::string text;
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if ((kinds >> i & 1U) != 0) text.append(text.empty() ? "" : "+").append(kNames[i]);
-  }
-  return text;
-}
 
 double limit_of(uint64_t value, bool used) {
   return !used || value == ROCI_CC_NO_LIMIT ? -1 : static_cast<double>(value);

@@ -43,7 +43,7 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       cnms_(congestion_, congestion_flows_, surroundings.telemetry.udp_port, surroundings.hand_over.workers(),
             congestion_.cnm_key ? surroundings.ids.next32() : 0),
       notification_point_(surroundings.control.notification_point),
-      control_({surroundings.profiles, surroundings.control, surroundings.arena, cores_of(surroundings),
+      control_({surroundings.control, surroundings.arena, cores_of(surroundings),
                 congestion_flows_, surroundings.port.capabilities().link_rate, name_, index,
                 surroundings.ids}) {
   if (congestion_.receive_point.qeq > 0) {

@@ -62,7 +62,6 @@ struct WorkerSurroundings {
   const CongestionConfig& congestion;
   CongestionFlows& congestion_flows;
   const CongestionControlConfig& control;
-  const Profiles* profiles;  // null: no congestion control in this host
   const std::vector<std::unique_ptr<ControlCore>>&
       control_cores;  // that algorithms run on; none: in the workers
   SparseArena& arena;
