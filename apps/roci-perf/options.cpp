@@ -189,8 +189,8 @@ class Command {
                 "TCP port of the server, to exchange queue pair numbers [18515]", kPlace);
     add_.text(
         "--extensions",
-        "Say more than RoCEv2 to a peer that understands it: auto, on or off [off in a loopback, else as the "
-        "configuration file says]",
+        "Say more than RoCEv2 to a peer that understands it: auto, on or off [in a loopback off, or auto "
+        "with --cc; else as the configuration file says]",
         "MODE", kPlace, [this](const std::string& value) -> Status {
           auto mode = one_of<ExtensionMode>({{"auto", ExtensionMode::kAuto},
                                              {"on", ExtensionMode::kOn},
