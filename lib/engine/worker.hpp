@@ -117,6 +117,12 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   bool control_congestion(AttachedQueuePair& qp, const Profile* profile) {
     return control_.attach(qp, profile, now_);
   }
+  // The same for one that is connected; its error says why it keeps what it has.
+  Status change_congestion_control(AttachedQueuePair& qp, const Profile* profile) {
+    ROCI_TRY(control_.change(qp, profile, now_));
+    make_ready(qp);
+    return {};
+  }
   [[nodiscard]] const CongestionControl& control() const { return control_; }
   // The queue pair may have something to do: after a change of its state.
   void make_ready(AttachedQueuePair& qp) {
