@@ -43,9 +43,8 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       cnms_(congestion_, congestion_flows_, surroundings.telemetry.udp_port, surroundings.hand_over.workers(),
             congestion_.cnm_key ? surroundings.ids.next32() : 0),
       notification_point_(surroundings.control.notification_point),
-      control_({surroundings.control, surroundings.arena, cores_of(surroundings),
-                congestion_flows_, surroundings.port.capabilities().link_rate, name_, index,
-                surroundings.ids}) {
+      control_({surroundings.control, surroundings.arena, cores_of(surroundings), congestion_flows_,
+                surroundings.port.capabilities().link_rate, name_, index, surroundings.ids}) {
   if (congestion_.receive_point.qeq > 0) {
     receive_point_.emplace(congestion_, mac_, index, surroundings.hand_over.workers(),
                            surroundings.ids.next32());
