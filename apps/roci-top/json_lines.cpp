@@ -78,12 +78,13 @@ json host_json(const HostSeen& host, const HostSeen* before) {
   const json counters = counted_json(host.counters, before == nullptr ? nullptr : &before->counters);
   for (const char* kind : {"counts", "per_second"}) out[kind].update(counters[kind]);
   out["name"] = host.name;
+  out["queue_pair_count"] = host.info.number("queue_pairs");
   out["queue_pairs_looked_at"] = host.looked_at;
   json queue_pairs = json::array();
   for (const QueuePairSeen& qp : host.queue_pairs) {
     if (qp.shown) queue_pairs.push_back(queue_pair_json(qp, find_queue_pair(before, qp)));
   }
-  out["shown"] = std::move(queue_pairs);
+  out["queue_pairs"] = std::move(queue_pairs);
   return out;
 }
 

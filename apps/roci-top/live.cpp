@@ -4,7 +4,9 @@
 #include <array>
 #include <cstdio>
 
+#include "roci-top/table.hpp"
 #include "roci-top/terminal.hpp"
+#include "roci-top/text.hpp"
 
 namespace roci::top {
 namespace {

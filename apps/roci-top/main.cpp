@@ -7,6 +7,7 @@
 
 #include "roci-top/json_lines.hpp"
 #include "roci-top/live.hpp"
+#include "roci-top/table.hpp"
 #include "roci-top/terminal.hpp"
 #include "telemetry/runtime_folder.hpp"
 

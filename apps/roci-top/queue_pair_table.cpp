@@ -76,23 +76,23 @@ struct Column {
   const char* heading;
   size_t width;       // with the blank in front
   size_t from_width;  // of the terminal
-  bool is_text;       // which stands to the left and is cut
+  bool is_text;       // which stands to the left, and is cut
   std::string (*value)(const Row& row);
 };
 
 // In narrow terminals some are left out, those that matter least first.
 const std::array kColumns = {
     Column{"type", 5, 100, true, [](const Row& r) { return r.text("type"); }},
-    Column{"state", 6, 60, true, [](const Row& r) { return r.text("state"); }},
-    Column{"peer", 25, 150, true, peer},
+    Column{"state", 6, 70, true, [](const Row& r) { return r.text("state"); }},
+    Column{"peer", 25, 130, true, peer},
     Column{"rx Gb/s", 8, 0, false,
            [](const Row& r) {
              return !r.is_reliable() || r.qp->responses ? "-" : gigabits(r.rate("received_bytes"));
            }},
     Column{"tx Gb/s", 8, 0, false, transmit},
-    Column{"tx Mpps", 8, 150, false, [](const Row& r) { return decimal(sent_packets(r) * 1e-6); }},
+    Column{"tx Mpps", 8, 140, false, [](const Row& r) { return decimal(sent_packets(r) * 1e-6); }},
     Column{"algorithm", 10, 0, true, [](const Row& r) { return text_or_none(r.text("algorithm")); }},
-    Column{"is", 12, 100, true, [](const Row& r) { return text_or_none(r.text("cc_state")); }},
+    Column{"is", 10, 80, true, [](const Row& r) { return text_or_none(r.text("cc_state")); }},
     Column{"at Gb/s", 8, 0, false, rate_limit},
     Column{"window", 7, 0, false, window},
     Column{"flight", 7, 100, false,
@@ -100,13 +100,15 @@ const std::array kColumns = {
              return r.is_controlled() ? short_number(static_cast<double>(r.number("in_flight")), true) : "-";
            }},
     Column{"RTT us", 8, 0, false, round_trip},
-    Column{"CE %", 6, 0, false, percent_marked},
+    Column{"CE %", 6, 64, false, percent_marked},
     Column{"CNP/s", 6, 120, false,
            [](const Row& r) { return r.is_controlled() ? thousands(r.rate("rp_cnp_handled")) : "-"; }},
     Column{"lost/s", 7, 120, false,
            [](const Row& r) { return r.is_controlled() ? thousands(losses(r)) : "-"; }},
 };
 
+constexpr size_t kWide = 153, kMore = 5;  // there texts have more room, but for those that are always short
+constexpr size_t kShortText = 6;
 constexpr size_t kName = 9;  // eight digits and a letter
 
 std::string name_of(const QueuePairSeen& qp) { return std::to_string(qp.number) + (qp.responses ? "r" : ""); }
@@ -116,7 +118,8 @@ Line line_of(const std::string& name, const Look& look, Line::Style style, Text 
   std::string line = fitted(name, kName);
   for (const Column& column : kColumns) {
     if (column.from_width > look.width) continue;
-    line += column.is_text ? " " + fitted(text(column), column.width - 1)
+    const size_t more = look.width >= kWide && column.width > kShortText ? kMore : 0;
+    line += column.is_text ? " " + fitted(text(column), column.width - 1 + more)
                            : right_aligned(text(column), column.width);
   }
   return {fitted(line, look.width), style};

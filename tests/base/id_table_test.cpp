@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "base/rng.hpp"
 
@@ -37,6 +38,60 @@ TEST(IdTable, agrees_with_a_map_under_random_inserts_and_erases) {
     EXPECT_EQ(model.at(id), &object);
   });
   EXPECT_EQ(visited, model.size());
+}
+
+// Others come and go between the pieces, with close ids, so that erasing moves what stays.
+TEST(IdTable, a_walk_in_pieces_visits_what_stays_and_once) {
+  Rng rng{11};
+  int object = 0;
+  for (int round = 0; round < 300; ++round) {
+    IdTable<int> table;
+    std::map<uint32_t, int> stay;  // id and visits
+    std::set<uint32_t> others;
+    for (uint32_t id = 0; id < 2000; ++id) {
+      if (rng.chance(0.4)) continue;
+      ASSERT_TRUE(table.insert(id, &object));
+      if (rng.chance(0.5)) {
+        stay[id] = 0;
+      } else {
+        others.insert(id);
+      }
+    }
+    IdTable<int>::Walk walk;
+    const size_t piece = 1 + rng.below(200);
+    EXPECT_FALSE(walk.begun());
+    for (bool more = true; more;) {
+      more = table.walk(walk, piece, [&](uint32_t id, int&) {
+        if (const auto it = stay.find(id); it != stay.end()) ++it->second;
+      });
+      EXPECT_TRUE(walk.begun());
+      for (int i = 0; i < 20; ++i) {
+        const auto id = static_cast<uint32_t>(rng.below(2000));
+        if (stay.contains(id)) continue;
+        // As many as before, so that the table does not grow.
+        if (others.erase(id) == 1) {
+          table.erase(id);
+        } else if (others.size() + stay.size() < 1000 && others.insert(id).second) {
+          table.insert(id, &object);
+        }
+      }
+    }
+    for (const auto& [id, visits] : stay) ASSERT_EQ(visits, 1) << id << " in round " << round;
+  }
+}
+
+TEST(IdTable, a_walk_begins_again_when_the_table_has_grown) {
+  int object = 0;
+  IdTable<int> table;
+  for (uint32_t id = 0; id < 30; ++id) table.insert(id, &object);
+  IdTable<int>::Walk walk;
+  std::set<uint32_t> seen;
+  const auto visit = [&seen](uint32_t id, int&) { seen.insert(id); };
+  ASSERT_TRUE(table.walk(walk, 10, visit));
+  for (uint32_t id = 100; id < 500; ++id) table.insert(id, &object);
+  while (table.walk(walk, 10, visit)) {
+  }
+  EXPECT_EQ(seen.size(), 430U);
 }
 
 }  // namespace
