@@ -55,10 +55,11 @@ Result<std::vector<ActivitySeen>> read_activity(Asker& asker, HostSeen& host) {
     const auto answer = asker.ask("/roci/device/activity," + host.name + "," + std::to_string(from));
     if (!answer) return fail(answer.error());
     if (!answer->is_object()) break;
+    const Nanos at = steady_now();
     for_each_row(*answer, [&](const nlohmann::json& row) {
       const uint64_t number = number_in(row, "qpn");
       if (number >= kQpnEnd || (!all.empty() && number <= all.back().number)) return;
-      all.push_back({static_cast<uint32_t>(number), static_cast<uint32_t>(number_in(row, "psns"))});
+      all.push_back({static_cast<uint32_t>(number), static_cast<uint32_t>(number_in(row, "psns")), at});
       if (const auto state = row.find("state"); state != row.end() && state->is_string())
         ++host.info.numbers["states/" + state->get<std::string>()];
     });

@@ -12,19 +12,23 @@ std::vector<uint32_t> numbers_of(const std::vector<ActivitySeen>& all) {
   return numbers;
 }
 
+// Packets a nanosecond; 0 when it was not there before.
+double rate_of(const ActivitySeen& qp, const std::vector<ActivitySeen>& before) {
+  const auto old = std::ranges::lower_bound(before, qp.number, {}, &ActivitySeen::number);
+  if (old == before.end() || old->number != qp.number || old->at >= qp.at) return 0;
+  return static_cast<double>((qp.psns - old->psns) & 0xffffff) /
+         static_cast<double>((qp.at - old->at).count());
+}
+
 // In order.
 std::vector<uint32_t> busiest(const std::vector<ActivitySeen>& all, const std::vector<ActivitySeen>& before,
                               size_t most) {
-  std::vector<std::pair<uint32_t, uint32_t>> moved;  // packets and number
-  for (const ActivitySeen& qp : all) {
-    const auto old = std::ranges::lower_bound(before, qp.number, {}, &ActivitySeen::number);
-    const bool known = old != before.end() && old->number == qp.number;
-    moved.emplace_back(known ? (qp.psns - old->psns) & 0xffffff : 0, qp.number);
-  }
-  std::ranges::stable_sort(moved, std::ranges::greater{}, &std::pair<uint32_t, uint32_t>::first);
-  moved.resize(std::min(moved.size(), most));
+  std::vector<std::pair<double, uint32_t>> rates;
+  for (const ActivitySeen& qp : all) rates.emplace_back(rate_of(qp, before), qp.number);
+  std::ranges::stable_sort(rates, std::ranges::greater{}, &std::pair<double, uint32_t>::first);
+  rates.resize(std::min(rates.size(), most));
   std::vector<uint32_t> numbers;
-  for (const auto& [packets, number] : moved) numbers.push_back(number);
+  for (const auto& [rate, number] : rates) numbers.push_back(number);
   std::ranges::sort(numbers);
   return numbers;
 }

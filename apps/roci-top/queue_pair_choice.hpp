@@ -1,5 +1,5 @@
-// Which queue pairs of a host are worth asking for everything: of few all, of many those that had most packets come and go
-// between two looks.
+// Which queue pairs of a host are worth asking for everything: of few all, of many those that had most packets a second come
+// and go between two looks.
 //
 // A rate needs two answers, so those that are chosen at one look are shown at the next one.
 #pragma once
@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/types.hpp"
+
 namespace roci::top {
 
 // Of one host that are looked at, to find the busy ones.
@@ -17,6 +19,7 @@ inline constexpr size_t kMostLookedAt = 16'384;
 struct ActivitySeen {
   uint32_t number = 0;
   uint32_t psns = 0;  // grows by a packet, modulo 2^24
+  Nanos at{0};        // not the same for all: a look at very many takes a while
 };
 
 // Of one process. Remembers from look to look.

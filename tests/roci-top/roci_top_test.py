@@ -259,11 +259,19 @@ class RociTop(unittest.TestCase):
             "/roci/switch/ports": b'{"x": ["\\u001b]0;title\\u0007"]}',
             "/roci/switch/port": b'{"x": {"faults": "\\u001bc", "rx_bytes": 7, "used_classes": 255}}',
             "/roci/switch/class": b'{"x": {"tx_bytes": "many", "marked": -5}}'})
+        self.answer("worse", {
+            "/roci/device/list": b'{"x": ["\\u001b[2Jhost"]}',
+            "/roci/device/info": b'{"x": {"addresses": "\\u001b]0;title\\u0007", "queue_pairs": 18446744073709551615}}',
+            "/roci/device/counters": b'{"x": {"timeouts": "many", "\\u009b": 5}}',
+            "/roci/device/activity": b'{"x": {"next": 7, "qpn": [7, 7, "a", -1, 9], "state": ["\\u001bc"], "psns": {}}}',
+            "/roci/device/queue_pair": b'{"x": {"next": 9, "qpn": [9, 7, {}, 4294967297], "type": ["\\u001bc", 5], '
+                                       b'"algorithm": ["\\u0007", "b"], "rate": [18446744073709551615]}}'})
         # A list that has no end ends all the same.
         done = self.top("--once", "--interval", "0.1")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertNotRegex(done.stdout, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
         self.assertIn("switch ?[2Jevil?31m", done.stdout)
+        self.assertIn("queue pairs of ?[2Jhost", done.stdout)
 
     def test_without_a_terminal_the_live_view_says_what_to_do(self):
         self.start_switch()

@@ -105,7 +105,7 @@ TEST_F(HostsTest, eighty_columns) {
             "  also/s: timeouts 2\n"
             "\n"
             "queue pairs of client in roci-perf 7: 3; r: READ responses\n"
-            "QP        state rx Gb/s tx Gb/s algorithm is        at Gb/s window  RTT us  CE %\n"
+            "QP        state rx Gb/s tx Gb/s algorithm cc state  at Gb/s window  RTT us  CE %\n"
             "17        RTS     0.000   8.000 dcqcn     additive_   9.500      -    12.3   2.5\n"
             "18r       RTS         -   0.500 -         -               -      -       -     -\n"
             "16777214  RTS         -       - -         -               -      -       -     -\n");
