@@ -109,8 +109,7 @@ std::vector<uint32_t> queue_pair_numbers(Host& host, uint32_t from, size_t most)
   }
   std::ranges::sort(numbers);
   // A walk that had to begin again has seen some twice.
-  const auto twice = std::ranges::unique(numbers);
-  numbers.erase(twice.begin(), twice.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   if (numbers.size() > most) numbers.resize(most);
   return numbers;
 }

@@ -77,7 +77,8 @@ void write(const TelemetryTable& table, rte_tel_data* out) {
         rte_tel_data_add_array_string(array.get(), shortened(text, kTextBytes).c_str());
     }
     // DPDK frees it behind the answer.
-    if (rte_tel_data_add_dict_container(out, name.c_str(), array.get(), 0) == 0) array.release();
+    if (rte_tel_data_add_dict_container(out, name.c_str(), array.get(), 0) == 0)
+      static_cast<void>(array.release());
   }
 }
 
