@@ -40,41 +40,38 @@ TEST(IdTable, agrees_with_a_map_under_random_inserts_and_erases) {
   EXPECT_EQ(visited, model.size());
 }
 
-// Others come and go between the pieces, with close ids, so that erasing moves what stays.
+// Others come and go between the pieces, of a table as full as it gets, so that erasing moves what stays.
 TEST(IdTable, a_walk_in_pieces_visits_what_stays_and_once) {
   Rng rng{11};
   int object = 0;
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 200; ++round) {
     IdTable<int> table;
     std::map<uint32_t, int> stay;  // id and visits
-    std::set<uint32_t> others;
-    for (uint32_t id = 0; id < 2000; ++id) {
-      if (rng.chance(0.4)) continue;
-      ASSERT_TRUE(table.insert(id, &object));
-      if (rng.chance(0.5)) {
+    std::vector<uint32_t> others;
+    const auto add = [&](bool stays) {
+      const auto id = static_cast<uint32_t>(rng.below(1U << 24));
+      if (!table.insert(id, &object)) return;
+      if (stays) {
         stay[id] = 0;
       } else {
-        others.insert(id);
+        others.push_back(id);
       }
-    }
+    };
+    while (table.size() < 1024) add(rng.chance(0.5));  // more would make it grow
     IdTable<int>::Walk walk;
-    const size_t piece = 1 + rng.below(200);
+    const size_t piece = 1 + rng.below(20);
     EXPECT_FALSE(walk.begun());
     for (bool more = true; more;) {
       more = table.walk(walk, piece, [&](uint32_t id, int&) {
         if (const auto it = stay.find(id); it != stay.end()) ++it->second;
       });
       EXPECT_TRUE(walk.begun());
-      for (int i = 0; i < 20; ++i) {
-        const auto id = static_cast<uint32_t>(rng.below(2000));
-        if (stay.contains(id)) continue;
-        // As many as before, so that the table does not grow.
-        if (others.erase(id) == 1) {
-          table.erase(id);
-        } else if (others.size() + stay.size() < 1000 && others.insert(id).second) {
-          table.insert(id, &object);
-        }
+      for (int i = 0; i < 50; ++i) {
+        std::swap(others[rng.below(others.size())], others.back());
+        EXPECT_EQ(table.erase(others.back()), &object);
+        others.pop_back();
       }
+      while (table.size() < 1024) add(false);
     }
     for (const auto& [id, visits] : stay) ASSERT_EQ(visits, 1) << id << " in round " << round;
   }
