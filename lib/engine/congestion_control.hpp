@@ -142,7 +142,9 @@ class CongestionControl {
   // After it.
   void after_turn(ControlledQueuePair& controlled, Nanos now);
 
-  // What is done with the flows of a queue pair; none without control.
+  // Which flows of a queue pair there is something to say about, a bit for each direction; none without control.
+  [[nodiscard]] static uint32_t directions(const QueuePairCore& core);
+  // What is done with them.
   static void report(AttachedQueuePair& qp, std::vector<CongestionFlowReport>& out);
 
   // For whoever holds the worker: what its algorithms were told here, and their number of events.

@@ -100,6 +100,12 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   void for_each_queue_pair(F&& visit) const {  // visit(AttachedQueuePair&)
     queue_pairs_.for_each([&](uint32_t, AttachedQueuePair& qp) { visit(qp); });
   }
+  // Their numbers in pieces, with the token given back between them (IdTable::walk).
+  using QueuePairWalk = IdTable<AttachedQueuePair>::Walk;
+  template <class F>
+  bool walk_queue_pairs(QueuePairWalk& walk, size_t most, F&& visit) const {  // visit(uint32_t number)
+    return queue_pairs_.walk(walk, most, [&](uint32_t number, AttachedQueuePair&) { visit(number); });
+  }
   // The queue pair talks to this peer from now on; null for one that is spoken to as the standard says.
   void set_peer(AttachedQueuePair& qp, std::shared_ptr<const PeerRecord> peer) {
     extensions_.set_peer(qp, std::move(peer));
