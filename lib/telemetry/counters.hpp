@@ -72,6 +72,7 @@ enum class Counter : uint8_t {
   kMadsReceived,
   kMadsRefused,         // for another class, malformed, or answers to nothing
   kFeedbackImpossible,  // extension values that say what cannot be
+  kWindowsImpossible,   // windows of receivers that cannot be: of nothing, or of all there is; the one before stays
   kEventsLost,          // asynchronous events that found their queue full
   kIntStripped,         // packets that came with in-band telemetry, which was taken out of them
   kIntMalformed,        // dropped, because it could not be read

@@ -31,11 +31,14 @@ void Requester::on_response(TransportContext& context, const FrameView& view, co
     case Operation::kAcknowledge:
       on_acknowledge(context, view, block);
       break;
-    case Operation::kReadResponse:
-      responses_.count(view.ecn() == Ecn::kCe);
+    case Operation::kReadResponse: {
+      const bool ce = view.ecn() == Ecn::kCe;
+      if (ce) context.counters.add(Counter::kRxCeMarked);
+      responses_.count(ce);
       if (session() != nullptr) session()->note_data(context, view, block, Direction::kResponses);
       on_read_response(context, view, frame);
       break;
+    }
     case Operation::kAtomicAcknowledge:
       on_atomic_response(context, view);
       break;
