@@ -109,7 +109,10 @@ void Requester::note_marks(const FrameView& view, const ExtensionView& block) {
     here->acked_packets += newly_acknowledged_;
   if (block.has(ExtensionType::kCeEcho)) return;
   flow_.packets_acked += newly_acknowledged_;
-  if (view.bth().becn()) flow_.packets_marked += std::max(newly_acknowledged_, 1U);
+  if (!view.bth().becn()) return;
+  // A mark may come with nothing that is newly acknowledged; no more of them count than packets have arrived.
+  flow_.packets_marked =
+      std::min(flow_.packets_marked + std::max(newly_acknowledged_, 1U), flow_.packets_acked);
 }
 
 // The receiver has everything before `expected`, and something behind it.

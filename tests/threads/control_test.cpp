@@ -28,6 +28,7 @@ struct Mode {
   Progress progress;
   uint32_t workers;
   uint32_t cores;  // for algorithms; 0: they run in the workers
+  IdlePolicy idle;
 };
 
 class ControlThreads : public RealHosts, public testing::TestWithParam<Mode> {
@@ -47,6 +48,7 @@ class ControlThreads : public RealHosts, public testing::TestWithParam<Mode> {
     DeviceConfig config;
     config.progress = mode.progress;
     config.workers = mode.workers;
+    config.idle = mode.idle;
     config.extensions = {.mode = ExtensionMode::kAuto, .selective_repeat = true, .timestamps = true};
     config.telemetry = {.udp_port = 5201, .begin = TelemetryBegin::kAll};
     config.congestion_control.cores = mode.cores;
@@ -64,9 +66,9 @@ class ControlThreads : public RealHosts, public testing::TestWithParam<Mode> {
     for (Node* node : {&a_, &b_}) {
       Host& host = node->device->host();
       for (uint32_t i = 0; i < host.workers(); ++i)
-        threads.push_back({.pollers = {&node->device->poller(i)}, .idle = IdlePolicy::kYield});
+        threads.push_back({.pollers = {&node->device->poller(i)}, .idle = GetParam().idle});
       for (const auto& core : host.control_cores())
-        threads.push_back({.pollers = {core.get()}, .idle = IdlePolicy::kYield});
+        threads.push_back({.pollers = {core.get()}, .idle = GetParam().idle});
     }
     runner_ = std::make_unique<RealtimeRunner>(std::move(threads));
     must(runner_->start());
@@ -97,8 +99,9 @@ class ControlThreads : public RealHosts, public testing::TestWithParam<Mode> {
   static bool exchange(std::pair<End, End>& ends, uint8_t fill) {
     End& mine = ends.first;
     End& theirs = ends.second;
-    const auto done = [](End& end, uint64_t id) {
+    const auto done = [&](End& end, uint64_t id) {
       const ibv_wc wc = await(*end.cq);
+      EXPECT_EQ(wc.status, IBV_WC_SUCCESS) << mine.qp->congestion_control() << ", request " << id;
       return wc.status == IBV_WC_SUCCESS && wc.wr_id == id;
     };
     std::memset(mine.memory.data(), fill, kSlot);
@@ -158,8 +161,8 @@ class ControlThreads : public RealHosts, public testing::TestWithParam<Mode> {
 // Three threads, each with queue pairs that live a few exchanges and end in every way there is: at rest, in the middle of a
 // message, through an error, or through a reset into another life with another algorithm. A fourth has one that stays.
 TEST_P(ControlThreads, flows_begin_and_end_under_traffic_while_somebody_looks_on) {
-  constexpr uint64_t kLives = 16;
-  constexpr int kLongLife = 60;
+  constexpr uint64_t kLives = 8;
+  constexpr int kLongLife = 30;
   std::atomic<bool> stop{false};
   std::atomic<int> wrong{0}, uncontrolled{0};
   std::atomic<uint64_t> exchanges{0};
@@ -250,10 +253,11 @@ TEST_P(ControlThreads, devices_go_while_their_flows_are_busy) {
 
 INSTANTIATE_TEST_SUITE_P(
     Placement, ControlThreads,
-    testing::Values(Mode{"application_two_workers_one_core", Progress::kApplication, 2, 1},
-                    Mode{"dedicated_three_workers_two_cores", Progress::kDedicated, 3, 2},
-                    Mode{"external_two_workers_one_core", Progress::kExternal, 2, 1},
-                    Mode{"dedicated_two_workers_without_cores", Progress::kDedicated, 2, 0}),
+    testing::Values(
+        Mode{"application_two_workers_one_core", Progress::kApplication, 2, 1, IdlePolicy::kYield},
+        Mode{"dedicated_three_workers_two_cores", Progress::kDedicated, 3, 2, IdlePolicy::kSleep},
+        Mode{"external_two_workers_one_core", Progress::kExternal, 2, 1, IdlePolicy::kYield},
+        Mode{"dedicated_two_workers_without_cores", Progress::kDedicated, 2, 0, IdlePolicy::kSleep}),
     [](const testing::TestParamInfo<Mode>& mode) { return std::string(mode.param.name); });
 
 }  // namespace

@@ -91,7 +91,8 @@ class RealHosts {
     must(end.qp->modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
     attr.qp_state = IBV_QPS_RTS;
-    attr.timeout = 16;  // 268 ms: a slow machine is not a lossy one
+    attr.timeout =
+        19;  // 2.1 s: a slow machine is not a lossy one, and an answer takes turns of several threads
     attr.retry_cnt = 7;
     attr.rnr_retry = 7;
     attr.max_rd_atomic = 4;
