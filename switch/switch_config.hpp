@@ -100,9 +100,9 @@ struct SwitchSendersConfig {
 
 // CNPs of classes with `notify: cnp` (cnp_notifier.hpp). No more queue pairs than `senders.flows` are told within `spacing`.
 struct SwitchCnpConfig {
-  Nanos spacing = 50us;     // between two CNPs to one queue pair
-  uint32_t rate = 100'000;  // a second, of each congested port
-  bool suppress = true;     // CNPs of others that come within `spacing` of another are dropped
+  Nanos spacing = 50us;       // between two CNPs to one queue pair
+  uint32_t rate = 1'000'000;  // a second, of each congested port
+  bool suppress = true;       // CNPs of others that come within `spacing` of another are dropped
 
   friend bool operator==(const SwitchCnpConfig&, const SwitchCnpConfig&) = default;
 };

@@ -119,8 +119,16 @@ Result<size_t> save_trace(const std::vector<Device*>& devices, const std::string
   std::ofstream out(file);
   if (!out) return fail(file + ": it cannot be written");
   std::vector<TraceRecord> records;
+  uint32_t numbers = 0;  // of flows: each device begins at 0, and here they follow each other
+  size_t events = 0;
   for (Device* device : devices) {
-    for (TraceRecord& record : device->host().congestion_trace()) records.push_back(std::move(record));
+    const uint32_t first = numbers;
+    for (TraceRecord& record : device->host().congestion_trace()) {
+      record.flow += first;
+      numbers = std::max(numbers, record.flow + 1);
+      if (record.kind == TraceRecord::Kind::kEvent) ++events;
+      records.push_back(std::move(record));
+    }
   }
   if (file.ends_with(".csv")) {
     write_trace_csv(records, out);
@@ -129,7 +137,7 @@ Result<size_t> save_trace(const std::vector<Device*>& devices, const std::string
   }
   out.flush();
   if (!out) return fail(file + ": it could not be written to its end");
-  return records.size();
+  return events;
 }
 
 }  // namespace roci::perf

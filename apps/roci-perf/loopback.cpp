@@ -65,7 +65,8 @@ Result<std::unique_ptr<Device>> make_host(std::unique_ptr<Port> port, const char
   DeviceConfig config;
   config.name = name;
   config.addresses = {kNetwork + std::to_string(number) + "/24"};
-  config.extensions.mode = ExtensionMode::kOff;
+  // Most algorithms need them.
+  config.extensions.mode = options.congestion.profile ? ExtensionMode::kAuto : ExtensionMode::kOff;
   config.congestion_control.line_rate = 100'000'000'000;  // what DPDK says of its rings means nothing
   apply_device_options(options, config);
   if (options.given.contains("seed")) config.seed = options.test.seed * 2 + number;

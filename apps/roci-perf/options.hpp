@@ -2,30 +2,17 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "base/types.hpp"
+#include "roci-perf/congestion_options.hpp"
 #include "roci-perf/parameters.hpp"
 #include "roci-perf/peer.hpp"
 #include "roci/extension_config.hpp"
 
 namespace roci::perf {
-
-// Congestion control, beside what a configuration file says of it.
-struct CongestionOptions {
-  std::optional<std::string> profile;        // a profile of the file, or an algorithm
-  std::map<std::string, double> parameters;  // values in the place of its own
-  std::optional<Nanos> base_rtt;
-  std::optional<uint32_t> cores;
-  bool report = false;
-  std::string trace_file;
-  uint32_t trace_events = 100'000;
-};
 
 struct Options {
   Parameters test;
@@ -82,11 +69,5 @@ struct ParsedOptions {
 };
 // Fails with one sentence for everything that cannot be meant.
 Result<ParsedOptions> parse_options(int argc, const char* const* argv);
-
-// "64K" -> 65536; K, M and G are powers of 1024.
-Result<uint64_t> parse_size(std::string_view text);
-
-// "0.1%" -> 0.001, as "0.001" is. At least 0 and less than 1.
-Result<double> parse_probability(const std::string& text);
 
 }  // namespace roci::perf

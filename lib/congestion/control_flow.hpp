@@ -51,6 +51,7 @@ class ControlFlow final : public Timer {
   // Of the last event, for those of timers.
   uint64_t acked = 0, next = 0, in_flight = 0;
   uint32_t least_rtt_ns = 0, hops = 0, flows_at_receiver = 0;
+  uint64_t traced_from = 0;  // Trace's
   [[nodiscard]] void* state() { return tail(); }
 
   // Any thread reads these.

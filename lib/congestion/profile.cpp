@@ -62,7 +62,7 @@ Result<std::unique_ptr<Profiles>> Profiles::create(const CongestionControlConfig
   for (const auto& [name, profile] : config.profiles) {
     if (Status s = made->link(name, profile.fallback); !s) return fail(s.error().within("profiles: " + name));
   }
-  auto standard = made->find(config.profile);
+  auto standard = made->choose(config.profile);
   if (!standard) return fail(standard.error().within("profile"));
   made->standard_ = *standard;
   return made;
@@ -97,6 +97,27 @@ Status Profiles::link(const std::string& name, const std::string& fallback) {
     if (next == &profile) return fail("fallback '" + fallback + "' leads back to this profile");
   }
   return {};
+}
+
+Result<const Profile*> Profiles::choose(const std::string& name) const {
+  auto profile = find(name);
+  if (!profile || *profile == nullptr || (*profile)->falls_back || (*profile)->base_rtt > Nanos{0})
+    return profile;
+  const roci_cc_plugin& plugin = *(*profile)->plugin;
+  if ((plugin.capabilities & ROCI_CC_NEEDS_BASE_RTT) != 0)
+    return fail(name + ": it needs " + needs_text(ROCI_CC_NEEDS_BASE_RTT) + ", which is not given");
+  // Some need it with some values only. Everything else a flow may turn out to have.
+  constexpr roci_cc_flow kAny{.line_rate = 100'000'000'000,
+                              .base_rtt_ns = 0,
+                              .packet_bytes = 1106,
+                              .payload_bytes = 1024,
+                              .direction = ROCI_CC_REQUESTS,
+                              .provides = UINT32_MAX,
+                              .seed = 1};
+  if (plugin.check == nullptr) return profile;
+  if (const char* wrong = plugin.check(&kAny, (*profile)->values.data()); wrong != nullptr)
+    return fail(name + ": " + wrong);
+  return profile;
 }
 
 Result<const Profile*> Profiles::find(const std::string& name) const {

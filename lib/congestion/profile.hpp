@@ -36,6 +36,9 @@ class Profiles {
 
   // A profile, or an algorithm with its standard values, by name; null for "none".
   [[nodiscard]] Result<const Profile*> find(const std::string& name) const;
+  // The same for a queue pair, which is to run it: fails also where the configuration itself leaves out what it needs, and there
+  // is nothing to fall back to.
+  [[nodiscard]] Result<const Profile*> choose(const std::string& name) const;
   // What queue pairs have that are not told otherwise.
   [[nodiscard]] const Profile* standard() const { return standard_; }
   [[nodiscard]] const Algorithms& algorithms() const { return algorithms_; }

@@ -5,22 +5,38 @@
 
 namespace roci {
 
-void Trace::put(const ControlFlow& flow, const roci_cc_event* event, Nanos now) {
+TraceRecord& Trace::next(const ControlFlow& flow, TraceRecord::Kind kind) {
   TraceRecord& record = records_[count_++ % records_.size()];
   record.flow = flow.id;
-  record.starts = event == nullptr;
+  record.kind = kind;
   record.profile = &flow.profile;
   record.info = flow.info;
-  record.event = event != nullptr ? *event : roci_cc_event{};
-  record.event.now_ns = static_cast<uint64_t>(now.count());
-  record.has_path = event != nullptr && event->path != nullptr;
+  record.event = {};
+  record.has_path = false;
   record.path = {};
-  if (record.has_path) {  // behind the last hop there may be anything
-    std::memcpy(&record.path, event->path,
-                offsetof(roci_cc_path, hop) + event->path->hops * sizeof(roci_cc_hop));
-  }
-  record.event.path = nullptr;
   record.decision = flow.decision;
+  return record;
+}
+
+void Trace::put_beginning(ControlFlow& flow, TraceRecord::Kind kind, uint64_t now_ns) {
+  TraceRecord& record = next(flow, kind);
+  record.event.now_ns = now_ns;
+  if (kind == TraceRecord::Kind::kState)
+    std::memcpy(record.state(), flow.state(), flow.profile.plugin->state_bytes);
+  flow.traced_from = count_;
+}
+
+void Trace::put(ControlFlow& flow, const roci_cc_event& event) {
+  TraceRecord& record = next(flow, TraceRecord::Kind::kEvent);
+  record.event = event;
+  record.event.path = nullptr;
+  if (event.path != nullptr) {  // behind the last hop there may be anything
+    record.has_path = true;
+    std::memcpy(&record.path, event.path,
+                offsetof(roci_cc_path, hop) + event.path->hops * sizeof(roci_cc_hop));
+  }
+  if (records_.size() >= kLeastForStates && count_ - flow.traced_from >= records_.size() / 2)
+    put_beginning(flow, TraceRecord::Kind::kState, event.now_ns);
 }
 
 std::vector<TraceRecord> Trace::records() const {

@@ -15,28 +15,39 @@
 namespace roci {
 
 struct TraceRecord {
-  uint32_t flow = 0;    // ControlFlow::id
-  bool starts = false;  // `event` is empty but for its time
+  enum class Kind : uint8_t {
+    kStart,  // a flow begins; `event` is empty but for its time
+    kEvent,
+    kState,  // what the plugin has kept by then: from here on a flow can be run again; `event` as of kStart
+  };
+  uint32_t flow = 0;  // ControlFlow::id
+  Kind kind = Kind::kEvent;
   const Profile* profile = nullptr;
   roci_cc_flow info{};
   roci_cc_event event{};  // its path is `path`
   bool has_path = false;
-  roci_cc_path path{};
+  roci_cc_path path{};          // of kState, the hops' place has the plugin's state
   roci_cc_decision decision{};  // in force afterwards
-};
 
-// A ring: the newest records displace the oldest. Owned by one thread; what it holds is copied out with that thread at rest.
+  [[nodiscard]] void* state() { return path.hop; }
+  [[nodiscard]] const void* state() const { return path.hop; }
+};
+static_assert(sizeof(roci_cc_path::hop) >= ROCI_CC_MOST_STATE);
+
+// A ring: the newest records displace the oldest. Of each flow it has a kStart or a kState not much older than half of the
+// ring, so at least the newer half of what it holds can be run again. Owned by one thread; what it holds is copied out with that
+// thread at rest.
 class Trace {
  public:
   explicit Trace(uint32_t most) : records_(most) {}
 
-  void add_start(const ControlFlow& flow, Nanos now) {
+  void add_start(ControlFlow& flow, Nanos now) {
     if (!records_.empty()) [[unlikely]]
-      put(flow, nullptr, now);
+      put_beginning(flow, TraceRecord::Kind::kStart, plain_nanos(now));
   }
-  void add(const ControlFlow& flow, const roci_cc_event& event) {
+  void add(ControlFlow& flow, const roci_cc_event& event) {
     if (!records_.empty()) [[unlikely]]
-      put(flow, &event, Nanos{static_cast<int64_t>(event.now_ns)});
+      put(flow, event);
   }
   // The oldest first.
   [[nodiscard]] std::vector<TraceRecord> records() const;
@@ -44,7 +55,11 @@ class Trace {
   [[nodiscard]] uint64_t lost() const { return count_ > records_.size() ? count_ - records_.size() : 0; }
 
  private:
-  void put(const ControlFlow& flow, const roci_cc_event* event, Nanos now);
+  static constexpr size_t kLeastForStates = 16;  // records: of fewer, states would be the most
+
+  TraceRecord& next(const ControlFlow& flow, TraceRecord::Kind kind);
+  void put_beginning(ControlFlow& flow, TraceRecord::Kind kind, uint64_t now_ns);
+  void put(ControlFlow& flow, const roci_cc_event& event);
 
   std::vector<TraceRecord> records_;
   uint64_t count_ = 0;
@@ -60,9 +75,10 @@ void write_trace_csv(const std::vector<TraceRecord>& records, std::ostream& out)
 //   {"type":"trace","version":1}
 //   {"type":"start","flow":7,"profile":"p","plugin":"hpcc","parameters":{…},"info":{…},"now_ns":…,"decision":{…}}
 //   {"type":"event","flow":7,"event":{"now_ns":…,"kinds":1,…},"notice":{…},"path":{…},"hops":[{…},…],"decision":{…}}
+//   {"type":"state",… as "start" …,"bytes":"00ff…","sum":…}
 //
-// An event, a notice, a path and a hop leave out what is 0. Before the first event of a flow whose start was displaced there is a line
-// of the type "flow", as "start" but without a time and a decision.
+// An event, a notice, a path and a hop leave out what is 0. A state's sum is the FNV-1a hash of its bytes, of 64 bits. Before the first
+// event of a flow whose beginning was displaced there is a line of the type "flow", as "start" but without a time and a decision.
 void write_trace_json(const std::vector<TraceRecord>& records, std::ostream& out);
 
 // What was read from a file, with the profiles that it speaks of.
@@ -71,14 +87,15 @@ struct RecordedTrace {
   std::vector<TraceRecord> records;
 };
 // An error names the line. Refused are also plugins that there are not, values that they do not allow, and what no engine
-// says: time that goes back, packets without bytes. A parameter that the plugin has got since then has its standard value.
+// says: time that goes back, packets without bytes, a state whose sum is another one. A parameter that the plugin has got since then has its standard value.
 Result<std::unique_ptr<RecordedTrace>> read_trace(std::istream& in, const Algorithms& algorithms);
 
 // Runs the events of a trace through their plugins again.
 struct ReplayOutcome {
-  uint64_t flows = 0;    // whose beginning is there
-  uint64_t events = 0;   // of those
-  uint64_t without = 0;  // events of flows whose beginning has been displaced: they cannot be replayed
+  uint64_t flows = 0;   // whose start, or a state, is there
+  uint64_t events = 0;  // of those
+  uint64_t without =
+      0;  // events before the first state of a flow whose start was displaced: they cannot be replayed
   uint64_t different =
       0;  // decisions that came out another way; after the first of a flow, later ones often follow from it
   std::string

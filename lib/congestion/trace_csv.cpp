@@ -62,10 +62,11 @@ void write_heading(std::ostream& out) {
 void write_trace_csv(const std::vector<TraceRecord>& records, std::ostream& out) {
   write_heading(out);
   for (const TraceRecord& record : records) {
+    if (record.kind == TraceRecord::Kind::kState) continue;
     out << record.flow << ',' << cell(record.profile->name) << ',' << record.profile->plugin->name << ','
         << (record.info.direction == ROCI_CC_RESPONSES ? "responses" : "requests");
     for (const TraceField& field : kEventFields) {
-      const bool start = record.starts && field.name == "kinds";
+      const bool start = record.kind == TraceRecord::Kind::kStart && field.name == "kinds";
       out << ',' << (start ? "start" : event_text(field, record.event));
     }
     for (const TraceField& field : kNoticeFields) out << ',' << field.text(&record.event.notice);

@@ -1,6 +1,7 @@
 // Traces as JSON Lines, written and read.
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <istream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -45,6 +46,22 @@ std::string flow_text(const TraceRecord& record) {
   return R"("flow":)" + std::to_string(record.flow) + R"(,"profile":)" + quoted(profile.name) +
          R"(,"plugin":)" + quoted(profile.plugin->name) + R"(,"parameters":{)" + values + R"(},"info":)" +
          object(kFlowFields, &record.info, true);
+}
+
+std::string hex_of(const void* state, size_t bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  const auto* at = static_cast<const uint8_t*>(state);
+  std::string text;
+  for (size_t i = 0; i < bytes; ++i) text.append({kDigits[at[i] >> 4], kDigits[at[i] & 15]});
+  return text;
+}
+
+// FNV-1a: a state that somebody has changed by accident could lead a plugin anywhere.
+uint64_t sum_of(const void* state, size_t bytes) {
+  const auto* at = static_cast<const uint8_t*>(state);
+  uint64_t sum = 0xcbf29ce484222325;
+  for (size_t i = 0; i < bytes; ++i) sum = (sum ^ at[i]) * 0x100000001b3;
+  return sum;
 }
 
 std::string event_text(const TraceRecord& record) {
@@ -136,7 +153,7 @@ bool same_bits(const std::vector<double>& x, const std::vector<double>& y) {
          });
 }
 
-// What is known of a flow from its line "start" or "flow".
+// What is known of a flow from the latest line about it that is no event.
 struct KnownFlow {
   const Profile* profile = nullptr;
   roci_cc_flow info{};
@@ -152,9 +169,11 @@ class Reader {
   std::unique_ptr<RecordedTrace> take() { return std::move(trace_); }
 
  private:
-  Status read_flow(const Json& in, uint32_t flow, bool starts);
+  Status read_flow(const Json& in, uint32_t flow);
+  Status read_beginning(const Json& in, uint32_t flow, TraceRecord::Kind kind);
   Status read_event(const Json& in, uint32_t flow);
   Status add(TraceRecord record, uint32_t flow);
+  Result<KnownFlow> known(const Json& in);
   Result<const Profile*> profile(const Json& in, const roci_cc_flow& info);
 
   const Algorithms& algorithms_;
@@ -178,9 +197,10 @@ Status Reader::line(const std::string& text) {
   auto flow = read_number(in, "flow", sizeof(uint32_t));
   if (!flow) return fail(flow.error());
   if (*type == "event") return read_event(in, static_cast<uint32_t>(*flow));
-  if (*type == "start" || *type == "flow")
-    return read_flow(in, static_cast<uint32_t>(*flow), *type == "start");
-  return fail("there is no type '" + *type + "'; there are trace, flow, start and event");
+  if (*type == "flow") return read_flow(in, static_cast<uint32_t>(*flow));
+  if (*type == "start") return read_beginning(in, static_cast<uint32_t>(*flow), TraceRecord::Kind::kStart);
+  if (*type == "state") return read_beginning(in, static_cast<uint32_t>(*flow), TraceRecord::Kind::kState);
+  return fail("there is no type '" + *type + "'; there are trace, flow, start, event and state");
 }
 
 Result<const Profile*> Reader::profile(const Json& in, const roci_cc_flow& info) {
@@ -216,28 +236,67 @@ Result<const Profile*> Reader::profile(const Json& in, const roci_cc_flow& info)
   return &trace_->profiles.back();
 }
 
-Status Reader::read_flow(const Json& in, uint32_t flow, bool starts) {
-  constexpr std::array<std::string_view, 8> kKeys = {"type",       "flow", "profile", "plugin",
-                                                     "parameters", "info", "now_ns",  "decision"};
-  ROCI_TRY(only_keys(in, "a line '" + in["type"].get<std::string>() + "'",
-                     std::span(kKeys).first(starts ? kKeys.size() : kKeys.size() - 2)));
+// What every line about a flow has that says what it runs: "flow", "start" and "state".
+constexpr std::array<std::string_view, 10> kFlowKeys = {"type", "flow",   "profile",  "plugin", "parameters",
+                                                        "info", "now_ns", "decision", "bytes",  "sum"};
+constexpr size_t kKeysOfFlow = 6, kKeysOfStart = 8, kKeysOfState = kFlowKeys.size();
+
+Status check_keys(const Json& in, size_t count) {
+  return only_keys(in, "a line '" + in["type"].get<std::string>() + "'", std::span(kFlowKeys).first(count));
+}
+
+Result<KnownFlow> Reader::known(const Json& in) {
   KnownFlow known;
   ROCI_TRY(read_object(find(in, "info"), "info", kFlowFields, &known.info, true));
   ROCI_TRY(check_info(known.info));
   auto runs = profile(in, known.info);
   if (!runs) return fail(runs.error());
   known.profile = *runs;
-  if (!starts) {
-    flows_[flow] = known;
-    return {};
+  return known;
+}
+
+Status Reader::read_flow(const Json& in, uint32_t flow) {
+  ROCI_TRY(check_keys(in, kKeysOfFlow));
+  auto runs = known(in);
+  if (!runs) return fail(runs.error());
+  flows_[flow] = *runs;
+  return {};
+}
+
+Status read_state(const Json& in, size_t bytes, void* state) {
+  auto text = read_text(in, "bytes");
+  if (!text) return fail(text.error());
+  auto sum = read_number(in, "sum", sizeof(uint64_t));
+  if (!sum) return fail(sum.error());
+  if (text->size() != 2 * bytes) {
+    return fail("'bytes' has " + std::to_string(text->size()) + " digits; the plugin keeps " +
+                std::to_string(bytes) + " bytes");
   }
+  auto* to = static_cast<uint8_t*>(state);
+  for (size_t i = 0; i < bytes; ++i) {
+    const char* digits = text->data() + 2 * i;
+    if (std::from_chars(digits, digits + 2, to[i], 16).ptr != digits + 2)
+      return fail("'bytes' has something else than digits from 0 to f");
+  }
+  if (sum_of(state, bytes) != *sum) return fail("'sum' is not that of the bytes");
+  return {};
+}
+
+Status Reader::read_beginning(const Json& in, uint32_t flow, TraceRecord::Kind kind) {
+  const bool has_state = kind == TraceRecord::Kind::kState;
+  ROCI_TRY(check_keys(in, has_state ? kKeysOfState : kKeysOfStart));
+  auto runs = known(in);
+  if (!runs) return fail(runs.error());
   TraceRecord record;
+  record.kind = kind;
   auto now = read_number(in, "now_ns", sizeof(uint64_t));
   if (!now) return fail(now.error());
-  record.starts = true;
   record.event.now_ns = *now;
   ROCI_TRY(read_object(find(in, "decision"), "decision", kDecisionFields, &record.decision, true));
-  flows_[flow] = known;
+  if (has_state) ROCI_TRY(read_state(in, runs->profile->plugin->state_bytes, record.state()));
+  const auto before = flows_.find(flow);  // a state does not begin its flow's time anew
+  if (has_state && before != flows_.end()) runs->now_ns = before->second.now_ns;
+  flows_[flow] = *runs;
   return add(std::move(record), flow);
 }
 
@@ -286,15 +345,21 @@ void write_trace_json(const std::vector<TraceRecord>& records, std::ostream& out
   out << kFirstLine << '\n';
   std::set<uint32_t> known;
   for (const TraceRecord& record : records) {
-    if (!record.starts && known.insert(record.flow).second)
-      out << R"({"type":"flow",)" << flow_text(record) << "}\n";
-    known.insert(record.flow);
-    if (record.starts) {
-      out << R"({"type":"start",)" << flow_text(record) << R"(,"now_ns":)" << record.event.now_ns;
-    } else {
+    const bool is_known = !known.insert(record.flow).second;
+    if (record.kind == TraceRecord::Kind::kEvent) {
+      if (!is_known) out << R"({"type":"flow",)" << flow_text(record) << "}\n";
       out << R"({"type":"event","flow":)" << record.flow << ',' << event_text(record);
+    } else {
+      out << (record.kind == TraceRecord::Kind::kStart ? R"({"type":"start",)" : R"({"type":"state",)")
+          << flow_text(record) << R"(,"now_ns":)" << record.event.now_ns;
     }
-    out << R"(,"decision":)" << object(kDecisionFields, &record.decision, true) << "}\n";
+    out << R"(,"decision":)" << object(kDecisionFields, &record.decision, true);
+    if (record.kind == TraceRecord::Kind::kState) {
+      const size_t bytes = record.profile->plugin->state_bytes;
+      out << R"(,"bytes":")" << hex_of(record.state(), bytes) << R"(","sum":)"
+          << sum_of(record.state(), bytes);
+    }
+    out << "}\n";
   }
 }
 

@@ -1,5 +1,6 @@
 // Traces run again: the same events must give the same decisions, bit for bit.
 #include <array>
+#include <cstring>
 #include <map>
 
 #include "congestion/flow_runner.hpp"
@@ -25,6 +26,12 @@ Live begin(const TraceRecord& record) {
   plugin.start(live.state.data(), &live.info, record.event.now_ns, record.profile->values.data(),
                &live.decision);
   sanitize(plugin, record.event.now_ns, live.decision);
+  return live;
+}
+
+Live resume(const TraceRecord& record) {
+  Live live{record.profile, record.info, record.decision, {}, 0};
+  std::memcpy(live.state.data(), record.state(), record.profile->plugin->state_bytes);
   return live;
 }
 
@@ -59,13 +66,22 @@ std::string difference(const roci_cc_plugin& plugin, const roci_cc_decision& rec
 }  // namespace
 
 ReplayOutcome replay(const std::vector<TraceRecord>& records) {
+  using Kind = TraceRecord::Kind;
   ReplayOutcome outcome;
   std::map<uint32_t, Live> flows;
   for (const TraceRecord& record : records) {
+    const roci_cc_plugin& plugin = *record.profile->plugin;
     auto at = flows.find(record.flow);
-    if (record.starts) {
+    std::string what;
+    if (record.kind == Kind::kStart) {
       at = flows.insert_or_assign(record.flow, begin(record)).first;
       ++outcome.flows;
+    } else if (record.kind == Kind::kState && at == flows.end()) {
+      at = flows.emplace(record.flow, resume(record)).first;
+      ++outcome.flows;
+    } else if (record.kind == Kind::kState) {
+      if (std::memcmp(at->second.state.data(), record.state(), plugin.state_bytes) != 0)
+        what = "what it has kept is not what the trace says";
     } else if (at == flows.end()) {
       ++outcome.without;
       continue;
@@ -74,11 +90,12 @@ ReplayOutcome replay(const std::vector<TraceRecord>& records) {
       ++outcome.events;
     }
     const Live& live = at->second;
-    const std::string what = difference(*live.profile->plugin, record.decision, live.decision);
+    if (what.empty()) what = difference(plugin, record.decision, live.decision);
     if (what.empty()) continue;
     if (++outcome.different > 1) continue;
-    outcome.first = "flow " + std::to_string(record.flow) + " (" + live.profile->plugin->name + "), " +
-                    (record.starts ? "its start" : "event " + std::to_string(live.events)) + ": " + what;
+    outcome.first = "flow " + std::to_string(record.flow) + " (" + plugin.name + "), " +
+                    (record.kind == Kind::kStart ? "its start" : "event " + std::to_string(live.events)) +
+                    ": " + what;
   }
   return outcome;
 }

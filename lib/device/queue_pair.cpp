@@ -155,7 +155,7 @@ Status QueuePair::set_congestion_control(const std::string& name) {
     return fail("queue pair: its congestion control can be chosen in RESET and INIT, and it is in " +
                 std::string(qp_state_name(state())));
   }
-  auto profile = host_->profiles().find(name);
+  auto profile = host_->profiles().choose(name);
   if (!profile) return fail(profile.error().within("queue pair"));
   profile_ = *profile;
   return {};

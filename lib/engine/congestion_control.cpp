@@ -382,7 +382,8 @@ bool CongestionControl::prepare(ControlledQueuePair& controlled, Nanos now) {
   const SendGate& gate = controlled.requests;
   if (here.flow == nullptr || core.send_queue.empty() || gate.sent_packets == 0) return true;
   const uint64_t idle = decision_of(*here.flow).idle_ns;
-  if (idle == 0 || here.told.resumed == gate.last_sent || plain_nanos(now - gate.last_sent) < idle) return true;
+  if (idle == 0 || here.told.resumed == gate.last_sent || plain_nanos(now - gate.last_sent) < idle)
+    return true;
   const SendFlow* flow = core.flow(Direction::kRequests);
   if (flow != nullptr && flow->acknowledged < gate.sent_end) return true;
   here.told.resumed = gate.last_sent;

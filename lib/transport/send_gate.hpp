@@ -80,7 +80,8 @@ class SendGate {
     running_ = true;
     const uint64_t span = last_bytes_ * per_byte_ + fraction_;
     fraction_ = span & ((uint64_t{1} << kPlaces) - 1);
-    next_ = std::max(next_ + Nanos{static_cast<int64_t>(span >> kPlaces)}, now + gap_);
+    next_ += Nanos{static_cast<int64_t>(span >> kPlaces)};
+    if (gap_ > Nanos{0}) next_ = std::max(next_, now + gap_);
     if (longest_wait != kNever) next_ = std::min(next_, now + longest_wait);
   }
   // Nothing may be sent, or there is nothing: the pace begins anew afterwards.
@@ -90,8 +91,8 @@ class SendGate {
   }
 
  private:
-  static constexpr unsigned kPlaces = 24;     // of the binary fraction of a nanosecond
-  static constexpr Nanos kMostLate{100'000};  // that is made up for
+  static constexpr unsigned kPlaces = 24;    // of the binary fraction of a nanosecond
+  static constexpr Nanos kMostLate{20'000};  // that is made up for
 
   uint64_t per_byte_ = 0;  // ns a byte, in units of 2^-kPlaces; 0 without a rate
   Nanos gap_{0};

@@ -74,6 +74,25 @@ TEST(ProfilesTest, names_of_other_drivers_are_understood_or_refused_with_the_rea
   EXPECT_TRUE(algorithms.find("Static_Rate"));
 }
 
+// Not when the first flow begins, which may be on another day.
+TEST(ProfilesTest, a_base_round_trip_that_is_left_out_is_asked_for_at_once) {
+  CongestionControlConfig config;
+  config.profile = "ldcp";
+  EXPECT_EQ(
+      error_of(config),
+      "profile: ldcp: an initial_window of 0 is what the line carries in the base round trip, and base_rtt "
+      "is not given");
+  config.profile = "hpcc";
+  EXPECT_EQ(error_of(config), "profile: hpcc: a t of 0 is the base round trip, and base_rtt is not given");
+  config.profiles["hpcc"] = {"hpcc", {}, 5us, ""};
+  EXPECT_EQ(error_of(config), "");
+  config.profiles["hpcc"] = {"hpcc", {}, 0ns, "none"};
+  EXPECT_EQ(error_of(config), "") << "it falls back";
+  config.base_rtt = 5us;
+  config.profile = "ldcp";
+  EXPECT_EQ(error_of(config), "");
+}
+
 TEST(ProfilesTest, a_fallback_must_lead_somewhere) {
   CongestionControlConfig config = with("a", {"static_window", {{"window", 9000}}, 0ns, "b"});
   config.profiles["b"] = {"static_rate", {}, 0ns, ""};

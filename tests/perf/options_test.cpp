@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "roci-perf/option_values.hpp"
+
 namespace roci::perf {
 namespace {
 
@@ -222,6 +224,41 @@ TEST(Options, WhatALossyWireCannotBeIsRefused) {
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--recovery", "selective", "--extensions", "off"}),
                   "--recovery selective"));
   EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--packets-per-ack", "0"}), "from 1 to 1024"));
+}
+
+TEST(Options, congestion_control) {
+  const CongestionOptions c =
+      good({"write", "bw", "--loopback", "--cc", "hpcc", "--cc-set", "eta=0.9", "--cc-set", "w_ai=80",
+            "--cc-plugin", "a.so", "--cc-plugin", "b.so", "--cc-base-rtt", "5us", "--cc-line-rate", "25Gbps"})
+          .congestion;
+  EXPECT_EQ(c.profile, "hpcc");
+  EXPECT_EQ(c.parameters, (std::map<std::string, double>{{"eta", 0.9}, {"w_ai", 80}}));
+  EXPECT_EQ(c.plugins, (std::vector<std::string>{"a.so", "b.so"}));
+  EXPECT_EQ(c.base_rtt, Nanos{5us});
+  EXPECT_EQ(c.line_rate, BitsPerSec{25'000'000'000});
+
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--cc", "hpcc", "--cc-set", "eta"}), "eta=0.95"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--cc-set", "eta=1"}), "--cc"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--cc-line-rate", "0"}), "no line"));
+  EXPECT_TRUE(has(refusal({"write", "bw", "--loopback", "--cc-cores", "1000"}), "from 0 to"));
+}
+
+// Values of the command line go over those of the profile that they change.
+TEST(Options, values_make_a_profile_of_their_own) {
+  CongestionControlConfig control;
+  control.profiles["mine"] = {"dcqcn", {{"rpg_gd", 12}, {"window", 1}}, Nanos{3us}, "none"};
+  control.plugins = {"file.so"};
+  CongestionOptions options;
+  options.profile = "mine";
+  options.parameters = {{"rpg_gd", 13}};
+  options.plugins = {"line.so"};
+  options.line_rate = BitsPerSec{10'000'000'000};
+  options.apply(control);
+  EXPECT_EQ(control.plugins, (std::vector<std::string>{"file.so", "line.so"}));
+  EXPECT_EQ(control.line_rate, 10'000'000'000U);
+  const CongestionProfile expected{"dcqcn", {{"rpg_gd", 13}, {"window", 1}}, Nanos{3us}, "none"};
+  EXPECT_EQ(control.profiles.at(control.profile), expected);
+  EXPECT_EQ(control.profiles.at("mine").parameters.at("rpg_gd"), 12) << "the file's own stays as it is";
 }
 
 }  // namespace

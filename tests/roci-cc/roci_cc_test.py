@@ -200,6 +200,27 @@ class Traces(Case):
             self.assertRegex(self.good("replay", path),
                              r"^2 flows, [1-9][0-9]* events: every decision came out as it was recorded\n$")
 
+    def test_the_end_of_a_long_run_comes_out_the_same(self):
+        path = os.path.join(self.folder, "long.jsonl")
+        done = subprocess.run([PERF, "write", "bw", "--loopback", "-s", "65536", "-n", "200", "--cc-trace", path,
+                               "--cc-trace-events", "100", "--cc", "timely"],
+                              capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(file.read().count('"type":"start"'), 1, "that of the server, who was told nothing")
+        self.assertRegex(self.good("replay", path),
+                         r"^2 flows, (4[89]|[5-9][0-9]) events: every decision came out as it was recorded\n"
+                         r"[1-9][0-9]? events? could not be run again: the beginnings of their flows were displaced\n$")
+
+    def test_roci_perf_runs_plugins_of_files(self):
+        path = os.path.join(self.folder, "plugin.jsonl")
+        plugin = os.path.join(PLUGINS, "odd.so")
+        done = subprocess.run([PERF, "write", "bw", "--loopback", "-s", "65536", "-n", "100", "--cc-trace", path,
+                               "--cc", "odd", "--cc-plugin", plugin],
+                              capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(" every decision came out as it was recorded\n", self.good("replay", path, "--plugin", plugin))
+
     def test_plugins_of_files_are_run_again(self):
         path = self.trace(start("odd", parameters={"part": 0.01}), event(2000))
         self.assertEqual(self.run_program("replay", path)[0], 2)

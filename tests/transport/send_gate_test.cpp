@@ -1,0 +1,91 @@
+#include "transport/send_gate.hpp"
+
+#include <gtest/gtest.h>
+
+namespace roci::test {
+namespace {
+
+constexpr uint32_t kPayload = 1'000;
+constexpr uint64_t kRate = 8'000'000'000;  // a packet a microsecond
+
+SendGate paced(uint64_t rate, Nanos gap) {
+  SendGate gate;
+  gate.set_pace(rate, gap);
+  return gate;
+}
+
+// As many as leave at once.
+uint64_t row(SendGate& gate, Nanos now) {
+  uint64_t packets = 0;
+  for (; gate.admits(now, 0, kPayload); ++packets) gate.departed(now, kPayload, true);
+  return packets;
+}
+
+// A worker has more to do than one queue pair: it looks each few packets' time, and the rate is kept all the same.
+TEST(SendGate, who_is_looked_at_late_makes_up_for_it) {
+  SendGate gate = paced(kRate, Nanos{0});
+  uint64_t packets = row(gate, 1ms);
+  for (int turn = 1; turn <= 1000; ++turn) packets += row(gate, 1ms + turn * 5us);
+  EXPECT_EQ(packets, 5'001U);
+}
+
+TEST(SendGate, nobody_makes_up_for_more_than_twenty_microseconds) {
+  SendGate gate = paced(kRate, Nanos{0});
+  ASSERT_EQ(row(gate, 1ms), 1U);
+  EXPECT_EQ(row(gate, 1ms + 20us), 20U);
+  EXPECT_EQ(row(gate, 1ms + 100us), 1U) << "79 us late: it begins anew";
+}
+
+TEST(SendGate, who_had_nothing_to_send_begins_anew) {
+  SendGate gate = paced(kRate, Nanos{0});
+  ASSERT_EQ(row(gate, 1ms), 1U);
+  gate.pause();
+  EXPECT_EQ(row(gate, 1ms + 10us), 1U);
+}
+
+TEST(SendGate, a_gap_is_never_made_up_for) {
+  SendGate gate = paced(SendGate::kNoLimit, 1us);
+  for (int turn = 1; turn <= 10; ++turn) EXPECT_EQ(row(gate, 1ms + turn * 5us), 1U);
+}
+
+TEST(SendGate, the_slower_of_rate_and_gap_counts) {
+  SendGate gate = paced(kRate, 3us);
+  ASSERT_EQ(row(gate, 1ms), 1U);
+  EXPECT_EQ(gate.admits(1ms + 2999ns, 0, kPayload), false);
+  EXPECT_EQ(gate.opens_at(), 1ms + 3us);
+  EXPECT_EQ(row(gate, 1ms + 3us), 1U);
+}
+
+TEST(SendGate, a_faster_pace_does_not_wait_for_what_left_at_a_slow_one) {
+  SendGate gate = paced(kRate / 1000, Nanos{0});
+  ASSERT_EQ(row(gate, 1ms), 1U);
+  ASSERT_FALSE(gate.admits(1ms + 1us, 0, kPayload));
+  gate.set_pace(kRate, Nanos{0});
+  EXPECT_EQ(gate.opens_at(), 1ms + 1us);
+  EXPECT_TRUE(gate.admits(1ms + 1us, 0, kPayload));
+}
+
+// Thousandths of a nanosecond add up.
+TEST(SendGate, a_rate_is_kept_to_the_fraction_of_a_nanosecond) {
+  constexpr uint64_t kOdd = 99'999'937'000;  // 80.00005 ns a packet
+  SendGate gate = paced(kOdd, Nanos{0});
+  uint64_t packets = 0;
+  for (int turn = 1; turn <= 100'000; ++turn) packets += row(gate, turn * 1us);
+  const double expected = 0.1 * kOdd / 8 / kPayload;
+  EXPECT_NEAR(static_cast<double>(packets), expected, expected * 1e-5);
+}
+
+TEST(SendGate, a_window_lets_one_packet_go_when_nothing_is_in_flight) {
+  SendGate gate;
+  gate.window = 10;
+  gate.overhead = 82;
+  EXPECT_TRUE(gate.admits(1us, 0, kPayload));
+  EXPECT_FALSE(gate.admits(1us, 1, kPayload));
+  gate.window = 2'000;
+  EXPECT_TRUE(gate.admits(1us, 2'000 - 1'082, kPayload));
+  EXPECT_FALSE(gate.admits(1us, 2'001 - 1'082, kPayload));
+  EXPECT_EQ(gate.opens_at(), kNever) << "an acknowledgement opens it, not time";
+}
+
+}  // namespace
+}  // namespace roci::test
