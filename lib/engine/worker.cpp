@@ -43,9 +43,8 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       cnms_(congestion_, congestion_flows_, surroundings.telemetry.udp_port, surroundings.hand_over.workers(),
             congestion_.cnm_key ? surroundings.ids.next32() : 0),
       notification_point_(surroundings.control.notification_point),
-      control_({surroundings.control, surroundings.arena, cores_of(surroundings),
-                congestion_flows_, surroundings.port.capabilities().link_rate, name_, index,
-                surroundings.ids}) {
+      control_({surroundings.control, surroundings.arena, cores_of(surroundings), congestion_flows_,
+                surroundings.port.capabilities().link_rate, name_, index, surroundings.ids}) {
   if (congestion_.receive_point.qeq > 0) {
     receive_point_.emplace(congestion_, mac_, index, surroundings.hand_over.workers(),
                            surroundings.ids.next32());
@@ -250,6 +249,7 @@ bool Worker::serve_ready(TransportContext& context) {
     const auto talk = extensions_.may_talk(qp);
     const bool waits_for_peer = talk == PeerExtensions::Talk::kNotYet;
     ControlledQueuePair* const controlled = CongestionControl::of(qp.core);
+    if (controlled != nullptr) controlled->begin_turn();
     if (talk == PeerExtensions::Talk::kRefused ||
         (controlled != nullptr && !waits_for_peer && !control_.prepare(*controlled, context.now)))
       qp.core.fail_for_good(context);

@@ -41,7 +41,7 @@ enum class Counter : uint8_t {
   kRequestsOutOfOrder,  // ahead of the expected PSN
   kReadReplays,         // duplicate READ requests answered again
   kAtomicReplays,       // duplicate atomics whose stored result was sent again
-  kReplaysRefused,      // duplicate READs and atomics that match no remembered one
+  kReplaysRefused,  // duplicate READs and atomics that match no remembered one, or ask for what was not sent yet
   kAcksSent,
   kNaksSequenceSent,
   kNaksInvalidSent,  // remote invalid request
