@@ -34,6 +34,7 @@
 //  - The receiver grants payload, since it knows packets by their payload.
 // On paths that change with every packet (spraying) no two samples are of the same ports: the window would never move.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 
@@ -51,11 +52,15 @@ enum Parameter {
   kMinRate,
   kSwitchCut,
   kTimeoutCut,
-  kReceiverCount,
-  kUpdate = kReceiverCount,
+  kCommonCount,
+  // Of the sending end:
+  kUpdate = kCommonCount,
   kCount,
   kProbe = kCount,
-  kSampledCount
+  kSampledCount,
+  // Of the receiving end:
+  kGrantEvery = kCommonCount,
+  kReceiverCount
 };
 constexpr roci_cc_parameter kParameters[] = {
     {"eta", "1", 0.95, 0.1, 1, "how much of a link is to be used (HPCC++ 5)"},
@@ -74,6 +79,15 @@ constexpr roci_cc_parameter kParameters[] = {
     {"probe", "1", 0, 0, 1, "telemetry of 0: packets that ask for it (HPCC++ 6.3); 1: probes (6.1)"},
 };
 static_assert(std::size(kParameters) == kSampledCount);
+constexpr auto kReceiverParameters = [] {
+  std::array<roci_cc_parameter, kReceiverCount> all{};
+  std::copy_n(kParameters, kCommonCount, all.begin());
+  all[kGrantEvery] = {
+      "grant_every", "round trips",
+      1.5,           1,
+      100,           "between two grants, beside the latest packet's wait in queues (HPCC++ 6.2 has 1)"};
+  return all;
+}();
 
 enum StateLabel : uint16_t { kBlind, kBelow, kAbove };
 constexpr roci_cc_label kStates[] = {
@@ -387,7 +401,17 @@ void on_event_granted(void* state, const roci_cc_flow* flow, const roci_cc_event
   decide(s, m, *flow, *decision);
 }
 
-// Lines 28 to 34.
+// How long a packet that is here has waited on its way, ns, as its hops say.
+double waited(const roci_cc_path& path) {
+  double sum = 0;
+  for (uint32_t i = 0; i < std::min<uint32_t>(path.hops, ROCI_CC_MOST_HOPS); ++i)
+    if (path.hop[i].rate != 0) sum += 8e9 * path.hop[i].queue_bytes / static_cast<double>(path.hop[i].rate);
+  return sum;
+}
+
+// Lines 28 to 34, but for line 29: after T alone a packet that arrives may have left before the grant did, so the same queue
+// would be answered twice; four flows that do so together stop and go, with 71 % of the line. What comes now left half a T and
+// its wait ago, what a grant has changed leaves half a T after it; and the grant itself waits for feedback to go with.
 void receive(void* state, const roci_cc_flow* flow, const roci_cc_arrival* arrival, const double* p,
              roci_cc_grant* grant) {
   State& s = *static_cast<State*>(state);
@@ -410,7 +434,7 @@ void receive(void* state, const roci_cc_flow* flow, const roci_cc_arrival* arriv
                   : outcome == kImpossible ? kRefused
                                            : kNothing;
   if (!measured) return;
-  const bool commit = static_cast<double>(now - s.updated) > m.t;
+  const bool commit = static_cast<double>(now - s.updated) > p[kGrantEvery] * m.t + waited(path);
   compute(s, m, p, commit);
   if (outcome == kMeasured) grant->reason = reason_for(before, s.window);
   if (!commit) return;
@@ -476,8 +500,8 @@ extern "C" const roci_cc_plugin roci_cc_hpcc_receiver = {
                     ROCI_CC_USES_RATE,
     .state_bytes = sizeof(State),
     .receiver_state_bytes = sizeof(State),
-    .parameters = kParameters,
-    .parameter_count = kReceiverCount,
+    .parameters = kReceiverParameters.data(),
+    .parameter_count = kReceiverParameters.size(),
     .state_count = std::size(kGrantedStates),
     .states = kGrantedStates,
     .reasons = kReasons,

@@ -1,5 +1,6 @@
 #include "roci-top/json_lines.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -9,15 +10,15 @@ namespace {
 using nlohmann::json;
 
 // What is no counter: it does not only grow.
-constexpr std::array<std::string_view, 10> kStates = {
-    "link_up",          "rate",         "queue_limit", "queue_bytes",    "queue_packets",
-    "queue_peak_bytes", "used_classes", "ports",       "faults_enabled", "mac"};
+constexpr std::array<std::string_view, 26> kStates = {
+    "link_up",      "rate",        "queue_limit",    "queue_bytes", "queue_packets", "queue_peak_bytes",
+    "used_classes", "ports",       "faults_enabled", "mac",         "mtu",           "path_mtu",
+    "link_rate",    "workers",     "control_cores",  "queue_pairs", "max_qp",        "qpn",
+    "responses",    "peer_qpn",    "send_psn",       "window",      "gap_ns",        "in_flight",
+    "rtt_ns",       "least_rtt_ns"};
 
 bool is_state(const std::string& name) {
-  for (const std::string_view state : kStates) {
-    if (state == name) return true;
-  }
-  return false;
+  return std::ranges::find(kStates, name) != kStates.end() || name.starts_with("states/");
 }
 
 // States and texts beside "counts" and "per_second".
@@ -61,6 +62,32 @@ json switch_json(const SwitchSeen& sw, const SwitchSeen* before) {
   return out;
 }
 
+json queue_pair_json(const QueuePairSeen& qp, const QueuePairSeen* before) {
+  json out = counted_json(qp.counted, before == nullptr ? nullptr : &before->counted);
+  out["responses"] = qp.responses;
+  // 0 stands for none.
+  for (const char* limit : {"rate", "window"}) {
+    if (qp.counted.number(limit) == 0) out[limit] = nullptr;
+  }
+  return out;
+}
+
+// What the port counts is beside the host's own counters, below "port/".
+json host_json(const HostSeen& host, const HostSeen* before) {
+  json out = counted_json(host.info, before == nullptr ? nullptr : &before->info);
+  const json counters = counted_json(host.counters, before == nullptr ? nullptr : &before->counters);
+  for (const char* kind : {"counts", "per_second"}) out[kind].update(counters[kind]);
+  out["name"] = host.name;
+  out["queue_pair_count"] = host.info.number("queue_pairs");
+  out["queue_pairs_looked_at"] = host.looked_at;
+  json queue_pairs = json::array();
+  for (const QueuePairSeen& qp : host.queue_pairs) {
+    if (qp.shown) queue_pairs.push_back(queue_pair_json(qp, find_queue_pair(before, qp)));
+  }
+  out["queue_pairs"] = std::move(queue_pairs);
+  return out;
+}
+
 }  // namespace
 
 json to_json(const Snapshot& now, const Snapshot& before) {
@@ -69,9 +96,13 @@ json to_json(const Snapshot& now, const Snapshot& before) {
     json switches = json::array();
     for (const SwitchSeen& sw : process.switches)
       switches.push_back(switch_json(sw, now.at == before.at ? nullptr : before.find(process, sw)));
+    json hosts = json::array();
+    for (const HostSeen& host : process.hosts)
+      hosts.push_back(host_json(host, now.at == before.at ? nullptr : before.find(process, host)));
     processes.push_back({{"prefix", process.prefix},
                          {"pid", process.pid},
                          {"program", process.program},
+                         {"hosts", std::move(hosts)},
                          {"switches", std::move(switches)}});
   }
   return {{"seconds", static_cast<double>((now.at - before.at).count()) * 1e-9},

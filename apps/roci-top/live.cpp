@@ -4,7 +4,9 @@
 #include <array>
 #include <cstdio>
 
+#include "roci-top/table.hpp"
 #include "roci-top/terminal.hpp"
+#include "roci-top/text.hpp"
 
 namespace roci::top {
 namespace {
@@ -74,6 +76,9 @@ class Live {
       case 'c':
         look_.classes = !look_.classes;
         break;
+      case 'f':
+        look_.queue_pairs = !look_.queue_pairs;
+        break;
       case 's':
         look_.sort = static_cast<Sort>((static_cast<unsigned>(look_.sort) + 1) % kSorts);
         break;
@@ -100,7 +105,7 @@ class Live {
     std::snprintf(every.data(), every.size(), "every %g s", static_cast<double>(interval_.count()) * 1e-9);
     std::string text = "roci-top, " + (paused_ ? std::string{"PAUSED"} : std::string{every.data()});
     if (now_.silent > 0) text += ", " + std::to_string(now_.silent) + " silent";
-    return text + " | q quit, p pause, c classes, s sort: " + sort_name(look_.sort);
+    return text + " | q quit, p pause, c classes, f flows, s sort: " + sort_name(look_.sort);
   }
 
   Processes& processes_;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <fstream>
 
+#include "roci-top/host_reader.hpp"
 #include "roci-top/switch_reader.hpp"
 #include "telemetry/runtime_folder.hpp"
 
@@ -16,8 +17,9 @@ constexpr Nanos kLeftAlone = 5s;
 
 // The kinds of things that processes have: reads them all into `seen`, or says why not. A process that does not know
 // the question has none.
-using Reader = Status (*)(Asker& asker, ProcessSeen& seen);
-constexpr std::array<Reader, 1> kKinds = {read_switches};
+using Reader = Status (*)(Asker& asker, QueuePairChoice& choice, ProcessSeen& seen);
+constexpr std::array<Reader, 2> kKinds = {
+    [](Asker& asker, QueuePairChoice&, ProcessSeen& seen) { return read_switches(asker, seen); }, read_hosts};
 
 std::string program_of(int pid) {
   std::string name;
@@ -35,7 +37,8 @@ void Processes::find_sockets() {
   for (const auto& folder : std::filesystem::directory_iterator(folder_, ignored)) {
     if (!folder.path().filename().native().starts_with(prefix_)) continue;
     for (const auto& file : std::filesystem::directory_iterator(folder, ignored)) {
-      if (file.path().filename().native().starts_with(kTelemetrySocket)) known_[file.path()].seen = true;
+      if (file.path().filename().native().starts_with(kTelemetrySocket))
+        known_.try_emplace(file.path(), queue_pairs_).first->second.seen = true;
     }
   }
   std::erase_if(known_, [](const auto& entry) { return !entry.second.seen; });
@@ -58,12 +61,12 @@ std::optional<bool> Processes::ask(const std::filesystem::path& socket, Known& k
   seen.pid = known.asker->pid();
   seen.program = known.program;
   for (const Reader read : kKinds) {
-    if (read(*known.asker, seen)) continue;
+    if (read(*known.asker, known.choice, seen)) continue;
     known.asker.reset();
     known.not_before = steady_now() + kLeftAlone;
     return std::nullopt;
   }
-  return !seen.switches.empty();
+  return !seen.switches.empty() || !seen.hosts.empty();
 }
 
 Snapshot Processes::look() {

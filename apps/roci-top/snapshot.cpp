@@ -25,14 +25,34 @@ std::string Counted::text(const std::string& name) const {
   return found == texts.end() ? "" : found->second;
 }
 
-const SwitchSeen* Snapshot::find(const ProcessSeen& process, const SwitchSeen& sw) const {
-  for (const ProcessSeen& p : processes) {
+namespace {
+
+template <class Thing>
+const Thing* find_in(const Snapshot& snapshot, const ProcessSeen& process,
+                     std::vector<Thing> ProcessSeen::*things, const std::string& name) {
+  for (const ProcessSeen& p : snapshot.processes) {
     if (p.prefix != process.prefix || p.pid != process.pid) continue;
-    for (const SwitchSeen& s : p.switches) {
-      if (s.name == sw.name) return &s;
-    }
+    const auto found = std::ranges::find(p.*things, name, &Thing::name);
+    if (found != (p.*things).end()) return &*found;
   }
   return nullptr;
+}
+
+}  // namespace
+
+const SwitchSeen* Snapshot::find(const ProcessSeen& process, const SwitchSeen& sw) const {
+  return find_in(*this, process, &ProcessSeen::switches, sw.name);
+}
+
+const HostSeen* Snapshot::find(const ProcessSeen& process, const HostSeen& host) const {
+  return find_in(*this, process, &ProcessSeen::hosts, host.name);
+}
+
+const QueuePairSeen* find_queue_pair(const HostSeen* host, const QueuePairSeen& qp) {
+  if (host == nullptr) return nullptr;
+  const auto key = [](const QueuePairSeen& q) { return std::pair{q.number, q.responses}; };
+  const auto found = std::ranges::lower_bound(host->queue_pairs, key(qp), {}, key);
+  return found == host->queue_pairs.end() || key(*found) != key(qp) ? nullptr : &*found;
 }
 
 const PortSeen* find_port(const SwitchSeen* sw, const std::string& name, size_t likely) {
@@ -47,6 +67,12 @@ double per_second(const Counted& now, const Counted* before, const std::string& 
   const uint64_t to = now.number(name), from = before->number(name);
   if (to < from) return 0;
   return static_cast<double>(to - from) * 1e9 / static_cast<double>((now.at - before->at).count());
+}
+
+double psns_per_second(const Counted& now, const Counted* before, const std::string& name) {
+  if (before == nullptr || now.at <= before->at) return 0;
+  const uint64_t grown = (now.number(name) - before->number(name)) & 0xffffff;
+  return static_cast<double>(grown) * 1e9 / static_cast<double>((now.at - before->at).count());
 }
 
 }  // namespace roci::top

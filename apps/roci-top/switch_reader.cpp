@@ -2,39 +2,16 @@
 
 #include <array>
 
-#include "roci-top/processes.hpp"
+#include "roci-top/questions.hpp"
 
 namespace roci::top {
 namespace {
 
 // More than there are. Whoever claims to have more is not believed.
 constexpr unsigned kClasses = 64;
-constexpr size_t kMostNames = 1024;
 
 // What is counted once for a switch, by what became of it.
 constexpr std::array kEvents = {"cnm", "cnp", "responses", "senders"};
-
-// The names of a list, which comes in pages when `paged`.
-Result<std::vector<std::string>> read_names(Asker& asker, const std::string& question, bool paged) {
-  std::vector<std::string> names;
-  for (;;) {
-    const auto answer = asker.ask(paged ? question + "," + std::to_string(names.size()) : question);
-    if (!answer) return fail(answer.error());
-    if (!answer->is_array()) return names;
-    const size_t before = names.size();
-    for (const auto& name : *answer) {
-      if (name.is_string()) names.push_back(name.get<std::string>());
-    }
-    if (!paged || names.size() == before || names.size() >= kMostNames) return names;
-  }
-}
-
-Status read_counted(Asker& asker, const std::string& question, Counted& counted) {
-  const auto answer = asker.ask(question);
-  if (!answer) return fail(answer.error());
-  counted = Counted::from(*answer, steady_now());
-  return {};
-}
 
 Status read_port(Asker& asker, const std::string& of, PortSeen& port) {
   ROCI_TRY(read_counted(asker, "/roci/switch/port," + of, port.counted));

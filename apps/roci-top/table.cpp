@@ -1,244 +1,12 @@
 #include "roci-top/table.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstdio>
-#include <string_view>
+
+#include "roci-top/host_table.hpp"
+#include "roci-top/queue_pair_table.hpp"
+#include "roci-top/switch_table.hpp"
 
 namespace roci::top {
-namespace {
-
-constexpr size_t kLeastName = 8, kMostName = 20;
-constexpr size_t kLeastBar = 7, kMostBar = 42;  // with brackets
-constexpr size_t kNumber = 8;                   // a column of a rate, with the blank in front
-constexpr size_t kBytes = 6;                    // the queue now, and its peak
-
-// A row of the table: a port, or a class of one.
-struct Row {
-  std::string name;
-  const Counted* now = nullptr;
-  const Counted* before = nullptr;  // null when it was not there
-  uint64_t queue_limit = 0;
-  bool is_port = false;
-
-  [[nodiscard]] double rate(const std::string& counter) const { return per_second(*now, before, counter); }
-};
-
-std::string decimal(double value) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), value < 100 ? "%.3f" : value < 1000 ? "%.2f" : "%.1f", value);
-  return text.data();
-}
-
-std::string gigabits(const Row& row, const char* bytes) { return decimal(row.rate(bytes) * 8e-9); }
-std::string millions(const Row& row, const char* packets) { return decimal(row.rate(packets) * 1e-6); }
-std::string thousands(double value) { return short_number(value, false); }
-
-// The part of the time that the class stood still.
-std::string percent_paused(const Row& row) {
-  std::array<char, 16> text;
-  std::snprintf(text.data(), text.size(), "%.0f%%", std::min(row.rate("paused_nanos") * 1e-7, 100.0));
-  return text.data();
-}
-
-struct Column {
-  const char* heading;
-  size_t from_width;  // of the terminal
-  bool of_ports, of_classes;
-  std::string (*value)(const Row& row);
-};
-
-// Left of the queue, and right of it. In narrow terminals some are left out, those that matter least first.
-constexpr size_t kPacketsFrom = 74, kPausesFrom = 112;
-const std::array kLeft = {
-    Column{"rx Gb/s", 0, true, false, [](const Row& r) { return gigabits(r, "rx_bytes"); }},
-    Column{"tx Gb/s", 0, true, true, [](const Row& r) { return gigabits(r, "tx_bytes"); }},
-    Column{"rx Mpps", kPacketsFrom, true, false, [](const Row& r) { return millions(r, "rx_packets"); }},
-    Column{"tx Mpps", kPacketsFrom, true, true, [](const Row& r) { return millions(r, "tx_packets"); }},
-};
-const std::array kRight = {
-    Column{"marks/s", 0, false, true, [](const Row& r) { return thousands(r.rate("marked")); }},
-    Column{"drops/s", 0, true, false, [](const Row& r) { return thousands(r.rate("dropped")); }},
-    Column{"PFC in", kPausesFrom, false, true,
-           [](const Row& r) { return thousands(r.rate("pauses_received")); }},
-    Column{"PFC out", kPausesFrom, false, true,
-           [](const Row& r) { return thousands(r.rate("pauses_sent")); }},
-    Column{"paused", kPausesFrom, false, true, percent_paused},
-};
-
-// Bytes of the UTF-8 character at the front; 0 when there is none.
-size_t character_length(std::string_view text) {
-  const auto byte = static_cast<unsigned char>(text.front());
-  const size_t length = byte < 0x80   ? 1
-                        : byte < 0xc2 ? 0
-                        : byte < 0xe0 ? 2
-                        : byte < 0xf0 ? 3
-                        : byte < 0xf5 ? 4
-                                      : 0;
-  if (length > text.size()) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
-  }
-  return length;
-}
-
-// ASCII's control characters, and U+0080 to U+009f, which terminals obey too.
-bool is_control(std::string_view character) {
-  const auto byte = static_cast<unsigned char>(character[0]);
-  return byte < 0x20 || byte == 0x7f || (byte == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0);
-}
-
-std::string right_aligned(const std::string& text, size_t width) {
-  return text.size() >= width ? " " + text : std::string(width - text.size(), ' ') + text;
-}
-
-// What a line has to fit into.
-struct Layout {
-  size_t width = 80, name = kLeastName, bar = kLeastBar;
-
-  Layout(const Look& look, size_t longest_name) : width(look.width) {
-    const auto shown = [this](const Column& column) { return column.from_width <= width; };
-    const auto columns =
-        static_cast<size_t>(std::ranges::count_if(kLeft, shown) + std::ranges::count_if(kRight, shown));
-    const size_t rest = columns * kNumber + 2 * kBytes + 1;  // and the blank in front of the bar
-    name = std::clamp(longest_name, kLeastName, kMostName);
-    while (name > kLeastName && rest + name + kLeastBar > width) --name;
-    bar = rest + name + kLeastBar > width ? 0 : std::min(width - rest - name, kMostBar);
-  }
-};
-
-template <class Columns, class Text>
-void add_columns(std::string& line, const Columns& columns, const Layout& layout, Text text) {
-  for (const Column& column : columns) {
-    if (column.from_width <= layout.width) line += right_aligned(text(column), kNumber);
-  }
-}
-
-Line heading(const Layout& layout) {
-  const auto head = [](const Column& column) { return std::string{column.heading}; };
-  std::string line = fitted("port", layout.name);
-  add_columns(line, kLeft, layout, head);
-  if (layout.bar > 0) line += " " + fitted("queue", layout.bar);
-  line += right_aligned("now", kBytes) + right_aligned("peak", kBytes);
-  add_columns(line, kRight, layout, head);
-  return {fitted(line, layout.width), Line::Style::kHeading};
-}
-
-Line row_line(const Row& row, const Layout& layout) {
-  const auto value = [&row](const Column& column) {
-    return (row.is_port ? column.of_ports : column.of_classes) ? column.value(row) : std::string{};
-  };
-  const uint64_t now = row.now->number("queue_bytes"), peak = row.now->number("queue_peak_bytes");
-  std::string line = fitted(row.name, layout.name);
-  add_columns(line, kLeft, layout, value);
-  if (layout.bar > 0) line += " " + bar(now, peak, row.queue_limit, layout.bar);
-  line += right_aligned(short_number(static_cast<double>(now), true), kBytes);
-  line += right_aligned(short_number(static_cast<double>(peak), true), kBytes);
-  add_columns(line, kRight, layout, value);
-  return {fitted(line, layout.width)};
-}
-
-// "queue_full 12, runt 1": the counters below `folder` that have grown, in numbers a second.
-std::string grown(const Row& row, const std::string& folder) {
-  std::string out;
-  for (const auto& [name, value] : row.now->numbers) {
-    if (!name.starts_with(folder)) continue;
-    const double rate = row.rate(name);
-    if (rate > 0) out += (out.empty() ? "" : ", ") + name.substr(folder.size()) + " " + thousands(rate);
-  }
-  return out;
-}
-
-void add_detail(std::vector<Line>& lines, const Layout& layout, const std::string& what,
-                const std::string& text, Line::Style style) {
-  if (!text.empty()) lines.push_back({fitted("  " + what + text, layout.width), style});
-}
-
-void add_port_details(std::vector<Line>& lines, const Row& row, const Layout& layout) {
-  if (row.now->number("link_up") == 0)
-    lines.push_back({fitted("  nobody is at the other end", layout.width), Line::Style::kAlert});
-  add_detail(lines, layout, "drops/s: ", grown(row, "drops/"), Line::Style::kAlert);
-  if (const std::string faults = row.now->text("faults"); !faults.empty() && faults != "none") {
-    const std::string injected = grown(row, "injected/");
-    add_detail(lines, layout, "faults: ", faults + (injected.empty() ? "" : "; injected/s: " + injected),
-               Line::Style::kAlert);
-  }
-}
-
-void add_class_details(std::vector<Line>& lines, const Row& row, const Layout& layout) {
-  if (layout.width >= kPausesFrom) return;
-  std::string text;
-  if (row.rate("pauses_received") > 0 || row.rate("paused_nanos") > 0)
-    text = "in " + thousands(row.rate("pauses_received")) + ", stood still " + percent_paused(row);
-  if (row.rate("pauses_sent") > 0)
-    text += (text.empty() ? "out " : ", out ") + thousands(row.rate("pauses_sent"));
-  add_detail(lines, layout, "  pauses/s: ", text, Line::Style::kPlain);
-}
-
-// Ports in the order that is wanted, as indices.
-std::vector<size_t> order_of(const SwitchSeen& sw, const SwitchSeen* before, Sort sort) {
-  std::vector<std::pair<double, size_t>> keys;
-  for (size_t i = 0; i < sw.ports.size(); ++i) {
-    const PortSeen* old = find_port(before, sw.ports[i].name, i);
-    const Counted* from = old == nullptr ? nullptr : &old->counted;
-    const Counted& now = sw.ports[i].counted;
-    double key = 0;
-    if (sort == Sort::kTransmit) key = per_second(now, from, "tx_bytes");
-    if (sort == Sort::kQueue) key = static_cast<double>(now.number("queue_bytes"));
-    if (sort == Sort::kDrops) key = per_second(now, from, "dropped");
-    keys.emplace_back(-key, i);
-  }
-  std::ranges::stable_sort(keys, {}, &std::pair<double, size_t>::first);
-  std::vector<size_t> order;
-  for (const auto& [key, i] : keys) order.push_back(i);
-  return order;
-}
-
-// Whether class rows say more than that all went through class 0.
-bool worth_showing(const PortSeen& port) {
-  if (port.classes.size() > 1) return true;
-  return std::ranges::any_of(port.classes, [](const auto& entry) {
-    const Counted& c = entry.second;
-    return entry.first != 0 || c.number("marked") + c.number("pauses_received") + c.number("pauses_sent") > 0;
-  });
-}
-
-void add_switch(std::vector<Line>& lines, const SwitchSeen& sw, const SwitchSeen* before, const Look& look) {
-  size_t longest = 0;
-  for (const PortSeen& port : sw.ports) longest = std::max(longest, port.name.size());
-  const Layout layout{look, longest};
-  lines.push_back(heading(layout));
-  for (const size_t i : order_of(sw, before, look.sort)) {
-    const PortSeen& port = sw.ports[i];
-    const PortSeen* old = find_port(before, port.name, i);
-    const uint64_t limit = port.counted.number("queue_limit");
-    const Row row{port.name, &port.counted, old == nullptr ? nullptr : &old->counted, limit, true};
-    lines.push_back(row_line(row, layout));
-    add_port_details(lines, row, layout);
-    if (!look.classes || !worth_showing(port)) continue;
-    for (const auto& [number, counted] : port.classes) {
-      const Counted* from = old == nullptr ? nullptr : find(old->classes, number);
-      const Row class_row{" class " + std::to_string(number), &counted, from, limit, false};
-      lines.push_back(row_line(class_row, layout));
-      add_class_details(lines, class_row, layout);
-    }
-  }
-}
-
-void add_switch_details(std::vector<Line>& lines, const SwitchSeen& sw, const SwitchSeen* before,
-                        const Look& look) {
-  for (const auto& [kind, events] : sw.events) {
-    const Row row{"", &events, before == nullptr ? nullptr : find(before->events, kind), 0, false};
-    if (const std::string said = grown(row, ""); !said.empty())
-      lines.push_back({fitted("  " + kind + "/s: " + said, look.width)});
-  }
-  const Row info{"", &sw.info, before == nullptr ? nullptr : &before->info, 0, false};
-  if (const std::string said = grown(info, ""); !said.empty())
-    lines.push_back({fitted("  whole switch/s: " + said, look.width)});
-}
-
-}  // namespace
 
 const char* sort_name(Sort sort) {
   constexpr std::array<const char*, kSorts> kNames = {"name", "transmit", "queue", "drops"};
@@ -247,61 +15,19 @@ const char* sort_name(Sort sort) {
 
 std::vector<Line> render(const Snapshot& now, const Snapshot& before, const Look& look) {
   std::vector<Line> lines;
+  add_hosts(lines, now, before, look);
   for (const ProcessSeen& process : now.processes) {
     for (const SwitchSeen& sw : process.switches) {
       if (!lines.empty()) lines.emplace_back();
-      const SwitchSeen* old = before.find(process, sw);
-      const std::string title = "switch " + sw.name + " in " + process.program + " " +
-                                std::to_string(process.pid) + ", DPDK prefix " + process.prefix;
-      lines.push_back({fitted(title, look.width), Line::Style::kTitle});
-      add_switch(lines, sw, old, look);
-      add_switch_details(lines, sw, old, look);
+      add_switch(lines, process, sw, before.find(process, sw), look);
     }
   }
-  return lines;
-}
-
-std::string short_number(double value, bool binary) {
-  constexpr std::array kThousands = {"", "k", "M", "G", "T"};
-  constexpr std::array kBinary = {"", "K", "M", "G", "T"};
-  const double step = binary ? 1024 : 1000;
-  size_t unit = 0;
-  // 999.5 would be written as 1000.
-  for (; value >= 999.5 && unit + 1 < kThousands.size(); ++unit) value /= step;
-  std::array<char, 32> text;
-  const bool fraction = unit > 0 && value < 99.95;
-  const bool small = unit == 0 && value > 0 && value < 9.95 && value != std::floor(value);
-  std::snprintf(text.data(), text.size(), fraction || small ? "%.1f%s" : "%.0f%s", value,
-                binary ? kBinary[unit] : kThousands[unit]);
-  return text.data();
-}
-
-std::string bar(uint64_t now, uint64_t peak, uint64_t limit, size_t width) {
-  if (width < 3) return std::string(width, ' ');
-  const size_t room = width - 2;
-  // What is there shows, however little it is.
-  const auto cells = [&](uint64_t value) -> size_t {
-    if (value == 0) return 0;
-    if (limit == 0) return room;
-    const double part = static_cast<double>(value) / static_cast<double>(limit);
-    return std::clamp<size_t>(static_cast<size_t>(std::lround(part * static_cast<double>(room))), 1, room);
-  };
-  std::string inside(room, ' ');
-  std::fill_n(inside.begin(), cells(now), '#');
-  if (const size_t most = cells(std::max(now, peak)); most > cells(now)) inside[most - 1] = '|';
-  return "[" + inside + "]";
-}
-
-std::string fitted(const std::string& text, size_t width) {
-  std::string out;
-  size_t characters = 0;
-  for (size_t i = 0; i < text.size() && characters < width; ++characters) {
-    const size_t length = character_length(std::string_view{text}.substr(i));
-    const std::string_view character = std::string_view{text}.substr(i, std::max<size_t>(length, 1));
-    out += length == 0 || is_control(character) ? "?" : character;
-    i += character.size();
+  if (!look.queue_pairs) return lines;
+  for (const ProcessSeen& process : now.processes) {
+    for (const HostSeen& host : process.hosts)
+      add_queue_pairs(lines, process, host, before.find(process, host), look);
   }
-  return out + std::string(width - characters, ' ');
+  return lines;
 }
 
 }  // namespace roci::top

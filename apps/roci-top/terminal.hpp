@@ -10,7 +10,7 @@
 
 #include "base/result.hpp"
 #include "base/types.hpp"
-#include "roci-top/table.hpp"
+#include "roci-top/look.hpp"
 
 namespace roci::top {
 

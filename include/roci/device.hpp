@@ -184,8 +184,9 @@ class QueuePair {
   Status modify(const ibv_qp_attr& attr, int mask);
   void query(ibv_qp_attr* attr, ibv_qp_init_attr* init) const;
 
-  // Which congestion control it has from its next connection on (the move to RTR): a profile of the device, an algorithm, or
-  // "none". Fails on a name that there is not; on UD, which has none; and once it is connected.
+  // Which congestion control it has: a profile of the device, an algorithm, or "none". Once it is connected (from RTR on) its
+  // algorithm begins anew with it. Fails, with everything as it was, on a name that there is not; on UD, which has none; where the
+  // peer does not give what is needed and the profile has no fallback; and on one that was connected with "none".
   Status set_congestion_control(const std::string& name);
   // What it has, by the profile's name; "none" for nothing.
   [[nodiscard]] std::string congestion_control() const;

@@ -54,6 +54,38 @@ class IdTable {
   void prefetch(uint32_t id) const { __builtin_prefetch(&slots_[home(id)]); }
   [[nodiscard]] size_t size() const { return count_; }
 
+  // A look at all objects in pieces, between which the owner may change the table. Those that are there from the first piece
+  // to the last are visited, and once, unless the table has grown meanwhile: then the look begins again.
+  class Walk {
+   public:
+    [[nodiscard]] bool begun() const { return slots_ != 0; }
+
+   private:
+    friend class IdTable;
+    size_t slots_ = 0;  // of the table; 0: not begun
+    size_t at_ = 0;     // the next slot
+    size_t left_ = 0;   // slots to come
+  };
+  // Goes on for `most` slots or a few more. False when it has come to the end. A piece ends at an empty slot: whatever is
+  // erased in front of it, nothing moves from behind it to the front.
+  template <class F>
+  bool walk(Walk& walk, size_t most, F&& visit) const {  // visit(uint32_t id, T& object)
+    if (walk.slots_ != slots_.size()) {
+      walk.slots_ = walk.left_ = slots_.size();
+      walk.at_ = 0;
+      while (slots_[walk.at_].object != nullptr) walk.at_ = next(walk.at_);
+    }
+    for (size_t done = 0; walk.left_ > 0; ++done, --walk.left_, walk.at_ = next(walk.at_)) {
+      const Slot& slot = slots_[walk.at_];
+      if (slot.object != nullptr) {
+        visit(slot.id, *slot.object);
+      } else if (done >= most) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   template <class F>
   void for_each(F&& visit) const {
     for (const Slot& slot : slots_) {

@@ -1,21 +1,110 @@
 #include "device/device_endpoints.hpp"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
+#include <mutex>
+
+#include "device/queue_pair_report.hpp"
+#include "transport/qp_transitions.hpp"
 
 namespace roci {
 namespace {
 
-std::string flow_name(const CongestionFlowReport& flow) {
-  return std::to_string(flow.qp_num) + (flow.responses ? "/responses" : "");
+constexpr uint32_t kNoQpn = 0x1000000;  // beyond all
+// More than fit into one answer.
+constexpr size_t kActivitiesAPage = 512, kQueuePairsAPage = 128;
+constexpr size_t kReportsAtOnce = 32;  // made before it is known whether they fit
+constexpr size_t kMostGids = 64;
+
+std::string type_name(ibv_qp_type type) {
+  return type == IBV_QPT_RC ? "RC" : type == IBV_QPT_UC ? "UC" : type == IBV_QPT_UD ? "UD" : "?";
 }
 
-Result<size_t> first_of(std::string_view parameters) {
-  size_t first = 0;
-  if (parameters.empty()) return first;
-  const auto [end, error] = std::from_chars(parameters.data(), parameters.data() + parameters.size(), first);
-  if (error != std::errc{} || end != parameters.data() + parameters.size())
-    return fail("'" + std::string(parameters) + "' is not the number to begin with");
-  return first;
+// "QPN" or "QPN/responses".
+constexpr std::string_view kResponses = "/responses";
+std::string flow_name(uint32_t qp_num, bool responses) {
+  return std::to_string(qp_num) + std::string(responses ? kResponses : "");
+}
+
+Result<uint32_t> number_of(std::string_view text) {
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size())
+    return fail("'" + std::string(text) + "' is not a number");
+  return number;
+}
+
+// Where to begin; without one at the beginning.
+Result<uint32_t> first_of(std::string_view parameters) {
+  if (parameters.empty()) return 0U;
+  return number_of(parameters);
+}
+
+// Takes the text up to the next comma, and the comma, off the parameters.
+std::string_view take_word(std::string_view& parameters) {
+  const std::string_view word = parameters.substr(0, parameters.find(','));
+  parameters.remove_prefix(std::min(word.size() + 1, parameters.size()));
+  return word;
+}
+
+uint64_t limit_or_nothing(double limit) {
+  return limit < 0 ? 0 : std::max<uint64_t>(1, static_cast<uint64_t>(limit));
+}
+
+TelemetryMap row_of(const QueuePairReport& report) {
+  const CongestionFlowReport& flow = report.flow;
+  return {{"qpn", uint64_t{flow.qp_num}},
+          {"responses", uint64_t{flow.responses}},
+          {"type", type_name(report.type)},
+          {"state", std::string(qp_state_name(report.state))},
+          {"peer", report.peer},
+          {"peer_qpn", uint64_t{report.peer_qp_num}},
+          {"send_psn", uint64_t{report.send_psn}},
+          {"sent_packets", flow.sent_packets},
+          {"sent_bytes", flow.sent_bytes},
+          {"acked_bytes", report.acked_bytes},
+          {"received_packets", report.received_packets},
+          {"received_bytes", report.received_bytes},
+          {"profile", flow.profile},
+          {"algorithm", flow.algorithm},
+          {"cc_state", flow.state},
+          {"cc_reason", flow.last_reason},
+          {"rate", limit_or_nothing(flow.rate)},
+          {"window", limit_or_nothing(flow.window)},
+          {"gap_ns", flow.gap},
+          {"in_flight", flow.in_flight},
+          {"rtt_ns", flow.rtt},
+          {"least_rtt_ns", flow.least_rtt},
+          {"acked_packets", flow.acked_packets},
+          {"marked_packets", flow.marked_packets},
+          {"rp_cnp_handled", flow.cnps},
+          {"notices", flow.notices},
+          {"telemetry", flow.telemetry},
+          {"losses", flow.losses},
+          {"timeouts", flow.timeouts}};
+}
+
+// The place in `numbers` of the first one that the table has no room for.
+size_t add_queue_pairs(Host& host, std::span<const uint32_t> numbers, TelemetryTable& table) {
+  for (size_t done = 0; done < numbers.size(); done += kReportsAtOnce) {
+    const auto piece = numbers.subspan(done, std::min(kReportsAtOnce, numbers.size() - done));
+    const std::vector<QueuePairReport> reports = report_queue_pairs(host, piece);
+    for (auto from = reports.begin(); from != reports.end();) {
+      const uint32_t number = from->flow.qp_num;
+      std::vector<TelemetryMap> rows;  // of one queue pair, which stay together
+      for (; from != reports.end() && from->flow.qp_num == number; ++from) rows.push_back(row_of(*from));
+      if (!table.add(rows))
+        return done + static_cast<size_t>(std::ranges::find(piece, number) - piece.begin());
+    }
+  }
+  return numbers.size();
+}
+
+// Where a page ends that had room for so many of `numbers`, of which at most `most` were asked for.
+uint64_t next_of(std::span<const uint32_t> numbers, size_t fitted, size_t most) {
+  if (fitted < numbers.size()) return numbers[fitted];
+  return numbers.size() < most ? 0 : numbers.back() + 1;
 }
 
 void add_limit(TelemetryMap& out, const std::string& name, double limit) {
@@ -24,6 +113,33 @@ void add_limit(TelemetryMap& out, const std::string& name, double limit) {
   } else {
     out.emplace_back(name, static_cast<uint64_t>(limit));
   }
+}
+
+std::vector<std::string> controlled_flows(Host& host) {
+  std::vector<std::string> names;
+  for (const auto& [number, directions] : queue_pair_flows(host, queue_pair_numbers(host, 0, kNoQpn))) {
+    for (const uint32_t direction : {ROCI_CC_REQUESTS, ROCI_CC_RESPONSES}) {
+      if ((directions >> direction & 1U) != 0)
+        names.push_back(flow_name(number, direction == ROCI_CC_RESPONSES));
+    }
+  }
+  return names;
+}
+
+std::optional<CongestionFlowReport> find_flow(Host& host, std::string_view name) {
+  const bool responses = name.ends_with(kResponses);
+  const auto number = number_of(name.substr(0, name.size() - (responses ? kResponses.size() : 0)));
+  if (!number || *number >= kNoQpn) return std::nullopt;
+  Worker& worker = host.worker_of(Qpn{*number});
+  const std::scoped_lock guard(worker.token());
+  AttachedQueuePair* qp = worker.find(Qpn{*number});
+  if (qp == nullptr) return std::nullopt;
+  std::vector<CongestionFlowReport> flows;
+  CongestionControl::report(*qp, flows);
+  for (CongestionFlowReport& flow : flows) {
+    if (flow.responses == responses) return std::move(flow);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -40,6 +156,14 @@ Result<std::unique_ptr<DeviceEndpoints>> DeviceEndpoints::open(std::vector<Devic
   const Question questions[] = {
       {"/roci/device/counters", "Counters of a device. Parameters: device[,first]",
        &DeviceEndpoints::counters},
+      {"/roci/device/info", "What is there once for a device. Parameters: device", &DeviceEndpoints::info},
+      {"/roci/device/states", "Queue pairs by type and state. Parameters: device", &DeviceEndpoints::states},
+      {"/roci/device/activity", "A little of all queue pairs. Parameters: device[,first QPN]",
+       &DeviceEndpoints::activity},
+      {"/roci/device/queue_pairs", "Queue pairs. Parameters: device[,first QPN]",
+       &DeviceEndpoints::queue_pairs},
+      {"/roci/device/queue_pair", "Some queue pairs. Parameters: device,QPN[,QPN...]",
+       &DeviceEndpoints::queue_pair},
       {"/roci/device/flows", "Flows under congestion control. Parameters: device[,first]",
        &DeviceEndpoints::flows},
       {"/roci/device/flow", "What congestion control does with a flow. Parameters: device,flow",
@@ -90,45 +214,146 @@ Result<TelemetryAnswer> DeviceEndpoints::counters(std::string_view parameters) c
   return TelemetryAnswer{std::move(out)};
 }
 
+Result<TelemetryAnswer> DeviceEndpoints::info(std::string_view parameters) const {
+  auto device = take_device(parameters);
+  if (!device) return fail(device.error());
+  Host& host = (*device)->host();
+  const DeviceConfig& config = host.config();
+  const ibv_port_attr port = (*device)->query_port();
+  std::string addresses;
+  for (const std::string& address : config.addresses) addresses += (addresses.empty() ? "" : ", ") + address;
+  const PortStats stats = host.port().stats();
+  TelemetryMap out{{"name", config.name},
+                   {"mac", host.mac().to_string()},
+                   {"addresses", addresses},
+                   {"mtu", uint64_t{host.port_mtu()}},
+                   {"path_mtu", uint64_t{128} << port.active_mtu},
+                   {"link_up", uint64_t{port.state == IBV_PORT_ACTIVE}},
+                   {"link_rate", host.port().capabilities().link_rate.value()},
+                   {"workers", uint64_t{host.workers()}},
+                   {"control_cores", uint64_t{host.control_cores().size()}},
+                   {"queue_pairs", uint64_t{host.queue_pairs()}},
+                   {"max_qp", uint64_t{config.max_qp}},
+                   {"port/rx_packets", stats.rx_packets.load()},
+                   {"port/rx_bytes", stats.rx_bytes.load()},
+                   {"port/tx_packets", stats.tx_packets.load()},
+                   {"port/tx_bytes", stats.tx_bytes.load()},
+                   {"port/tx_refused", stats.tx_refused.load()},
+                   {"port/tx_dropped", stats.tx_dropped.load()},
+                   {"port/rx_dropped", stats.rx_dropped.load()}};
+  const std::vector<Gid>& gids = host.gids();
+  for (size_t i = 0; i < std::min(gids.size(), kMostGids); ++i)
+    out.emplace_back("gid/" + std::to_string(i), gids[i].to_string());
+  return TelemetryAnswer{std::move(out)};
+}
+
+Result<TelemetryAnswer> DeviceEndpoints::states(std::string_view parameters) const {
+  auto device = take_device(parameters);
+  if (!device) return fail(device.error());
+  Host& host = (*device)->host();
+  constexpr std::array kTypes = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
+  std::array<uint64_t, kTypes.size()> types{};
+  std::array<uint64_t, IBV_QPS_ERR + 1> states{};
+  for (const QueuePairActivity& qp : queue_pair_activity(host, queue_pair_numbers(host, 0, kNoQpn))) {
+    for (size_t i = 0; i < kTypes.size(); ++i) types[i] += qp.type == kTypes[i] ? 1 : 0;
+    ++states[qp.state];
+  }
+  TelemetryMap out;
+  for (size_t i = 0; i < kTypes.size(); ++i) out.emplace_back(type_name(kTypes[i]), types[i]);
+  for (size_t i = 0; i < states.size(); ++i)
+    out.emplace_back(std::string(qp_state_name(static_cast<ibv_qp_state>(i))), states[i]);
+  return TelemetryAnswer{std::move(out)};
+}
+
+Result<TelemetryAnswer> DeviceEndpoints::activity(std::string_view parameters) const {
+  auto device = take_device(parameters);
+  if (!device) return fail(device.error());
+  auto first = first_of(parameters);
+  if (!first) return fail(first.error());
+  Host& host = (*device)->host();
+  const std::vector<uint32_t> numbers = queue_pair_numbers(host, *first, kActivitiesAPage);
+  TelemetryTable table;
+  table.facts = {{"queue_pairs", uint64_t{host.queue_pairs()}}, {"next", uint64_t{0}}};
+  uint64_t next = next_of(numbers, numbers.size(), kActivitiesAPage);
+  for (const QueuePairActivity& qp : queue_pair_activity(host, numbers)) {
+    const TelemetryMap row{{"qpn", uint64_t{qp.qp_num}},
+                           {"state", std::string(qp_state_name(qp.state))},
+                           {"psns", uint64_t{qp.psns}}};
+    if (table.add({&row, 1})) continue;
+    next = qp.qp_num;
+    break;
+  }
+  table.facts[1].second = next;
+  return TelemetryAnswer{std::move(table)};
+}
+
+Result<TelemetryAnswer> DeviceEndpoints::queue_pairs(std::string_view parameters) const {
+  auto device = take_device(parameters);
+  if (!device) return fail(device.error());
+  auto first = first_of(parameters);
+  if (!first) return fail(first.error());
+  Host& host = (*device)->host();
+  const std::vector<uint32_t> numbers = queue_pair_numbers(host, *first, kQueuePairsAPage);
+  TelemetryTable table;
+  table.facts = {{"queue_pairs", uint64_t{host.queue_pairs()}}, {"next", uint64_t{0}}};
+  const size_t fitted = add_queue_pairs(host, numbers, table);
+  table.facts[1].second = next_of(numbers, fitted, kQueuePairsAPage);
+  return TelemetryAnswer{std::move(table)};
+}
+
+Result<TelemetryAnswer> DeviceEndpoints::queue_pair(std::string_view parameters) const {
+  auto device = take_device(parameters);
+  if (!device) return fail(device.error());
+  std::vector<uint32_t> numbers;
+  while (!parameters.empty()) {
+    const auto number = number_of(take_word(parameters));
+    if (!number) return fail(number.error());
+    if (*number >= kNoQpn) return fail(std::to_string(*number) + " is not the number of a queue pair");
+    numbers.push_back(*number);
+  }
+  TelemetryTable table;
+  table.facts = {{"next", uint64_t{0}}};
+  const size_t fitted = add_queue_pairs((*device)->host(), numbers, table);
+  table.facts[0].second = uint64_t{fitted < numbers.size() ? fitted : 0};
+  return TelemetryAnswer{std::move(table)};
+}
+
 Result<TelemetryAnswer> DeviceEndpoints::flows(std::string_view parameters) const {
   auto device = take_device(parameters);
   if (!device) return fail(device.error());
   auto first = first_of(parameters);
   if (!first) return fail(first.error());
-  TelemetryList names;
-  for (const CongestionFlowReport& flow : (*device)->congestion_report()) names.push_back(flow_name(flow));
-  return TelemetryAnswer{telemetry_page(names, *first)};
+  return TelemetryAnswer{telemetry_page(controlled_flows((*device)->host()), *first)};
 }
 
 Result<TelemetryAnswer> DeviceEndpoints::flow(std::string_view parameters) const {
   auto device = take_device(parameters);
   if (!device) return fail(device.error());
-  for (const CongestionFlowReport& flow : (*device)->congestion_report()) {
-    if (flow_name(flow) != parameters) continue;
-    TelemetryMap out{{"profile", flow.profile},       {"algorithm", flow.algorithm},
-                     {"state", flow.state},           {"last_reason", flow.last_reason},
-                     {"last_event", flow.last_event}, {"gap_ns", flow.gap}};
-    add_limit(out, "rate", flow.rate);
-    add_limit(out, "window", flow.window);
-    const std::pair<const char*, uint64_t> numbers[] = {{"in_flight", flow.in_flight},
-                                                        {"rtt_ns", flow.rtt},
-                                                        {"least_rtt_ns", flow.least_rtt},
-                                                        {"sent_bytes", flow.sent_bytes},
-                                                        {"sent_packets", flow.sent_packets},
-                                                        {"acked_packets", flow.acked_packets},
-                                                        {"marked_packets", flow.marked_packets},
-                                                        {"rp_cnp_handled", flow.cnps},
-                                                        {"notices", flow.notices},
-                                                        {"telemetry", flow.telemetry},
-                                                        {"losses", flow.losses},
-                                                        {"timeouts", flow.timeouts},
-                                                        {"events", flow.events}};
-    for (const auto& [name, value] : numbers) out.emplace_back(name, value);
-    for (const auto& [name, value] : flow.states) out.emplace_back("state_ns/" + name, value);
-    for (const auto& [name, value] : flow.reasons) out.emplace_back("reason/" + name, value);
-    return TelemetryAnswer{std::move(out)};
-  }
-  return fail("there is no flow '" + std::string(parameters) + "' of device " + (*device)->name());
+  const auto found = find_flow((*device)->host(), parameters);
+  if (!found)
+    return fail("there is no flow '" + std::string(parameters) + "' of device " + (*device)->name());
+  const CongestionFlowReport& flow = *found;
+  TelemetryMap out{{"profile", flow.profile},         {"algorithm", flow.algorithm},   {"state", flow.state},
+                   {"last_reason", flow.last_reason}, {"last_event", flow.last_event}, {"gap_ns", flow.gap}};
+  add_limit(out, "rate", flow.rate);
+  add_limit(out, "window", flow.window);
+  const std::pair<const char*, uint64_t> numbers[] = {{"in_flight", flow.in_flight},
+                                                      {"rtt_ns", flow.rtt},
+                                                      {"least_rtt_ns", flow.least_rtt},
+                                                      {"sent_bytes", flow.sent_bytes},
+                                                      {"sent_packets", flow.sent_packets},
+                                                      {"acked_packets", flow.acked_packets},
+                                                      {"marked_packets", flow.marked_packets},
+                                                      {"rp_cnp_handled", flow.cnps},
+                                                      {"notices", flow.notices},
+                                                      {"telemetry", flow.telemetry},
+                                                      {"losses", flow.losses},
+                                                      {"timeouts", flow.timeouts},
+                                                      {"events", flow.events}};
+  for (const auto& [name, value] : numbers) out.emplace_back(name, value);
+  for (const auto& [name, value] : flow.states) out.emplace_back("state_ns/" + name, value);
+  for (const auto& [name, value] : flow.reasons) out.emplace_back("reason/" + name, value);
+  return TelemetryAnswer{std::move(out)};
 }
 
 }  // namespace roci

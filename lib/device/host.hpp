@@ -58,6 +58,7 @@ class alignas(64) Host final : public Poller {
   template <class Make>
   Result<std::unique_ptr<AttachedQueuePair>> attach(Make&& make);
   void detach(AttachedQueuePair& qp);  // with its worker's token in hand
+  [[nodiscard]] uint32_t queue_pairs() const { return queue_pairs_.load(std::memory_order_relaxed); }
 
   // A lock over all workers' tokens, for what they share: the memory table.
   class AllWorkers {

@@ -151,12 +151,12 @@ Status QueuePair::set_congestion_control(const std::string& name) {
   const std::scoped_lock guard(attached_->worker->token());
   if (attached_->core.config.type == IBV_QPT_UD)
     return fail("queue pair: datagrams (UD) have no congestion control; RC and UC have", EOPNOTSUPP);
-  if (state() != IBV_QPS_RESET && state() != IBV_QPS_INIT) {
-    return fail("queue pair: its congestion control can be chosen in RESET and INIT, and it is in " +
-                std::string(qp_state_name(state())));
-  }
   auto profile = host_->profiles().choose(name);
   if (!profile) return fail(profile.error().within("queue pair"));
+  if (const ibv_qp_state now = state(); now != IBV_QPS_RESET && now != IBV_QPS_INIT && now != IBV_QPS_ERR) {
+    if (Status s = attached_->worker->change_congestion_control(*attached_, *profile); !s)
+      return fail(s.error().within("queue pair"));
+  }
   profile_ = *profile;
   return {};
 }

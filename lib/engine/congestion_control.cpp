@@ -71,8 +71,7 @@ bool CongestionControl::attach(AttachedQueuePair& qp, const Profile* profile, Na
   controlled->requests.overhead = controlled->responses.overhead = overhead_of(qp.core);
   qp.core.gates = controlled;
   ++controlled_;
-  if (profile->plugin->receive != nullptr && qp.core.config.type == IBV_QPT_RC &&
-      !receive_with(*controlled)) {
+  if (!begin_receiving(*controlled)) {
     detach(qp);
     return false;
   }
@@ -90,13 +89,35 @@ void CongestionControl::detach(AttachedQueuePair& qp) {
     *at = controlled->next_touched;
     break;
   }
-  if (ReceivingEnd* receiving = controlled->receiving; receiving != nullptr)
-    SparseArena::give_back(receiving,
-                           sizeof(ReceivingEnd) + receiving->profile->plugin->receiver_state_bytes);
+  end_receiving(controlled->receiving);
   qp.core.gates = nullptr;
   --controlled_;
   controlled->~ControlledQueuePair();
   SparseArena::give_back(controlled, sizeof(ControlledQueuePair));
+}
+
+Status CongestionControl::change(AttachedQueuePair& qp, const Profile* profile, Nanos now) {
+  ControlledQueuePair* controlled = of(qp.core);
+  if (controlled == nullptr && profile == nullptr) return {};
+  if (controlled == nullptr)
+    return fail("it was connected without congestion control, and gets none before it is connected again");
+  for (const Profile* runs = profile; runs != nullptr; runs = runs->fallback) {
+    const uint32_t missing = missing_of(*runs, provided(qp.core, ROCI_CC_REQUESTS, *runs));
+    if (missing == 0) break;
+    if (!runs->falls_back)
+      return fail(runs->name + " needs " + needs_text(missing) + ", which its peer does not give");
+  }
+  const Profile* const before = std::exchange(controlled->profile, profile);
+  ReceivingEnd* const received = std::exchange(controlled->receiving, nullptr);
+  if (!begin_receiving(*controlled)) {
+    controlled->profile = before;
+    controlled->receiving = received;
+    return fail("no memory for its congestion control", ENOMEM);
+  }
+  end_receiving(received);
+  controlled->since = now;
+  decide(*controlled, now);
+  return {};
 }
 
 // ------------------------------------------------------------------------------------------------- what may run

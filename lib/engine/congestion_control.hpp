@@ -113,6 +113,9 @@ class CongestionControl {
   // The queue pair, which is about to be connected, gets what this profile says; null for nothing. False without memory.
   bool attach(AttachedQueuePair& qp, const Profile* profile, Nanos now);
   void detach(AttachedQueuePair& qp);
+  // A connected queue pair runs what this profile says from now on; null for nothing. Fails, with everything as it was, where it
+  // was connected with none, where its peer is not known to give what is needed, and without memory.
+  Status change(AttachedQueuePair& qp, const Profile* profile, Nanos now);
   [[nodiscard]] static ControlledQueuePair* of(const QueuePairCore& core) {
     return static_cast<ControlledQueuePair*>(core.gates);
   }
@@ -139,7 +142,9 @@ class CongestionControl {
   // After it.
   void after_turn(ControlledQueuePair& controlled, Nanos now);
 
-  // What is done with the flows of a queue pair; none without control.
+  // Which flows of a queue pair there is something to say about, a bit for each direction; none without control.
+  [[nodiscard]] static uint32_t directions(const QueuePairCore& core);
+  // What is done with them.
   static void report(AttachedQueuePair& qp, std::vector<CongestionFlowReport>& out);
 
   // For whoever holds the worker: what its algorithms were told here, and their number of events.
@@ -165,7 +170,8 @@ class CongestionControl {
   void warn(const ControlledQueuePair& controlled, uint32_t direction, const Profile& wanted,
             uint32_t missing, const Profile* instead);
   void tell(ControlledQueuePair& controlled, Nanos now);
-  bool receive_with(ControlledQueuePair& controlled);
+  bool begin_receiving(ControlledQueuePair& controlled);
+  static void end_receiving(ReceivingEnd* end);
   void tell_receiving(ControlledQueuePair& controlled, Nanos now, uint32_t flows);
   void tell(ControlledQueuePair& controlled, uint32_t direction, Nanos now, uint32_t kinds);
   uint32_t gather(ControlledQueuePair& controlled, uint32_t direction, Nanos now, roci_cc_event& event,

@@ -141,14 +141,29 @@ uint32_t CongestionControl::gather(ControlledQueuePair& controlled, uint32_t dir
 
 // ------------------------------------------------------------------------------------------------- the receiving end
 
-bool CongestionControl::receive_with(ControlledQueuePair& controlled) {
+// True also where there is nothing to receive with.
+bool CongestionControl::begin_receiving(ControlledQueuePair& controlled) {
+  const QueuePairCore& core = controlled.qp->core;
+  if (controlled.profile == nullptr || controlled.profile->plugin->receive == nullptr ||
+      core.config.type != IBV_QPT_RC)
+    return true;
   const Profile& profile = *controlled.profile;
   void* memory = arena_.take(sizeof(ReceivingEnd) + profile.plugin->receiver_state_bytes);
   if (memory == nullptr) return false;
   controlled.receiving = new (memory)
       ReceivingEnd{.profile = &profile, .info = flow_info(controlled, ROCI_CC_REQUESTS, profile, 0)};
   std::memset(controlled.receiving->state(), 0, profile.plugin->receiver_state_bytes);
+  if (const ReceiveFlow* flow = core.received_requests(); flow != nullptr) {  // what came before is not its
+    controlled.receiving->packets = flow->packets;
+    controlled.receiving->marked = flow->marked;
+    controlled.receiving->received = flow->received;
+  }
   return true;
+}
+
+void CongestionControl::end_receiving(ReceivingEnd* end) {
+  if (end != nullptr)
+    SparseArena::give_back(end, sizeof(ReceivingEnd) + end->profile->plugin->receiver_state_bytes);
 }
 
 void CongestionControl::tell_receiving(ControlledQueuePair& controlled, Nanos now, uint32_t flows) {

@@ -37,13 +37,24 @@ void add_flow(const ControlFlow& flow, const roci_cc_decision& decision, Congest
 
 }  // namespace
 
+uint32_t CongestionControl::directions(const QueuePairCore& core) {
+  ControlledQueuePair* const controlled = of(core);
+  if (controlled == nullptr) return 0;
+  uint32_t there = 0;
+  for (const uint32_t direction : {ROCI_CC_REQUESTS, ROCI_CC_RESPONSES}) {
+    if (controlled->directions[direction].flow != nullptr || controlled->gate(direction).sent_packets > 0)
+      there |= 1U << direction;
+  }
+  return there;
+}
+
 void CongestionControl::report(AttachedQueuePair& qp, std::vector<CongestionFlowReport>& out) {
   ControlledQueuePair* controlled = of(qp.core);
-  if (controlled == nullptr) return;
+  const uint32_t there = directions(qp.core);
   for (const uint32_t direction : {ROCI_CC_REQUESTS, ROCI_CC_RESPONSES}) {
+    if ((there >> direction & 1U) == 0) continue;
     const ControlledDirection& here = controlled->directions[direction];
     const SendGate& gate = controlled->gate(direction);
-    if (here.flow == nullptr && gate.sent_packets == 0) continue;
     CongestionFlowReport report;
     report.qp_num = qp.core.number().value();
     report.responses = direction == ROCI_CC_RESPONSES;

@@ -100,6 +100,12 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   void for_each_queue_pair(F&& visit) const {  // visit(AttachedQueuePair&)
     queue_pairs_.for_each([&](uint32_t, AttachedQueuePair& qp) { visit(qp); });
   }
+  // Their numbers in pieces, with the token given back between them (IdTable::walk).
+  using QueuePairWalk = IdTable<AttachedQueuePair>::Walk;
+  template <class F>
+  bool walk_queue_pairs(QueuePairWalk& walk, size_t most, F&& visit) const {  // visit(uint32_t number)
+    return queue_pairs_.walk(walk, most, [&](uint32_t number, AttachedQueuePair&) { visit(number); });
+  }
   // The queue pair talks to this peer from now on; null for one that is spoken to as the standard says.
   void set_peer(AttachedQueuePair& qp, std::shared_ptr<const PeerRecord> peer) {
     extensions_.set_peer(qp, std::move(peer));
@@ -116,6 +122,12 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   // The queue pair is about to be connected: its congestion control, or null for none. False without memory for it.
   bool control_congestion(AttachedQueuePair& qp, const Profile* profile) {
     return control_.attach(qp, profile, now_);
+  }
+  // The same for one that is connected; its error says why it keeps what it has.
+  Status change_congestion_control(AttachedQueuePair& qp, const Profile* profile) {
+    ROCI_TRY(control_.change(qp, profile, now_));
+    make_ready(qp);
+    return {};
   }
   [[nodiscard]] const CongestionControl& control() const { return control_; }
   // What time it is before the first round, for what is begun until then.

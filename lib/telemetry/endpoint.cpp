@@ -33,7 +33,7 @@ std::string shortened(const std::string& text, size_t most) {
 }
 
 // Bytes in JSON, between quotes and with a comma and a space.
-size_t json_size(const std::string& text) {
+size_t json_size(std::string_view text) {
   size_t size = 4;
   for (const char c : text) size += static_cast<unsigned char>(c) < 0x20 ? 6 : c == '"' || c == '\\' ? 2 : 1;
   return size;
@@ -55,6 +55,31 @@ void write(const TelemetryList& list, rte_tel_data* out) {
   rte_tel_data_start_array(out, RTE_TEL_STRING_VAL);
   for (const std::string& item : telemetry_page(list, 0))
     rte_tel_data_add_array_string(out, shortened(item, kTextBytes).c_str());
+}
+
+size_t json_size(uint64_t number) { return std::to_string(number).size() + 1; }
+
+struct Freed {
+  void operator()(rte_tel_data* data) const { rte_tel_data_free(data); }
+};
+
+void write(const TelemetryTable& table, rte_tel_data* out) {
+  write(table.facts, out);
+  for (const auto& [name, column] : table.columns()) {
+    std::unique_ptr<rte_tel_data, Freed> array(rte_tel_data_alloc());
+    if (array == nullptr) return;
+    if (const auto* numbers = std::get_if<std::vector<uint64_t>>(&column)) {
+      rte_tel_data_start_array(array.get(), RTE_TEL_U64_VAL);
+      for (const uint64_t number : *numbers) rte_tel_data_add_array_u64(array.get(), number);
+    } else {
+      rte_tel_data_start_array(array.get(), RTE_TEL_STRING_VAL);
+      for (const std::string& text : std::get<std::vector<std::string>>(column))
+        rte_tel_data_add_array_string(array.get(), shortened(text, kTextBytes).c_str());
+    }
+    // DPDK frees it behind the answer.
+    if (rte_tel_data_add_dict_container(out, name.c_str(), array.get(), 0) == 0)
+      static_cast<void>(array.release());
+  }
 }
 
 int answer(const char* command, const char* parameters, rte_tel_data* out) {
@@ -85,6 +110,36 @@ TelemetryList telemetry_page(const TelemetryList& all, size_t first) {
     page.push_back(all[i]);
   }
   return page;
+}
+
+bool TelemetryTable::add(std::span<const TelemetryMap> rows) {
+  size_t bytes = bytes_;
+  if (rows_ == 0 && !rows.empty()) {
+    for (const auto& [name, value] : facts) bytes += name.size() + kTextBytes;
+    for (const auto& [name, value] : rows.front())
+      bytes += name.size() + 6;  // quotes, brackets, a colon, a comma
+  }
+  for (const TelemetryMap& row : rows) {
+    for (const auto& [name, value] : row)
+      bytes += std::visit([](const auto& v) { return json_size(v); }, value);
+  }
+  if (bytes > kPageBytes || rows_ + rows.size() > RTE_TEL_MAX_ARRAY_ENTRIES) return false;
+  for (const TelemetryMap& row : rows) append(row);
+  bytes_ = bytes;
+  return true;
+}
+
+void TelemetryTable::append(const TelemetryMap& row) {
+  for (size_t i = 0; i < row.size(); ++i) {
+    std::visit(
+        [&](const auto& value) {
+          using Values = std::vector<std::decay_t<decltype(value)>>;
+          if (rows_ == 0) columns_.emplace_back(row[i].first, Values{});
+          std::get<Values>(columns_[i].second).push_back(value);
+        },
+        row[i].second);
+  }
+  ++rows_;
 }
 
 Result<std::unique_ptr<Endpoint>> Endpoint::open(std::string command, const std::string& help,

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,7 +28,29 @@ namespace roci {
 using TelemetryValue = std::variant<uint64_t, std::string>;
 using TelemetryMap = std::vector<std::pair<std::string, TelemetryValue>>;
 using TelemetryList = std::vector<std::string>;
-using TelemetryAnswer = std::variant<TelemetryMap, TelemetryList>;
+
+// Rows that all have the same names, with a few facts beside them. It is answered column by column, so that no name comes
+// twice: {"next":7,"qpn":[3,5],"state":["RTS","ERR"]}.
+class TelemetryTable {
+ public:
+  TelemetryMap facts;  // short
+
+  // Adds rows whose names and kinds of values are those of the first one, all or none. False when an answer has no room for
+  // them any more.
+  bool add(std::span<const TelemetryMap> rows);
+
+  using Column = std::variant<std::vector<uint64_t>, std::vector<std::string>>;
+  [[nodiscard]] const std::vector<std::pair<std::string, Column>>& columns() const { return columns_; }
+  [[nodiscard]] size_t rows() const { return rows_; }
+
+ private:
+  void append(const TelemetryMap& row);
+
+  std::vector<std::pair<std::string, Column>> columns_;
+  size_t rows_ = 0, bytes_ = 0;
+};
+
+using TelemetryAnswer = std::variant<TelemetryMap, TelemetryList, TelemetryTable>;
 
 // As much of a list as one answer has room for, from `first` on. Whoever asks goes on behind it until nothing comes.
 TelemetryList telemetry_page(const TelemetryList& all, size_t first);

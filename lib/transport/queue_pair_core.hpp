@@ -109,6 +109,8 @@ class alignas(64) QueuePairCore {
   [[nodiscard]] virtual const SendFlow* flow(Direction /*of*/) const { return nullptr; }
   // What has arrived of the peer's requests; null where the service does not count.
   [[nodiscard]] virtual const ReceiveFlow* received_requests() const { return nullptr; }
+  // And of READ responses.
+  [[nodiscard]] virtual const ReceiveFlow* received_responses() const { return nullptr; }
   // Asks the peer for a round trip beside the data, instead of one that has not been answered. False where that cannot be.
   virtual bool request_probe(Nanos /*now*/) { return false; }
   // Nobody answers for the peer's address: what is queued fails as if its retries had run out.

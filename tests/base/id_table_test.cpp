@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "base/rng.hpp"
 
@@ -37,6 +38,57 @@ TEST(IdTable, agrees_with_a_map_under_random_inserts_and_erases) {
     EXPECT_EQ(model.at(id), &object);
   });
   EXPECT_EQ(visited, model.size());
+}
+
+// Others come and go between the pieces, of a table as full as it gets, so that erasing moves what stays.
+TEST(IdTable, a_walk_in_pieces_visits_what_stays_and_once) {
+  Rng rng{11};
+  int object = 0;
+  for (int round = 0; round < 200; ++round) {
+    IdTable<int> table;
+    std::map<uint32_t, int> stay;  // id and visits
+    std::vector<uint32_t> others;
+    const auto add = [&](bool stays) {
+      const auto id = static_cast<uint32_t>(rng.below(1U << 24));
+      if (!table.insert(id, &object)) return;
+      if (stays) {
+        stay[id] = 0;
+      } else {
+        others.push_back(id);
+      }
+    };
+    while (table.size() < 1024) add(rng.chance(0.5));  // more would make it grow
+    IdTable<int>::Walk walk;
+    const size_t piece = 1 + rng.below(20);
+    EXPECT_FALSE(walk.begun());
+    for (bool more = true; more;) {
+      more = table.walk(walk, piece, [&](uint32_t id, int&) {
+        if (const auto it = stay.find(id); it != stay.end()) ++it->second;
+      });
+      EXPECT_TRUE(walk.begun());
+      for (int i = 0; i < 50; ++i) {
+        std::swap(others[rng.below(others.size())], others.back());
+        EXPECT_EQ(table.erase(others.back()), &object);
+        others.pop_back();
+      }
+      while (table.size() < 1024) add(false);
+    }
+    for (const auto& [id, visits] : stay) ASSERT_EQ(visits, 1) << id << " in round " << round;
+  }
+}
+
+TEST(IdTable, a_walk_begins_again_when_the_table_has_grown) {
+  int object = 0;
+  IdTable<int> table;
+  for (uint32_t id = 0; id < 30; ++id) table.insert(id, &object);
+  IdTable<int>::Walk walk;
+  std::set<uint32_t> seen;
+  const auto visit = [&seen](uint32_t id, int&) { seen.insert(id); };
+  ASSERT_TRUE(table.walk(walk, 10, visit));
+  for (uint32_t id = 100; id < 500; ++id) table.insert(id, &object);
+  while (table.walk(walk, 10, visit)) {
+  }
+  EXPECT_EQ(seen.size(), 430U);
 }
 
 }  // namespace

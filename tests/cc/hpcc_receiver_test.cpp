@@ -13,7 +13,8 @@ class Receiver {
     path.hop[0] = {
         .node = 1, .port = 3, .time_ns = 0, .sent_units = 0, .rate = kLink, .queue_bytes = 0, .reserved = 0};
     parameters = Driver(receiver).parameters;
-    parameters[2] = 80;  // w_ai
+    parameters[2] = 80;     // w_ai
+    parameters.back() = 1;  // grant_every, as in the draft
   }
   // A packet with telemetry arrives, some time after the last.
   const roci_cc_grant& arrives(uint32_t nanos, uint32_t units) {
@@ -62,6 +63,18 @@ TEST(HpccReceiver, grants_a_window_once_a_round_trip) {  // H30, lines 28 to 34
   unsigned grants = 0;
   for (int i = 0; i < 100; ++i) grants += end.arrives(kTick, kFull).send;
   EXPECT_EQ(grants, 20U);
+}
+
+// What has waited for 10 us left before a grant of 10 us ago could change anything.
+TEST(HpccReceiver, a_queue_is_not_answered_twice) {
+  for (const auto& [queue, every, ticks] : {std::tuple{0U, 1.0, 5U}, {0U, 1.5, 7U}, {125'000U, 1.0, 10U}}) {
+    Receiver end;
+    end.parameters.back() = every;
+    end.path.hop[0].queue_bytes = queue;  // at 100 Gb/s
+    end.arrives(kTick, kFull);
+    for (unsigned i = 1; i <= ticks; ++i)
+      EXPECT_EQ(end.arrives(kTick, kFull).send, i == ticks ? 1U : 0U) << i;
+  }
 }
 
 // The window is that of the sending end, from the same telemetry: the reference's vector, and the commit behind it.

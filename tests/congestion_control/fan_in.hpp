@@ -137,6 +137,8 @@ class FanIn : public Fabric {
   [[nodiscard]] Side& receiver() { return *hosts.back(); }
   [[nodiscard]] size_t flow_count() const { return flows_.size(); }
   // The sending end of the data, and the other one, which has asked for them if they are READ.
+  [[nodiscard]] QueuePair& queue_pair(size_t flow) { return *flows_[flow].qp; }
+  [[nodiscard]] QueuePair& peer(size_t flow) { return *flows_[flow].peer; }
   [[nodiscard]] QueuePairCore& core(size_t flow) { return *find(*flows_[flow].from, *flows_[flow].qp); }
   [[nodiscard]] QueuePairCore& peer_core(size_t flow) { return *find(receiver(), *flows_[flow].peer); }
 

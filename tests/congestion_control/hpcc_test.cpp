@@ -80,6 +80,12 @@ TEST(Hpcc, sampled_and_receiver_driven_forms_do_as_well) {
     EXPECT_GE(of.part, kEta * 0.95);
     EXPECT_LE(of.p99, 30'000U);
   }
+  // Few flows that do the same at the same time go up and down together if they answer a queue twice.
+  FanInOptions four = hpcc({{"w_ai", 80}}, "hpcc_receiver");
+  four.senders = four.flows = 4;
+  const Sixteen few = sixteen("receiver_of_four", four);
+  EXPECT_GE(few.part, kEta * 0.95);
+  EXPECT_LE(few.p99, 30'000U);
 }
 
 // A flow has the line, then a message of 1 MB comes (figure 9a and b). When it has ended: until when the flow sends less

@@ -52,8 +52,12 @@ struct Many {
 };
 
 void expect_fair(const Many& param) {
-  if (kSlowMachine && param.flows > 64) GTEST_SKIP() << "too much for a sanitizer";
   FanIn net(ldcp(param.flows, param.values));
+  if (kSlowMachine && param.flows > 64) {  // too short to become fair, and long enough to do wrong
+    net.drive(300us);
+    expect_early_drops_only(net);
+    return;
+  }
   net.drive(param.warm);
   net.take_queue();
   const uint64_t first_drops = net.port_counters().dropped();

@@ -44,11 +44,11 @@ TEST(Others, dctcp_keeps_the_queue_around_its_threshold) {
 // With 50 and 500 us on a path of 4 us nothing would ever be a long queue; rescaled they are 10.5 and 105 us. TIMELY has no
 // single point of rest: any shares that fill the line may stay (Zhu et al., "ECN or Delay", CoNEXT 2016), and do here.
 TEST(Others, timely_fills_the_line_and_bounds_the_queue_but_is_not_fair) {
-  if (kSlowMachine) GTEST_SKIP() << "takes too long to converge with a sanitizer";
   FanInOptions options;
   options.control = with_profile("timely", {}, 4200ns);
   options.extensions.timestamps = true;
-  const Result result = run(options, 20ms, 10ms);
+  const Result result = run(options, kSlowMachine ? 1ms : 20ms, 10ms);
+  if (kSlowMachine) return;  // it has not come to rest
   EXPECT_GE(result.part, 0.90);
   EXPECT_LE(result.p99, 1'000'000U) << "t_high is 1.3 MB of queue";
   EXPECT_GT(result.rates.least, 100e6) << "yet nobody starves";
@@ -56,11 +56,11 @@ TEST(Others, timely_fills_the_line_and_bounds_the_queue_but_is_not_fair) {
 
 // Larger steps let it come to rest at fair shares; the line is less full for it.
 TEST(Others, timely_is_fair_with_large_steps) {
-  if (kSlowMachine) GTEST_SKIP() << "takes too long to converge with a sanitizer";
   FanInOptions options;
   options.control = with_profile("timely", {{"delta", 100e6}}, 4200ns);
   options.extensions.timestamps = true;
-  const Result result = run(options, 20ms, 10ms);
+  const Result result = run(options, kSlowMachine ? 1ms : 20ms, 10ms);
+  if (kSlowMachine) return;
   EXPECT_GE(result.part, 0.75);
   EXPECT_GE(result.rates.jain, 0.9);
   EXPECT_LE(result.p99, 500'000U);
@@ -79,11 +79,11 @@ TEST(Others, swift_holds_the_delay_to_its_target) {
 
 // Qeq and the rates in proportion to the line, cycles of 300 us instead of 15 ms (round trips of 4 us).
 TEST(Others, qcn_converges) {
-  if (kSlowMachine) GTEST_SKIP() << "takes too long to converge with a sanitizer";
   FanInOptions options;
   options.control = with_profile("qcn", {{"rpg_time_reset", 300e3}});
   options.qcn = true;
-  const Result result = run(options, 10ms, 20ms);
+  const Result result = run(options, kSlowMachine ? 1ms : 10ms, kSlowMachine ? 4ms : 20ms);
+  if (kSlowMachine) return;
   EXPECT_GE(result.part, 0.75);
   EXPECT_GE(result.rates.jain, 0.8);
   EXPECT_LE(result.p99, 1'000'000U) << "Qeq is 260 KB";

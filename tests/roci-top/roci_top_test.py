@@ -236,7 +236,8 @@ class RociTop(unittest.TestCase):
                 with asker:
                     asker.send(answers.get("", b'{"version": "x", "pid": 1, "max_output_len": 16384}'))
                     while question := asker.recv(1 << 16).decode():
-                        asker.send(answers.get(question.split(",")[0], b'{"x": null}'))
+                        answer = answers.get(question.split(",")[0], b'{"x": null}')
+                        asker.send(answer(question.split(",")[1:]) if callable(answer) else answer)
         threading.Thread(target=serve, daemon=True).start()
 
     def test_what_is_no_answer_is_no_process_of_ours(self):
@@ -259,11 +260,52 @@ class RociTop(unittest.TestCase):
             "/roci/switch/ports": b'{"x": ["\\u001b]0;title\\u0007"]}',
             "/roci/switch/port": b'{"x": {"faults": "\\u001bc", "rx_bytes": 7, "used_classes": 255}}',
             "/roci/switch/class": b'{"x": {"tx_bytes": "many", "marked": -5}}'})
+        self.answer("worse", {
+            "/roci/device/list": b'{"x": ["\\u001b[2Jhost"]}',
+            "/roci/device/info": b'{"x": {"addresses": "\\u001b]0;title\\u0007", "queue_pairs": 18446744073709551615}}',
+            "/roci/device/counters": b'{"x": {"timeouts": "many", "\\u009b": 5}}',
+            "/roci/device/activity": b'{"x": {"next": 7, "qpn": [7, 7, "a", -1, 9], "state": ["\\u001bc"], "psns": {}}}',
+            "/roci/device/queue_pair": b'{"x": {"next": 9, "qpn": [9, 7, {}, 4294967297], "type": ["\\u001bc", 5], '
+                                       b'"algorithm": ["\\u0007", "b"], "rate": [18446744073709551615]}}'})
         # A list that has no end ends all the same.
         done = self.top("--once", "--interval", "0.1")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertNotRegex(done.stdout, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
         self.assertIn("switch ?[2Jevil?31m", done.stdout)
+        self.assertIn("queue pairs of ?[2Jhost", done.stdout)
+
+    def test_many_queue_pairs_come_in_pages_and_the_busiest_are_shown(self):
+        numbers = list(range(5, 30_000, 10))  # 3,000 of them
+        busy = {numbers[i] for i in (7, 500, 2_999)}
+        looks = {number: 0 for number in numbers}
+
+        def answer(**said):
+            return json.dumps({"x": said}).encode()
+
+        def activity(parameters):
+            page = [number for number in numbers if number >= int(parameters[1])]
+            for number in page[:400]:
+                looks[number] += 1
+            return answer(queue_pairs=3_000, next=page[400] if len(page) > 400 else 0, qpn=page[:400],
+                          state=["RTS"] * len(page[:400]),
+                          psns=[(looks[n] * (9 if n in busy else 1) - 5) % (1 << 24) for n in page[:400]])
+
+        def queue_pair(parameters):
+            self.assertLess(sum(map(len, parameters)) + len(parameters), 1000)
+            page = [int(number) for number in parameters[1:]]
+            return answer(next=30 if len(page) > 30 else 0, qpn=page[:30], type=["RC"] * len(page[:30]))
+
+        self.answer("many", {"/roci/device/list": b'{"x": ["h"]}', "/roci/device/activity": activity,
+                             "/roci/device/info": b'{"x": {"queue_pairs": 3000, "link_up": 1}}',
+                             "/roci/device/queue_pair": queue_pair})
+        done = self.top("--once", "--json", "--interval", "0.1")
+        self.assertEqual(done.stderr, "")
+        (host,) = json.loads(done.stdout)["processes"][0]["hosts"]
+        self.assertEqual([pair["qpn"] for pair in host["queue_pairs"]], numbers)
+        self.assertEqual(host["states/RTS"], 3_000)
+        done = self.top("--once", "--interval", "0.1", "--queue-pairs", "3")
+        self.assertIn(": 3 of 3,000, the busiest\n", done.stdout)
+        self.assertEqual({int(line.split()[0]) for line in done.stdout.splitlines()[-3:]}, busy)
 
     def test_without_a_terminal_the_live_view_says_what_to_do(self):
         self.start_switch()

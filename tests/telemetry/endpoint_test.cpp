@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -34,6 +35,37 @@ TEST_F(EndpointTest, a_map_is_answered_with_numbers_and_texts) {
             R"({"/roci/test/map":{"all":18446744073709551615,"said":"a,b"}})");
   EXPECT_EQ(socket.ask("/roci/test/map"), R"({"/roci/test/map":{"all":18446744073709551615,"said":""}})");
   EXPECT_NE(socket.ask("/").find("\"/roci/test/map\""), std::string::npos);
+}
+
+TEST_F(EndpointTest, a_table_is_answered_by_its_columns_and_takes_what_there_is_room_for) {
+  TelemetryTable table;
+  table.facts = {{"next", uint64_t{0}}};
+  const auto row = [](uint64_t number) {
+    return TelemetryMap{{"number", number}, {"text", "\"" + std::to_string(number) + "\""}};
+  };
+  const auto endpoint =
+      open("/roci/test/table", [&](std::string_view) -> Result<TelemetryAnswer> { return table; });
+  TelemetrySocket socket;
+  EXPECT_EQ(socket.ask("/roci/test/table"), R"({"/roci/test/table":{"next":0}})");
+  const std::array<TelemetryMap, 2> pair = {row(5), row(6)};
+  ASSERT_TRUE(table.add(pair));
+  EXPECT_EQ(socket.ask("/roci/test/table"),
+            R"({"/roci/test/table":{"next":0,"number":[5,6],"text":["\"5\"","\"6\""]}})");
+  uint64_t last = 6;
+  for (;; ++last) {
+    const TelemetryMap more = row(UINT64_MAX - last);
+    if (!table.add({&more, 1})) break;
+  }
+  const size_t rows = table.rows();
+  EXPECT_GT(rows, 150U);
+  const std::array<TelemetryMap, 2> together = {row(1), row(UINT64_MAX)};
+  while (table.add(together)) {
+  }
+  EXPECT_TRUE((table.rows() - rows) % 2 == 0) << "all or none";
+  const std::string answer = socket.ask("/roci/test/table");
+  EXPECT_LT(answer.size(), 16'384U);
+  EXPECT_NE(answer.find("\"\\\"" + std::to_string(UINT64_MAX - last + 1) + "\\\"\""), std::string::npos)
+      << answer;
 }
 
 TEST_F(EndpointTest, an_error_is_answered_with_its_sentence) {

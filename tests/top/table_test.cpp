@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "roci-top/json_lines.hpp"
+#include "roci-top/text.hpp"
 
 namespace roci::top {
 namespace {
@@ -55,7 +56,8 @@ class TableTest : public testing::Test {
     p2.classes[0] = counted(at, {{"tx_packets", 3}});
     sw.ports = {p0, p1, p2};
     return {.at = at,
-            .processes = {{.prefix = "roci-7-x", .pid = 7, .program = "roci-switch", .switches = {sw}}},
+            .processes =
+                {{.prefix = "roci-7-x", .pid = 7, .program = "roci-switch", .switches = {sw}, .hosts = {}}},
             .silent = 0};
   }
 

@@ -1,0 +1,134 @@
+#include "roci-top/host_reader.hpp"
+
+#include <algorithm>
+
+#include "roci-top/processes.hpp"
+#include "roci-top/questions.hpp"
+
+namespace roci::top {
+namespace {
+
+// Bounds for what somebody else answers.
+constexpr size_t kMostPages = 512;
+constexpr size_t kMostCounters = 4096;
+constexpr size_t kQuestionBytes = 900;  // DPDK takes less than 1024
+constexpr uint64_t kQpnEnd = 1U << 24;
+
+// The rows of an answer that comes in columns: row(i) for each, with all columns as arrays that are long enough.
+template <class Row>
+void for_each_row(const nlohmann::json& answer, Row&& row) {
+  const auto numbers = answer.find("qpn");
+  if (numbers == answer.end() || !numbers->is_array()) return;
+  for (size_t i = 0; i < numbers->size(); ++i) {
+    nlohmann::json values = nlohmann::json::object();
+    for (const auto& [name, column] : answer.items()) {
+      if (column.is_array() && i < column.size()) values[name] = column[i];
+    }
+    row(values);
+  }
+}
+
+uint64_t number_in(const nlohmann::json& answer, const char* name) {
+  if (!answer.is_object()) return 0;
+  const auto found = answer.find(name);
+  return found == answer.end() || !found->is_number_unsigned() ? 0 : found->get<uint64_t>();
+}
+
+// A counter that a page does not have any more ends it.
+Status read_counters(Asker& asker, HostSeen& host) {
+  while (host.counters.numbers.size() < kMostCounters) {
+    const size_t before = host.counters.numbers.size();
+    Counted page;
+    ROCI_TRY(read_counted(asker, "/roci/device/counters," + host.name + "," + std::to_string(before), page));
+    host.counters.numbers.merge(page.numbers);
+    if (before == 0) host.counters.at = page.at;
+    if (host.counters.numbers.size() == before) break;
+  }
+  return {};
+}
+
+// Who is there and how much they do; so many of them at most.
+Result<std::vector<ActivitySeen>> read_activity(Asker& asker, HostSeen& host) {
+  std::vector<ActivitySeen> all;
+  uint64_t from = 0;
+  do {
+    const auto answer = asker.ask("/roci/device/activity," + host.name + "," + std::to_string(from));
+    if (!answer) return fail(answer.error());
+    if (!answer->is_object()) break;
+    const Nanos at = steady_now();
+    for_each_row(*answer, [&](const nlohmann::json& row) {
+      const uint64_t number = number_in(row, "qpn");
+      if (number >= kQpnEnd || (!all.empty() && number <= all.back().number)) return;
+      all.push_back({static_cast<uint32_t>(number), static_cast<uint32_t>(number_in(row, "psns")), at});
+      if (const auto state = row.find("state"); state != row.end() && state->is_string())
+        ++host.info.numbers["states/" + state->get<std::string>()];
+    });
+    const uint64_t next = number_in(*answer, "next");
+    if (next <= from) break;
+    from = next;
+  } while (all.size() < kMostLookedAt);
+  return all;
+}
+
+// "/roci/device/queue_pair,NAME,QPN,QPN…" with as many of `numbers` from `first` on as a question has room for; `first` goes
+// on to the one behind them.
+std::string queue_pair_question(const std::string& name, const std::vector<uint32_t>& numbers,
+                                size_t& first) {
+  std::string question = "/roci/device/queue_pair," + name;
+  while (first < numbers.size() && question.size() < kQuestionBytes)
+    question += "," + std::to_string(numbers[first++]);
+  return question;
+}
+
+Status read_queue_pairs(Asker& asker, const QueuePairChoice::Chosen& chosen, HostSeen& host) {
+  size_t done = 0;
+  for (size_t pages = 0; done < chosen.asked.size() && pages < kMostPages; ++pages) {
+    const size_t begin = done;
+    const std::string question = queue_pair_question(host.name, chosen.asked, done);
+    const auto answer = asker.ask(question);
+    if (!answer) return fail(answer.error());
+    const Nanos at = steady_now();
+    if (!answer->is_object()) break;
+    for_each_row(*answer, [&](const nlohmann::json& row) {
+      QueuePairSeen& seen = host.queue_pairs.emplace_back();
+      seen.number = static_cast<uint32_t>(number_in(row, "qpn"));
+      seen.responses = number_in(row, "responses") != 0;
+      seen.shown = std::ranges::binary_search(chosen.shown, seen.number);
+      seen.counted = Counted::from(row, at);
+    });
+    // What did not fit into the answer.
+    const uint64_t next = number_in(*answer, "next");
+    if (next > 0 && begin + next < done) done = begin + static_cast<size_t>(next);
+  }
+  std::ranges::sort(host.queue_pairs, {}, [](const QueuePairSeen& qp) {
+    return std::pair{qp.number, qp.responses};
+  });
+  return {};
+}
+
+Status read_host(Asker& asker, QueuePairChoice& choice, HostSeen& host) {
+  ROCI_TRY(read_counted(asker, "/roci/device/info," + host.name, host.info));
+  ROCI_TRY(read_counters(asker, host));
+  if (choice.most() == 0) return {};
+  auto all = read_activity(asker, host);
+  if (!all) return fail(all.error());
+  host.looked_at = all->size();
+  const QueuePairChoice::Chosen chosen = choice.choose(host.name, std::move(*all));
+  host.chosen = chosen.shown.size();
+  return read_queue_pairs(asker, chosen, host);
+}
+
+}  // namespace
+
+Status read_hosts(Asker& asker, QueuePairChoice& choice, ProcessSeen& seen) {
+  const auto names = read_names(asker, "/roci/device/list", false);
+  if (!names) return fail(names.error());
+  for (const std::string& name : *names) {
+    HostSeen& host = seen.hosts.emplace_back();
+    host.name = name;
+    if (Status s = read_host(asker, choice, host); !s) return s;
+  }
+  return {};
+}
+
+}  // namespace roci::top

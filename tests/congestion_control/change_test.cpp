@@ -1,0 +1,102 @@
+// Congestion control that is changed while a flow runs.
+#include "congestion_control/settings.hpp"
+
+namespace roci::test {
+namespace {
+
+double gbps(FanIn& net, Nanos span = 2ms) { return net.measure(span).sum / 1e9; }
+constexpr double kPayload = 1024.0 / 1106;
+
+FanInOptions two_rates(uint32_t cores) {
+  FanInOptions options;
+  options.senders = options.flows = 1;
+  options.extensions.mode = ExtensionMode::kOff;
+  options.control = with_profile("static_rate", {{"rate", 7e9}});
+  options.control.profiles["slower"] = {"static_rate", {{"rate", 3e9}}, 0ns, ""};
+  options.control.profiles["careful"] = {"dctcp", {}, 5us, "slower"};
+  options.control.base_rtt = 5us;
+  options.control.cores = cores;
+  return options;
+}
+
+TEST(Change, a_running_flow_gets_other_values_and_other_algorithms) {
+  for (const uint32_t cores : {0U, 1U}) {
+    SCOPED_TRACE(cores);
+    FanIn net(two_rates(cores));
+    QueuePair& qp = net.queue_pair(0);
+    net.drive(100us);
+    EXPECT_NEAR(gbps(net), 7 * kPayload, 0.02);
+    ASSERT_TRUE(qp.set_congestion_control("slower"));
+    EXPECT_EQ(qp.congestion_control(), "slower");
+    net.drive(100us);
+    EXPECT_NEAR(gbps(net), 3 * kPayload, 0.02);
+    ASSERT_TRUE(qp.set_congestion_control("none"));
+    net.drive(100us);
+    EXPECT_GE(gbps(net), 0.99 * net.most_goodput() / 1e9);
+    ASSERT_TRUE(qp.set_congestion_control("dcqcn"));
+    net.drive(100us);
+    EXPECT_GE(gbps(net), 0.99 * net.most_goodput() / 1e9) << "from the rate of the line on";
+    EXPECT_STREQ(net.control(0)->profile.plugin->name, "dcqcn");
+    ASSERT_TRUE(qp.set_congestion_control("it"));
+    net.drive(100us);
+    EXPECT_NEAR(gbps(net), 7 * kPayload, 0.02);
+    EXPECT_EQ(net.total("timeouts"), 0U);
+    EXPECT_EQ(net.port_counters().dropped(), 0U);
+  }
+}
+
+TEST(Change, what_cannot_run_is_refused_and_what_runs_goes_on) {
+  FanIn net(two_rates(0));
+  QueuePair& qp = net.queue_pair(0);
+  net.drive(100us);
+  const ControlFlow* const before = net.control(0);
+  const Status refused = qp.set_congestion_control("dctcp");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message,
+            "queue pair: dctcp needs acknowledgements that count CE marks, which its peer does not give");
+  EXPECT_FALSE(qp.set_congestion_control("reno"));
+  EXPECT_EQ(qp.congestion_control(), "it");
+  EXPECT_EQ(net.control(0), before);
+  EXPECT_NEAR(gbps(net), 7 * kPayload, 0.02);
+  ASSERT_TRUE(qp.set_congestion_control("careful")) << "which has a fallback";
+  net.drive(100us);
+  EXPECT_NEAR(gbps(net), 3 * kPayload, 0.02);
+}
+
+TEST(Change, who_was_connected_without_stays_without) {
+  FanInOptions options = two_rates(0);
+  options.control.profile = "none";
+  FanIn net(options);
+  net.drive(100us);
+  EXPECT_TRUE(net.queue_pair(0).set_congestion_control("none"));
+  const Status refused = net.queue_pair(0).set_congestion_control("slower");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("connected again"), std::string::npos) << refused.error().message;
+}
+
+// The receiving end of an algorithm comes and goes with it, and believes nothing of what was before.
+TEST(Change, receiving_ends_come_and_go) {
+  FanInOptions options;
+  options.senders = options.flows = 4;
+  options.control = with_profile("hpcc", {{"w_ai", 80}}, 4200ns);
+  options.control.profiles["by_receiver"] = {"hpcc_receiver", {{"w_ai", 80}}, 4200ns, ""};
+  options.telemetry = all_telemetry();
+  FanIn net(options);
+  net.drive(1ms);
+  for (int round = 0; round < 2; ++round) {
+    for (const char* name : {"by_receiver", "it"}) {
+      SCOPED_TRACE(name);
+      for (size_t flow = 0; flow < 4; ++flow) {
+        ASSERT_TRUE(net.peer(flow).set_congestion_control(name));
+        ASSERT_TRUE(net.queue_pair(flow).set_congestion_control(name));
+      }
+      net.drive(1ms);
+      const auto rates = net.measure(1ms);
+      EXPECT_GE(rates.sum, 0.9 * net.most_goodput());
+      EXPECT_GE(rates.jain, 0.9);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace roci::test
