@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <thread>
 
 namespace roci {
 namespace {
@@ -13,31 +14,41 @@ constexpr size_t state_room(const Profile& profile) {
 
 }  // namespace
 
-void PublishedDecision::publish(const roci_cc_decision& decision) {
+void PublishedDecision::begin() {
+  version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+void PublishedDecision::finish(const roci_cc_decision& decision) {
   std::array<uint64_t, kWords> words;
   std::memcpy(words.data(), &decision, sizeof decision);
-  const uint32_t version = version_.load(std::memory_order_relaxed);
-  version_.store(version + 1, std::memory_order_relaxed);
   // Who sees one of these sees the odd version. (A fence would do as well, but ThreadSanitizer does not know fences.)
   for (size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_release);
-  version_.store(version + 2, std::memory_order_release);
+  version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+}
+
+bool PublishedDecision::try_read(roci_cc_decision& decision) const {
+  constexpr int kTries = 16;  // each takes about as long as a writer who is not interrupted
+  std::array<uint64_t, kWords> words;
+  for (int tries = 0; tries < kTries; ++tries) {
+    const uint32_t before = version_.load(std::memory_order_acquire);
+    for (size_t i = 0; i < kWords; ++i) words[i] = words_[i].load(std::memory_order_acquire);
+    if ((before & 1U) != 0 || version_.load(std::memory_order_relaxed) != before) continue;
+    std::memcpy(&decision, words.data(), sizeof decision);
+    return true;
+  }
+  return false;
 }
 
 roci_cc_decision PublishedDecision::read() const {
-  std::array<uint64_t, kWords> words;
-  while (true) {
-    const uint32_t before = version_.load(std::memory_order_acquire);
-    for (size_t i = 0; i < kWords; ++i) words[i] = words_[i].load(std::memory_order_acquire);
-    if ((before & 1U) == 0 && version_.load(std::memory_order_relaxed) == before) break;
-  }
   roci_cc_decision decision;
-  std::memcpy(&decision, words.data(), sizeof decision);
+  while (!try_read(decision)) std::this_thread::yield();
   return decision;
 }
 
 ControlFlow::ControlFlow(const Profile& of, const roci_cc_flow& about, uint32_t number)
     : profile(of), info(about), id(number) {
   decision.window = decision.rate = ROCI_CC_NO_LIMIT;
+  seen = decision;
   std::memset(tail(), 0, state_room(of));
   std::uninitialized_value_construct_n(numbers(), of.plugin->state_count + of.plugin->reason_count);
 }

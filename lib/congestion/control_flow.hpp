@@ -22,9 +22,18 @@ namespace roci {
 // What was decided, as it crosses from one thread to another: one writer, any readers.
 class PublishedDecision {
  public:
-  void publish(const roci_cc_decision& decision);
-  // A whole one, the newest when the call began or a later one.
+  void publish(const roci_cc_decision& decision) {
+    begin();
+    finish(decision);
+  }
+  // A whole one, the newest when the call began or a later one. Waits for a writer who was interrupted in the middle.
   [[nodiscard]] roci_cc_decision read() const;
+  // The same for whoever may not wait: with such a writer it is false after some tries, and `decision` as it was.
+  bool try_read(roci_cc_decision& decision) const;
+
+ protected:
+  void begin();
+  void finish(const roci_cc_decision& decision);
 
  private:
   static constexpr size_t kWords = sizeof(roci_cc_decision) / sizeof(uint64_t);
@@ -70,6 +79,7 @@ class ControlFlow final : public Timer {
   // The worker's.
   void* owner = nullptr;  // the engine's; null when the queue pair has gone on without it
   uint32_t worker = 0;
+  roci_cc_decision seen{};   // the last one read of what another core publishes
   uint32_t probes_made = 0;  // of those asked for
   uint32_t telemetry_made = 0;
   uint32_t direction() const { return info.direction; }

@@ -283,6 +283,9 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
     const std::string name = config_.workers == 1 ? config_.name : config_.name + "." + std::to_string(i);
     auto worker = Worker::create(name, i, surroundings, each);
     if (!worker) return fail(worker.error());
+    // Queue pairs may be connected before the first round: their flows would begin at time 0 otherwise, and whoever waits
+    // for a peer has done so since then.
+    if (config_.progress != Progress::kExternal) (*worker)->begin(monotonic_now());
     workers_.push_back(std::move(*worker));
     pollers_.push_back(std::make_unique<WorkerPoller>(*this, *workers_.back()));
   }

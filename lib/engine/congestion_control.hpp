@@ -177,8 +177,11 @@ class CongestionControl {
   uint32_t gather(ControlledQueuePair& controlled, uint32_t direction, Nanos now, roci_cc_event& event,
                   Told& told);
   void apply(ControlFlow& flow, Nanos now);
-  [[nodiscard]] roci_cc_decision decision_of(const ControlFlow& flow) const {
-    return cores_.empty() ? flow.decision : flow.published.read();
+  // While the core is interrupted in the middle of publishing another one, the one before goes on; it says when it is done.
+  [[nodiscard]] const roci_cc_decision& decision_of(ControlFlow& flow) const {
+    if (cores_.empty()) return flow.decision;
+    flow.published.try_read(flow.seen);
+    return flow.seen;
   }
   bool hand_over(ControlledDirection& direction);
   void end(ControlFlow* flow);

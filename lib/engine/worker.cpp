@@ -249,6 +249,7 @@ bool Worker::serve_ready(TransportContext& context) {
     const auto talk = extensions_.may_talk(qp);
     const bool waits_for_peer = talk == PeerExtensions::Talk::kNotYet;
     ControlledQueuePair* const controlled = CongestionControl::of(qp.core);
+    if (controlled != nullptr) controlled->begin_turn();
     if (talk == PeerExtensions::Talk::kRefused ||
         (controlled != nullptr && !waits_for_peer && !control_.prepare(*controlled, context.now)))
       qp.core.fail_for_good(context);

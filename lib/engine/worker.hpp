@@ -130,6 +130,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
     return {};
   }
   [[nodiscard]] const CongestionControl& control() const { return control_; }
+  // What time it is before the first round, for what is begun until then.
+  void begin(Nanos now) { now_ = now; }
   // The queue pair may have something to do: after a change of its state.
   void make_ready(AttachedQueuePair& qp) {
     if (!qp.ready) {

@@ -67,6 +67,7 @@ std::string_view counter_name(Counter counter) {
       "mads_received",
       "mads_refused",
       "feedback_impossible",
+      "windows_impossible",
       "events_lost",
       "int_stripped",
       "int_malformed",

@@ -41,7 +41,7 @@ enum class Counter : uint8_t {
   kRequestsOutOfOrder,  // ahead of the expected PSN
   kReadReplays,         // duplicate READ requests answered again
   kAtomicReplays,       // duplicate atomics whose stored result was sent again
-  kReplaysRefused,      // duplicate READs and atomics that match no remembered one
+  kReplaysRefused,  // duplicate READs and atomics that match no remembered one, or ask for what was not sent yet
   kAcksSent,
   kNaksSequenceSent,
   kNaksInvalidSent,  // remote invalid request
@@ -72,14 +72,15 @@ enum class Counter : uint8_t {
   kMadsReceived,
   kMadsRefused,         // for another class, malformed, or answers to nothing
   kFeedbackImpossible,  // extension values that say what cannot be
-  kEventsLost,          // asynchronous events that found their queue full
-  kIntStripped,         // packets that came with in-band telemetry, which was taken out of them
-  kIntMalformed,        // dropped, because it could not be read
-  kIntDiscarded,        // dropped, because it said that it is a copy for the end of its way
-  kIntNoBuffer,         // lost, because there was no buffer for a copy of the host's own
-  kIntBegun,            // packets that were sent with telemetry
-  kIntTooLong,          // and those that should have been, and would have been too long with it
-  kIntEchoesSent,       // INT-ECHO
+  kWindowsImpossible,  // windows of receivers that cannot be: of nothing, or of all there is; the one before stays
+  kEventsLost,         // asynchronous events that found their queue full
+  kIntStripped,        // packets that came with in-band telemetry, which was taken out of them
+  kIntMalformed,       // dropped, because it could not be read
+  kIntDiscarded,       // dropped, because it said that it is a copy for the end of its way
+  kIntNoBuffer,        // lost, because there was no buffer for a copy of the host's own
+  kIntBegun,           // packets that were sent with telemetry
+  kIntTooLong,         // and those that should have been, and would have been too long with it
+  kIntEchoesSent,  // INT-ECHO
   kIntEchoesReceived,
   kIntEchoesOld,         // of them, those that something newer had overtaken
   kIntResponsesTaken,    // CC_INT_RESP of switches

@@ -31,11 +31,14 @@ void Requester::on_response(TransportContext& context, const FrameView& view, co
     case Operation::kAcknowledge:
       on_acknowledge(context, view, block);
       break;
-    case Operation::kReadResponse:
-      responses_.count(view.ecn() == Ecn::kCe);
+    case Operation::kReadResponse: {
+      const bool ce = view.ecn() == Ecn::kCe;
+      if (ce) context.counters.add(Counter::kRxCeMarked);
+      responses_.count(ce);
       if (session() != nullptr) session()->note_data(context, view, block, Direction::kResponses);
       on_read_response(context, view, frame);
       break;
+    }
     case Operation::kAtomicAcknowledge:
       on_atomic_response(context, view);
       break;
@@ -106,7 +109,10 @@ void Requester::note_marks(const FrameView& view, const ExtensionView& block) {
     here->acked_packets += newly_acknowledged_;
   if (block.has(ExtensionType::kCeEcho)) return;
   flow_.packets_acked += newly_acknowledged_;
-  if (view.bth().becn()) flow_.packets_marked += std::max(newly_acknowledged_, 1U);
+  if (!view.bth().becn()) return;
+  // A mark may come with nothing that is newly acknowledged; no more of them count than packets have arrived.
+  flow_.packets_marked =
+      std::min(flow_.packets_marked + std::max(newly_acknowledged_, 1U), flow_.packets_acked);
 }
 
 // The receiver has everything before `expected`, and something behind it.

@@ -6,15 +6,15 @@
 
 namespace roci {
 
-uint32_t take_feedback(const ExtensionView& block, Nanos now, uint32_t time_unit, SendFlow& flow) {
+RefusedFeedback take_feedback(const ExtensionView& block, Nanos now, uint32_t time_unit, SendFlow& flow) {
   using enum ExtensionType;
-  uint32_t impossible = 0;
+  RefusedFeedback refused;
   if (block.has(kCeEcho)) {
     // Counts since the queue pair was connected, modulo 2^32; those of an overtaken packet are behind.
     const uint32_t packets = block.ce_echo().packets.get() - static_cast<uint32_t>(flow.echoed_packets);
     const uint32_t marked = block.ce_echo().marked.get() - static_cast<uint32_t>(flow.echoed_marked);
     const bool newer = packets >> 31 == 0;
-    if (newer && marked > packets) ++impossible;
+    if (newer && marked > packets) ++refused.values;
     if (newer && marked <= packets) {
       flow.echoed_packets += packets;
       flow.echoed_marked += marked;
@@ -22,7 +22,7 @@ uint32_t take_feedback(const ExtensionView& block, Nanos now, uint32_t time_unit
       flow.packets_marked = std::max(flow.packets_marked, flow.echoed_marked);
     }
   }
-  if (block.has(kLsn) && block.lsn() > flow.next) ++impossible;
+  if (block.has(kLsn) && block.lsn() > flow.next) ++refused.values;
   if (block.has(kTimestampEcho)) {
     const TimestampEcho& echo = block.timestamp_echo();
     const auto here = static_cast<uint64_t>(now.count());
@@ -31,18 +31,26 @@ uint32_t take_feedback(const ExtensionView& block, Nanos now, uint32_t time_unit
       flow.note_rtt(Nanos{static_cast<int64_t>(here - echo.time.get() - hold)},
                     Nanos{static_cast<int64_t>(hold)});
     } else {
-      ++impossible;
+      ++refused.values;
     }
   }
-  if (block.has(kRxWindow)) flow.receiver_window = block.rx_window().bytes.get();
+  if (block.has(kRxWindow)) {
+    if (const uint32_t window = block.rx_window().bytes.get(); is_receiver_window(window)) {
+      flow.receiver_window = window;
+    } else {
+      ++refused.windows;
+    }
+  }
   if (block.has(kFlows)) flow.flows_at_receiver = block.flows().count.get();
-  return impossible;
+  return refused;
 }
 
 void ExtensionSession::take_feedback(TransportContext& context, const ExtensionView& block, Direction about,
                                      SendFlow& flow) {
-  context.counters.add(Counter::kFeedbackImpossible,
-                       roci::take_feedback(block, context.now, terms.peer_time_unit, flow));
+  const RefusedFeedback refused = roci::take_feedback(block, context.now, terms.peer_time_unit, flow);
+  context.counters.add(Counter::kFeedbackImpossible, refused.values);
+  if (refused.windows != 0) [[unlikely]]
+    context.counters.add(Counter::kWindowsImpossible, refused.windows);
   if (block.has(ExtensionType::kIntEcho)) take_hops(context, block, hops_of(about));
 }
 
@@ -85,7 +93,7 @@ void ExtensionSession::write_feedback(const TransportContext& context, const Ext
   }
   if (block.has(kRxWindow)) {
     auto& window = value_to_write<RxWindow>(block, kRxWindow);
-    window.bytes.set(receiver_window_.value_or(UINT32_MAX));
+    window.bytes.set(receiver_window_.value_or(kLargestReceiverWindow));
     window_message_due_ = false;
     window.psn.set(flow.next_psn.value());
   }

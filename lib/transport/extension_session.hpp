@@ -2,6 +2,7 @@
 // (docs/wire-extensions.md). One that has no session speaks the standard.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -53,9 +54,23 @@ struct PacketExtras {
   bool not_ect = false;    // where congestion control decides on ECN: switches drop rather than mark it
 };
 
+// Bytes that a receiver may allow (RXWIN). None at all would stop a sender for good, and as many as the field holds are no
+// limit: who has none does not say so.
+inline constexpr uint32_t kLeastReceiverWindow = 1;
+inline constexpr uint32_t kLargestReceiverWindow = UINT32_MAX - 1;
+constexpr bool is_receiver_window(uint32_t bytes) {
+  return bytes >= kLeastReceiverWindow && bytes <= kLargestReceiverWindow;
+}
+
+// What was passed over of a block of feedback, because it cannot be.
+struct RefusedFeedback {
+  uint32_t values = 0;   // but for windows
+  uint32_t windows = 0;  // of the receiver
+};
+
 // Puts what a block of feedback says about a flow into it. Nothing of that is needed: what cannot be is passed over.
-// Returns how many values that were. `time_unit`: of the peer's times, ps.
-uint32_t take_feedback(const ExtensionView& block, Nanos now, uint32_t time_unit, SendFlow& flow);
+// `time_unit`: of the peer's times, ps.
+RefusedFeedback take_feedback(const ExtensionView& block, Nanos now, uint32_t time_unit, SendFlow& flow);
 
 class ExtensionSession {
  public:
@@ -190,7 +205,7 @@ class ExtensionSession {
   // Responder: what it allows the peer to have in flight, bytes, from now on. Goes out with the next acknowledgement, or
   // by itself when none is due.
   void set_receiver_window(uint32_t bytes) {
-    receiver_window_ = bytes;
+    receiver_window_ = std::clamp(bytes, kLeastReceiverWindow, kLargestReceiverWindow);
     window_message_due_ = takes(Capability::kWindowMessages);
   }
   [[nodiscard]] bool window_message_due() const { return window_message_due_; }

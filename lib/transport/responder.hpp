@@ -76,6 +76,7 @@ class Responder {
     Operation operation = Operation::kReadRequest;
     Psn first{};
     uint32_t packets = 0;  // of the answer
+    uint32_t sent = 0;     // of them, at least once
     uint64_t va = 0;
     uint32_t rkey = 0;
     uint32_t length = 0;

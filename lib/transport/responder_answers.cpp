@@ -116,6 +116,7 @@ void Responder::replay_read(TransportContext& context, const FrameView& view) {
         !is_within(view.psn(), read.first, read.first + (read.packets - 1)))
       continue;
     const uint32_t skip = psns_between(read.first, view.psn());
+    if (skip > read.sent) break;  // nobody has what is in front of it, so nobody asks for this again
     const uint64_t offset = static_cast<uint64_t>(skip) * mtu;
     const uint64_t length = reth.length.get();
     const uint64_t left = read.length - offset;
@@ -224,7 +225,7 @@ void Responder::on_read_acknowledge(TransportContext& context, const FrameView& 
         !is_within(view.psn(), resource.first, resource.first + (resource.packets - 1)))
       continue;
     const uint32_t packet = psns_between(resource.first, view.psn());
-    if (packet >= resource.end) break;  // not sent yet
+    if (packet >= resource.sent) break;  // not sent yet
     session()->peer_acknowledges_reads = true;
     note_acknowledged(resource, packet + 1);
     session()->take_feedback(context, block, Direction::kResponses, answers_->flow);
@@ -355,7 +356,7 @@ bool Responder::send_answer(TransportContext& context, Resource& resource) {
         gate.departed(context.now, bytes, at >= gate.sent_end);
         gate.sent_end = std::max(gate.sent_end, at + bytes);
       }
-      ++resource.next;
+      resource.sent = std::max(resource.sent, ++resource.next);
       return true;
     case SendOutcome::kGivenUp:  // the memory went away
       if (resource.replay) {

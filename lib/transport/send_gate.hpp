@@ -55,6 +55,9 @@ class SendGate {
 
   // When the packet that was held back for the pace may leave; kNever when none was.
   [[nodiscard]] Nanos opens_at() const { return opens_at_; }
+  // A turn begins, in which whoever is held back asks again. Who does not, because the queue pair has failed, has lost its
+  // path or has nothing left, waits for no time.
+  void begin_turn() { opens_at_ = kNever; }
   // Whether a packet may leave now, with so much sent and not acknowledged in front of it.
   [[nodiscard]] bool admits(Nanos now, uint64_t in_flight, uint32_t payload) {
     if (in_flight != 0 && in_flight + payload + overhead > window) {
@@ -109,6 +112,10 @@ struct SendGates {
   static constexpr Nanos kResponsesWait{1'000'000};
 
   SendGates() { responses.longest_wait = kResponsesWait; }
+  void begin_turn() {
+    requests.begin_turn();
+    responses.begin_turn();
+  }
   SendGate requests;
   SendGate responses;        // to READs
   bool decides_ecn = false;  // packets are ECN-capable but for those that a gate excepts; else the path says

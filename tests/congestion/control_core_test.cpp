@@ -268,6 +268,25 @@ TEST(PublishedDecisionTest, is_whole_and_never_older_than_one_that_was_read) {
   EXPECT_EQ(published.read().window, kCount);
 }
 
+// A core of its own may lose its CPU at any instruction.
+TEST(PublishedDecisionTest, who_may_not_wait_goes_on_with_what_was_read_before) {
+  struct Interrupted : PublishedDecision {
+    using PublishedDecision::begin;
+    using PublishedDecision::finish;
+  } published;
+  roci_cc_decision decision{}, seen{};
+  decision.window = 1;
+  published.publish(decision);
+  EXPECT_TRUE(published.try_read(seen));
+  published.begin();
+  decision.window = 2;
+  EXPECT_FALSE(published.try_read(seen));
+  EXPECT_EQ(seen.window, 1U);
+  published.finish(decision);
+  EXPECT_TRUE(published.try_read(seen));
+  EXPECT_EQ(seen.window, 2U);
+}
+
 // ------------------------------------------------------------------------------------------------- the core
 
 TEST_F(ControlCoreTest, tells_the_plugin_and_the_worker_what_it_decided) {

@@ -220,7 +220,7 @@ TEST(Attacker, counts_of_marks_that_cannot_be_are_passed_over) {
   EXPECT_EQ(net.total("timeouts"), 0U);
 }
 
-// A window of nothing from the receiver: a packet may always leave when none are in flight. One of 4 GB is none at all.
+// A window of nothing from the receiver, and one of 4 GB, which is none at all: both are passed over.
 TEST(Attacker, windows_that_cannot_be_neither_stop_a_flow_nor_free_it) {
   for (const uint32_t window : {0U, UINT32_MAX}) {
     SCOPED_TRACE(window);
@@ -241,7 +241,6 @@ TEST(Attacker, windows_that_cannot_be_neither_stop_a_flow_nor_free_it) {
     const auto during = net.measure(3ms);
     const std::string name = window == 0 ? "none_" : "all_";
     note(name + "changed", changed.count), note(name + "mbps", during.each[0] / 1e6);
-    note(name + "impossible", net.hosts[0]->counter("feedback_impossible"));
     EXPECT_GT(changed.count, 0U);
     EXPECT_LE(FanIn::percentile(net.take_queue(), 1), 100'000U) << "congestion control holds it all the same";
     EXPECT_GE(during.sum, 0.95 * net.most_goodput());
@@ -251,6 +250,9 @@ TEST(Attacker, windows_that_cannot_be_neither_stop_a_flow_nor_free_it) {
     net.link(0).set_script(SimLink::kBToA, nullptr);
     net.drive(200ms / (kSlowMachine ? 10 : 1) / 4);
     EXPECT_GE(net.measure(2ms).each[0], 0.5 * net.most_goodput() / 4) << "nothing is left of it";
+    note(name + "counted", net.hosts[0]->counter("windows_impossible"));
+    EXPECT_EQ(net.hosts[0]->counter("windows_impossible"), changed.count) << "each is counted, once";
+    EXPECT_EQ(net.hosts[0]->counter("feedback_impossible"), 0U);
   }
 }
 

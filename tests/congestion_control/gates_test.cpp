@@ -97,6 +97,30 @@ TEST(Gates, a_window_over_reads_needs_their_acknowledgements) {
   }
 }
 
+// Nobody takes its packet then, so a time that is still set would have the worker look again and again, for good.
+TEST(Gates, who_fails_while_it_is_held_back_waits_no_more) {
+  for (const ibv_qp_type type : {IBV_QPT_RC, IBV_QPT_UC}) {
+    FanInOptions options;
+    options.senders = 1;
+    options.flows = 0;
+    options.control = with_profile("static_rate", {{"rate", 1e6}});
+    FanIn net(options);
+    Side& sender = *net.hosts[0];
+    const auto qp = make_service(sender, type);
+    connect_to(*qp, type, must(net.receiver().device->query_gid(1)), 77);
+    const QueuePairCore& core = *net.find(sender, *qp);
+    const auto held = [&] { return core.gates->requests.opens_at() != kNever; };
+    net.run(20ms);  // its address
+    ASSERT_EQ(send(sender, *qp, {.opcode = IBV_WR_RDMA_WRITE, .length = 3000}), 0);
+    net.run(100us);
+    ASSERT_TRUE(held()) << type;
+    move_to(*qp, IBV_QPS_ERR);
+    net.run(100us);
+    EXPECT_FALSE(held()) << type;
+    EXPECT_EQ(core.deadline(), kNever) << type;
+  }
+}
+
 TEST(Gates, nothing_is_held_back_without_control) {
   FanInOptions options;
   options.senders = options.flows = 1;

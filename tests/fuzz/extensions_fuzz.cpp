@@ -162,8 +162,10 @@ class Conversation {
     }
     if (!believed || changed) return;
     const SendFlow before = flow_;
-    const uint32_t impossible = take_feedback(split.block, now_, 1000, flow_);
-    require(impossible <= 3);
+    const RefusedFeedback refused = take_feedback(split.block, now_, 1000, flow_);
+    require(refused.values <= 3 && refused.windows <= 1);
+    require(flow_.receiver_window == before.receiver_window ||
+            (refused.windows == 0 && is_receiver_window(flow_.receiver_window)));
     require(flow_.echoed_marked <= flow_.echoed_packets && flow_.echoed_packets >= before.echoed_packets);
     require(flow_.packets_marked <= flow_.packets_acked && flow_.packets_acked >= before.packets_acked);
     require(flow_.next == before.next && flow_.acknowledged == before.acknowledged);

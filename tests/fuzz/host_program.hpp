@@ -1,4 +1,4 @@
-// What host_fuzz runs: a set-up and a sequence of steps, 16 bytes each, so that inputs can be cut, spliced and made from
+// What host_fuzz and host_control_fuzz run: a set-up and a sequence of steps, 16 bytes each, so that inputs can be cut, spliced and made from
 // recorded exchanges without losing their meaning. Every value of every byte means something.
 #pragma once
 
@@ -36,7 +36,18 @@ struct Setup {
   uint8_t packets_per_ack = 0;  // 0 is 64
   uint8_t offer = 0;            // of the peers, see LiveHost::offer()
   uint8_t congestion = 0;       // notification
-  uint8_t reserved[7]{};
+  // For host_control_fuzz, whose queue pairs have congestion control; host_fuzz does not look at these.
+  uint8_t algorithm = 0;  // of slot 0, from those built in
+  uint8_t next = 0;       // from the algorithm of one slot to that of the next; modulo 8
+  uint8_t control = 0;    // below
+  uint8_t base_rtt = 0;   // us; 0 is not known
+  uint8_t line_rate = 0;  // Gb/s; 0 is as the port says
+  uint8_t cnp_every = 0;  // us, that the host leaves between two CNPs
+  uint8_t reserved = 0;
+
+  // Bits of `control`. kFallback: what the peer cannot do with, runs dcqcn, and else is refused.
+  static constexpr uint8_t kFallback = 1, kNoCnps = 2, kTelemetry = 4, kBeginAll = 8, kTrace = 16,
+                           kReceiveWindow = 32, kOneAlgorithm = 64, kOthersNone = 128;
 };
 static_assert(sizeof(Setup) == 16);
 

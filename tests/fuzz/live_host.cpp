@@ -44,7 +44,7 @@ bool take_id(std::deque<uint64_t>& posted, uint64_t id, bool may_skip) {
 
 }  // namespace
 
-LiveHost::LiveHost(const Setup& setup) : setup_(setup) {
+LiveHost::LiveHost(const Setup& setup, bool controlled) : setup_(setup), controlled_(controlled) {
   make_device();
   side_.memory.assign(kMemory, kGuardByte);
   register_main();
@@ -113,6 +113,7 @@ void LiveHost::make_device() {
   if (notified(Setup::kCnmKey)) config.congestion.cnm_key = kCnmKey;
   config.congestion.short_samples = notified(Setup::kShortSamples);
   if (notified(Setup::kPoint)) config.congestion.receive_point = {.qeq = 1, .weight = 2, .sample = 1000};
+  if (controlled_) configure_control(config);
   side_.device = must(Device::create(std::move(port), config));
   side_.pd = must(side_.device->allocate_pd());
   side_.cq = must(side_.device->create_cq((setup_.habits & Setup::kSmallCq) != 0 ? 16 : 1024));
@@ -147,6 +148,7 @@ void LiveHost::connect(Slot& slot) {
   if (slot.type == IBV_QPT_UD) {
     open_datagrams(*slot.qp, kQkey, kFirstPsn + 8);
   } else {
+    if (controlled_) choose_control(static_cast<size_t>(&slot - slots_.data()));
     ConnectOptions options;
     options.rq_psn = kFirstPsn;
     options.sq_psn = kFirstPsn + 8;
@@ -318,6 +320,7 @@ void LiveHost::check_memory() const {
     if (session != nullptr && session->kept) most += session->kept->window();
   }
   require(pool_->in_use() <= most, "no more frames are kept than was agreed on");
+  if (controlled_) check_control();
 }
 
 // What leaves is well-formed, and standard for those who have not said that they have extensions.

@@ -30,7 +30,10 @@ class LiveHost {
   static constexpr uint16_t kCnmPort = 4999;
   static constexpr SipKey kCnmKey{7};
 
-  explicit LiveHost(const Setup& setup);
+  static constexpr uint16_t kTelemetryPort = 4998;
+
+  // `controlled`: its queue pairs have congestion control, as the setup says.
+  explicit LiveHost(const Setup& setup, bool controlled = false);
   ~LiveHost();
   LiveHost(const LiveHost&) = delete;
   LiveHost& operator=(const LiveHost&) = delete;
@@ -93,6 +96,13 @@ class LiveHost {
   void answer(size_t peer, uint8_t choice);
   void refuse(size_t peer);
 
+  // live_control.cpp
+  void configure_control(DeviceConfig& config) const;
+  void choose_control(size_t index);
+  void aim(ExtensionBlock& block, const Step& step, const Slot& slot) const;
+  void aim(Packet& packet, const Step& step, const Slot& slot) const;
+  void check_control() const;
+
   void post(const Step& step);
   void receive(const Step& step);
   void control(const Step& step);
@@ -109,6 +119,7 @@ class LiveHost {
   void check_sent();
 
   Setup setup_;
+  bool controlled_;
   std::shared_ptr<MbufPool> pool_;
   ScriptPort* port_ = nullptr;  // the device's
   Nanos now_{1'000'000};

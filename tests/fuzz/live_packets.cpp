@@ -96,6 +96,7 @@ ExtensionBlock LiveHost::block_of(const Step& step, const Slot& slot, Psn near) 
       block.int_echo->hop_count = static_cast<uint8_t>(step.extra >> 5);
     }
   }
+  if (controlled_) aim(block, step, slot);
   return block;
 }
 
@@ -141,6 +142,7 @@ Packet LiveHost::make(const Step& step, const Slot& slot) {
   if (packet.probe) {
     packet.probe->id = step.value;
     packet.probe->sent = Step::number(step.dma);
+    if (controlled_) aim(packet, step, slot);
   }
   const uint32_t mtu = 256U << (setup_.path_mtu % 5);
   size_t payload = Step::number(step.length) % (mtu + 1);

@@ -1,6 +1,7 @@
 // Two ports of one process joined back to back that hand over bytes under a lock, so that ThreadSanitizer sees how the
 // two sides are ordered; it cannot see into the rings of DPDK's library. With several queues, UDP packets are spread over
-// the receiver's by their source port, as a NIC would, and the rest comes through its first.
+// the receiver's by their source port, as a NIC would, and the rest comes through its first. It can mark what passes, as a
+// switch with a queue would.
 #pragma once
 
 #include <deque>
@@ -13,6 +14,7 @@
 #include "port/eal.hpp"
 #include "port/port.hpp"
 #include "support/frames.hpp"
+#include "wire/rewrite.hpp"
 
 namespace roci::test {
 
@@ -20,6 +22,7 @@ class ByteLinkPort final : public Port {
   struct Line {
     std::mutex mutex;
     std::deque<std::vector<uint8_t>> frames;
+    uint32_t marked = 0;  // frames since the last one that was marked
   };
   using Lines = std::vector<Line>;  // one for each queue of the receiver
 
@@ -41,6 +44,9 @@ class ByteLinkPort final : public Port {
                 .value();
     for (Line& line : *in_) queues_.push_back(std::make_unique<Queue>(*this, line));
   }
+
+  // Every so many-th packet to each queue that may be marked is; 0 for none. Before the first packet.
+  void mark_one_in(uint32_t packets) { mark_one_in_ = packets; }
 
   uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override { return queues_[0]->rx_burst(out, now); }
   uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override {
@@ -79,6 +85,9 @@ class ByteLinkPort final : public Port {
         Line& line = (*port_.out_)[line_of(bytes)];
         const std::scoped_lock guard(line.mutex);
         if (line.frames.size() >= kCapacity) break;
+        if (port_.mark_one_in_ != 0 && ++line.marked >= port_.mark_one_in_ &&
+            mark_congestion(bytes.data(), static_cast<uint32_t>(bytes.size())))
+          line.marked = 0;
         line.frames.push_back(std::move(bytes));
         rte_pktmbuf_free(frames[count]);
       }
@@ -98,6 +107,7 @@ class ByteLinkPort final : public Port {
   };
 
   MacAddress mac_;
+  uint32_t mark_one_in_ = 0;
   std::shared_ptr<Lines> in_, out_;
   std::shared_ptr<MbufPool> pool_;
   PortCapabilities capabilities_;

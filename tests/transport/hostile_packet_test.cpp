@@ -455,6 +455,17 @@ TEST(HostilePacket, replay_must_be_a_part_of_the_original) {
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
 }
 
+// Who asks for an answer from a packet on has those before it.
+TEST(HostilePacket, what_was_not_sent_yet_is_not_asked_for_again) {
+  LoneHost host;
+  host.port().put(encode_packet(host.read(0, 0, 1024).finish()));
+  host.port().put(encode_packet(host.read(2, 512, 512).finish()));
+  EXPECT_EQ(host.work(), (Lines{"RC_READ_RESP_FIRST 0", "RC_READ_RESP_MIDDLE 1", "RC_READ_RESP_MIDDLE 2",
+                                "RC_READ_RESP_LAST 3"}));
+  EXPECT_EQ(host.side.counter("read_replays"), 0U);
+  EXPECT_EQ(host.side.counter("replays_refused"), 1U);
+}
+
 TEST(HostilePacket, after_a_read_whose_region_goes_away_only_the_nak_is_sent) {
   LoneHostOptions options;
   options.region = 65536;

@@ -434,6 +434,22 @@ TEST(Ldcp, a_window_that_changes_while_nothing_is_acknowledged_has_a_message_of_
   }
 }
 
+TEST(Ldcp, a_receiver_never_says_a_window_of_nothing_or_of_everything) {
+  TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
+  net.connect();
+  TwoHosts::wake(net.a, net.now());
+  TwoHosts::wake(net.b, net.now());
+  const auto told = [&net](uint32_t window) {
+    TwoHosts::core(net.b).session->set_receiver_window(window);
+    TwoHosts::wake(net.b, net.now());
+    net.run(1ms);
+    return TwoHosts::core(net.a).requester.flow().receiver_window;
+  };
+  EXPECT_EQ(told(0), 1U);
+  EXPECT_EQ(told(UINT32_MAX), UINT32_MAX - 1);
+  EXPECT_EQ(net.a.counter("windows_impossible"), 0U);
+}
+
 TEST(Ldcp, a_receiver_says_how_many_flows_share_its_link) {
   TwoHosts net({.extensions_a = kAuto, .extensions_b = kAuto});
   net.connect();
