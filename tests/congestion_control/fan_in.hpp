@@ -137,6 +137,11 @@ class FanIn : public Fabric {
   [[nodiscard]] Side& receiver() { return *hosts.back(); }
   [[nodiscard]] size_t flow_count() const { return flows_.size(); }
   // The sending end of the data, and the other one, which has asked for them if they are READ.
+  // Of a queue pair that a test has made itself.
+  static QueuePairCore* find(const Side& side, const QueuePair& qp) {
+    Host& host = side.device->host();
+    return &host.worker_of(Qpn{qp.qp_num()}).find(Qpn{qp.qp_num()})->core;
+  }
   [[nodiscard]] QueuePair& queue_pair(size_t flow) { return *flows_[flow].qp; }
   [[nodiscard]] QueuePair& peer(size_t flow) { return *flows_[flow].peer; }
   [[nodiscard]] QueuePairCore& core(size_t flow) { return *find(*flows_[flow].from, *flows_[flow].qp); }
@@ -294,10 +299,6 @@ class FanIn : public Fabric {
     uint64_t posted = 0;
     bool stopped = false;
   };
-  static QueuePairCore* find(const Side& side, const QueuePair& qp) {
-    Host& host = side.device->host();
-    return &host.worker_of(Qpn{qp.qp_num()}).find(Qpn{qp.qp_num()})->core;
-  }
   class Sampler final : public Poller {
    public:
     explicit Sampler(FanIn& of) : of_(of) {}
