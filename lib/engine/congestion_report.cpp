@@ -19,8 +19,9 @@ std::vector<std::pair<std::string, uint64_t>> named(const roci_cc_label* labels,
   return all;
 }
 
-void add_flow(const ControlFlow& flow, const roci_cc_decision& decision, CongestionFlowReport& report) {
+void add_flow(ControlFlow& flow, CongestionFlowReport& report) {
   const roci_cc_plugin& plugin = *flow.profile.plugin;
+  const roci_cc_decision& decision = flow.newest();
   report.profile = flow.profile.name;
   report.algorithm = plugin.name;
   report.state = plugin.states[decision.state].name;
@@ -59,7 +60,7 @@ void CongestionControl::report(AttachedQueuePair& qp, std::vector<CongestionFlow
     report.qp_num = qp.core.number().value();
     report.responses = direction == ROCI_CC_RESPONSES;
     report.profile = "none";
-    if (here.flow != nullptr) add_flow(*here.flow, decision_of(*here.flow), report);
+    if (here.flow != nullptr) add_flow(*here.flow, report);
     report.sent_bytes = gate.sent_bytes;
     report.sent_packets = gate.sent_packets;
     if (const SendFlow* flow = qp.core.flow(report.responses ? Direction::kResponses : Direction::kRequests);
