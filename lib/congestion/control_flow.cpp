@@ -48,7 +48,7 @@ roci_cc_decision PublishedDecision::read() const {
 ControlFlow::ControlFlow(const Profile& of, const roci_cc_flow& about, uint32_t number)
     : profile(of), info(about), id(number) {
   decision.window = decision.rate = ROCI_CC_NO_LIMIT;
-  seen = decision;
+  read_ = decision;
   std::memset(tail(), 0, state_room(of));
   std::uninitialized_value_construct_n(numbers(), of.plugin->state_count + of.plugin->reason_count);
 }

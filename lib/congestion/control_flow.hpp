@@ -79,10 +79,15 @@ class ControlFlow final : public Timer {
   // The worker's.
   void* owner = nullptr;  // the engine's; null when the queue pair has gone on without it
   uint32_t worker = 0;
-  roci_cc_decision seen{};   // the last one read of what another core publishes
   uint32_t probes_made = 0;  // of those asked for
   uint32_t telemetry_made = 0;
   uint32_t direction() const { return info.direction; }
+  // What is published. While a core is interrupted in the middle of another decision the one before goes on; the core says
+  // when it is done.
+  const roci_cc_decision& newest() {
+    published.try_read(read_);
+    return read_;
+  }
 
   // Between the two (control_core.hpp).
   std::atomic<bool> announced{false};
@@ -95,6 +100,7 @@ class ControlFlow final : public Timer {
     return reinterpret_cast<uint8_t*>(const_cast<ControlFlow*>(this) + 1);
   }
   [[nodiscard]] std::atomic<uint64_t>* numbers() const;
+  roci_cc_decision read_{};  // the worker's, latest
 };
 
 }  // namespace roci

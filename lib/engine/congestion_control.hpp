@@ -177,11 +177,8 @@ class CongestionControl {
   uint32_t gather(ControlledQueuePair& controlled, uint32_t direction, Nanos now, roci_cc_event& event,
                   Told& told);
   void apply(ControlFlow& flow, Nanos now);
-  // While the core is interrupted in the middle of publishing another one, the one before goes on; it says when it is done.
   [[nodiscard]] const roci_cc_decision& decision_of(ControlFlow& flow) const {
-    if (cores_.empty()) return flow.decision;
-    flow.published.try_read(flow.seen);
-    return flow.seen;
+    return cores_.empty() ? flow.decision : flow.newest();
   }
   bool hand_over(ControlledDirection& direction);
   void end(ControlFlow* flow);

@@ -20,9 +20,8 @@ std::vector<std::pair<std::string, uint64_t>> named(const roci_cc_label* labels,
 }
 
 void add_flow(ControlFlow& flow, CongestionFlowReport& report) {
-  flow.published.try_read(flow.seen);  // else what was seen before
-  const roci_cc_decision& decision = flow.seen;
   const roci_cc_plugin& plugin = *flow.profile.plugin;
+  const roci_cc_decision& decision = flow.newest();
   report.profile = flow.profile.name;
   report.algorithm = plugin.name;
   report.state = plugin.states[decision.state].name;
