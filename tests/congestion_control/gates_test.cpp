@@ -108,8 +108,7 @@ TEST(Gates, who_fails_while_it_is_held_back_waits_no_more) {
     Side& sender = *net.hosts[0];
     const auto qp = make_service(sender, type);
     connect_to(*qp, type, must(net.receiver().device->query_gid(1)), 77);
-    const Qpn number{qp->qp_num()};
-    const QueuePairCore& core = sender.device->host().worker_of(number).find(number)->core;
+    const QueuePairCore& core = *net.find(sender, *qp);
     const auto held = [&] { return core.gates->requests.opens_at() != kNever; };
     net.run(20ms);  // its address
     ASSERT_EQ(send(sender, *qp, {.opcode = IBV_WR_RDMA_WRITE, .length = 3000}), 0);
