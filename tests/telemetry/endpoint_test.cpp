@@ -4,6 +4,8 @@
 
 #include <array>
 #include <atomic>
+#include <mutex>
+#include <span>
 #include <thread>
 
 #include "port/eal.hpp"
@@ -43,23 +45,30 @@ TEST_F(EndpointTest, a_table_is_answered_by_its_columns_and_takes_what_there_is_
   const auto row = [](uint64_t number) {
     return TelemetryMap{{"number", number}, {"text", "\"" + std::to_string(number) + "\""}};
   };
-  const auto endpoint =
-      open("/roci/test/table", [&](std::string_view) -> Result<TelemetryAnswer> { return table; });
+  std::mutex mutex;  // answers are made by a thread of DPDK's
+  const auto endpoint = open("/roci/test/table", [&](std::string_view) -> Result<TelemetryAnswer> {
+    const std::scoped_lock guard(mutex);
+    return table;
+  });
+  const auto add = [&](std::span<const TelemetryMap> rows) {
+    const std::scoped_lock guard(mutex);
+    return table.add(rows);
+  };
   TelemetrySocket socket;
   EXPECT_EQ(socket.ask("/roci/test/table"), R"({"/roci/test/table":{"next":0}})");
   const std::array<TelemetryMap, 2> pair = {row(5), row(6)};
-  ASSERT_TRUE(table.add(pair));
+  ASSERT_TRUE(add(pair));
   EXPECT_EQ(socket.ask("/roci/test/table"),
             R"({"/roci/test/table":{"next":0,"number":[5,6],"text":["\"5\"","\"6\""]}})");
   uint64_t last = 6;
   for (;; ++last) {
     const TelemetryMap more = row(UINT64_MAX - last);
-    if (!table.add({&more, 1})) break;
+    if (!add({&more, 1})) break;
   }
   const size_t rows = table.rows();
   EXPECT_GT(rows, 150U);
   const std::array<TelemetryMap, 2> together = {row(1), row(UINT64_MAX)};
-  while (table.add(together)) {
+  while (add(together)) {
   }
   EXPECT_TRUE((table.rows() - rows) % 2 == 0) << "all or none";
   const std::string answer = socket.ask("/roci/test/table");
