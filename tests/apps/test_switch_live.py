@@ -55,7 +55,13 @@ class SwitchLive(PerfTest):
         hosts = self.memif_hosts(**slow)
         self.assertIn("ready", self.switch.stdout.readline())
         self.start_traffic(hosts, "-D", "50")
-        before = self.look()["p2"]
+        seen = []
+
+        def queued():
+            seen.append(self.look()["p2"])
+            return seen[-1]["queue_bytes"] > 0 or self.client.poll() is not None
+        self.wait_until(queued, "a queue")
+        before = seen[-1]
         self.assertGreater(before["queue_bytes"], 0)
         self.assertEqual(before["classes"]["3"]["counts"]["marked"], 0)
 
