@@ -6,6 +6,7 @@
 
 #include "congestion/trace.hpp"
 #include "device/host.hpp"
+#include "device/queue_pair_report.hpp"
 
 namespace roci::perf {
 namespace {
@@ -89,21 +90,9 @@ nlohmann::ordered_json congestion_json(const std::vector<DeviceFlows>& devices) 
                                  {"state", flow.state},
                                  {"last_reason", flow.last_reason},
                                  {"last_event", flow.last_event},
-                                 {"gap_ns", flow.gap},
-                                 {"in_flight", flow.in_flight},
-                                 {"rtt_ns", flow.rtt},
-                                 {"least_rtt_ns", flow.least_rtt},
-                                 {"sent_bytes", flow.sent_bytes},
-                                 {"sent_packets", flow.sent_packets},
-                                 {"acked_packets", flow.acked_packets},
-                                 {"marked_packets", flow.marked_packets},
-                                 {"rp_cnp_handled", flow.cnps},
-                                 {"notices", flow.notices},
-                                 {"telemetry", flow.telemetry},
-                                 {"losses", flow.losses},
-                                 {"timeouts", flow.timeouts},
-                                 {"events", flow.events},
-                                 {"bytes", flow.state_bytes}};
+                                 {"gap_ns", flow.gap}};
+      for (const auto& [name, value] : numbers_of(flow)) one[name] = value;
+      one["bytes"] = flow.state_bytes;
       one["rate"] = flow.rate < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(flow.rate);
       one["window"] = flow.window < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(flow.window);
       for (const auto& [name, span] : flow.states) one["state_ns"][name] = span;

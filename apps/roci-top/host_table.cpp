@@ -28,13 +28,13 @@ struct Row {
 
 // Counters of packets and messages that were lost, and of what repairs them or should not be (telemetry/counters.hpp); and
 // what the port's driver lost.
-constexpr std::array<const char*, 26> kDrops = {
+constexpr std::array<const char*, 27> kDrops = {
     "rx_hand_over_full",  "rx_malformed",        "rx_unknown_opcode",  "rx_icrc_errors", "rx_unknown_qp",
     "rx_wrong_source",    "rx_wrong_pkey",       "rx_wrong_transport", "rx_bad_state",   "rx_wrong_qkey",
     "rx_unknown_group",   "rx_no_receive",       "rx_too_long",        "rx_refused",     "rx_no_message",
     "messages_abandoned", "tx_unreachable",      "loopback_lost",      "cq_overflows",   "extensions_refused",
-    "feedback_unsigned",  "feedback_impossible", "events_lost",        "int_malformed",  "int_no_buffer",
-    "cnms_malformed"};
+    "feedback_unsigned",  "feedback_impossible", "windows_impossible", "events_lost",    "int_malformed",
+    "int_no_buffer",      "cnms_malformed"};
 constexpr std::array<const char*, 2> kPortDrops = {"port/rx_dropped", "port/tx_dropped"};
 constexpr std::array<const char*, 12> kTrouble = {"timeouts",
                                                   "tail_probes",
@@ -55,10 +55,6 @@ double drops_of(const Row& row) {
   for (const char* name : kPortDrops) sum += row.info(name);
   return sum;
 }
-
-std::string gigabits(double bytes) { return decimal(bytes * 8e-9); }
-std::string millions(double packets) { return decimal(packets * 1e-6); }
-std::string thousands(double value) { return short_number(value, false); }
 
 struct Column {
   const char* heading;

@@ -22,9 +22,6 @@ struct Row {
   [[nodiscard]] bool is_controlled() const { return !text("algorithm").empty(); }
 };
 
-std::string gigabits(double bytes) { return decimal(bytes * 8e-9); }
-std::string thousands(double value) { return short_number(value, false); }
-
 // UC says what it sends only under congestion control, and then with headers.
 std::string transmit(const Row& r) {
   if (r.is_reliable()) return gigabits(r.rate("acked_bytes"));
@@ -90,7 +87,7 @@ const std::array kColumns = {
              return !r.is_reliable() || r.qp->responses ? "-" : gigabits(r.rate("received_bytes"));
            }},
     Column{"tx Gb/s", 8, 0, false, transmit},
-    Column{"tx Mpps", 8, 140, false, [](const Row& r) { return decimal(sent_packets(r) * 1e-6); }},
+    Column{"tx Mpps", 8, 140, false, [](const Row& r) { return millions(sent_packets(r)); }},
     Column{"algorithm", 10, 0, true, [](const Row& r) { return text_or_none(r.text("algorithm")); }},
     Column{"cc state", 10, 80, true, [](const Row& r) { return text_or_none(r.text("cc_state")); }},
     Column{"at Gb/s", 8, 0, false, rate_limit},

@@ -25,10 +25,6 @@ struct Row {
   [[nodiscard]] double rate(const std::string& counter) const { return per_second(*now, before, counter); }
 };
 
-std::string gigabits(const Row& row, const char* bytes) { return decimal(row.rate(bytes) * 8e-9); }
-std::string millions(const Row& row, const char* packets) { return decimal(row.rate(packets) * 1e-6); }
-std::string thousands(double value) { return short_number(value, false); }
-
 // The part of the time that the class stood still.
 std::string percent_paused(const Row& row) {
   std::array<char, 16> text;
@@ -46,10 +42,10 @@ struct Column {
 // Left of the queue, and right of it. In narrow terminals some are left out, those that matter least first.
 constexpr size_t kPacketsFrom = 74, kPausesFrom = 112;
 const std::array kLeft = {
-    Column{"rx Gb/s", 0, true, false, [](const Row& r) { return gigabits(r, "rx_bytes"); }},
-    Column{"tx Gb/s", 0, true, true, [](const Row& r) { return gigabits(r, "tx_bytes"); }},
-    Column{"rx Mpps", kPacketsFrom, true, false, [](const Row& r) { return millions(r, "rx_packets"); }},
-    Column{"tx Mpps", kPacketsFrom, true, true, [](const Row& r) { return millions(r, "tx_packets"); }},
+    Column{"rx Gb/s", 0, true, false, [](const Row& r) { return gigabits(r.rate("rx_bytes")); }},
+    Column{"tx Gb/s", 0, true, true, [](const Row& r) { return gigabits(r.rate("tx_bytes")); }},
+    Column{"rx Mpps", kPacketsFrom, true, false, [](const Row& r) { return millions(r.rate("rx_packets")); }},
+    Column{"tx Mpps", kPacketsFrom, true, true, [](const Row& r) { return millions(r.rate("tx_packets")); }},
 };
 const std::array kRight = {
     Column{"marks/s", 0, false, true, [](const Row& r) { return thousands(r.rate("marked")); }},

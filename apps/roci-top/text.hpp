@@ -10,6 +10,10 @@ namespace roci::top {
 std::string short_number(double value, bool binary);
 // "0.123", "123.45", "1234.5"
 std::string decimal(double value);
+// Gb/s of bytes a second, and millions of packets.
+inline std::string gigabits(double bytes) { return decimal(bytes * 8e-9); }
+inline std::string millions(double packets) { return decimal(packets * 1e-6); }
+inline std::string thousands(double value) { return short_number(value, false); }
 // "1,234,567"
 std::string grouped(uint64_t number);
 // "[####  |  ]": what there is now, and how far it has been at most.

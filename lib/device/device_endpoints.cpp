@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kNoQpn = 0x1000000;  // beyond all
 // More than fit into one answer.
 constexpr size_t kActivitiesAPage = 512, kQueuePairsAPage = 128;
-constexpr size_t kReportsAtOnce = 32;  // made before it is known whether they fit
+constexpr size_t kReportsAhead = 32;  // made before it is known whether they fit
 constexpr size_t kMostGids = 64;
 
 std::string type_name(ibv_qp_type type) {
@@ -87,8 +87,8 @@ TelemetryMap row_of(const QueuePairReport& report) {
 
 // The place in `numbers` of the first one that the table has no room for.
 size_t add_queue_pairs(Host& host, std::span<const uint32_t> numbers, TelemetryTable& table) {
-  for (size_t done = 0; done < numbers.size(); done += kReportsAtOnce) {
-    const auto piece = numbers.subspan(done, std::min(kReportsAtOnce, numbers.size() - done));
+  for (size_t done = 0; done < numbers.size(); done += kReportsAhead) {
+    const auto piece = numbers.subspan(done, std::min(kReportsAhead, numbers.size() - done));
     const std::vector<QueuePairReport> reports = report_queue_pairs(host, piece);
     for (auto from = reports.begin(); from != reports.end();) {
       const uint32_t number = from->flow.qp_num;
@@ -183,12 +183,21 @@ Result<std::unique_ptr<DeviceEndpoints>> DeviceEndpoints::open(std::vector<Devic
   return made;
 }
 
+Result<DeviceEndpoints::Page> DeviceEndpoints::take_page(std::string_view parameters, size_t most) const {
+  auto device = take_device(parameters);
+  if (!device) return fail(device.error());
+  auto first = first_of(parameters);
+  if (!first) return fail(first.error());
+  Host& host = (*device)->host();
+  Page page{&host, queue_pair_numbers(host, *first, most), {}};
+  page.table.facts = {{"queue_pairs", uint64_t{host.queue_pairs()}}, {"next", uint64_t{0}}};
+  return page;
+}
+
 Result<Device*> DeviceEndpoints::take_device(std::string_view& parameters) const {
-  const std::string_view name = parameters.substr(0, parameters.find(','));
+  const std::string_view name = take_word(parameters);
   for (Device* device : devices_) {
-    if (device->name() != name) continue;
-    parameters.remove_prefix(std::min(name.size() + 1, parameters.size()));
-    return device;
+    if (device->name() == name) return device;
   }
   std::string names;
   for (const Device* device : devices_) names += (names.empty() ? "" : ", ") + device->name();
@@ -266,39 +275,27 @@ Result<TelemetryAnswer> DeviceEndpoints::states(std::string_view parameters) con
 }
 
 Result<TelemetryAnswer> DeviceEndpoints::activity(std::string_view parameters) const {
-  auto device = take_device(parameters);
-  if (!device) return fail(device.error());
-  auto first = first_of(parameters);
-  if (!first) return fail(first.error());
-  Host& host = (*device)->host();
-  const std::vector<uint32_t> numbers = queue_pair_numbers(host, *first, kActivitiesAPage);
-  TelemetryTable table;
-  table.facts = {{"queue_pairs", uint64_t{host.queue_pairs()}}, {"next", uint64_t{0}}};
-  uint64_t next = next_of(numbers, numbers.size(), kActivitiesAPage);
-  for (const QueuePairActivity& qp : queue_pair_activity(host, numbers)) {
+  auto page = take_page(parameters, kActivitiesAPage);
+  if (!page) return fail(page.error());
+  uint64_t next = next_of(page->numbers, page->numbers.size(), kActivitiesAPage);
+  for (const QueuePairActivity& qp : queue_pair_activity(*page->host, page->numbers)) {
     const TelemetryMap row{{"qpn", uint64_t{qp.qp_num}},
                            {"state", std::string(qp_state_name(qp.state))},
                            {"psns", uint64_t{qp.psns}}};
-    if (table.add({&row, 1})) continue;
+    if (page->table.add({&row, 1})) continue;
     next = qp.qp_num;
     break;
   }
-  table.facts[1].second = next;
-  return TelemetryAnswer{std::move(table)};
+  page->table.facts[1].second = next;
+  return TelemetryAnswer{std::move(page->table)};
 }
 
 Result<TelemetryAnswer> DeviceEndpoints::queue_pairs(std::string_view parameters) const {
-  auto device = take_device(parameters);
-  if (!device) return fail(device.error());
-  auto first = first_of(parameters);
-  if (!first) return fail(first.error());
-  Host& host = (*device)->host();
-  const std::vector<uint32_t> numbers = queue_pair_numbers(host, *first, kQueuePairsAPage);
-  TelemetryTable table;
-  table.facts = {{"queue_pairs", uint64_t{host.queue_pairs()}}, {"next", uint64_t{0}}};
-  const size_t fitted = add_queue_pairs(host, numbers, table);
-  table.facts[1].second = next_of(numbers, fitted, kQueuePairsAPage);
-  return TelemetryAnswer{std::move(table)};
+  auto page = take_page(parameters, kQueuePairsAPage);
+  if (!page) return fail(page.error());
+  const size_t fitted = add_queue_pairs(*page->host, page->numbers, page->table);
+  page->table.facts[1].second = next_of(page->numbers, fitted, kQueuePairsAPage);
+  return TelemetryAnswer{std::move(page->table)};
 }
 
 Result<TelemetryAnswer> DeviceEndpoints::queue_pair(std::string_view parameters) const {
@@ -337,20 +334,7 @@ Result<TelemetryAnswer> DeviceEndpoints::flow(std::string_view parameters) const
                    {"last_reason", flow.last_reason}, {"last_event", flow.last_event}, {"gap_ns", flow.gap}};
   add_limit(out, "rate", flow.rate);
   add_limit(out, "window", flow.window);
-  const std::pair<const char*, uint64_t> numbers[] = {{"in_flight", flow.in_flight},
-                                                      {"rtt_ns", flow.rtt},
-                                                      {"least_rtt_ns", flow.least_rtt},
-                                                      {"sent_bytes", flow.sent_bytes},
-                                                      {"sent_packets", flow.sent_packets},
-                                                      {"acked_packets", flow.acked_packets},
-                                                      {"marked_packets", flow.marked_packets},
-                                                      {"rp_cnp_handled", flow.cnps},
-                                                      {"notices", flow.notices},
-                                                      {"telemetry", flow.telemetry},
-                                                      {"losses", flow.losses},
-                                                      {"timeouts", flow.timeouts},
-                                                      {"events", flow.events}};
-  for (const auto& [name, value] : numbers) out.emplace_back(name, value);
+  for (const auto& [name, value] : numbers_of(flow)) out.emplace_back(name, value);
   for (const auto& [name, value] : flow.states) out.emplace_back("state_ns/" + name, value);
   for (const auto& [name, value] : flow.reasons) out.emplace_back("reason/" + name, value);
   return TelemetryAnswer{std::move(out)};

@@ -46,6 +46,13 @@ class DeviceEndpoints {
   explicit DeviceEndpoints(std::vector<Device*> devices) : devices_(std::move(devices)) {}
   // Takes the name, and the comma behind it, off the parameters.
   Result<Device*> take_device(std::string_view& parameters) const;
+  // "device[,first QPN]": at most so many queue pairs, and a table to put them into, with `queue_pairs` and `next`.
+  struct Page {
+    Host* host;
+    std::vector<uint32_t> numbers;
+    TelemetryTable table;
+  };
+  [[nodiscard]] Result<Page> take_page(std::string_view parameters, size_t most) const;
 
   std::vector<Device*> devices_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;

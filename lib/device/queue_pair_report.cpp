@@ -131,6 +131,22 @@ std::vector<QueuePairReport> report_queue_pairs(Host& host, std::span<const uint
   return out;
 }
 
+std::vector<std::pair<std::string, uint64_t>> numbers_of(const CongestionFlowReport& flow) {
+  return {{"in_flight", flow.in_flight},
+          {"rtt_ns", flow.rtt},
+          {"least_rtt_ns", flow.least_rtt},
+          {"sent_bytes", flow.sent_bytes},
+          {"sent_packets", flow.sent_packets},
+          {"acked_packets", flow.acked_packets},
+          {"marked_packets", flow.marked_packets},
+          {"rp_cnp_handled", flow.cnps},
+          {"notices", flow.notices},
+          {"telemetry", flow.telemetry},
+          {"losses", flow.losses},
+          {"timeouts", flow.timeouts},
+          {"events", flow.events}};
+}
+
 std::vector<std::pair<uint32_t, uint32_t>> queue_pair_flows(Host& host, std::span<const uint32_t> numbers) {
   std::vector<std::pair<uint32_t, uint32_t>> out;
   out.reserve(numbers.size());

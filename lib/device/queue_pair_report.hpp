@@ -45,6 +45,9 @@ std::vector<QueuePairActivity> queue_pair_activity(Host& host, std::span<const u
 // The same; requests come first, and READ responses when any has been sent.
 std::vector<QueuePairReport> report_queue_pairs(Host& host, std::span<const uint32_t> numbers);
 
+// What is counted of a flow, by the names under which people see it.
+std::vector<std::pair<std::string, uint64_t>> numbers_of(const CongestionFlowReport& flow);
+
 // Number and CongestionControl::directions() of each that has any.
 std::vector<std::pair<uint32_t, uint32_t>> queue_pair_flows(Host& host, std::span<const uint32_t> numbers);
 

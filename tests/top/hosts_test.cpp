@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "roci-top/json_lines.hpp"
-#include "roci-top/table.hpp"
+#include "top/looks.hpp"
 
 namespace roci::top {
 namespace {
@@ -16,11 +16,6 @@ class HostsTest : public testing::Test {
   HostsTest() {
     before_ = look_at(1s, 0);
     now_ = look_at(2s, 1);
-  }
-
-  static Counted counted(Nanos at, std::map<std::string, uint64_t> numbers,
-                         std::map<std::string, std::string> texts = {}) {
-    return {.at = at, .numbers = std::move(numbers), .texts = std::move(texts)};
   }
 
   static Snapshot look_at(Nanos at, uint64_t seconds) {
@@ -86,12 +81,7 @@ class HostsTest : public testing::Test {
 
   HostSeen& host() { return now_.processes[0].hosts[0]; }
 
-  [[nodiscard]] std::string text(const Look& look) const {
-    std::string out;
-    for (const Line& line : render(now_, before_, look))
-      out += line.text.substr(0, line.text.find_last_not_of(' ') + 1) + "\n";
-    return out;
-  }
+  [[nodiscard]] std::string text(const Look& look) const { return text_of(now_, before_, look); }
 
   Snapshot before_, now_;
 };

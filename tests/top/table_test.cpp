@@ -6,13 +6,10 @@
 
 #include "roci-top/json_lines.hpp"
 #include "roci-top/text.hpp"
+#include "top/looks.hpp"
 
 namespace roci::top {
 namespace {
-
-Counted counted(Nanos at, std::map<std::string, uint64_t> numbers) {
-  return {.at = at, .numbers = std::move(numbers), .texts = {}};
-}
 
 // Two looks at a switch, a second apart. p0 receives 10 Gb/s and drops, p1 sends them and has a queue, p2 is idle.
 class TableTest : public testing::Test {
@@ -61,12 +58,7 @@ class TableTest : public testing::Test {
             .silent = 0};
   }
 
-  [[nodiscard]] std::string text(const Look& look) const {
-    std::string out;
-    for (const Line& line : render(now_, before_, look))
-      out += line.text.substr(0, line.text.find_last_not_of(' ') + 1) + "\n";
-    return out;
-  }
+  [[nodiscard]] std::string text(const Look& look) const { return text_of(now_, before_, look); }
 
   Snapshot before_, now_;
 };
