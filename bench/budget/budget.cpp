@@ -22,6 +22,15 @@ constexpr uint32_t kLargeBytes = 65536;
 constexpr ExtensionConfig kAuto{.mode = ExtensionMode::kAuto};
 constexpr ExtensionConfig kSelective{.mode = ExtensionMode::kAuto, .selective_repeat = true};
 
+constexpr LoopbackConfig large_write(const char* algorithm) {
+  return {.opcode = IBV_WR_RDMA_WRITE,
+          .bytes = kLargeBytes,
+          .path_mtu = IBV_MTU_4096,
+          .depth = 16,
+          .extensions = kAuto,
+          .algorithm = algorithm};
+}
+
 constexpr Workload kWorkloads[] = {
     {"write_64", 4096, {.opcode = IBV_WR_RDMA_WRITE, .bytes = 64}},
     {"send_64", 4096, {.opcode = IBV_WR_SEND, .bytes = 64}},
@@ -37,6 +46,11 @@ constexpr Workload kWorkloads[] = {
     {"read_64KiB_mtu4096",
      128,
      {.opcode = IBV_WR_RDMA_READ, .bytes = kLargeBytes, .path_mtu = IBV_MTU_4096, .depth = 16}},
+    {"write_64KiB_extended", 128, large_write("none")},
+    {"write_64KiB_static_rate", 128, large_write("static_rate")},
+    {"write_64KiB_dcqcn", 128, large_write("dcqcn")},
+    {"write_64KiB_dctcp", 128, large_write("dctcp")},
+    {"write_64KiB_ldcp", 128, large_write("ldcp")},
     {"write_64_through_switch", 4096, {.opcode = IBV_WR_RDMA_WRITE, .bytes = 64, .through_switch = true}},
 };
 

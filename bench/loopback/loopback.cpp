@@ -22,6 +22,8 @@ constexpr int kAccess =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 constexpr uint16_t kMtu = 4200;  // a path MTU of 4096 and all headers
 constexpr uint32_t kRing = 1024;
+constexpr uint64_t kLineRate = 1'000'000'000'000;
+constexpr std::chrono::microseconds kBaseRtt{50};
 
 uint8_t pattern(size_t at) { return static_cast<uint8_t>(at * 131 + (at >> 8)); }
 
@@ -80,6 +82,9 @@ void Loopback::make_host(LoopbackHost& host, std::unique_ptr<Port> port, const s
   config.seed = name == "a" ? 1 : 2;
   config.packets_per_ack = config_.packets_per_ack;
   config.extensions = config_.extensions;
+  config.congestion_control.line_rate = kLineRate;
+  config.congestion_control.base_rtt = kBaseRtt;
+  config.congestion_control.burst = 1us;  // as workers have that run in real time
   host.device = must(Device::create(std::move(port), config));
   host.pd = must(host.device->allocate_pd());
   host.cq = must(host.device->create_cq(static_cast<int>(2 * config_.depth)));
@@ -94,6 +99,7 @@ void Loopback::make_host(LoopbackHost& host, std::unique_ptr<Port> port, const s
               .max_inline_data = 0};
   init.sq_sig_all = 1;
   host.qp = must(host.pd->create_qp(&init, *host.cq, *host.cq));
+  must(host.qp->set_congestion_control(config_.algorithm));
 }
 
 void Loopback::connect(LoopbackHost& host, const LoopbackHost& peer) const {

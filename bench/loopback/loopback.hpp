@@ -22,8 +22,9 @@ struct LoopbackConfig {
   uint32_t depth = 64;  // messages under way
   uint32_t packets_per_ack = 64;
   ExtensionConfig extensions{.mode = ExtensionMode::kOff};
-  uint32_t one_lost_in = 0;   // of the frames that b receives, by chance; 0 loses none
-  bool virtual_time = false;  // each round is a microsecond, so that runs are alike to the instruction
+  const char* algorithm = "none";  // of both hosts, at a rate that holds nothing back
+  uint32_t one_lost_in = 0;        // of the frames that b receives, by chance; 0 loses none
+  bool virtual_time = false;       // each round is a microsecond, so that runs are alike to the instruction
 };
 
 // A host and one of everything on it.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ struct CongestionControlConfig {
   std::chrono::nanoseconds base_rtt{0};  // for profiles that have none; 0: not known
   uint64_t line_rate =
       0;  // bit/s of the line, where flows start; 0: as the port says, or 100 Gb/s if it does not know
+  // How early a packet may leave, so that one turn of a worker can send several: the rate is kept, in bursts of what the line
+  // carries in that time. Up to 100 us. Left out: 1 us, and 0 under Progress::kExternal, where turns may come when they are due.
+  std::optional<std::chrono::nanoseconds> burst;
   // 0: algorithms run in the worker after each batch of packets. Otherwise on so many cores of their own.
   uint32_t cores = 0;
   std::vector<int> cpus;        // to pin those to; empty leaves it to the system

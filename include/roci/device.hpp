@@ -180,7 +180,9 @@ class QueuePair {
 
   // As ibv_modify_qp: `mask` is a set of ibv_qp_attr_mask. The transition and its attributes are checked as IBTA
   // 11.2.5.2 says; nothing is changed on error. The move to RTR starts the search for the peer's MAC and does not
-  // wait for it; Device::resolve() does.
+  // wait for it; Device::resolve() does. One that is reset and connected again to the same peer should begin with PSNs far
+  // from those it had: packets of its former life that are still under way would pass for new ones, and a peer that has taken
+  // such a packet acknowledges what was never sent, until the retries are spent (what TimeWait is for, IBTA 12.9).
   Status modify(const ibv_qp_attr& attr, int mask);
   void query(ibv_qp_attr* attr, ibv_qp_init_attr* init) const;
 

@@ -176,6 +176,10 @@ Status read_congestion_control(ConfigNode& node, CongestionControlConfig& contro
     BitsPerSec line_rate{control.line_rate};
     ROCI_TRY(section.optional("line_rate", line_rate));
     control.line_rate = line_rate.value();
+    Nanos burst{0};
+    ROCI_TRY(section.optional("burst", burst));
+    if (burst < Nanos{0} || burst > kMostBurst) return section.error("burst", "must be 0 to 100 us");
+    if (section.has("burst")) control.burst = burst;
     ROCI_TRY(section.optional_list("plugins", control.plugins));
     Status profiles = section.each("profiles", Need::kOptional,
                                    [&](ConfigNode& item) { return read_profile(item, control.profiles); });

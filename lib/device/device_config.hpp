@@ -54,6 +54,7 @@
 //       profile: none                              # of queue pairs: one of those below, or an algorithm; ROCI_CC precedes
 //       base_rtt: 5us                              # of a full packet on idle links; default: not known
 //       line_rate: 25Gbps                          # where flows start; default: as the port says, or 100Gbps
+//       burst: 1us                                 # how early a packet may leave in the turn of another, up to 100us
 //       profiles:
 //         - {name: bulk, algorithm: dcqcn, base_rtt: 5us, fallback: none, parameters: {rpg_ai_rate: 50e6}}
 //       plugins: []                                # shared objects with more algorithms

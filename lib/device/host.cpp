@@ -110,6 +110,9 @@ Status check_congestion(const DeviceConfig& config) {
                 ", is that of other packets");
   if (congestion.cnm_key && (congestion.cnm_rate == 0 || congestion.cnm_rate > kMostSignedCnms))
     return fail(where + "signed CNMs may be at most " + std::to_string(kMostSignedCnms) + " a second");
+  if (const auto burst = config.congestion_control.burst; burst && (*burst < Nanos{0} || *burst > kMostBurst))
+    return fail("device " + config.name + ": congestion control: a burst of " +
+                std::to_string(burst->count()) + " ns is out of range; 0 to 100 us is allowed");
   if (congestion.cnm_tolerance <= Nanos{0} || congestion.cnm_tolerance > L3CnmGuard::kMostTolerance)
     return fail(where + "clocks may differ by up to an hour, and by more than nothing");
   if (point.qeq > kMostReceiveFrames)
@@ -123,10 +126,14 @@ Status check_congestion(const DeviceConfig& config) {
   return {};
 }
 
-// The device's clock is the system's monotonic one, unless somebody else tells it the time.
-DeviceConfig with_time_of_day(DeviceConfig config) {
-  if (config.congestion.cnm_key && !config.congestion.time_of_day && config.progress != Progress::kExternal)
+// What was left to the device, as it is: its clock is the system's monotonic one, and a turn of a worker takes its time,
+// unless somebody else tells it the time.
+DeviceConfig completed(DeviceConfig config) {
+  constexpr Nanos kTurn{1'000};
+  const bool real_time = config.progress != Progress::kExternal;
+  if (config.congestion.cnm_key && !config.congestion.time_of_day && real_time)
     config.congestion.time_of_day = std::chrono::system_clock::now().time_since_epoch() - monotonic_now();
+  if (!config.congestion_control.burst) config.congestion_control.burst = real_time ? kTurn : Nanos{0};
   return config;
 }
 
@@ -196,7 +203,7 @@ class Host::Helper {
 
 Host::Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gids,
            std::shared_ptr<MbufPool> tx_pool)
-    : config_(with_time_of_day(std::move(config))),
+    : config_(completed(std::move(config))),
       port_(std::move(port)),
       gids_(std::move(gids)),
       ids_(config_.seed),

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "base/types.hpp"
+
 namespace roci {
 
 inline constexpr uint32_t kMaxWorkRequests = 32768;  // per queue
@@ -13,6 +15,7 @@ inline constexpr uint32_t kMaxCqEntries = 1U << 22;
 inline constexpr uint32_t kMaxQueuePairs = 1U << 23;
 inline constexpr uint32_t kMaxWorkers = 16;
 inline constexpr uint32_t kMaxControlCores = 16;
+inline constexpr Nanos kMostBurst{100'000};  // of congestion control: how early packets may leave
 inline constexpr uint32_t kMostReceiveFrames = 1U << 20;  // that may wait before senders are told
 inline constexpr uint32_t kMaxReads = 128;                // READs under way per queue pair and direction
 

@@ -40,6 +40,7 @@ CongestionControl::CongestionControl(Surroundings of)
       line_rate_(of.config.line_rate != 0    ? BitsPerSec{of.config.line_rate}
                  : of.link_rate.value() != 0 ? of.link_rate
                                              : kUnknownLine),
+      burst_(of.config.burst.value_or(Nanos{0})),
       device_(std::move(of.device)),
       worker_(of.worker),
       ids_(of.ids),
@@ -69,6 +70,7 @@ bool CongestionControl::attach(AttachedQueuePair& qp, const Profile* profile, Na
   controlled->profile = profile;
   controlled->since = now;
   controlled->requests.overhead = controlled->responses.overhead = overhead_of(qp.core);
+  controlled->requests.early = controlled->responses.early = burst_;
   qp.core.gates = controlled;
   ++controlled_;
   if (!begin_receiving(*controlled)) {
@@ -158,6 +160,8 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
   controlled.answers = answers_reads(core);
   const bool unknown = core.extensions_undecided || controlled.qp->session_due ||
                        (core.session != nullptr && !core.session->terms.may_send);
+  // Before its first round a worker that somebody else drives does not know what time it is.
+  if (controlled.since == Nanos{0}) controlled.since = now;
   const bool undecided = unknown && now - controlled.since < kLongestPatience;
   controlled.phase = ControlledQueuePair::Phase::kRunning;
   for (uint32_t direction = 0; direction < 2; ++direction) {

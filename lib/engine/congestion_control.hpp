@@ -192,6 +192,7 @@ class CongestionControl {
   std::vector<ControlCore*> cores_;  // none: algorithms run here
   CongestionFlows& congestion_flows_;
   BitsPerSec line_rate_;
+  Nanos burst_;
   std::string device_;
   uint32_t worker_;
   IdSource& ids_;

@@ -24,6 +24,7 @@ class SendGate {
   bool telemetry_only_asked = false;  // no other one does; else the host's configuration says
   Nanos longest_wait = kNever;        // between two departures, whatever the pace
   uint32_t overhead = 0;              // of a packet on the line beside its payload
+  Nanos early{0};  // that a packet may leave before its time, behind another; not where there is a gap
 
   // What has happened, since the queue pair was connected.
   uint64_t sent_bytes = 0;    // with those sent again
@@ -51,7 +52,10 @@ class SendGate {
   }
 
   // Nothing leaves before that; until set_pace().
-  void hold_until(Nanos then) { next_ = std::max(next_, then); }
+  void hold_until(Nanos then) {
+    next_ = std::max(next_, then);
+    running_ = false;
+  }
 
   // When the packet that was held back for the pace may leave; kNever when none was.
   [[nodiscard]] Nanos opens_at() const { return opens_at_; }
@@ -64,8 +68,9 @@ class SendGate {
       pause();
       return false;
     }
-    opens_at_ = now < next_ ? next_ : kNever;
-    return now >= next_;
+    const bool due = now >= next_ || (running_ && gap_ == Nanos{0} && now + early >= next_);
+    opens_at_ = due ? kNever : next_;
+    return due;
   }
   // A packet has left.
   void departed(Nanos now, uint32_t payload, bool is_new) {

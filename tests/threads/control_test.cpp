@@ -196,6 +196,8 @@ TEST_P(ControlThreads, flows_begin_and_end_under_traffic_while_somebody_looks_on
           ibv_wc wc;
           while (ends.first.cq->poll(1, &wc) > 0) {
           }
+          draw_psn(ends.first);
+          draw_psn(ends.second);
           choose(ends, kAlgorithms[rng.below(kAlgorithms.size())]);
           connect_both(ends);
           if (!exchange(ends, static_cast<uint8_t>(rng.next()))) ++wrong;

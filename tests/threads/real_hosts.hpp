@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -33,6 +34,7 @@ struct End {
   std::vector<uint8_t> memory;
   std::unique_ptr<MemoryRegion> region;
   std::unique_ptr<QueuePair> qp;
+  uint32_t first_psn = 0;  // of what it sends
 };
 
 class RealHosts {
@@ -71,7 +73,16 @@ class RealHosts {
         .max_send_wr = 32, .max_recv_wr = 32, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
     init.sq_sig_all = 1;
     end.qp = must(node.pd->create_qp(&init, *cq, *cq));
+    draw_psn(end);
     return end;
+  }
+
+  // Before every connection, so that packets of an earlier one of the same queue pair, which may still be under way, are far
+  // from all that it expects: a queue pair that is connected again with the PSNs it had takes them for its own.
+  static void draw_psn(End& end) {
+    static std::atomic<uint32_t> drawn{0};
+    constexpr uint32_t kApart = 0x10000;
+    end.first_psn = (drawn.fetch_add(kApart) + kApart / 2) & 0xffffff;
   }
 
   static void connect(End& end, const End& peer, Node& peer_node) {
@@ -83,6 +94,7 @@ class RealHosts {
     attr.qp_state = IBV_QPS_RTR;
     attr.path_mtu = IBV_MTU_1024;
     attr.dest_qp_num = peer.qp->qp_num();
+    attr.rq_psn = peer.first_psn;
     attr.max_dest_rd_atomic = 4;
     attr.min_rnr_timer = 1;
     attr.ah_attr.is_global = 1;
@@ -91,6 +103,7 @@ class RealHosts {
     must(end.qp->modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
     attr.qp_state = IBV_QPS_RTS;
+    attr.sq_psn = end.first_psn;
     attr.timeout =
         19;  // 2.1 s: a slow machine is not a lossy one, and an answer takes turns of several threads
     attr.retry_cnt = 7;

@@ -36,6 +36,30 @@ TEST(SendGate, nobody_makes_up_for_more_than_twenty_microseconds) {
   EXPECT_EQ(row(gate, 1ms + 100us), 1U) << "79 us late: it begins anew";
 }
 
+// Bursts keep the rate: what left early is waited for.
+TEST(SendGate, packets_leave_a_little_early_in_the_turn_of_another) {
+  SendGate gate = paced(kRate, Nanos{0});
+  gate.early = 3us;
+  EXPECT_EQ(row(gate, 1ms), 4U) << "one that is due, and those of three microseconds";
+  EXPECT_EQ(gate.opens_at(), 1ms + 4us) << "when it can send as many again";
+  uint64_t packets = 4;
+  for (int turn = 1; turn <= 1000; ++turn) packets += row(gate, 1ms + turn * 4us);
+  EXPECT_EQ(packets, 4'004U);
+}
+
+TEST(SendGate, nothing_leaves_early_where_there_is_a_gap_or_a_hold) {
+  SendGate gate = paced(kRate, 1us);
+  gate.early = 3us;
+  EXPECT_EQ(row(gate, 1ms), 1U);
+  EXPECT_EQ(row(gate, 1ms + 999ns), 0U);
+  SendGate held = paced(kRate, Nanos{0});
+  held.early = 3us;
+  ASSERT_EQ(row(held, 1ms), 4U);
+  held.hold_until(1ms + 10us);
+  EXPECT_EQ(row(held, 1ms + 9us), 0U);
+  EXPECT_EQ(row(held, 1ms + 10us), 4U);
+}
+
 TEST(SendGate, who_had_nothing_to_send_begins_anew) {
   SendGate gate = paced(kRate, Nanos{0});
   ASSERT_EQ(row(gate, 1ms), 1U);
