@@ -70,6 +70,63 @@ std::string at_line(const std::string& file, const YAML::Mark& mark) {
   return mark.line < 0 ? file : file + ":" + std::to_string(mark.line + 1);
 }
 
+// "traffic[0].load" as steps: a key, or the number of an item.
+struct Step {
+  std::string key;
+  std::optional<size_t> item;
+};
+Result<std::vector<Step>> steps_of(const std::string& path) {
+  std::vector<Step> steps;
+  std::istringstream words{path};
+  for (std::string word; std::getline(words, word, '.');) {
+    const size_t bracket = word.find('[');
+    if (bracket == 0 || word.empty()) return fail("'" + path + "' is not a path like traffic[0].load");
+    steps.push_back({word.substr(0, bracket), {}});
+    for (size_t open = bracket; open != std::string::npos;) {
+      const size_t close = word.find(']', open);
+      auto number = parse_integer(
+          std::string_view{word}.substr(open + 1, close == std::string::npos ? 0 : close - open - 1), 0,
+          1 << 20);
+      if (!number) return fail("'" + path + "' is not a path like traffic[0].load");
+      steps.push_back({"", static_cast<size_t>(*number)});
+      open = close + 1 < word.size() ? word.find('[', close) : std::string::npos;
+    }
+  }
+  if (steps.empty()) return fail("a path like traffic[0].load is missing");
+  return steps;
+}
+
+// Puts `value` in its place.
+Status put(YAML::Node at, const std::vector<Step>& steps, const YAML::Node& value) {
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    const bool last = i + 1 == steps.size();
+    if (step.item) {
+      if (!at.IsSequence() || *step.item >= at.size())
+        return fail("there is no item " + std::to_string(*step.item) + " to change");
+      if (last) {
+        at[*step.item] = value;
+      } else {
+        at.reset(at[*step.item]);
+      }
+      continue;
+    }
+    if (at.IsSequence() || (at.IsScalar() && !at.Scalar().empty()))
+      return fail("there is " + std::string(kind_name(at)) + " where '" + step.key +
+                  "' would have to be in a map");
+    if (last) {
+      at[step.key] = value;
+    } else if (const YAML::Node next = at[step.key]; next.IsDefined()) {
+      at.reset(next);
+    } else {
+      YAML::Node made{steps[i + 1].item ? YAML::NodeType::Sequence : YAML::NodeType::Map};
+      at[step.key] = made;
+      at.reset(made);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string not_one_of(std::string_view text, const std::vector<std::string_view>& allowed) {
@@ -77,11 +134,25 @@ std::string not_one_of(std::string_view text, const std::vector<std::string_view
 }
 
 struct ConfigNode::Yaml {
-  std::string file;
+  struct Changed {
+    YAML::Node node;
+    std::string origin;
+  };
+  std::string file;  // or the origin of a change
   YAML::Node node;
+  bool has_lines = true;
+  std::shared_ptr<const std::vector<Changed>> changed = nullptr;
 
   [[nodiscard]] std::string where(const std::string& path) const {
-    return at_line(file, node.Mark()) + (path.empty() ? "" : ": " + path);
+    return (has_lines ? at_line(file, node.Mark()) : file) + (path.empty() ? "" : ": " + path);
+  }
+  // Of a node below this one.
+  [[nodiscard]] Yaml below(const YAML::Node& child) const {
+    if (changed != nullptr) {
+      for (const Changed& one : *changed)
+        if (one.node.is(child)) return {one.origin, child, false, changed};
+    }
+    return {file, child, has_lines, changed};
   }
 };
 
@@ -97,7 +168,7 @@ Result<std::shared_ptr<const ConfigNode::Yaml>> ConfigNode::find(std::string_vie
   if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
   for (const auto& entry : yaml_->node) {
     if (entry.first.IsScalar() && entry.first.Scalar() == key) {
-      return std::make_shared<const Yaml>(Yaml{yaml_->file, entry.second});
+      return std::make_shared<const Yaml>(yaml_->below(entry.second));
     }
   }
   if (need == Need::kRequired) return error("the required key '" + std::string{key} + "' is missing");
@@ -130,7 +201,7 @@ Result<std::optional<std::vector<ConfigNode::Scalar>>> ConfigNode::scalars(std::
   std::vector<Scalar> out;
   for (const auto& item : node) {
     const std::string path = path_of(key) + "[" + std::to_string(out.size()) + "]";
-    const std::string where = Yaml{yaml_->file, item}.where(path);
+    const std::string where = (*found)->below(item).where(path);
     if (!item.IsScalar())
       return fail(where + " must be a single value but is " + std::string{kind_name(item)});
     out.push_back({item.Scalar(), where});
@@ -162,7 +233,7 @@ Status ConfigNode::each(std::string_view key, Need need, const Reader& read) {
   size_t index = 0;
   for (const auto& item : list) {
     const std::string path = path_of(key) + "[" + std::to_string(index++) + "]";
-    auto yaml = std::make_shared<const Yaml>(Yaml{yaml_->file, item});
+    auto yaml = std::make_shared<const Yaml>((*found)->below(item));
     if (!item.IsMap())
       return fail(yaml->where(path) + " must be a map but is " + std::string{kind_name(item)});
     ConfigNode child{std::move(yaml), path};
@@ -185,6 +256,12 @@ std::vector<std::string> ConfigNode::keys() const {
   return all;
 }
 
+std::optional<ConfigNode::Piece> ConfigNode::piece(std::string_view key) {
+  auto found = find(key, Need::kOptional);
+  if (!found || *found == nullptr) return {};
+  return Piece{YAML::Dump((*found)->node), (*found)->where(path_of(key))};
+}
+
 tl::unexpected<Error> ConfigNode::error(const std::string& message) const {
   return fail(Error{message}.within(yaml_->where(path_)));
 }
@@ -192,7 +269,7 @@ tl::unexpected<Error> ConfigNode::error(const std::string& message) const {
 tl::unexpected<Error> ConfigNode::error(std::string_view key, const std::string& message) const {
   for (const auto& entry : yaml_->node) {
     if (entry.first.IsScalar() && entry.first.Scalar() == key) {
-      return fail(Error{message}.within(Yaml{yaml_->file, entry.second}.where(path_of(key))));
+      return fail(Error{message}.within(yaml_->below(entry.second).where(path_of(key))));
     }
   }
   return error(message);
@@ -201,7 +278,7 @@ tl::unexpected<Error> ConfigNode::error(std::string_view key, const std::string&
 Status ConfigNode::finish() const {
   std::vector<std::string> seen;
   for (const auto& entry : yaml_->node) {
-    const Yaml key{yaml_->file, entry.first};
+    const Yaml key = yaml_->below(entry.first.Mark().line < 0 ? entry.second : entry.first);
     if (!entry.first.IsScalar()) return fail(key.where(path_) + ": a key must be a single word");
     const std::string& name = entry.first.Scalar();
     if (std::find(known_.begin(), known_.end(), name) == known_.end()) {
@@ -215,7 +292,8 @@ Status ConfigNode::finish() const {
   return {};
 }
 
-Status parse_config(const std::string& text, const std::string& name, const ConfigNode::Reader& read) {
+Status parse_config(const std::string& text, const std::string& name, const ConfigNode::Reader& read,
+                    const std::vector<ConfigChange>& changes) {
   std::vector<YAML::Node> documents;
   try {
     documents = YAML::LoadAll(text);
@@ -225,14 +303,28 @@ Status parse_config(const std::string& text, const std::string& name, const Conf
   if (documents.size() > 1)
     return fail(name + " has " + std::to_string(documents.size()) + " documents, allowed is one");
   const YAML::Node root = documents.empty() ? YAML::Node{} : documents[0];
-  ConfigNode node{std::make_shared<const ConfigNode::Yaml>(ConfigNode::Yaml{name, root}), ""};
   if (!root.IsMap() && !root.IsNull())
     return fail(name + " must be a map but is " + std::string{kind_name(root)});
+  auto changed = std::make_shared<std::vector<ConfigNode::Yaml::Changed>>();
+  for (const ConfigChange& change : changes) {
+    auto steps = steps_of(change.path);
+    if (!steps) return fail(steps.error().within(change.origin));
+    try {
+      const YAML::Node value = YAML::Load(change.yaml);
+      if (Status s = put(root, *steps, value); !s) return fail(s.error().within(change.origin));
+      changed->push_back({value, change.origin});
+    } catch (const YAML::Exception& e) {
+      return fail(change.origin + ": not valid YAML: " + e.msg);
+    }
+  }
+  ConfigNode node{
+      std::make_shared<const ConfigNode::Yaml>(ConfigNode::Yaml{name, root, true, std::move(changed)}), ""};
   ROCI_TRY(read(node));
   return node.finish();
 }
 
-Status read_config(const std::string& file, const ConfigNode::Reader& read) {
+Status read_config(const std::string& file, const ConfigNode::Reader& read,
+                   const std::vector<ConfigChange>& changes) {
   errno = 0;
   std::ifstream in{file};
   std::ostringstream text;
@@ -241,7 +333,7 @@ Status read_config(const std::string& file, const ConfigNode::Reader& read) {
   if (errno != 0 || !in.is_open() || in.bad()) {
     return fail("the configuration file '" + file + "' cannot be read: " + std::strerror(errno), errno);
   }
-  return parse_config(text.str(), file, read);
+  return parse_config(text.str(), file, read, changes);
 }
 
 }  // namespace roci

@@ -84,6 +84,13 @@ auto one_of(std::vector<std::pair<std::string_view, T>> choices) {
   };
 }
 
+// Something that stands in the document in the place of what its author wrote: from a command line, for example.
+struct ConfigChange {
+  std::string path;    // "traffic[0].load"; maps on the way there that are missing are made
+  std::string yaml;    // the new value
+  std::string origin;  // in front of errors about it: "--set traffic[0].load"
+};
+
 // One map of the document, or one item of a list. Only valid inside the function it is given to.
 class ConfigNode {
  public:
@@ -129,6 +136,12 @@ class ConfigNode {
   [[nodiscard]] bool has(std::string_view key) const;
   // All keys of this map, for maps whose keys are the user's own words.
   [[nodiscard]] std::vector<std::string> keys() const;
+  // What stands at a key of this map as YAML, and where that is ("s.yaml:7: variants[0].set"); for documents that change others.
+  struct Piece {
+    std::string yaml;
+    std::string where;
+  };
+  std::optional<Piece> piece(std::string_view key);
   // An error about this map, or about one of its values, with file, line and path in front.
   [[nodiscard]] tl::unexpected<Error> error(const std::string& message) const;
   [[nodiscard]] tl::unexpected<Error> error(std::string_view key, const std::string& message) const;
@@ -138,7 +151,8 @@ class ConfigNode {
   [[nodiscard]] Status finish() const;
 
  private:
-  friend Status parse_config(const std::string& text, const std::string& name, const Reader& read);
+  friend Status parse_config(const std::string& text, const std::string& name, const Reader& read,
+                             const std::vector<ConfigChange>& changes);
   struct Yaml;
   struct Scalar {
     std::string text;
@@ -182,7 +196,9 @@ class ConfigNode {
 };
 
 // Reads a file, or text that stands for a file called `name`. The document must be one map.
-Status read_config(const std::string& file, const ConfigNode::Reader& read);
-Status parse_config(const std::string& text, const std::string& name, const ConfigNode::Reader& read);
+Status read_config(const std::string& file, const ConfigNode::Reader& read,
+                   const std::vector<ConfigChange>& changes = {});
+Status parse_config(const std::string& text, const std::string& name, const ConfigNode::Reader& read,
+                    const std::vector<ConfigChange>& changes = {});
 
 }  // namespace roci

@@ -10,8 +10,8 @@ namespace {
 
 constexpr uint8_t kNoWay = 255;
 constexpr uint32_t kNotConnected = std::numeric_limits<uint32_t>::max();
-constexpr uint32_t kEdgeBits = 12;             // of a host's number in the network of its edge
-constexpr uint32_t kEdgeNetworks = 10U << 24;  // 10.0.0.0/8
+constexpr uint32_t kEdgeBits = 12;                           // of a host's number in the network of its edge
+constexpr uint32_t kEdgeNetworks = 10U << 24;                // 10.0.0.0/8
 constexpr uint32_t kCableNetworks = 172U << 24 | 16U << 16;  // 172.16.0.0/12
 constexpr uint32_t kCablePrefix = 30;
 
@@ -223,15 +223,13 @@ Result<Topology> make_fat_tree(uint32_t k, std::optional<uint32_t> hosts_per_edg
 }
 
 Status TopologyBuilder::add_host(const std::string& name) {
-  if (topology_.find_host(name) || topology_.find_switch(name))
-    return fail("'" + name + "' is there twice");
+  if (topology_.find_host(name) || topology_.find_switch(name)) return fail("'" + name + "' is there twice");
   topology_.hosts.push_back({name, kNotConnected, 0});
   return {};
 }
 
 Status TopologyBuilder::add_switch(const std::string& name) {
-  if (topology_.find_host(name) || topology_.find_switch(name))
-    return fail("'" + name + "' is there twice");
+  if (topology_.find_host(name) || topology_.find_switch(name)) return fail("'" + name + "' is there twice");
   topology_.switches.push_back({name, {}, 0});
   return {};
 }

@@ -97,6 +97,18 @@ class SimLink::End : public Port {
   std::vector<std::unique_ptr<Queue>> others_;
 };
 
+class SimLink::Waker final : public Poller {
+ public:
+  Waker(const std::string& link, Way& way) : link_(link), way_(way) {}
+  bool poll(Nanos now) override { return way_.wake(now); }
+  [[nodiscard]] Nanos next_deadline() const override { return way_.room_at(); }
+  [[nodiscard]] std::string_view name() const override { return link_; }
+
+ private:
+  const std::string& link_;
+  Way& way_;
+};
+
 SimLink::SimLink(const SimLinkConfig& config, std::shared_ptr<MbufPool> copies)
     : name_(config.name), copies_(std::move(copies)) {
   Rng rng{config.seed};
@@ -108,6 +120,7 @@ SimLink::SimLink(const SimLinkConfig& config, std::shared_ptr<MbufPool> copies)
     const MacAddress mac = config.macs[i].is_zero() ? MacAddress::local(address) : config.macs[i];
     ends_[i] = std::make_unique<End>(name_ + (i == 0 ? ":a" : ":b"), mac, config.mtu, config.queues[i], up_,
                                      *ways_[i], *ways_[1 - i]);
+    wakers_[i] = std::make_unique<Waker>(name_, *ways_[i]);
   }
 }
 
@@ -122,12 +135,17 @@ void SimLink::set_script(Direction direction, SimScript script) {
 }
 void SimLink::set_rate(Direction direction, BitsPerSec rate) { ways_[direction]->line.set_rate(rate); }
 
+void SimLink::listen(Direction direction, ArrivalListener& listener) { ways_[direction]->listen(&listener); }
+Poller& SimLink::waker(Direction direction) { return *wakers_[direction]; }
+
 bool SimLink::poll(Nanos now) {
-  const bool woke_a = ways_[0]->wake(now);
-  const bool woke_b = ways_[1]->wake(now);
+  const bool woke_a = wakers_[0]->poll(now);
+  const bool woke_b = wakers_[1]->poll(now);
   return woke_a || woke_b;
 }
 
-Nanos SimLink::next_deadline() const { return std::min(ways_[0]->room_at(), ways_[1]->room_at()); }
+Nanos SimLink::next_deadline() const {
+  return std::min(wakers_[0]->next_deadline(), wakers_[1]->next_deadline());
+}
 
 }  // namespace roci

@@ -9,7 +9,10 @@
 // owner may change it as soon as a NIC would have read it; duplicates are copies. So everything in flight is
 // private, faults may change it, and whoever receives it may too.
 //
-// Threads: the link and both of its ports belong to one thread.
+// Threads: each direction has a sender, which has the port there, its waker and what changes the direction, and a receiver,
+// which has the port at the other end. All may be one thread. Two may be two threads that are never further apart in time than
+// the delay: then what is sent meanwhile arrives later than anything the receiver does meanwhile, and who is how quick makes
+// no difference. listen(), set_up() and the link as a poller are for whoever has stopped both.
 #pragma once
 
 #include <array>
@@ -84,6 +87,16 @@ struct SimDirectionStats {
   [[nodiscard]] uint64_t in_flight() const { return accepted + duplicated - delivered - lost - no_buffer; }
 };
 
+// Is told of each frame, by the thread that sends it, when it will arrive.
+class ArrivalListener {
+ public:
+  ArrivalListener() = default;
+  ArrivalListener(const ArrivalListener&) = delete;
+  ArrivalListener& operator=(const ArrivalListener&) = delete;
+  virtual ~ArrivalListener() = default;
+  virtual void arriving(Nanos when) = 0;
+};
+
 // As a poller it only wakes senders: after a port has refused a frame, the link is due when its queue has
 // room again and then claims to have worked, so that a virtual runner polls the sender once more. Under a
 // real runner it need not be polled.
@@ -107,19 +120,26 @@ class SimLink : public Poller {
   // arrives.
   void set_up(bool up) { up_ = up; }
 
+  // Of what arrives by this direction; it must outlive the link.
+  void listen(Direction direction, ArrivalListener& listener);
+
   bool poll(Nanos now) override;
   [[nodiscard]] Nanos next_deadline() const override;
   [[nodiscard]] std::string_view name() const override { return name_; }
+  // The half of this that belongs to the sender of a direction.
+  [[nodiscard]] Poller& waker(Direction direction);
 
  private:
   class Way;
   class End;
+  class Waker;
 
   std::string name_;
   std::shared_ptr<MbufPool> copies_;
   std::atomic<bool> up_{true};
   std::array<std::unique_ptr<Way>, 2> ways_;
   std::array<std::unique_ptr<End>, 2> ends_;
+  std::array<std::unique_ptr<Waker>, 2> wakers_;
 };
 
 }  // namespace roci

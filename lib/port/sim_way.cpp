@@ -15,14 +15,43 @@ SimLink::Way::Way(const SimDirectionConfig& config, uint16_t queues, Rng rng, rt
       queue_limit_(config.queue.value()),
       rng_(std::move(rng)),
       copies_(copies),
-      flying_(std::max<size_t>(queues, 1)) {
-  for (auto& heap : flying_) heap.reserve(1024);
-}
+      queues_(std::max<size_t>(queues, 1)),
+      arriving_(queues_) {}
 
 SimLink::Way::~Way() {
-  for (const auto& heap : flying_) {
-    for (const Flying& f : heap) rte_pktmbuf_free(f.frame);
+  collect();
+  for (Arrivals& arrivals : arriving_) {
+    while (arrivals.next() != kNever) rte_pktmbuf_free(arrivals.take().frame);
   }
+}
+
+void SimLink::Way::Arrivals::add(const Flying& frame) {
+  if (!frame.late) {
+    in_order_.push(frame);
+    return;
+  }
+  late_.push_back(frame);
+  std::ranges::push_heap(late_, Later{});
+}
+
+Nanos SimLink::Way::Arrivals::next() const {
+  const Nanos in_order = in_order_.empty() ? kNever : in_order_.front().arrival;
+  return late_.empty() ? in_order : std::min(in_order, late_.front().arrival);
+}
+
+SimLink::Way::Flying SimLink::Way::Arrivals::take() {
+  if (!late_is_first()) return in_order_.pop();
+  std::ranges::pop_heap(late_, Later{});
+  const Flying first = late_.back();
+  late_.pop_back();
+  return first;
+}
+
+uint32_t SimLink::Way::Arrivals::count(Nanos by) const {
+  const auto has_arrived = [by](const Flying& f) { return f.arrival <= by; };
+  uint32_t arrived = static_cast<uint32_t>(std::ranges::count_if(late_, has_arrived));
+  for (size_t i = 0; i < in_order_.size() && has_arrived(in_order_[i]); ++i) ++arrived;
+  return arrived;
 }
 
 bool SimLink::Way::send(rte_mbuf* frame, Nanos now, bool up) {
@@ -60,27 +89,24 @@ bool SimLink::Way::send(rte_mbuf* frame, Nanos now, bool up) {
   if (late || verdict.extra_delay > Nanos{0}) bump(stats.reordered);
 
   const unsigned duplicates = verdict.duplicates + (rng_.chance(faults.duplication) ? 1U : 0U);
-  fly(frame, arrival);
+  const bool overtaken = arrival > done + delay_;
+  fly(frame, arrival, overtaken);
   for (unsigned i = 0; i < duplicates; ++i) {
     bump(stats.duplicated);
     rte_mbuf* copy = rte_pktmbuf_copy(frame, copies_, 0, UINT32_MAX);
     if (copy == nullptr) {
       bump(stats.no_buffer);
     } else {
-      fly(copy, arrival);
+      fly(copy, arrival, overtaken);
     }
   }
   return true;
 }
 
 rte_mbuf* SimLink::Way::receive(uint16_t queue, Nanos now) {
-  std::vector<Flying>& heap = flying_[queue];
-  if (heap.empty() || heap.front().arrival > now) return nullptr;
-  std::pop_heap(heap.begin(), heap.end(), Later{});
-  rte_mbuf* frame = heap.back().frame;
-  heap.pop_back();
+  if (next_arrival(queue) > now) return nullptr;
   bump(stats.delivered);
-  return frame;
+  return arriving_[queue].take().frame;
 }
 
 Nanos SimLink::Way::room_at() const {
@@ -120,16 +146,22 @@ void SimLink::Way::harm(rte_mbuf* frame, const SimVerdict& verdict, const SimFau
   if (corrupted) bump(stats.corrupted);
 }
 
-void SimLink::Way::fly(rte_mbuf* frame, Nanos arrival) {
-  std::vector<Flying>& heap = flying_[queue_of(frame)];
-  heap.push_back({arrival, order_++, frame});
-  std::push_heap(heap.begin(), heap.end(), Later{});
+void SimLink::Way::fly(rte_mbuf* frame, Nanos arrival, bool late) {
+  crossing_.push({arrival, order_++, frame, static_cast<uint16_t>(queue_of(frame)), late});
+  if (listener_ != nullptr) listener_->arriving(arrival);
+}
+
+void SimLink::Way::collect() {
+  for (const Flying* next = crossing_.front(); next != nullptr; next = crossing_.front()) {
+    arriving_[next->queue].add(*next);
+    crossing_.pop();
+  }
 }
 
 // What the receive side scaling of a NIC does, with a hash that is as good as another: over addresses and UDP ports of
 // RoCEv2 packets. Everything else is for queue 0.
 size_t SimLink::Way::queue_of(const rte_mbuf* frame) const {
-  if (flying_.size() == 1) return 0;
+  if (queues_ == 1) return 0;
   const FrameView view = parse_frame(rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len, frame->pkt_len,
                                      OpcodeRange::kWithPrivate);  // a NIC does not look at opcodes
   if (view.kind != FrameKind::kRoce) return 0;
@@ -143,7 +175,7 @@ size_t SimLink::Way::queue_of(const rte_mbuf* frame) const {
   }
   mix(view.udp().source_port.get());
   mix(view.udp().destination_port.get());
-  return hash % flying_.size();
+  return hash % queues_;
 }
 
 }  // namespace roci

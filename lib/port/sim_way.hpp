@@ -1,10 +1,10 @@
-// One direction of a simulated link; see sim_link.hpp.
+// One direction of a simulated link; see sim_link.hpp. The sender and the receiver may be two threads.
 #pragma once
 
-#include <algorithm>
 #include <span>
 #include <vector>
 
+#include "base/spsc_queue.hpp"
 #include "port/sim_link.hpp"
 
 namespace roci {
@@ -19,22 +19,24 @@ class SimLink::Way {
 
   // Takes the frame when the queue has room for it; loses it when the cable is not `up`.
   bool send(rte_mbuf* frame, Nanos now, bool up);
-  // The next frame that has arrived by `now` for this queue of the far end, or null.
+  // The receiver's: the next frame that has arrived by `now` for this queue of the far end, or null.
   rte_mbuf* receive(uint16_t queue, Nanos now);
-  [[nodiscard]] Nanos next_arrival(uint16_t queue) const {
-    return flying_[queue].empty() ? kNever : flying_[queue].front().arrival;
+  [[nodiscard]] Nanos next_arrival(uint16_t queue) {
+    collect();
+    return arriving_[queue].next();
   }
-
   // Frames for this queue that have arrived by `now` and wait.
-  [[nodiscard]] uint32_t waiting(uint16_t queue, Nanos now) const {
-    return static_cast<uint32_t>(
-        std::ranges::count_if(flying_[queue], [now](const Flying& f) { return f.arrival <= now; }));
+  [[nodiscard]] uint32_t waiting(uint16_t queue, Nanos now) {
+    collect();
+    return arriving_[queue].count(now);
   }
 
   // When a sender that was refused should try again; kNever when none was.
   [[nodiscard]] Nanos room_at() const;
   // Whether a refused sender can go on at `now`.
   bool wake(Nanos now);
+
+  void listen(ArrivalListener* listener) { listener_ = listener; }
 
   SimDirectionStats stats;
   SimFaults faults;
@@ -50,17 +52,37 @@ class SimLink::Way {
     Nanos arrival{0};
     uint64_t order = 0;  // frames that arrive together keep their order
     rte_mbuf* frame = nullptr;
+    uint16_t queue = 0;
+    bool late = false;  // others that were sent behind it may arrive before it
   };
   struct Later {
     bool operator()(const Flying& x, const Flying& y) const {
       return x.arrival != y.arrival ? x.arrival > y.arrival : x.order > y.order;
     }
   };
+  // What is on its way to one queue.
+  class Arrivals {
+   public:
+    Arrivals() = default;
+    void add(const Flying& frame);
+    [[nodiscard]] Nanos next() const;
+    // The first to arrive; there is one.
+    Flying take();
+    [[nodiscard]] uint32_t count(Nanos by) const;
+
+   private:
+    [[nodiscard]] bool late_is_first() const {
+      return !late_.empty() && (in_order_.empty() || Later{}(in_order_.front(), late_.front()));
+    }
+    GrowingRing<Flying> in_order_;
+    std::vector<Flying> late_;  // a heap, first arrival on top
+  };
 
   void retire(Nanos now);
   rte_mbuf* own(rte_mbuf* frame);
   void harm(rte_mbuf* frame, const SimVerdict& verdict, const SimFaults& random);
-  void fly(rte_mbuf* frame, Nanos arrival);
+  void fly(rte_mbuf* frame, Nanos arrival, bool late);
+  void collect();
   [[nodiscard]] size_t queue_of(const rte_mbuf* frame) const;
 
   Nanos delay_;
@@ -69,9 +91,13 @@ class SimLink::Way {
   rte_mempool* copies_;
   GrowingRing<Sending> sending_;  // not completely on the line yet, oldest first
   uint64_t sending_bytes_ = 0;
-  std::vector<std::vector<Flying>> flying_;  // for each queue a heap, first arrival on top
+  size_t queues_;  // of the far end
   uint64_t order_ = 0;
   bool refused_ = false;
+  ArrivalListener* listener_ = nullptr;
+  SpscQueue<Flying> crossing_;  // from the sender to the receiver
+  // The receiver's.
+  std::vector<Arrivals> arriving_;  // for each queue
 };
 
 }  // namespace roci

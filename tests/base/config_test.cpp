@@ -256,5 +256,47 @@ TEST(Units, integers) {
   EXPECT_FALSE(parse_value<uint8_t>("256"));
 }
 
+std::string changed(const std::string& text, const std::vector<ConfigChange>& changes) {
+  std::string name, out;
+  std::vector<int> sizes;
+  const Status status = parse_config(
+      text, "s.yaml",
+      [&](ConfigNode& root) -> Status {
+        ROCI_TRY(root.section("a", Need::kOptional, [&](ConfigNode& a) { return a.optional("name", name); }));
+        return root.each("list", Need::kOptional, [&](ConfigNode& item) -> Status {
+          ROCI_TRY(item.required("size", sizes.emplace_back(), integer_in(0, 99)));
+          return {};
+        });
+      },
+      changes);
+  if (!status) return status.error().message;
+  out = name;
+  for (const int size : sizes) out += " " + std::to_string(size);
+  return out;
+}
+
+TEST(ConfigChange, stands_in_the_place_of_what_was_written) {
+  const std::string text = "a: {name: x}\nlist:\n  - {size: 1}\n  - {size: 2}\n";
+  EXPECT_EQ(changed(text, {}), "x 1 2");
+  EXPECT_EQ(changed(text, {{"a.name", "y", "--set"}, {"list[1].size", "7", "--set"}}), "y 1 7");
+  EXPECT_EQ(changed(text, {{"list", "[{size: 3}]", "--set"}}), "x 3");
+  EXPECT_EQ(changed("list: []", {{"a.name", "made", "--set"}}), "made") << "a map that was not there";
+}
+
+TEST(ConfigChange, says_where_it_came_from_when_it_is_wrong) {
+  const std::string text = "a: {name: x}\nlist:\n  - {size: 1}\n  - {size: 222}\n";
+  EXPECT_EQ(changed(text, {{"list[1].size", "100", "--set list[1].size"}}),
+            "--set list[1].size: list[1].size: '100' is not a whole number from 0 to 99");
+  EXPECT_EQ(changed(text, {{"list[0].size", "2", "--set"}}),
+            "s.yaml:4: list[1].size: '222' is not a whole number from 0 to 99");
+  EXPECT_EQ(changed(text, {{"list[5].size", "1", "--set"}}), "--set: there is no item 5 to change");
+  EXPECT_EQ(changed(text, {{"a.name.more", "1", "--set"}}),
+            "--set: there is a single value where 'more' would have to be in a map");
+  EXPECT_EQ(changed(text, {{"a.nmae", "1", "--set a.nmae"}}),
+            "--set a.nmae: a.nmae is an unknown key, did you mean 'name'? (allowed: name)");
+  EXPECT_EQ(changed(text, {{"list[", "1", "--set"}}), "--set: 'list[' is not a path like traffic[0].load");
+  EXPECT_EQ(changed(text, {{"a", "{", "--set"}}).substr(0, 22), "--set: not valid YAML:");
+}
+
 }  // namespace
 }  // namespace roci

@@ -1,0 +1,59 @@
+// A first-in first-out queue from one thread to another that is never full: memory grows with what waits, in chunks.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <utility>
+
+namespace roci {
+
+// T is cheap to move and default-constructible. One producer and one consumer at a time.
+template <class T, size_t kChunk = 256>
+class SpscQueue {
+ public:
+  SpscQueue() : first_(new Chunk), last_(first_) {}
+  ~SpscQueue() {
+    while (first_ != nullptr) delete std::exchange(first_, first_->next.load(std::memory_order_relaxed));
+  }
+  SpscQueue(const SpscQueue&) = delete;
+  SpscQueue& operator=(const SpscQueue&) = delete;
+
+  // The producer's.
+  void push(T value) {
+    if (filled_ == kChunk) {
+      auto* const chunk = new Chunk;
+      last_->next.store(chunk, std::memory_order_release);
+      last_ = chunk;
+      filled_ = 0;
+    }
+    last_->slots[filled_++] = std::move(value);
+    last_->filled.store(filled_, std::memory_order_release);
+  }
+
+  // The consumer's: the oldest one; null when there is none. It stays until pop().
+  T* front() {
+    if (taken_ == kChunk) {
+      Chunk* const next = first_->next.load(std::memory_order_acquire);
+      if (next == nullptr) return nullptr;
+      delete std::exchange(first_, next);
+      taken_ = 0;
+    }
+    return taken_ < first_->filled.load(std::memory_order_acquire) ? &first_->slots[taken_] : nullptr;
+  }
+  void pop() { ++taken_; }
+
+ private:
+  struct Chunk {
+    std::array<T, kChunk> slots;
+    std::atomic<size_t> filled{0};
+    std::atomic<Chunk*> next{nullptr};
+  };
+
+  alignas(64) Chunk* first_;
+  size_t taken_ = 0;
+  alignas(64) Chunk* last_;
+  size_t filled_ = 0;
+};
+
+}  // namespace roci
