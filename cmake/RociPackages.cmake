@@ -10,6 +10,7 @@ find_package(tl-expected REQUIRED)
 pkg_check_modules(DPDK REQUIRED IMPORTED_TARGET libdpdk>=22.11)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
 pkg_check_modules(PCAP REQUIRED IMPORTED_TARGET libpcap)
+find_package(HDF5 REQUIRED COMPONENTS C)
 pkg_check_modules(IBVERBS REQUIRED IMPORTED_TARGET libibverbs)
 
 # We use rdma-core's value types and its wire-adjacent constants; our own library implements the calls, so its

@@ -424,12 +424,7 @@ std::vector<std::string> warnings(const SwitchConfig& config) {
   return out;
 }
 
-Status read_switch(ConfigNode& node, SwitchConfig& config, const SwitchPortReader& read_more) {
-  ROCI_TRY(node.optional("name", config.name));
-  ROCI_TRY(node.optional("mac", config.mac, [](std::string_view text) -> Result<MacAddress> {
-    if (text == "auto") return MacAddress{};
-    return MacAddress::parse(text);
-  }));
+Status read_of_all_ports(ConfigNode& node, SwitchConfig& config) {
   ROCI_TRY(read_classifier(node, config.classifier));
   ROCI_TRY(read_buffer(node, config.buffer));
   ROCI_TRY(read_telemetry(node, config.telemetry));
@@ -445,14 +440,28 @@ Status read_switch(ConfigNode& node, SwitchConfig& config, const SwitchPortReade
                            if (!seed) return fail(seed.error());
                            return *seed;
                          }));
+  return {};
+}
+
+// Their lengths may be times at the port's rate.
+Status read_classes_of_all_ports(ConfigNode& node, SwitchPortConfig& port) {
   bool l3qcn = false;
   ROCI_TRY(node.optional("l3qcn", l3qcn));
+  if (l3qcn) take_l3qcn(port.classes);
+  return read_classes(node, port.classes, port.rate);
+}
+
+Status read_switch(ConfigNode& node, SwitchConfig& config, const SwitchPortReader& read_more) {
+  ROCI_TRY(node.optional("name", config.name));
+  ROCI_TRY(node.optional("mac", config.mac, [](std::string_view text) -> Result<MacAddress> {
+    if (text == "auto") return MacAddress{};
+    return MacAddress::parse(text);
+  }));
+  ROCI_TRY(read_of_all_ports(node, config));
   ROCI_TRY(node.each("ports", Need::kRequired, [&](ConfigNode& item) -> Status {
     SwitchPortConfig& port = config.ports.emplace_back();
-    if (l3qcn) take_l3qcn(port.classes);
-    // Those of all ports first, since their lengths may be times at this port's rate.
     if (Status s = item.optional("rate", port.rate); !s) return s;
-    if (Status s = read_classes(node, port.classes, port.rate); !s) return s;
+    if (Status s = read_classes_of_all_ports(node, port); !s) return s;
     if (Status s = read_port(item, port); !s) return s;
     return read_more(item, config.ports.size() - 1);
   }));

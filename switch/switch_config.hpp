@@ -160,5 +160,9 @@ std::vector<std::string> warnings(const SwitchConfig& config);
 using SwitchPortReader = std::function<Status(ConfigNode& item, size_t port)>;
 // Reads the `switch` section of a configuration file, with the keys that are named above, and checks it.
 Status read_switch(ConfigNode& node, SwitchConfig& config, const SwitchPortReader& read_more);
+// Parts of that, for who makes ports otherwise: the keys `classify`, `buffer`, `telemetry`, cnm_port and its kin, `senders`,
+// `cnp`, `shapers`, `seed` and `ecmp_seed`; and the keys `l3qcn` and `classes` for a port, which has its rate.
+Status read_of_all_ports(ConfigNode& node, SwitchConfig& config);
+Status read_classes_of_all_ports(ConfigNode& node, SwitchPortConfig& port);
 
 }  // namespace roci

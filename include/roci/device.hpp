@@ -33,6 +33,7 @@ namespace roci {
 
 class CompletionRing;
 class Host;
+class MbufPool;
 class Poller;
 class Port;
 struct AttachedQueuePair;
@@ -90,6 +91,9 @@ class Device {
   // Makes a device of a port. Fails on a bad address, on a port whose MTU cannot carry a path MTU of 256, and when
   // memory for the buffers runs out.
   static Result<std::unique_ptr<Device>> create(std::unique_ptr<Port> port, const DeviceConfig& config);
+  // The same with buffers of a pool that others use too, which hold a frame of the port's MTU each; tx_buffers says nothing then.
+  static Result<std::unique_ptr<Device>> create(std::unique_ptr<Port> port, const DeviceConfig& config,
+                                                std::shared_ptr<MbufPool> buffers);
   ~Device();
 
   [[nodiscard]] const std::string& name() const;

@@ -28,11 +28,13 @@ using Status = Result<void>;
   return tl::unexpected<Error>(std::move(error));
 }
 
-// Returns the error of a Result from the calling function, or goes on.
-#define ROCI_TRY(expression)                                                       \
-  do {                                                                             \
-    auto roci_try_result = (expression);                                           \
-    if (!roci_try_result) return ::roci::fail(std::move(roci_try_result).error()); \
+// Returns the error of a Result from the calling function, or goes on. May stand in a lambda within another one's expression.
+#define ROCI_TRY(expression) ROCI_TRY_AS(expression, __COUNTER__)
+#define ROCI_TRY_AS(expression, number) ROCI_TRY_CALLED(expression, number)
+#define ROCI_TRY_CALLED(expression, number)                                            \
+  do {                                                                                 \
+    auto roci_try_##number = (expression);                                             \
+    if (!roci_try_##number) return ::roci::fail(std::move(roci_try_##number).error()); \
   } while (false)
 
 }  // namespace roci

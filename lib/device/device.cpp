@@ -39,7 +39,12 @@ Device::Device(std::shared_ptr<Host> host) : host_(std::move(host)) {}
 Device::~Device() = default;
 
 Result<std::unique_ptr<Device>> Device::create(std::unique_ptr<Port> port, const DeviceConfig& config) {
-  auto host = Host::create(std::move(port), config);
+  return create(std::move(port), config, nullptr);
+}
+
+Result<std::unique_ptr<Device>> Device::create(std::unique_ptr<Port> port, const DeviceConfig& config,
+                                               std::shared_ptr<MbufPool> buffers) {
+  auto host = Host::create(std::move(port), config, std::move(buffers));
   if (!host) return fail(host.error());
   return std::unique_ptr<Device>(new Device(std::move(*host)));
 }

@@ -226,6 +226,21 @@ Status read_progress(ConfigNode& node, DeviceConfig& device) {
 
 }  // namespace
 
+Status read_host_keys(ConfigNode& node, DeviceConfig& device) {
+  ROCI_TRY(read_extensions(node, device.extensions));
+  ROCI_TRY(read_telemetry(node, device.telemetry));
+  ROCI_TRY(read_flow_control(node, device.flow_control));
+  ROCI_TRY(read_congestion(node, device));
+  ROCI_TRY(read_congestion_control(node, device.congestion_control));
+  ROCI_TRY(node.optional("tx_buffers", device.tx_buffers, integer_in<uint32_t>(256, 1U << 20)));
+  ROCI_TRY(node.optional("packets_per_ack", device.packets_per_ack, integer_in<uint32_t>(1, 1024)));
+  ROCI_TRY(node.optional("check_before_placing", device.check_before_placing));
+  Bytes window{device.window_bytes};
+  ROCI_TRY(node.optional("window", window, parse_window));
+  device.window_bytes = static_cast<uint32_t>(window.value());
+  return {};
+}
+
 Status read_device_section(ConfigNode& root, DeviceFile& config) {
   return root.section("device", Need::kRequired, [&](ConfigNode& node) -> Status {
     DeviceConfig& device = config.device;
@@ -236,18 +251,8 @@ Status read_device_section(ConfigNode& root, DeviceFile& config) {
     ROCI_TRY(node.optional("vlan", device.vlan, integer_in<uint16_t>(0, 4094)));
     ROCI_TRY(node.optional("priority", device.priority, integer_in<uint8_t>(0, 7)));
     ROCI_TRY(read_progress(node, device));
-    ROCI_TRY(read_extensions(node, device.extensions));
-    ROCI_TRY(read_telemetry(node, device.telemetry));
-    ROCI_TRY(read_flow_control(node, device.flow_control));
-    ROCI_TRY(read_congestion(node, device));
-    ROCI_TRY(read_congestion_control(node, device.congestion_control));
-    ROCI_TRY(node.optional("tx_buffers", device.tx_buffers, integer_in<uint32_t>(256, 1U << 20)));
+    ROCI_TRY(read_host_keys(node, device));
     config.port.queues = static_cast<uint16_t>(device.workers);
-    ROCI_TRY(node.optional("packets_per_ack", device.packets_per_ack, integer_in<uint32_t>(1, 1024)));
-    ROCI_TRY(node.optional("check_before_placing", device.check_before_placing));
-    Bytes window{device.window_bytes};
-    ROCI_TRY(node.optional("window", window, parse_window));
-    device.window_bytes = static_cast<uint32_t>(window.value());
     return {};
   });
 }

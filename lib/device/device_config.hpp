@@ -79,5 +79,8 @@ struct DeviceFile {
 
 // The section `device`, which is required. Addresses are checked here, so that the error names file and line.
 Status read_device_section(ConfigNode& root, DeviceFile& config);
+// The keys of it that say how a host behaves, wherever it is: from `extensions` on, and `tx_buffers`, `packets_per_ack` and
+// `check_before_placing`.
+Status read_host_keys(ConfigNode& node, DeviceConfig& device);
 
 }  // namespace roci

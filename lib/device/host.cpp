@@ -66,6 +66,10 @@ Result<NeighbourConfig> read_addresses(const Port& port, const DeviceConfig& con
   return neighbours;
 }
 
+uint16_t frame_bytes_of(uint16_t mtu) {
+  return static_cast<uint16_t>(mtu + sizeof(EthernetHeader) + 2 * sizeof(VlanHeader));
+}
+
 Status check_tables(const DeviceConfig& config) {
   if (config.max_qp < 1 || config.max_qp > kMaxQueuePairs) {
     return fail("device " + config.name + ": max_qp " + std::to_string(config.max_qp) +
@@ -221,7 +225,8 @@ Host::~Host() {
   control_runner_.reset();
 }
 
-Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const DeviceConfig& config) {
+Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const DeviceConfig& config,
+                                           std::shared_ptr<MbufPool> buffers) {
   ROCI_TRY(check_workers(config));
   ROCI_TRY(check_telemetry(config));
   ROCI_TRY(check_flow_control(config));
@@ -232,13 +237,15 @@ Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const Dev
   std::vector<Gid> gids;
   for (const IpNetwork& network : neighbours->addresses) gids.push_back(network.address);
   const uint16_t mtu = port->capabilities().mtu;
-  // DPDK keeps up to 384 buffers back for each thread; those of one must not leave the others without.
-  const uint32_t buffers =
-      config.workers == 1 ? config.tx_buffers : std::max(config.tx_buffers, config.workers * 1024);
-  auto pool = MbufPool::create(config.name + "_tx", buffers,
-                               static_cast<uint16_t>(mtu + sizeof(EthernetHeader) + 2 * sizeof(VlanHeader)));
-  if (!pool) return fail(pool.error().within("device " + config.name));
-  std::shared_ptr<Host> host(new Host(std::move(port), config, std::move(gids), std::move(*pool)));
+  if (buffers == nullptr) {
+    // DPDK keeps up to 384 buffers back for each thread; those of one must not leave the others without.
+    const uint32_t count =
+        config.workers == 1 ? config.tx_buffers : std::max(config.tx_buffers, config.workers * 1024);
+    auto pool = MbufPool::create(config.name + "_tx", count, frame_bytes_of(mtu));
+    if (!pool) return fail(pool.error().within("device " + config.name));
+    buffers = std::move(*pool);
+  }
+  std::shared_ptr<Host> host(new Host(std::move(port), config, std::move(gids), std::move(buffers)));
   if (host->largest_path_mtu(false) == 0) {
     return fail("device " + config.name + ": MTU " + std::to_string(mtu) + " of port " +
                 std::string(host->port().name()) + " is too small; at least " +

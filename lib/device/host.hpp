@@ -31,7 +31,9 @@ namespace roci {
 
 class alignas(64) Host final : public Poller {
  public:
-  static Result<std::shared_ptr<Host>> create(std::unique_ptr<Port> port, const DeviceConfig& config);
+  // With buffers of its own when none are given.
+  static Result<std::shared_ptr<Host>> create(std::unique_ptr<Port> port, const DeviceConfig& config,
+                                              std::shared_ptr<MbufPool> buffers = nullptr);
   ~Host() override;
 
   // One round of every worker, except of those that somebody else polls or the control path waits for. Safe from any

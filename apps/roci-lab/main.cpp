@@ -1,0 +1,37 @@
+// roci-lab: runs experiments in virtual time with the real stack, the real switch and the real algorithms.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include "roci-lab/run_command.hpp"
+
+namespace {
+
+int run(int argc, char** argv) {
+  CLI::App app{"Runs experiments in virtual time with the real stack, switch and congestion control.",
+               "roci-lab"};
+  app.require_subcommand(1);
+  roci::lab::RunOptions options;
+  CLI::App* run = app.add_subcommand("run", "Runs a scenario file");
+  run->add_option("file", options.file, "The scenario, such as config/lab/incast.yaml")->required();
+  run->add_option("--set", options.set, "Another value for a key of the file: traffic[0].load=0.5");
+  run->add_option("--only", options.only, "Of its variants and sweeps, these runs alone, by name");
+  run->add_option("--seeds", options.seeds, "Runs each with so many seeds, from the file's on")
+      ->check(CLI::Range(1, 10000));
+  run->add_option("--threads", options.threads, "For each run; as many as there are CPUs unless said");
+  run->add_option("-o,--out", options.out, "The folder for results; lab-NAME unless said");
+  run->add_flag("-q,--quiet", options.quiet, "No progress");
+  CLI11_PARSE(app, argc, argv);
+  return roci::lab::run_command(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "roci-lab: %s\n", failure.what());
+    return 1;
+  }
+}

@@ -1,0 +1,68 @@
+#include "roci-lab/text.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+
+namespace roci::lab {
+namespace {
+
+template <class... Values>
+std::string printed(const char* format, Values... values) {
+  std::array<char, 256> text;
+  const int length = std::snprintf(text.data(), text.size(), format, values...);
+  return {text.data(), static_cast<size_t>(std::min<int>(length, static_cast<int>(text.size()) - 1))};
+}
+
+std::string scaled(double value, const char* unit) {
+  constexpr std::array<const char*, 5> kPrefixes = {"", "K", "M", "G", "T"};
+  size_t prefix = 0;
+  for (; std::fabs(value) >= 999.5 && prefix + 1 < kPrefixes.size(); ++prefix) value /= 1000;
+  const int places = prefix == 0 || std::fabs(value) >= 99.95 ? 0 : std::fabs(value) >= 9.995 ? 1 : 2;
+  return printed("%.*f %s%s", places, value, kPrefixes[prefix], unit);
+}
+
+}  // namespace
+
+std::string short_number(double value) { return scaled(value, ""); }
+std::string short_bytes(double bytes) { return scaled(bytes, "B"); }
+
+std::string span(Nanos time) {
+  const auto nanos = static_cast<double>(time.count());
+  if (nanos >= 1e9) return printed("%.3g s", nanos / 1e9);
+  if (nanos >= 1e6) return printed("%.3g ms", nanos / 1e6);
+  if (nanos >= 1e3) return printed("%.3g us", nanos / 1e3);
+  return printed("%.0f ns", nanos);
+}
+
+std::string result_heading() {
+  return printed("%-24s %-14s %10s %6s %10s %10s %10s %8s %12s", "run", "traffic", "goodput", "Jain",
+                 "queue p50", "p99", "most", "drops", "hops/s");
+}
+
+std::string result_line(const std::string& name, const Measurements& of) {
+  std::string out;
+  const auto& queues = of.summary["queues_bytes"];
+  // The port with the longest queue stands first, behind the sum.
+  const auto& queue = queues.size() > 1 ? std::next(queues.begin()).value() : queues.front();
+  uint64_t drops = 0;
+  for (const auto& [reason, count] : of.summary["drops"].items()) drops += count.get<uint64_t>();
+  bool first = true;
+  for (const auto& [traffic, result] : of.summary["traffic"].items()) {
+    const std::string fair =
+        result.contains("jain") ? printed("%6.3f", result["jain"].get<double>()) : std::string("     -");
+    out += printed("%s%-24.24s %-14.14s %5.2f Gb/s %s", first ? "" : "\n", first ? name.c_str() : "",
+                   traffic.c_str(), result["goodput_bps"].get<double>() / 1e9, fair.c_str());
+    if (first) {
+      out += printed(" %10s %10s %10s %8s %12s", short_bytes(queue["p50"].get<double>()).c_str(),
+                     short_bytes(queue["p99"].get<double>()).c_str(),
+                     short_bytes(queue["most"].get<double>()).c_str(),
+                     short_number(static_cast<double>(drops)).c_str(),
+                     short_number(static_cast<double>(of.packet_hops) / of.seconds).c_str());
+    }
+    first = false;
+  }
+  return out;
+}
+
+}  // namespace roci::lab

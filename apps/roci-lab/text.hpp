@@ -1,0 +1,19 @@
+// Numbers and results as people read them.
+#pragma once
+
+#include <string>
+
+#include "base/types.hpp"
+#include "lab/experiment.hpp"
+
+namespace roci::lab {
+
+std::string short_number(double value);  // "1.23 M"
+std::string span(Nanos time);            // "1.5 ms"
+std::string short_bytes(double bytes);   // "20.6 KB"
+
+// A run in a line of a table, and what stands above.
+std::string result_heading();
+std::string result_line(const std::string& name, const Measurements& of);
+
+}  // namespace roci::lab

@@ -1,0 +1,457 @@
+#include "lab/experiment.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+
+#include "device/host.hpp"
+#include "engine/congestion_control.hpp"
+#include "lab/histogram.hpp"
+#include "lab/network.hpp"
+#include "lab/summary.hpp"
+#include "lab/window_runner.hpp"
+#include "transport/reliable_queue_pair.hpp"
+
+namespace roci::lab {
+namespace {
+
+constexpr Nanos kWarmUp = 20ms;
+constexpr size_t kBins = 1000;
+constexpr size_t kFlowsShown = 32;
+constexpr Nanos kOpenAhead = 20us;
+
+// Bytes of payload of a stream that have arrived.
+uint64_t arrived(Network& network, uint32_t host, const Stream& stream) {
+  Host& of = network.device(host).host();
+  const Qpn number{stream.qp->qp_num()};
+  AttachedQueuePair* const found = of.worker_of(number).find(number);
+  if (found == nullptr) return 0;
+  auto& requester = static_cast<ReliableQueuePair&>(found->core).requester;
+  return stream.opcode == IBV_WR_RDMA_READ ? requester.response_flow().received.value()
+                                           : requester.flow().acknowledged.value();
+}
+
+ibv_wr_opcode opcode_of(Operation operation) {
+  switch (operation) {
+    case Operation::kRead:
+      return IBV_WR_RDMA_READ;
+    case Operation::kSend:
+      return IBV_WR_SEND;
+    case Operation::kWrite:
+      break;
+  }
+  return IBV_WR_RDMA_WRITE;
+}
+
+class Experiment {
+ public:
+  Experiment(const Scenario& scenario, const ExperimentOptions& options)
+      : scenario_(scenario), options_(options), runner_(scenario.topology.least_delay(), options.threads) {}
+
+  Result<Measurements> run();
+
+ private:
+  // Who asks for a flow's data, and the other.
+  struct Roles {
+    uint32_t requester, peer;
+  };
+  static Roles roles_of(Operation operation, uint32_t from, uint32_t to) {
+    return operation == Operation::kRead ? Roles{to, from} : Roles{from, to};
+  }
+
+  // Makes queue pairs before flows need them.
+  class Opener final : public Interlude {
+   public:
+    explicit Opener(Experiment& of) : of_(of) {}
+    [[nodiscard]] Nanos next() const override { return of_.next_opening(); }
+    Status run(Nanos now) override { return of_.open_until(now + kOpenAhead); }
+
+   private:
+    Experiment& of_;
+  };
+  // Looks at the queues, and sums a bin up now and then.
+  class Sampler final : public Interlude {
+   public:
+    explicit Sampler(Experiment& of) : of_(of) {}
+    [[nodiscard]] Nanos next() const override { return of_.next_sample_; }
+    Status run(Nanos now) override {
+      of_.sample(now);
+      return {};
+    }
+
+   private:
+    Experiment& of_;
+  };
+  // Faults begin and end.
+  class Faults final : public Interlude {
+   public:
+    explicit Faults(Experiment& of) : of_(of) {}
+    [[nodiscard]] Nanos next() const override {
+      return of_.faults_.empty() ? kNever : of_.origin_ + of_.faults_.begin()->first;
+    }
+    Status run(Nanos now) override;
+
+   private:
+    Experiment& of_;
+  };
+
+  Status warm_up();
+  Status open(size_t flow, Network::Connection connection);
+  Status open_loops();
+  Status open_until(Nanos until);
+  [[nodiscard]] Nanos next_opening() const {
+    return next_flow_ < plan_.flows.size() ? origin_ + plan_.flows[next_flow_].start : kNever;
+  }
+  void sample(Nanos now);
+  void end_bin();
+  void begin_measuring();
+  [[nodiscard]] uint64_t packet_hops() const;
+  Status drain();
+
+  const Scenario& scenario_;
+  const ExperimentOptions& options_;
+  std::unique_ptr<Network> network_;
+  WindowRunner runner_;
+  Opener opener_{*this};
+  Sampler sampler_{*this};
+  Faults fault_times_{*this};
+  TrafficPlan plan_;
+  std::vector<FlowResult> results_;
+  struct Place {
+    uint32_t host = 0, stream = 0;
+  };
+  std::vector<Place> places_;                    // of flows, as far as they are open
+  std::vector<uint64_t> seen_;                   // of each flow, bytes at the last bin
+  std::vector<size_t> open_;                     // flows that are open and not over
+  std::map<size_t, Network::Connection> ready_;  // of flows that were connected during the warm-up
+  std::vector<Network::Connection> first_;       // that told pairs about each other
+  std::vector<LoopPlan> loops_;
+  size_t next_flow_ = 0;
+  Nanos origin_ = kNever;
+  Nanos next_sample_ = kNever;
+  std::multimap<Nanos, std::pair<size_t, bool>> faults_;  // which begin or end, when
+
+  struct WatchedPort {
+    const SwitchPortCounters* counters = nullptr;
+    Histogram histogram;
+    uint64_t most_in_bin = 0, sum_in_bin = 0;
+  };
+  std::vector<WatchedPort> ports_;
+  uint64_t samples_in_bin_ = 0;
+  uint64_t samples_a_bin_ = 1;
+  bool measuring_ = false;
+  std::vector<uint64_t> at_begin_;  // of each flow: bytes when measuring began
+  CounterSums counted_before_;
+  Measurements out_;
+};
+
+Status Experiment::warm_up() {
+  // Whoever will talk asks for addresses and for what the other understands.
+  std::set<std::pair<uint32_t, uint32_t>> met;
+  TrafficSpec plain;
+  plain.congestion_control = "none";
+  for (size_t i = 0; i < plan_.flows.size(); ++i) {
+    const FlowPlan& flow = plan_.flows[i];
+    const TrafficSpec& spec = scenario_.traffic[flow.traffic];
+    const Roles roles = roles_of(flow.operation, flow.from, flow.to);
+    const bool at_once = spec.arrivals == TrafficSpec::Arrivals::kAtOnce;
+    if (!at_once && !met.emplace(std::min(flow.from, flow.to), std::max(flow.from, flow.to)).second) continue;
+    auto made = network_->connect(roles.requester, roles.peer, at_once ? spec : plain);
+    if (!made) return fail(made.error());
+    if (at_once) {
+      ready_.emplace(i, std::move(*made));
+    } else {
+      first_.push_back(std::move(*made));
+    }
+  }
+  for (const LoopPlan& loop : plan_.loops) {
+    auto made = network_->connect(loop.from, loop.to, scenario_.traffic[loop.traffic]);
+    if (!made) return fail(made.error());
+    first_.push_back(std::move(*made));
+  }
+  for (auto& node : network_->nodes()) node->touch(runner_.now());
+  ROCI_TRY(runner_.run_until(kWarmUp));
+  if (plan_.loops.empty()) first_.clear();
+  return {};
+}
+
+Status Experiment::open(size_t number, Network::Connection connection) {
+  const FlowPlan& flow = plan_.flows[number];
+  const TrafficSpec& spec = scenario_.traffic[flow.traffic];
+  const Roles roles = roles_of(flow.operation, flow.from, flow.to);
+  Stream stream;
+  stream.remote = connection.remote;
+  stream.rkey = connection.rkey;
+  stream.opcode = opcode_of(flow.operation);
+  stream.message = spec.message;
+  stream.start = origin_ + flow.start;
+  stream.stop = spec.stop == kNever ? kNever : origin_ + spec.stop;
+  stream.unlimited = flow.bytes == FlowPlan::kUnlimited;
+  stream.left = flow.bytes;
+  stream.result = &results_[number];
+  if (flow.operation == Operation::kSend)
+    network_->program(roles.peer).receive(*connection.peer, static_cast<uint32_t>(spec.message));
+  stream.qp = std::move(connection.requester);
+  stream.peer = std::move(connection.peer);
+  places_[number] = {roles.requester, network_->program(roles.requester).add(std::move(stream))};
+  open_.push_back(number);
+  network_->node_of_host(roles.requester).touch(runner_.now());
+  network_->node_of_host(roles.peer).touch(runner_.now());
+  return {};
+}
+
+Status Experiment::open_loops() {
+  for (size_t i = 0; i < plan_.loops.size(); ++i) {
+    const LoopPlan& loop = plan_.loops[i];
+    const TrafficSpec& spec = scenario_.traffic[loop.traffic];
+    // The loops' connections are the last of those that were made.
+    Network::Connection& connection = first_[first_.size() - plan_.loops.size() + i];
+    Stream stream;
+    stream.remote = connection.remote;
+    stream.rkey = connection.rkey;
+    stream.opcode = opcode_of(spec.operation);
+    stream.message = spec.size.largest();
+    stream.start = origin_ + spec.start;
+    stream.stop = spec.stop == kNever ? kNever : origin_ + spec.stop;
+    stream.depth = spec.depth;
+    stream.loop = static_cast<uint32_t>(i);
+    stream.spec = &spec;
+    stream.rng = std::make_unique<Rng>(loop.seed);
+    if (spec.operation == Operation::kSend)
+      network_->program(loop.to).receive(*connection.peer, static_cast<uint32_t>(spec.size.largest()));
+    stream.qp = std::move(connection.requester);
+    stream.peer = std::move(connection.peer);
+    network_->program(loop.from).add(std::move(stream));
+    network_->node_of_host(loop.from).touch(runner_.now());
+    network_->node_of_host(loop.to).touch(runner_.now());
+  }
+  first_.clear();
+  return {};
+}
+
+Status Experiment::open_until(Nanos until) {
+  for (; next_flow_ < plan_.flows.size() && origin_ + plan_.flows[next_flow_].start < until; ++next_flow_) {
+    const FlowPlan& flow = plan_.flows[next_flow_];
+    if (auto ready = ready_.find(next_flow_); ready != ready_.end()) {
+      ROCI_TRY(open(next_flow_, std::move(ready->second)));
+      ready_.erase(ready);
+      continue;
+    }
+    const Roles roles = roles_of(flow.operation, flow.from, flow.to);
+    auto made = network_->connect(roles.requester, roles.peer, scenario_.traffic[flow.traffic]);
+    if (!made) return fail(made.error());
+    ROCI_TRY(open(next_flow_, std::move(*made)));
+  }
+  return {};
+}
+
+Status Experiment::Faults::run(Nanos now) {
+  while (!of_.faults_.empty() && of_.origin_ + of_.faults_.begin()->first <= now) {
+    const auto [number, begins] = of_.faults_.begin()->second;
+    of_.faults_.erase(of_.faults_.begin());
+    const FaultSpec& fault = of_.scenario_.faults[number];
+    SimLink& link = of_.network_->link(fault.cable);
+    if (fault.down) link.set_up(!begins);
+    for (const auto direction : {SimLink::kAToB, SimLink::kBToA}) {
+      if (fault.direction && *fault.direction != direction) continue;
+      link.set_faults(direction, begins ? fault.faults : SimFaults{});
+    }
+    for (auto& node : of_.network_->nodes()) node->touch(now);
+  }
+  return {};
+}
+
+void Experiment::sample(Nanos now) {
+  const Nanos at = now - origin_;
+  next_sample_ = now + scenario_.sample;
+  if (!measuring_ && at >= scenario_.settle) begin_measuring();
+  if (at > scenario_.duration) {
+    next_sample_ = kNever;
+    return;
+  }
+  for (WatchedPort& port : ports_) {
+    const uint64_t bytes = port.counters->queue_bytes.load(std::memory_order_relaxed);
+    if (measuring_) port.histogram.add(bytes);
+    port.most_in_bin = std::max(port.most_in_bin, bytes);
+    port.sum_in_bin += bytes;
+  }
+  if (++samples_in_bin_ == samples_a_bin_) end_bin();
+}
+
+void Experiment::begin_measuring() {
+  measuring_ = true;
+  at_begin_.assign(plan_.flows.size(), 0);
+  for (const size_t flow : open_)
+    at_begin_[flow] = arrived(*network_, places_[flow].host,
+                              network_->program(places_[flow].host).stream(places_[flow].stream));
+  counted_before_ = count(*network_);
+}
+
+void Experiment::end_bin() {
+  for (size_t i = 0; i < ports_.size(); ++i) {
+    WatchedPort& port = ports_[i];
+    out_.queue_most.values[i].push_back(static_cast<double>(port.most_in_bin));
+    out_.queue_mean.values[i].push_back(static_cast<double>(port.sum_in_bin) /
+                                        static_cast<double>(samples_in_bin_));
+    port.most_in_bin = port.sum_in_bin = 0;
+  }
+  samples_in_bin_ = 0;
+  const bool by_flow = out_.goodput.names.size() == plan_.flows.size();
+  for (auto& column : out_.goodput.values) column.push_back(0);
+  const double per_second = 8e9 / static_cast<double>(out_.bin.count());
+  std::erase_if(open_, [&](size_t flow) {
+    const Stream& stream = network_->program(places_[flow].host).stream(places_[flow].stream);
+    const uint64_t bytes = arrived(*network_, places_[flow].host, stream);
+    out_.goodput.values[by_flow ? flow : plan_.flows[flow].traffic].back() +=
+        static_cast<double>(bytes - seen_[flow]) * per_second;
+    seen_[flow] = bytes;
+    return stream.over;
+  });
+  if (options_.progress != nullptr && out_.queue_most.values.front().size() % 10 == 0)
+    options_.progress({runner_.now() - origin_, packet_hops()});
+}
+
+uint64_t Experiment::packet_hops() const {
+  uint64_t sum = network_->counter(Counter::kRxFrames);
+  for (uint32_t s = 0; s < scenario_.topology.switches.size(); ++s) {
+    for (size_t port = 0; port < network_->at(s).port_count(); ++port)
+      sum += network_->at(s).counters(port).rx_packets;
+  }
+  return sum;
+}
+
+Status Experiment::drain() {
+  const uint32_t hosts = static_cast<uint32_t>(scenario_.topology.hosts.size());
+  const Nanos end = runner_.now() + scenario_.drain;
+  const auto busy = [&] {
+    for (uint32_t h = 0; h < hosts; ++h)
+      if (network_->program(h).busy() > 0) return true;
+    return false;
+  };
+  while (runner_.now() < end && busy()) ROCI_TRY(runner_.run_until(std::min(end, runner_.now() + 100us)));
+  return {};
+}
+
+Result<Measurements> Experiment::run() {
+  const auto began = std::chrono::steady_clock::now();
+  auto plan = plan_traffic(scenario_);
+  if (!plan) return fail(plan.error());
+  plan_ = std::move(*plan);
+  results_.resize(plan_.flows.size());
+  places_.resize(plan_.flows.size());
+  seen_.resize(plan_.flows.size());
+  auto network = Network::create(scenario_);
+  if (!network) return fail(network.error());
+  network_ = std::move(*network);
+  for (auto& node : network_->nodes()) runner_.add(*node);
+  ROCI_TRY(warm_up());
+
+  const uint32_t hosts = static_cast<uint32_t>(scenario_.topology.hosts.size());
+  origin_ = runner_.now();
+  for (uint32_t h = 0; h < hosts; ++h) network_->program(h).set_origin(origin_);
+  samples_a_bin_ = std::max<uint64_t>(
+      1, (static_cast<uint64_t>(scenario_.duration / scenario_.sample) + kBins - 1) / kBins);
+  out_.bin = static_cast<int64_t>(samples_a_bin_) * scenario_.sample;
+  out_.queue_most.unit = out_.queue_mean.unit = "bytes";
+  for (uint32_t s = 0; s < scenario_.topology.switches.size(); ++s) {
+    for (size_t port = 0; port < network_->at(s).port_count(); ++port) {
+      ports_.emplace_back().counters = &network_->at(s).counters(port);
+      const std::string name =
+          scenario_.topology.switches[s].name + "/" + network_->at(s).port_config(port).name;
+      out_.queue_most.names.push_back(name);
+      out_.queue_mean.names.push_back(name);
+    }
+  }
+  out_.queue_most.values.resize(ports_.size());
+  out_.queue_mean.values.resize(ports_.size());
+  out_.goodput.unit = "bit/s";
+  if (plan_.flows.size() <= kFlowsShown) {
+    for (const FlowPlan& flow : plan_.flows) {
+      out_.goodput.names.push_back(scenario_.traffic[flow.traffic].name + ": " +
+                                   scenario_.topology.hosts[flow.from].name + " to " +
+                                   scenario_.topology.hosts[flow.to].name);
+    }
+  } else {
+    for (const TrafficSpec& spec : scenario_.traffic) out_.goodput.names.push_back(spec.name);
+  }
+  out_.goodput.values.resize(out_.goodput.names.size());
+  for (size_t i = 0; i < scenario_.faults.size(); ++i) {
+    faults_.emplace(scenario_.faults[i].from, std::pair{i, true});
+    if (scenario_.faults[i].until != kNever) faults_.emplace(scenario_.faults[i].until, std::pair{i, false});
+  }
+  runner_.add(fault_times_);
+  runner_.add(opener_);
+  runner_.add(sampler_);
+  ROCI_TRY(open_loops());
+  next_sample_ = origin_ + scenario_.sample;
+  if (scenario_.settle == Nanos{0}) begin_measuring();
+
+  const Nanos end = origin_ + scenario_.duration;
+  const Nanos step = std::max<Nanos>(scenario_.duration / 100, scenario_.sample);
+  while (runner_.now() < end) {
+    ROCI_TRY(runner_.run_until(std::min(end, runner_.now() + step)));
+    if (options_.interrupted != nullptr && options_.interrupted()) return fail("interrupted", EINTR);
+  }
+  const CounterSums counted = count(*network_).minus(counted_before_);
+  std::vector<uint64_t> bytes_measured(plan_.flows.size(), 0);
+  for (size_t flow = 0; flow < next_flow_; ++flow) {
+    const Stream& stream = network_->program(places_[flow].host).stream(places_[flow].stream);
+    bytes_measured[flow] = arrived(*network_, places_[flow].host, stream) - at_begin_[flow];
+  }
+  for (uint32_t h = 0; h < hosts; ++h) network_->program(h).stop(end);
+  ROCI_TRY(drain());
+  if (const uint64_t missing = network_->without_buffer(); missing > 0)
+    return fail(std::to_string(missing) + " frames found no buffer: what was measured is not the network's",
+                ENOMEM);
+
+  out_.packet_hops = packet_hops();
+  out_.windows = runner_.windows();
+  out_.turns = runner_.turns();
+  for (uint32_t h = 0; h < hosts; ++h) {
+    const auto& loops = network_->program(h).loop_results();
+    out_.loops.insert(out_.loops.end(), loops.begin(), loops.end());
+  }
+  out_.plan = std::move(plan_);
+  out_.flows = std::move(results_);
+  for (const FlowPlan& flow : out_.plan.flows) out_.ideal.push_back(ideal_time(scenario_, flow));
+  std::vector<Histogram> histograms;
+  for (WatchedPort& port : ports_) histograms.push_back(std::move(port.histogram));
+  out_.summary = summarise(scenario_, out_, {counted, histograms, bytes_measured});
+  for (uint32_t h = 0; h < hosts; ++h) {
+    const std::string& error = network_->program(h).error();
+    if (error.empty()) continue;
+    out_.summary["first_error"] = error;
+    break;
+  }
+  out_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  return std::move(out_);
+}
+
+}  // namespace
+
+double ideal_time(const Scenario& scenario, const FlowPlan& flow) {
+  constexpr double kHeaders = 14 + 20 + 8 + 12 + 4 + static_cast<double>(kEthernetLineOverhead.value());
+  constexpr double kReth = 16, kAck = kHeaders + 4;
+  if (flow.bytes == FlowPlan::kUnlimited) return 0;
+  const auto bytes = static_cast<double>(flow.bytes);
+  const double mtu = scenario.path_mtu;
+  const double packets =
+      std::max(1.0, static_cast<double>((flow.bytes + scenario.path_mtu - 1) / scenario.path_mtu));
+  const double first = std::min(bytes, mtu) + kHeaders + kReth;
+  const double rest = bytes + packets * kHeaders + kReth - first;
+  double nanos = 0, slowest = 0;
+  for (const uint32_t number : scenario.topology.way(flow.from, flow.to)) {
+    const CableSpec& cable = scenario.topology.cables[number].spec;
+    const double per_byte = 8e9 / static_cast<double>(cable.rate.value());
+    nanos += 2 * static_cast<double>(cable.delay.count()) + (first + kAck) * per_byte;
+    slowest = std::max(slowest, per_byte);
+  }
+  return nanos + rest * slowest;
+}
+
+Result<Measurements> run_experiment(const Scenario& scenario, const ExperimentOptions& options) {
+  return Experiment(scenario, options).run();
+}
+
+}  // namespace roci::lab

@@ -1,0 +1,232 @@
+#include "lab/network.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "device/host.hpp"
+
+namespace roci::lab {
+namespace {
+
+constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+constexpr int kCompletions = 8192;
+// Of a host's line: what its NIC has fetched of what it is to send.
+constexpr Bytes kHostQueue = 32_KiB;
+constexpr uint8_t kTimeout = 14;  // 67 ms
+
+// The device's own end of a link, which the network keeps.
+class LinkEnd final : public Port {
+ public:
+  explicit LinkEnd(Port& port) : port_(port) {}
+  uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override { return port_.rx_burst(out, now); }
+  uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override { return port_.tx_burst(frames, now); }
+  [[nodiscard]] Nanos next_arrival() const override { return port_.next_arrival(); }
+  [[nodiscard]] std::optional<uint32_t> waiting() const override { return port_.waiting(); }
+  [[nodiscard]] uint16_t queues() const override { return port_.queues(); }
+  [[nodiscard]] PortQueue& queue(uint16_t index) override { return port_.queue(index); }
+  [[nodiscard]] const PortCapabilities& capabilities() const override { return port_.capabilities(); }
+  [[nodiscard]] MacAddress mac() const override { return port_.mac(); }
+  [[nodiscard]] std::string_view name() const override { return port_.name(); }
+  [[nodiscard]] PortStats stats() const override { return port_.stats(); }
+  [[nodiscard]] bool link_up() const override { return port_.link_up(); }
+
+ private:
+  Port& port_;
+};
+
+ibv_mtu mtu_of(uint32_t bytes) {
+  ibv_mtu mtu = IBV_MTU_256;
+  while ((128U << mtu) < bytes) mtu = static_cast<ibv_mtu>(mtu + 1);
+  return mtu;
+}
+
+// The largest message that a queue pair of the scenario has.
+uint64_t largest_message(const Scenario& scenario) {
+  uint64_t most = 1;
+  for (const TrafficSpec& spec : scenario.traffic) {
+    const bool loop = spec.arrivals == TrafficSpec::Arrivals::kClosedLoop;
+    most = std::max(most, loop ? spec.size.largest() : spec.message);
+  }
+  return most;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Network>> Network::create(const Scenario& scenario) {
+  ROCI_TRY(start_eal());
+  std::unique_ptr<Network> network(new Network(scenario));
+  const uint32_t buffers = std::clamp<uint32_t>(
+      65'536 + 256 * static_cast<uint32_t>(scenario.topology.hosts.size()), 65'536, 1U << 20);
+  auto pool = MbufPool::create("lab", buffers, static_cast<uint16_t>(scenario.port_mtu + 64));
+  if (!pool) return fail(pool.error());
+  network->pool_ = std::move(*pool);
+  ROCI_TRY(network->make_links());
+  ROCI_TRY(network->make_switches());
+  ROCI_TRY(network->make_hosts());
+  return network;
+}
+
+Network::~Network() = default;
+
+Status Network::make_links() {
+  Rng rng{scenario_.seed};
+  for (const Cable& cable : scenario_.topology.cables) {
+    SimLinkConfig config;
+    config.name = "cable" + std::to_string(links_.size());
+    config.seed = rng.next();
+    config.mtu = scenario_.port_mtu;
+    config.a_to_b = {.rate = cable.spec.rate, .delay = cable.spec.delay};
+    config.b_to_a = config.a_to_b;
+    if (!cable.a.is_switch) config.a_to_b.queue = kHostQueue;
+    if (!cable.b.is_switch) config.b_to_a.queue = kHostQueue;
+    const auto number = static_cast<uint64_t>(links_.size());
+    config.macs = {MacAddress::local(2 * number + 1), MacAddress::local(2 * number + 2)};
+    links_.push_back(std::make_unique<SimLink>(config, pool_));
+  }
+  return {};
+}
+
+Status Network::make_switches() {
+  const Topology& topology = scenario_.topology;
+  for (uint32_t s = 0; s < topology.switches.size(); ++s) {
+    const TopologySwitch& of = topology.switches[s];
+    nodes_.push_back(std::make_unique<Node>(of.name));
+    Node& node = *nodes_.back();
+    std::vector<Port*> ports;
+    for (uint32_t p = 0; p < of.cables.size(); ++p) {
+      SimLink& link = *links_[of.cables[p]];
+      const Cable& cable = topology.cables[of.cables[p]];
+      const bool is_b = cable.b.is_switch && cable.b.node == s && cable.b.port == p;
+      ports.push_back(is_b ? &link.b() : &link.a());
+      link.listen(is_b ? SimLink::kAToB : SimLink::kBToA, node);
+      node.add(link.waker(is_b ? SimLink::kBToA : SimLink::kAToB));
+    }
+    auto made = Switch::create(scenario_.switches[s], ports, pool_);
+    if (!made) return fail(made.error());
+    node.add(**made);
+    switches_.push_back(std::move(*made));
+  }
+  return {};
+}
+
+Status Network::make_hosts() {
+  const Topology& topology = scenario_.topology;
+  const uint64_t message = largest_message(scenario_);
+  if (!scenario_.payload) nothing_.resize(message);
+  for (uint32_t h = 0; h < topology.hosts.size(); ++h) {
+    const TopologyHost& of = topology.hosts[h];
+    nodes_.push_back(std::make_unique<Node>(of.name));
+    Node& node = *nodes_.back();
+    SimLink& link = *links_[of.cable];
+    const bool is_a = !topology.cables[of.cable].a.is_switch;
+    link.listen(is_a ? SimLink::kBToA : SimLink::kAToB, node);
+    node.add(link.waker(is_a ? SimLink::kAToB : SimLink::kBToA));
+    DeviceConfig config = scenario_.host;
+    config.name = of.name;
+    config.addresses = {topology.host_address(h).to_string()};
+    if (topology.switches.size() > 1) config.gateways = {topology.gateway(of.at).address.to_string()};
+    config.seed = scenario_.seed * kMostHosts + h + 1;
+    HostParts& parts = hosts_.emplace_back();
+    auto device = Device::create(std::make_unique<LinkEnd>(is_a ? link.a() : link.b()), config, pool_);
+    if (!device) return fail(device.error());
+    parts.device = std::move(*device);
+    auto pd = parts.device->allocate_pd();
+    if (!pd) return fail(pd.error());
+    parts.pd = std::move(*pd);
+    auto cq = parts.device->create_cq(kCompletions);
+    if (!cq) return fail(cq.error());
+    parts.cq = std::move(*cq);
+    if (scenario_.payload) parts.bytes.resize(message);
+    std::vector<uint8_t>& bytes = scenario_.payload ? parts.bytes : nothing_;
+    auto memory = parts.pd->register_memory(bytes.data(), bytes.size(), kAccess);
+    if (!memory) return fail(memory.error());
+    parts.memory = std::move(*memory);
+    parts.program = std::make_unique<HostProgram>(*parts.device, *parts.cq, *parts.memory);
+    node.add(parts.program->starter());
+    for (uint32_t worker = 0; worker < config.workers; ++worker) node.add(parts.device->poller(worker));
+    for (const auto& core : parts.device->host().control_cores()) node.add(*core);
+    node.add(parts.program->taker());
+  }
+  return {};
+}
+
+Result<Network::Connection> Network::connect(uint32_t requester, uint32_t peer, const TrafficSpec& spec) {
+  Connection out;
+  const std::array<uint32_t, 2> numbers{requester, peer};
+  std::array<std::unique_ptr<QueuePair>, 2> ends;
+  for (size_t i = 0; i < 2; ++i) {
+    HostParts& host = hosts_[numbers[i]];
+    ibv_qp_init_attr init{};
+    init.qp_type = IBV_QPT_RC;
+    init.cap = {.max_send_wr = std::max<uint32_t>(4, spec.depth),
+                .max_recv_wr = 4,
+                .max_send_sge = 1,
+                .max_recv_sge = 1,
+                .max_inline_data = 0};
+    auto qp = host.pd->create_qp(&init, *host.cq, *host.cq);
+    if (!qp) return fail(qp.error());
+    ends[i] = std::move(*qp);
+    ROCI_TRY(ends[i]->set_congestion_control(spec.congestion_control.empty()
+                                                 ? scenario_.host.congestion_control.profile
+                                                 : spec.congestion_control));
+  }
+  const std::array<uint32_t, 2> psns{next_psn_, next_psn_ + 0x10000};
+  next_psn_ = (next_psn_ + 0x34567) & Psn::kMask;
+  for (size_t i = 0; i < 2; ++i) {
+    auto gid = hosts_[numbers[1 - i]].device->query_gid(1);
+    if (!gid) return fail(gid.error());
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_INIT;
+    attr.port_num = 1;
+    attr.qp_access_flags = kAccess;
+    ROCI_TRY(ends[i]->modify(attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+    attr = {};
+    attr.qp_state = IBV_QPS_RTR;
+    attr.path_mtu = mtu_of(scenario_.path_mtu);
+    attr.dest_qp_num = ends[1 - i]->qp_num();
+    attr.rq_psn = psns[1 - i] & Psn::kMask;
+    attr.max_dest_rd_atomic = 16;
+    attr.min_rnr_timer = 1;
+    attr.ah_attr.is_global = 1;
+    attr.ah_attr.port_num = 1;
+    attr.ah_attr.grh.sgid_index = 1;
+    attr.ah_attr.grh.traffic_class = spec.traffic_class;
+    attr.ah_attr.grh.dgid = *gid;
+    ROCI_TRY(ends[i]->modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+    attr = {};
+    attr.qp_state = IBV_QPS_RTS;
+    attr.timeout = kTimeout;
+    attr.retry_cnt = 7;
+    attr.rnr_retry = 7;
+    attr.sq_psn = psns[i] & Psn::kMask;
+    attr.max_rd_atomic = 16;
+    ROCI_TRY(ends[i]->modify(attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                       IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
+  }
+  out.requester = std::move(ends[0]);
+  out.peer = std::move(ends[1]);
+  out.remote = reinterpret_cast<uint64_t>(hosts_[peer].memory->address());
+  out.rkey = hosts_[peer].memory->rkey();
+  return out;
+}
+
+uint64_t Network::counter(Counter counter) const {
+  uint64_t sum = 0;
+  for (const HostParts& host : hosts_) sum += host.device->host().counter(counter);
+  return sum;
+}
+
+uint64_t Network::without_buffer() const {
+  uint64_t sum =
+      counter(Counter::kTxNoBuffer) + counter(Counter::kIntNoBuffer) + counter(Counter::kNpCnpsNotSent);
+  for (const auto& one : switches_) {
+    for (size_t port = 0; port < one->port_count(); ++port)
+      sum += one->counters(port).dropped(DropReason::kNoBuffer);
+  }
+  for (const auto& link : links_)
+    sum += link->stats(SimLink::kAToB).no_buffer + link->stats(SimLink::kBToA).no_buffer;
+  return sum;
+}
+
+}  // namespace roci::lab

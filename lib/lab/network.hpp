@@ -1,0 +1,71 @@
+// A scenario's hosts, switches and cables, as they run: real devices and real switches on simulated links.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lab/host_program.hpp"
+#include "lab/node.hpp"
+#include "lab/scenario.hpp"
+#include "port/eal.hpp"
+#include "port/sim_link.hpp"
+#include "switch/switch.hpp"
+#include "telemetry/counters.hpp"
+
+namespace roci::lab {
+
+class Network {
+ public:
+  static Result<std::unique_ptr<Network>> create(const Scenario& scenario);
+  ~Network();
+
+  [[nodiscard]] const Scenario& scenario() const { return scenario_; }
+  // Switches first, which have the most to do.
+  [[nodiscard]] std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
+  [[nodiscard]] Node& node_of_host(uint32_t host) { return *nodes_[switches_.size() + host]; }
+  [[nodiscard]] Device& device(uint32_t host) { return *hosts_[host].device; }
+  [[nodiscard]] HostProgram& program(uint32_t host) { return *hosts_[host].program; }
+  [[nodiscard]] Switch& at(uint32_t number) { return *switches_[number]; }
+  [[nodiscard]] SimLink& link(uint32_t cable) { return *links_[cable]; }
+
+  // A queue pair at each of two hosts, connected: whoever asks, and its peer. While all nodes stand still.
+  struct Connection {
+    std::unique_ptr<QueuePair> requester, peer;
+    uint64_t remote = 0;
+    uint32_t rkey = 0;
+  };
+  Result<Connection> connect(uint32_t requester, uint32_t peer, const TrafficSpec& spec);
+
+  // Of all hosts.
+  [[nodiscard]] uint64_t counter(Counter counter) const;
+  // Buffers that somebody wanted and did not get; then a run says nothing about the network.
+  [[nodiscard]] uint64_t without_buffer() const;
+
+ private:
+  explicit Network(const Scenario& scenario) : scenario_(scenario) {}
+  Status make_links();
+  Status make_switches();
+  Status make_hosts();
+
+  struct HostParts {
+    std::unique_ptr<Device> device;
+    std::unique_ptr<ProtectionDomain> pd;
+    std::unique_ptr<CompletionQueue> cq;
+    std::vector<uint8_t> bytes;  // where payload is carried
+    std::unique_ptr<MemoryRegion> memory;
+    std::unique_ptr<HostProgram> program;
+  };
+
+  const Scenario& scenario_;
+  std::shared_ptr<MbufPool> pool_;
+  std::vector<std::unique_ptr<SimLink>> links_;  // by cable
+  std::vector<std::unique_ptr<Switch>> switches_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<uint8_t> nothing_;  // what stands for all memory where payload is absent
+  std::vector<HostParts> hosts_;
+  uint32_t next_psn_ = 1;
+};
+
+}  // namespace roci::lab
