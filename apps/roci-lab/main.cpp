@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "roci-lab/compare_command.hpp"
 #include "roci-lab/run_command.hpp"
 
 namespace {
@@ -21,8 +22,13 @@ int run(int argc, char** argv) {
   run->add_option("--threads", options.threads, "For each run; as many as there are CPUs unless said");
   run->add_option("-o,--out", options.out, "The folder for results; lab-NAME unless said");
   run->add_flag("-q,--quiet", options.quiet, "No progress");
+  roci::lab::CompareOptions comparison;
+  CLI::App* compare =
+      app.add_subcommand("compare", "Shows results beside each other, and writes a report of them");
+  compare->add_option("folder", comparison.folders, "Of a run, or of several below it")->required();
+  compare->add_option("-o,--out", comparison.out, "The report; compare.html unless said");
   CLI11_PARSE(app, argc, argv);
-  return roci::lab::run_command(options);
+  return compare->parsed() ? roci::lab::compare_command(comparison) : roci::lab::run_command(options);
 }
 
 }  // namespace

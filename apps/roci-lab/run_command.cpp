@@ -10,6 +10,7 @@
 #include "lab/experiment.hpp"
 #include "lab/results.hpp"
 #include "lab/scenario.hpp"
+#include "roci-lab/compare_command.hpp"
 #include "roci-lab/text.hpp"
 
 namespace roci::lab {
@@ -137,15 +138,23 @@ int run_command(const RunOptions& options) {
   const unsigned threads =
       options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
   int status = 0;
+  std::vector<std::string> folders;  // of the runs that did not fail
   std::printf("%s\n", result_heading().c_str());
   for (const Job& job : *jobs) {
     const fs::path folder = jobs->size() == 1 ? out : out / folder_name(job.name);
     if (Status done = run_one(options, job, folder, threads); !done) {
       std::fprintf(stderr, "roci-lab: %s\n", done.error().message.c_str());
       status = 1;
+    } else {
+      folders.push_back(folder.string());
     }
   }
   std::printf("results: %s\n", out.string().c_str());
+  if (folders.empty()) return status;
+  if (Status done = report_folders((out / "report.html").string(), folders); !done) {
+    std::fprintf(stderr, "roci-lab: %s\n", done.error().message.c_str());
+    status = 1;
+  }
   return status;
 }
 

@@ -22,6 +22,37 @@ std::string scaled(double value, const char* unit) {
   return printed("%.*f %s%s", places, value, kPrefixes[prefix], unit);
 }
 
+std::string bytes_of(const nlohmann::ordered_json& queue, const char* name) {
+  return scaled(queue.value(name, 0.0), "B");
+}
+
+// What a summary does not have is "-" or 0.
+std::string line_of(const std::string& name, const nlohmann::ordered_json& summary, double hops_per_second) {
+  using Json = nlohmann::ordered_json;
+  const Json queues = summary.value("queues_bytes", Json::object());
+  // The port with the longest queue stands first, behind the sum.
+  const Json queue = queues.size() > 1   ? std::next(queues.begin()).value()
+                     : queues.size() > 0 ? queues.front()
+                                         : Json::object();
+  uint64_t drops = 0;
+  const Json reasons = summary.value("drops", Json::object());
+  for (const auto& [reason, count] : reasons.items()) drops += count.get<uint64_t>();
+  std::string out;
+  const Json all = summary.value("traffic", Json::object());
+  for (const auto& [traffic, result] : all.items()) {
+    const bool first = out.empty();
+    const std::string fair =
+        result.contains("jain") ? printed("%6.3f", result["jain"].get<double>()) : std::string("     -");
+    out += printed("%s%-24.24s %-14.14s %5.2f Gb/s %s", first ? "" : "\n", first ? name.c_str() : "",
+                   traffic.c_str(), result.value("goodput_bps", 0.0) / 1e9, fair.c_str());
+    if (!first) continue;
+    out += printed(" %10s %10s %10s %8s %12s", bytes_of(queue, "p50").c_str(), bytes_of(queue, "p99").c_str(),
+                   bytes_of(queue, "most").c_str(), scaled(static_cast<double>(drops), "").c_str(),
+                   scaled(hops_per_second, "").c_str());
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string short_number(double value) { return scaled(value, ""); }
@@ -41,28 +72,12 @@ std::string result_heading() {
 }
 
 std::string result_line(const std::string& name, const Measurements& of) {
-  std::string out;
-  const auto& queues = of.summary["queues_bytes"];
-  // The port with the longest queue stands first, behind the sum.
-  const auto& queue = queues.size() > 1 ? std::next(queues.begin()).value() : queues.front();
-  uint64_t drops = 0;
-  for (const auto& [reason, count] : of.summary["drops"].items()) drops += count.get<uint64_t>();
-  bool first = true;
-  for (const auto& [traffic, result] : of.summary["traffic"].items()) {
-    const std::string fair =
-        result.contains("jain") ? printed("%6.3f", result["jain"].get<double>()) : std::string("     -");
-    out += printed("%s%-24.24s %-14.14s %5.2f Gb/s %s", first ? "" : "\n", first ? name.c_str() : "",
-                   traffic.c_str(), result["goodput_bps"].get<double>() / 1e9, fair.c_str());
-    if (first) {
-      out += printed(" %10s %10s %10s %8s %12s", short_bytes(queue["p50"].get<double>()).c_str(),
-                     short_bytes(queue["p99"].get<double>()).c_str(),
-                     short_bytes(queue["most"].get<double>()).c_str(),
-                     short_number(static_cast<double>(drops)).c_str(),
-                     short_number(static_cast<double>(of.packet_hops) / of.seconds).c_str());
-    }
-    first = false;
-  }
-  return out;
+  return line_of(name, of.summary, static_cast<double>(of.packet_hops) / of.seconds);
+}
+
+std::string result_line(const std::string& name, const StoredRun& of) {
+  const double seconds = of.run.value("seconds", 0.0);
+  return line_of(name, of.summary, seconds > 0 ? of.run.value("packet_hops", 0.0) / seconds : 0);
 }
 
 }  // namespace roci::lab

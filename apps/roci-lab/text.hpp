@@ -5,6 +5,7 @@
 
 #include "base/types.hpp"
 #include "lab/experiment.hpp"
+#include "lab/results.hpp"
 
 namespace roci::lab {
 
@@ -15,5 +16,6 @@ std::string short_bytes(double bytes);   // "20.6 KB"
 // A run in a line of a table, and what stands above.
 std::string result_heading();
 std::string result_line(const std::string& name, const Measurements& of);
+std::string result_line(const std::string& name, const StoredRun& of);
 
 }  // namespace roci::lab

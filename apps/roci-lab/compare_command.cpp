@@ -1,0 +1,96 @@
+#include "roci-lab/compare_command.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+
+#include "lab/report.hpp"
+#include "roci-lab/text.hpp"
+
+namespace roci::lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool has_results(const fs::path& folder) {
+  std::error_code ignored;
+  return fs::is_regular_file(folder / "summary.json", ignored);
+}
+
+// Itself, or those below it, by name.
+std::vector<fs::path> folders_of_runs(const fs::path& folder) {
+  if (has_results(folder)) return {folder};
+  std::vector<fs::path> out;
+  std::error_code failure;
+  for (fs::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure))
+    if (has_results(at->path())) out.push_back(at->path());
+  std::ranges::sort(out);
+  return out;
+}
+
+std::string name_of(const StoredRun& run) { return run.run.value("name", std::string()); }
+
+// The scenarios' names, each once.
+std::string title_of(const std::vector<StoredRun>& runs) {
+  std::vector<std::string> names;
+  for (const StoredRun& run : runs) {
+    const std::string name = run.summary.value("scenario", std::string());
+    if (!name.empty() && std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  std::string title;
+  for (const std::string& name : names) title += (title.empty() ? "" : ", ") + name;
+  return title.empty() ? "Results" : title;
+}
+
+Status report(const std::string& file, const std::vector<StoredRun>& runs) {
+  ROCI_TRY(write_report(file, title_of(runs), runs));
+  std::printf("report: %s\n", file.c_str());
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<StoredRun>> read_folders(const std::vector<std::string>& folders) {
+  std::vector<StoredRun> out;
+  std::vector<std::string> places;
+  std::map<std::string, unsigned> names;
+  for (const std::string& folder : folders) {
+    const auto found = folders_of_runs(folder);
+    if (found.empty())
+      return fail("'" + folder + "' has no results; a folder that 'roci-lab run' wrote is wanted");
+    for (const fs::path& place : found) {
+      auto run = read_results(place.string());
+      if (!run) return fail(run.error());
+      if (!run->summary.is_object())
+        return fail("'" + (place / "summary.json").string() + "' is not the summary of a run");
+      ++names[name_of(*run)];
+      places.push_back(place.lexically_normal().string());
+      out.push_back(std::move(*run));
+    }
+  }
+  for (size_t i = 0; i < out.size(); ++i)
+    if (names[name_of(out[i])] > 1) out[i].run["name"] = places[i];
+  return out;
+}
+
+Status report_folders(const std::string& file, const std::vector<std::string>& folders) {
+  auto runs = read_folders(folders);
+  if (!runs) return fail(runs.error());
+  return report(file, *runs);
+}
+
+int compare_command(const CompareOptions& options) {
+  auto runs = read_folders(options.folders);
+  Status done = runs ? Status{} : fail(runs.error());
+  if (done) {
+    std::printf("%s\n", result_heading().c_str());
+    for (const StoredRun& run : *runs) std::printf("%s\n", result_line(name_of(run), run).c_str());
+    done = report(options.out, *runs);
+  }
+  if (done) return 0;
+  std::fprintf(stderr, "roci-lab: %s\n", done.error().message.c_str());
+  return 1;
+}
+
+}  // namespace roci::lab

@@ -1,0 +1,24 @@
+# roci_embed(TARGET FUNCTION FILE HEADER)   adds to a target a file's bytes, as `std::string_view FUNCTION()` in namespace
+#                                           roci::lab, which HEADER declares
+# The file is run as a script too: that is the step of the build that writes the .cpp.
+if(CMAKE_SCRIPT_MODE_FILE)
+  file(READ "${FILE}" bytes HEX)
+  string(LENGTH "${bytes}" digits)
+  math(EXPR length "${digits} / 2")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+  file(WRITE "${OUT}"
+    "#include \"${HEADER}\"\n\nnamespace roci::lab {\nnamespace {\n\nconstexpr unsigned char kBytes[] = {${bytes}};\n\n"
+    "}  // namespace\n\nstd::string_view ${FUNCTION}() { return {reinterpret_cast<const char*>(kBytes), ${length}}; }\n\n"
+    "}  // namespace roci::lab\n")
+  return()
+endif()
+
+set(ROCI_EMBED_SCRIPT ${CMAKE_CURRENT_LIST_FILE})
+function(roci_embed TARGET FUNCTION FILE HEADER)
+  cmake_path(ABSOLUTE_PATH FILE BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+  set(out ${CMAKE_CURRENT_BINARY_DIR}/${FUNCTION}.cpp)
+  add_custom_command(OUTPUT ${out}
+    COMMAND ${CMAKE_COMMAND} -DFILE=${FILE} -DOUT=${out} -DFUNCTION=${FUNCTION} -DHEADER=${HEADER} -P ${ROCI_EMBED_SCRIPT}
+    DEPENDS ${FILE} ${ROCI_EMBED_SCRIPT} VERBATIM)
+  target_sources(${TARGET} PRIVATE ${out})
+endfunction()

@@ -1,0 +1,308 @@
+#include "lab/report.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <string_view>
+#include <utility>
+
+#include "lab/report_files.hpp"
+
+namespace roci::lab {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kGoodputUnit = 1e9;  // bit/s
+constexpr std::array<const char*, 9> kSizes = {"< 3 KB",       "3 to 10 KB",    "10 to 30 KB",
+                                               "30 to 100 KB", "100 to 300 KB", "0.3 to 1 MB",
+                                               "1 to 3 MB",    "3 to 10 MB",    ">= 10 MB"};
+
+// How much of each run there is room for.
+struct Room {
+  size_t points;  // of a series
+  size_t ports;   // whose queues are shown
+};
+Room room_for(size_t runs) {
+  if (runs <= 4) return {1000, 8};
+  if (runs <= 12) return {500, 8};
+  return {250, 4};
+}
+
+// What stands at the end of a way through objects; null where it ends before.
+Json value_at(const Json& from, const std::vector<std::string>& way) {
+  const Json* at = &from;
+  for (const std::string& name : way) {
+    if (!at->is_object() || !at->contains(name)) return nullptr;
+    at = &(*at)[name];
+  }
+  return *at;
+}
+
+// Counters that are 0 are not written; a run without the section has none.
+Json count_of(const Json& summary, const char* section, const char* name) {
+  const Json in = value_at(summary, {section});
+  if (!in.is_object()) return nullptr;
+  return in.value(name, uint64_t{0});
+}
+Json sum_of(const Json& one, const Json& other) {
+  if (one.is_null() || other.is_null()) return one.is_null() ? other : one;
+  return one.get<uint64_t>() + other.get<uint64_t>();
+}
+
+Json text_of(const Json& json, const char* name) {
+  const Json found = value_at(json, {name});
+  return found.is_string() ? found : Json("");
+}
+
+double four_digits(double value) {
+  if (value == 0 || !std::isfinite(value)) return 0;
+  const double scale = std::pow(10.0, 3 - std::floor(std::log10(std::fabs(value))));
+  return std::round(value * scale) / scale;
+}
+int64_t whole(double value) { return std::isfinite(value) ? std::llround(value) : 0; }
+
+enum class Thinning : uint8_t { kMost, kMean };
+
+// `step` values become one.
+std::vector<double> thinned(const std::vector<double>& values, size_t step, Thinning how) {
+  std::vector<double> out;
+  out.reserve(values.size() / step + 1);
+  for (size_t from = 0; from < values.size(); from += step) {
+    const size_t to = std::min(from + step, values.size());
+    double most = values[from], sum = 0;
+    for (size_t i = from; i < to; ++i) {
+      most = std::max(most, values[i]);
+      sum += values[i];
+    }
+    out.push_back(how == Thinning::kMost ? most : sum / static_cast<double>(to - from));
+  }
+  return out;
+}
+
+size_t step_for(const StoredRun& run, size_t points) {
+  size_t length = 1;
+  for (const Series* series : {&run.queue_most, &run.queue_mean, &run.goodput})
+    for (const auto& column : series->values) length = std::max(length, column.size());
+  return (length + points - 1) / points;
+}
+
+// Whole percents, and the last one in tenths.
+std::vector<double> spread_percents() {
+  std::vector<double> out;
+  for (int i = 0; i < 99; ++i) out.push_back(i);
+  for (int i = 990; i <= 1000; ++i) out.push_back(i / 10.0);
+  return out;
+}
+
+// How long the queue was for each of these parts of the time, as far as it counts.
+Json spread_of(const std::vector<double>& values, size_t settled) {
+  Json out = Json::array();
+  if (settled >= values.size()) return out;
+  std::vector<double> sorted(values.begin() + static_cast<std::ptrdiff_t>(settled), values.end());
+  std::ranges::sort(sorted);
+  for (const double percent : spread_percents())
+    out.push_back(whole(sorted[static_cast<size_t>(percent / 100 * static_cast<double>(sorted.size() - 1))]));
+  return out;
+}
+
+// The ports whose queues were longest while it counted, the longest first, as indices into the series.
+std::vector<size_t> busiest_ports(const StoredRun& run, size_t most) {
+  const auto& names = run.queue_most.names;
+  std::vector<size_t> out;
+  const Json queues = value_at(run.summary, {"queues_bytes"});
+  if (queues.is_object()) {
+    for (const auto& [name, percentiles] : queues.items()) {
+      const auto at = std::ranges::find(names, name);
+      if (at != names.end()) out.push_back(static_cast<size_t>(at - names.begin()));
+    }
+  }
+  if (out.size() > most) out.resize(most);
+  return out;
+}
+
+Json queues_of(const StoredRun& run, const Room& room, size_t step) {
+  Json out = Json::array();
+  const int64_t settle = run.summary.value("settle_ns", int64_t{0});
+  const size_t settled = run.bin.count() > 0 ? static_cast<size_t>(settle / run.bin.count()) : 0;
+  for (const size_t port : busiest_ports(run, room.ports)) {
+    Json most = Json::array(), mean = Json::array(), spread = Json::array();
+    for (const double value : thinned(run.queue_most.values[port], step, Thinning::kMost))
+      most.push_back(whole(value));
+    if (port < run.queue_mean.values.size()) {
+      for (const double value : thinned(run.queue_mean.values[port], step, Thinning::kMean))
+        mean.push_back(whole(value));
+      spread = spread_of(run.queue_mean.values[port], settled);
+    }
+    out.push_back({{"port", run.queue_most.names[port]},
+                   {"most", std::move(most)},
+                   {"mean", std::move(mean)},
+                   {"spread", std::move(spread)}});
+  }
+  return out;
+}
+
+Json goodput_of(const StoredRun& run, size_t step) {
+  Json values = Json::array();
+  for (const auto& column : run.goodput.values) {
+    Json points = Json::array();
+    for (const double value : thinned(column, step, Thinning::kMean))
+      points.push_back(four_digits(value / kGoodputUnit));
+    values.push_back(std::move(points));
+  }
+  return {{"names", run.goodput.names}, {"values", std::move(values)}};
+}
+
+// What became of flows, or of messages, by size.
+Json slowdown_of(const Json& traffic) {
+  const Json slowdown = value_at(traffic, {"slowdown"});
+  if (!slowdown.is_object()) return nullptr;
+  Json out = Json::object();
+  for (const char* size : kSizes)
+    if (slowdown.contains(size)) out[size] = slowdown[size];
+  return out.empty() ? Json(nullptr) : out;
+}
+
+Json traffic_of(const StoredRun& run) {
+  Json out = Json::array();
+  const Json all = value_at(run.summary, {"traffic"});
+  if (!all.is_object()) return out;
+  for (const auto& [name, one] : all.items()) {
+    // Where nothing ended there is no slowdown.
+    const bool ended =
+        value_at(one, {"slowdown", "all", "count"}).is_number() && one["slowdown"]["all"]["count"] > 0;
+    out.push_back({{"name", name},
+                   {"goodput_bps", value_at(one, {"goodput_bps"})},
+                   {"jain", value_at(one, {"jain"})},
+                   {"slowdown_p50", ended ? value_at(one, {"slowdown", "all", "p50"}) : Json(nullptr)},
+                   {"slowdown_p99", ended ? value_at(one, {"slowdown", "all", "p99"}) : Json(nullptr)},
+                   {"slowdown", slowdown_of(one)}});
+  }
+  return out;
+}
+
+// A line of the table. What the run does not have is null.
+Json figures_of(const StoredRun& run, const Json& traffic) {
+  Json out;
+  double goodput = 0;
+  for (const Json& one : traffic)
+    goodput += one["goodput_bps"].is_number() ? one["goodput_bps"].get<double>() : 0;
+  out["goodput_bps"] = traffic.empty() ? Json(nullptr) : Json(goodput);
+  // These are of a traffic, and do not add up.
+  for (const char* name : {"jain", "slowdown_p50", "slowdown_p99"})
+    out[name] = traffic.size() == 1 ? traffic[0][name] : Json(nullptr);
+  Json port, queue;
+  const Json queues = value_at(run.summary, {"queues_bytes"});
+  if (queues.is_object()) {
+    for (const auto& [name, percentiles] : queues.items()) {
+      if (name == "all_ports") continue;
+      port = name;
+      queue = percentiles;
+      break;
+    }
+  }
+  out["port"] = port;
+  for (const char* name : {"p50", "p95", "p99", "most"})
+    out[std::string("queue_") + name] = value_at(queue, {name});
+  const Json drops = value_at(run.summary, {"drops"});
+  if (drops.is_object()) {
+    uint64_t sum = 0;
+    for (const auto& [reason, packets] : drops.items()) sum += packets.get<uint64_t>();
+    out["drops"] = sum;
+  } else {
+    out["drops"] = nullptr;
+  }
+  const Json& from = run.summary;
+  out["marks"] = count_of(from, "switches", "marked");
+  out["cnps"] = sum_of(count_of(from, "hosts", "np_cnp_sent"), count_of(from, "switches", "cnps_sent"));
+  out["pauses"] = sum_of(count_of(from, "hosts", "pauses_sent"), count_of(from, "switches", "pauses_sent"));
+  out["retransmissions"] = count_of(from, "hosts", "packets_retransmitted");
+  return out;
+}
+
+Json run_of(const StoredRun& run, const Room& room) {
+  const size_t step = step_for(run, room.points);
+  Json traffic = traffic_of(run);
+  Json figures = figures_of(run, traffic);
+  return {{"name", text_of(run.run, "name")},
+          {"scenario", text_of(run.summary, "scenario")},
+          {"about", text_of(run.run, "about")},
+          {"source", text_of(run.run, "source")},
+          {"command", text_of(run.run, "command")},
+          {"seed", value_at(run.summary, {"seed"})},
+          {"settle_ns", run.summary.value("settle_ns", int64_t{0})},
+          {"bin_ns", run.bin.count() * static_cast<int64_t>(step)},
+          {"figures", std::move(figures)},
+          {"traffic", std::move(traffic)},
+          {"queues", queues_of(run, room, step)},
+          {"goodput", goodput_of(run, step)}};
+}
+
+// No name can end the script that the data stand in: in JSON a `<` is always within a string.
+std::string script_text(const Json& data) {
+  const std::string json = data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string out;
+  out.reserve(json.size());
+  for (const char c : json) {
+    if (c == '<')
+      out += "\\u003c";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string html_text(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else
+      out += c;
+  }
+  return out;
+}
+
+// Puts values in the place of {{name}}, and does not look into them for more.
+std::string filled(std::string_view page,
+                   const std::vector<std::pair<std::string, std::string_view>>& values) {
+  std::string out;
+  for (size_t at = 0; at < page.size();) {
+    const auto found = std::ranges::find_if(
+        values, [&](const auto& one) { return page.substr(at).starts_with("{{" + one.first + "}}"); });
+    if (found == values.end()) {
+      out += page[at++];
+      continue;
+    }
+    out += found->second;
+    at += found->first.size() + 4;
+  }
+  return out;
+}
+
+}  // namespace
+
+Status write_report(const std::string& file, const std::string& title, const std::vector<StoredRun>& runs) {
+  if (runs.empty()) return fail("a report is of one run or more, and there is none");
+  const Room room = room_for(runs.size());
+  Json data{{"goodput_unit_bps", kGoodputUnit}, {"spread_percent", spread_percents()}, {"sizes", kSizes}};
+  data["runs"] = Json::array();
+  for (const StoredRun& run : runs) data["runs"].push_back(run_of(run, room));
+  const std::string text = script_text(data), shown_title = html_text(title);
+  std::ofstream out{file, std::ios::binary};
+  out << filled(report_html(), {{"title", shown_title},
+                                {"style", report_css()},
+                                {"chart", chart_js()},
+                                {"data", text},
+                                {"script", report_js()}});
+  out.close();
+  if (!out) return fail("'" + file + "' cannot be written");
+  return {};
+}
+
+}  // namespace roci::lab

@@ -1,0 +1,13 @@
+// What a report is made of, embedded when the program is built: the files in lib/lab/report/ and Chart.js (MIT).
+#pragma once
+
+#include <string_view>
+
+namespace roci::lab {
+
+std::string_view report_html();
+std::string_view report_css();
+std::string_view report_js();
+std::string_view chart_js();
+
+}  // namespace roci::lab
