@@ -231,6 +231,7 @@ Json run_of(const StoredRun& run, const Room& room) {
           {"source", text_of(run.run, "source")},
           {"command", text_of(run.run, "command")},
           {"seed", value_at(run.summary, {"seed"})},
+          {"duration_ns", run.summary.value("duration_ns", int64_t{0})},
           {"settle_ns", run.summary.value("settle_ns", int64_t{0})},
           {"bin_ns", run.bin.count() * static_cast<int64_t>(step)},
           {"figures", std::move(figures)},

@@ -68,6 +68,7 @@
     scale: "linear",
     goodputRun: 0,
     look: "lines",
+    grain: "long",
     traffic: "",
     part: runs.length === 1 ? "all" : "p99",
   };
@@ -218,7 +219,7 @@
       const key = JSON.stringify([run.scenario, run.about, run.source]);
       if (seen.has(key)) continue;
       seen.add(key);
-      const about = [run.scenario, run.about].filter((text) => text).join(": ");
+      const about = (runs.every((one) => one.scenario === run.scenario) ? [run.about] : [run.scenario, run.about]).filter((text) => text).join(": ");
       if (about) $("about").append(element("p", { textContent: about }));
       if (run.source) $("about").append(element("p", { className: "source", textContent: `After ${run.source}` }));
     }
@@ -277,10 +278,22 @@
       ctx.save();
       ctx.fillStyle = themed("--shade");
       ctx.fillRect(chartArea.left, chartArea.top, right - chartArea.left, chartArea.bottom - chartArea.top);
-      ctx.fillStyle = themed("--faint");
+      ctx.restore();
+    },
+    afterDatasetsDraw(chart) {
+      const until = chart.options.plugins.settling.until;
+      const { ctx, chartArea, scales } = chart;
+      const right = until ? Math.min(scales.x.getPixelForValue(until), chartArea.right) : 0;
+      if (right - chartArea.left < 100) return;
+      ctx.save();
       ctx.font = "12px system-ui, sans-serif";
       ctx.textAlign = "right";
-      if (right - chartArea.left > 90) ctx.fillText("does not count", right - 6, chartArea.top + 14);
+      ctx.lineWidth = 4;
+      ctx.lineJoin = "round";
+      ctx.strokeStyle = themed("--card");
+      ctx.fillStyle = themed("--faint");
+      ctx.strokeText("does not count", right - 6, chartArea.bottom - 8);
+      ctx.fillText("does not count", right - 6, chartArea.bottom - 8);
       ctx.restore();
     },
   };
@@ -341,6 +354,7 @@
           footerColor: themed("--tip-text"), footerFont: { weight: "normal" }, usePointStyle: false, boxPadding: 4, padding: 10, caretSize: 0,
           itemSort: (a, b) => b.raw.v - a.raw.v,
           callbacks: Object.assign({
+            labelColor: (item) => ({ borderColor: item.dataset.borderColor, backgroundColor: item.dataset.borderColor, borderWidth: 0 }),
             footer: (items) => (items.length > TOOLTIP_LINES ? `and ${items.length - TOOLTIP_LINES} below` : ""),
           }, tooltip),
         },
@@ -367,10 +381,27 @@
     };
   }
   const lengthOf = (run) =>
-    run.bin_ns * Math.max(0, ...run.queues.map((one) => one.most.length), ...run.goodput.values.map((one) => one.length));
+    Math.max(run.duration_ns,
+      run.bin_ns * Math.max(0, ...run.queues.map((one) => one.most.length), ...run.goodput.values.map((one) => one.length)));
   // A point stands in the middle of its interval.
   const points = (values, run, unit, low) =>
     values.map((v, i) => ({ x: ((i + 0.5) * run.bin_ns) / unit.nanos, y: low ? Math.max(v, low) : v, v }));
+  // Rates of short intervals are a comb of single packets.
+  const LONG_INTERVALS = 100;
+  function rates(values, run, unit) {
+    const step = state.grain === "long" ? Math.ceil(values.length / LONG_INTERVALS) : 1;
+    const out = [];
+    for (let from = 0; from < values.length; from += step) {
+      const part = values.slice(from, from + step);
+      const v = (part.reduce((sum, value) => sum + value, 0) / part.length) * data.goodput_unit_bps;
+      out.push({ x: ((from + part.length / 2) * run.bin_ns) / unit.nanos, y: v, v });
+    }
+    return out;
+  }
+  const intervalOf = (run) => {
+    const length = run.goodput.values[0].length;
+    return run.bin_ns * (state.grain === "long" ? Math.ceil(length / LONG_INTERVALS) : 1);
+  };
   const settleOf = (shown) => {
     const times = new Set(shown.map((run) => run.settle_ns));
     return times.size === 1 ? [...times][0] : 0;
@@ -435,6 +466,9 @@
     throughput() {
       const shown = shownRuns().filter(({ run }) => run.goodput.values.length);
       const { unit, axis } = timeAxis(Math.max(1, ...shown.map(({ run }) => lengthOf(run))));
+      const intervals = [...new Set(shown.map(({ run }) => span(intervalOf(run))))];
+      $("throughput-meaning").textContent = "Payload that arrived or was acknowledged, of all flows of a run together" +
+        (intervals.length ? `, in intervals of ${intervals.join(" or ")}.` : ".");
       const config = options(axis, yAxis("throughput", rate, false), {
         title: timeTitle(unit),
         label: shortened((item) => ` ${item.dataset.label}: ${rate(item.raw.v)}`),
@@ -444,8 +478,8 @@
         type: "line", options: config,
         data: { datasets: shown.map(({ run, number }) => {
           const sum = run.goodput.values[0].map((first, i) =>
-            run.goodput.values.reduce((total, column) => total + (column[i] || 0), 0) * data.goodput_unit_bps);
-          return dataset(number, run.name, points(sum, run, unit, 0));
+            run.goodput.values.reduce((total, column) => total + (column[i] || 0), 0));
+          return dataset(number, run.name, rates(sum, run, unit));
         }) },
       };
     },
@@ -462,7 +496,7 @@
       });
       config.plugins.settling.until = run.settle_ns / unit.nanos;
       const lines = run.goodput.names.map((name, number) =>
-        dataset(number, name, points(run.goodput.values[number].map((v) => v * data.goodput_unit_bps), run, unit, 0),
+        dataset(number, name, rates(run.goodput.values[number], run, unit),
           stacked ? { fill: true, backgroundColor: styleOf(number).colour + "66", borderWidth: 1 } : { borderWidth: 1.3 }));
       return { type: "line", options: config, data: { datasets: lines.filter((line, i) => !hiddenFlows.has(i)) } };
     },
@@ -531,6 +565,7 @@
       fillFlowChips();
       draw(["goodput"]);
     });
+    fillFieldset("throughput-grain", "grain", [["long", "long"], ["short", "short"]], ["throughput", "goodput"]);
     fillFieldset("goodput-look", "look", [["lines", "lines"], ["stacked", "stacked"]], ["goodput"]);
 
     const traffic = [...new Set(runs.flatMap((run) => run.traffic.filter((one) => one.slowdown).map((one) => one.name)))];
@@ -543,6 +578,9 @@
     $("throughput-section").hidden = withGoodput.length === 0;
     $("goodput-section").hidden = withGoodput.length === 0;
     $("queue-section").hidden = $("spread-section").hidden = runs.every((run) => run.queues.length === 0);
+    // The last of an odd number beside each other has the whole row.
+    const halves = [...document.querySelectorAll(".charts > section:not(.wide)")].filter((section) => !section.hidden);
+    if (halves.length % 2 === 1) halves[halves.length - 1].classList.add("wide");
     $("choose-all").addEventListener("click", () => chooseRuns(true));
     $("choose-none").addEventListener("click", () => chooseRuns(false));
   }
