@@ -300,7 +300,9 @@ Status write_report(const std::string& file, const std::string& title, const std
                                 {"style", report_css()},
                                 {"chart", chart_js()},
                                 {"data", text},
-                                {"script", report_js()}});
+                                {"common", common_js()},
+                                {"charts", charts_js()},
+                                {"report", report_js()}});
   out.close();
   if (!out) return fail("'" + file + "' cannot be written");
   return {};

@@ -7,6 +7,8 @@ namespace roci::lab {
 
 std::string_view report_html();
 std::string_view report_css();
+std::string_view common_js();
+std::string_view charts_js();
 std::string_view report_js();
 std::string_view chart_js();
 
