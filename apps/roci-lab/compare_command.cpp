@@ -1,5 +1,7 @@
 #include "roci-lab/compare_command.hpp"
 
+#include <string.h>  // strverscmp
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -18,14 +20,16 @@ bool has_results(const fs::path& folder) {
   return fs::is_regular_file(folder / "summary.json", ignored);
 }
 
-// Itself, or those below it, by name.
+// Itself, or those below it, by name: seed=2 before seed=10.
 std::vector<fs::path> folders_of_runs(const fs::path& folder) {
   if (has_results(folder)) return {folder};
   std::vector<fs::path> out;
   std::error_code failure;
   for (fs::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure))
     if (has_results(at->path())) out.push_back(at->path());
-  std::ranges::sort(out);
+  std::ranges::sort(out, [](const fs::path& one, const fs::path& other) {
+    return ::strverscmp(one.c_str(), other.c_str()) < 0;
+  });
   return out;
 }
 

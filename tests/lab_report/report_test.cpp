@@ -207,5 +207,14 @@ TEST_F(ReportTest, folders_of_runs_and_folders_of_such_can_be_compared) {
   EXPECT_EQ((*runs)[1].queue_most.values, made_up("b", 10).queue_most.values);
 }
 
+TEST_F(ReportTest, runs_in_a_folder_come_in_the_order_that_people_count_in) {
+  for (const char* name : {"seed=10", "seed=9", "seed=1"}) store(folder_ / name, made_up(name, 10));
+  const auto runs = read_folders({folder_.string()});
+  ASSERT_TRUE(runs) << runs.error().message;
+  std::string names;
+  for (const StoredRun& run : *runs) names += run.run["name"].get<std::string>() + " ";
+  EXPECT_EQ(names, "seed=1 seed=9 seed=10 ");
+}
+
 }  // namespace
 }  // namespace roci::lab

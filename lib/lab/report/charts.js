@@ -150,7 +150,7 @@ function timeAxis(longest) {
     axis: {
       type: "linear", min: 0, max: longest / unit.nanos, title: axisTitle(`time (${unit.name})`),
       grid: { color: themed("--grid"), borderColor: themed("--edge") },
-      ticks: { color: themed("--faint"), maxTicksLimit: 10, maxRotation: 0 },
+      ticks: { color: themed("--faint"), maxTicksLimit: 10, maxRotation: 0, callback: (value) => String(Number(value.toPrecision(6))) },
     },
   };
 }
@@ -300,7 +300,7 @@ const charts = {
     y.beginAtZero = false;
     y.suggestedMin = 1;
     const config = options(x, y, {
-      label: (item) => ` ${item.dataset.label}: ${item.parsed.y.toPrecision(3)} x, ${count(item.dataset.flows[item.dataIndex])} flows`,
+      label: (item) => ` ${item.dataset.label}: ${item.parsed.y.toPrecision(3)} x, n = ${count(item.dataset.flows[item.dataIndex])}`,
     }, { parsing: undefined, normalized: false, interaction: { mode: "index", intersect: false } });
     config.plugins.tooltip.itemSort = (a, b) => b.parsed.y - a.parsed.y;
     if (runs.length === 1 && parts.length > 1)
