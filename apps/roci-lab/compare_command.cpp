@@ -1,9 +1,8 @@
 #include "roci-lab/compare_command.hpp"
 
-#include <string.h>  // strverscmp
-
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <map>
 

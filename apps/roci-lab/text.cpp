@@ -31,9 +31,8 @@ std::string line_of(const std::string& name, const nlohmann::ordered_json& summa
   using Json = nlohmann::ordered_json;
   const Json queues = summary.value("queues_bytes", Json::object());
   // The port with the longest queue stands first, behind the sum.
-  const Json queue = queues.size() > 1   ? std::next(queues.begin()).value()
-                     : queues.size() > 0 ? queues.front()
-                                         : Json::object();
+  Json queue = Json::object();
+  if (!queues.empty()) queue = queues.size() > 1 ? std::next(queues.begin()).value() : queues.front();
   uint64_t drops = 0;
   const Json reasons = summary.value("drops", Json::object());
   for (const auto& [reason, count] : reasons.items()) drops += count.get<uint64_t>();
