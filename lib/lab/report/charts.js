@@ -129,17 +129,21 @@ function options(x, y, tooltip, more) {
         itemSort: (a, b) => b.raw.v - a.raw.v,
         callbacks: Object.assign({
           labelColor: (item) => ({ borderColor: item.dataset.borderColor, backgroundColor: item.dataset.borderColor, borderWidth: 0 }),
-          footer: (items) => (items.length > TOOLTIP_LINES ? `and ${items.length - TOOLTIP_LINES} below` : ""),
+          footer(items) {
+            const more = items.length - (items.length ? roomFor(items[0].chart) : 0);
+            return more > 0 ? `and ${more} below` : "";
+          },
         }, tooltip),
       },
     },
   }, more);
 }
-// Too many lines hide the chart: the first ones stay, and the footer counts the others.
+// Of what is pointed at the first lines stay, as many as the chart has room for, and the footer counts the others.
+const roomFor = (chart) => Math.max(3, Math.min(TOOLTIP_LINES, Math.floor((chart.height - 100) / 16)));
 function shortened(shown) {
   return function (item) {
     const place = this.dataPoints ? this.dataPoints.indexOf(item) : -1;
-    return place >= TOOLTIP_LINES ? null : shown(item);
+    return place >= roomFor(item.chart) ? null : shown(item);
   };
 }
 
@@ -224,6 +228,7 @@ const charts = {
     if (logarithmic) x.min = LEAST_QUEUE;
     x.ticks.maxRotation = 0;
     x.ticks.maxTicksLimit = 7;
+    x.ticks.autoSkipPadding = 16;
     const y = yAxis("part of the time", (value) => `${value} %`, false);
     y.max = 100;
     const config = options(x, y, {
