@@ -93,16 +93,21 @@ Status Network::make_switches() {
     nodes_.push_back(std::make_unique<Node>(of.name));
     Node& node = *nodes_.back();
     std::vector<Port*> ports;
+    std::vector<std::pair<SimLink*, SimLink::Direction>> arriving;
     for (uint32_t p = 0; p < of.cables.size(); ++p) {
       SimLink& link = *links_[of.cables[p]];
       const Cable& cable = topology.cables[of.cables[p]];
       const bool is_b = cable.b.is_switch && cable.b.node == s && cable.b.port == p;
       ports.push_back(is_b ? &link.b() : &link.a());
-      link.listen(is_b ? SimLink::kAToB : SimLink::kBToA, node);
+      arriving.push_back({&link, is_b ? SimLink::kAToB : SimLink::kBToA});
       node.add(link.waker(is_b ? SimLink::kBToA : SimLink::kAToB));
     }
     auto made = Switch::create(scenario_.switches[s], ports, pool_);
     if (!made) return fail(made.error());
+    calendars_.push_back(std::make_unique<ArrivalCalendar>(node, ports));
+    for (size_t p = 0; p < ports.size(); ++p)
+      arriving[p].first->listen(arriving[p].second, calendars_.back()->listener(static_cast<uint16_t>(p)));
+    (*made)->foresee(*calendars_.back());
     node.add(**made);
     switches_.push_back(std::move(*made));
   }
