@@ -348,8 +348,8 @@ void Worker::set_timer(AttachedQueuePair& qp) {
 }
 
 rte_mbuf* Worker::allocate() {
-  if (staged_count_ == kTxStage) flush();
-  if (staged_count_ == kTxStage) {
+  if (staged_count_ >= kTxStage) flush();
+  if (staged_count_ >= kTxStage) {
     blocked_ = true;
     return nullptr;
   }

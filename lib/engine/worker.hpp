@@ -150,6 +150,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   static constexpr Nanos kLinkWatch{100'000'000};  // between two looks at the port's link
   static constexpr uint16_t kRxBurst = 32;
   static constexpr size_t kTxStage = 64;
+  static constexpr size_t kTxFirst =
+      16;  // more, of what is said to the network and to senders while the port is full
   // A turn of a queue pair is one quantum of packets. When few queue pairs are ready each gets more of them in a round,
   // but none after it has sent kBytesPerTurn.
   static constexpr uint32_t kQuantum = 16;
@@ -205,6 +207,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   Fate take_mac_control(rte_mbuf* frame, Nanos now, Origin origin);
   void note_backlog(const PortQueue& queue, bool full_burst);
   bool tell_neighbour(Nanos now);
+  bool send_first(std::span<const uint8_t> bytes);
 
   // worker_congestion.cpp.
   Fate take_cnm(Received& received, Nanos now, Origin origin);
@@ -304,7 +307,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   CompletionBatch completions_;
   std::array<Received, kRxBurst> received_{};
   uint64_t bytes_in_turn_ = 0;  // that the queue pair whose turn it is has sent
-  std::array<rte_mbuf*, kTxStage> staged_{};
+  std::array<rte_mbuf*, kTxStage + kTxFirst> staged_{};
   size_t staged_count_ = 0;
   GrowingRing<rte_mbuf*> loopback_{kLoopback};
 };

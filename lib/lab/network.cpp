@@ -12,6 +12,8 @@ constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_A
 constexpr int kCompletions = 8192;
 // Of a host's line: what its NIC has fetched of what it is to send.
 constexpr Bytes kHostQueue = 32_KiB;
+// A switch sends no faster than the line by itself, and is never refused.
+constexpr Bytes kSwitchQueue = 1_GiB;
 constexpr uint8_t kTimeout = 14;  // 67 ms
 
 // The device's own end of a link, which the network keeps.
@@ -75,7 +77,7 @@ Status Network::make_links() {
     config.name = "cable" + std::to_string(links_.size());
     config.seed = rng.next();
     config.mtu = scenario_.port_mtu;
-    config.a_to_b = {.rate = cable.spec.rate, .delay = cable.spec.delay};
+    config.a_to_b = {.rate = cable.spec.rate, .delay = cable.spec.delay, .queue = kSwitchQueue};
     config.b_to_a = config.a_to_b;
     if (!cable.a.is_switch) config.a_to_b.queue = kHostQueue;
     if (!cable.b.is_switch) config.b_to_a.queue = kHostQueue;
@@ -100,7 +102,6 @@ Status Network::make_switches() {
       const bool is_b = cable.b.is_switch && cable.b.node == s && cable.b.port == p;
       ports.push_back(is_b ? &link.b() : &link.a());
       arriving.push_back({&link, is_b ? SimLink::kAToB : SimLink::kBToA});
-      node.add(link.waker(is_b ? SimLink::kBToA : SimLink::kAToB));
     }
     auto made = Switch::create(scenario_.switches[s], ports, pool_);
     if (!made) return fail(made.error());
@@ -223,8 +224,7 @@ uint64_t Network::counter(Counter counter) const {
 }
 
 uint64_t Network::without_buffer() const {
-  uint64_t sum =
-      counter(Counter::kTxNoBuffer) + counter(Counter::kIntNoBuffer) + counter(Counter::kNpCnpsNotSent);
+  uint64_t sum = counter(Counter::kTxNoBuffer) + counter(Counter::kIntNoBuffer);
   for (const auto& one : switches_) {
     for (size_t port = 0; port < one->port_count(); ++port)
       sum += one->counters(port).dropped(DropReason::kNoBuffer);
