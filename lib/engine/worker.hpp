@@ -67,6 +67,7 @@ struct WorkerSurroundings {
   SparseArena& arena;
   IdSource& ids;
   bool check_before_placing;
+  uint32_t packets_per_turn;
 };
 
 // Owned by whoever holds token(), except for ring() and counters().
@@ -154,7 +155,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
       16;  // more, of what is said to the network and to senders while the port is full
   // A turn of a queue pair is one quantum of packets. When few queue pairs are ready each gets more of them in a round,
   // but none after it has sent kBytesPerTurn.
-  static constexpr uint32_t kQuantum = 16;
+  static constexpr uint32_t kQuantum = 16;  // unless the device says another
   static constexpr uint32_t kQuantaPerRound = 4;
   static constexpr uint64_t kBytesPerTurn = 32768;
   static constexpr uint32_t kTurnsPerRound = 64;  // queue pairs served between two receptions
@@ -265,8 +266,11 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   size_t next_relayed_ = 0;
   std::vector<FrameRing*> inboxes_;  // from each other worker
   std::vector<Outbox> outboxes_;     // to each worker; ours is not used
-  const bool place_early_;           // payloads in the middle of messages, while they are summed
-  bool passed_on_ = false;           // something waits in the outboxes
+  const uint32_t quantum_;           // packets of a turn
+  const uint32_t quanta_a_round_;
+  const size_t stage_;      // frames that may wait for the port
+  const bool place_early_;  // payloads in the middle of messages, while they are summed
+  bool passed_on_ = false;  // something waits in the outboxes
   WorkerToken token_;
   Counters counters_;
   uint16_t vlan_ = 0;

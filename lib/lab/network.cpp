@@ -10,8 +10,6 @@ namespace {
 
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 constexpr int kCompletions = 8192;
-// Of a host's line: what its NIC has fetched of what it is to send.
-constexpr Bytes kHostQueue = 32_KiB;
 // A switch sends no faster than the line by itself, and is never refused.
 constexpr Bytes kSwitchQueue = 1_GiB;
 constexpr uint8_t kTimeout = 14;  // 67 ms
@@ -79,8 +77,10 @@ Status Network::make_links() {
     config.mtu = scenario_.port_mtu;
     config.a_to_b = {.rate = cable.spec.rate, .delay = cable.spec.delay, .queue = kSwitchQueue};
     config.b_to_a = config.a_to_b;
-    if (!cable.a.is_switch) config.a_to_b.queue = kHostQueue;
-    if (!cable.b.is_switch) config.b_to_a.queue = kHostQueue;
+    // A host's line has one frame on it and one behind: whose turn is next is decided as late as can be.
+    const Bytes two_frames{2 * (uint64_t{scenario_.port_mtu} + sizeof(EthernetHeader))};
+    if (!cable.a.is_switch) config.a_to_b.queue = two_frames;
+    if (!cable.b.is_switch) config.b_to_a.queue = two_frames;
     const auto number = static_cast<uint64_t>(links_.size());
     config.macs = {MacAddress::local(2 * number + 1), MacAddress::local(2 * number + 2)};
     links_.push_back(std::make_unique<SimLink>(config, pool_));

@@ -130,6 +130,7 @@ Status read_hosts(ConfigNode& root, Scenario& scenario) {
   DeviceConfig& host = scenario.host;
   host.progress = Progress::kExternal;
   host.window_bytes = 64U << 20;  // congestion control is what holds back
+  host.packets_per_turn = 1;      // as NICs share their line
   host.congestion_control.base_rtt = longest_rtt(scenario);
   Status read = root.section("hosts", Need::kOptional, [&](ConfigNode& node) -> Status {
     ROCI_TRY(node.optional(
