@@ -325,7 +325,8 @@ Status check_control(const ConfigNode& node, const Scenario& scenario, const std
                         what + "no host begins any: hosts: telemetry: {udp_port: 5201, begin: all}");
     if (!scenario.switches.front().telemetry.enabled)
       return node.error("congestion_control", what + "switches have none: switches: telemetry: {udp_port: " +
-                                                  std::to_string(scenario.host.telemetry.udp_port) + "}");
+                                                  std::to_string(scenario.host.telemetry.udp_port) +
+                                                  ", switch_id: 1}");
     if (scenario.switches.front().telemetry.udp_port != scenario.host.telemetry.udp_port)
       return node.error("congestion_control", what + "hosts and switches have it on different UDP ports");
   }
