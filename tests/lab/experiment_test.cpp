@@ -49,7 +49,8 @@ TEST(Experiment, a_flow_alone_takes_its_ideal_time) {
   for (const char* operation : {"write", "read", "send"}) {
     for (const char* size : {"64B", "1KB", "20KB"}) {
       const Measurements result = measure(
-          {.traffic = "[{from: h0, to: h1, size: " + std::string(size) + ", operation: " + operation + "}]"});
+          {.hosts = "{}",
+           .traffic = "[{from: h0, to: h1, size: " + std::string(size) + ", operation: " + operation + "}]"});
       ASSERT_NE(result.flows[0].end, kNever) << operation << " " << size;
       EXPECT_NEAR(static_cast<double>(result.flows[0].end.count()) / result.ideal[0], 1, 0.03)
           << operation << " " << size;
