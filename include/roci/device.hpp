@@ -73,6 +73,9 @@ struct DeviceConfig {
   // large message is placed while it is summed, where that is faster: a packet with a wrong ICRC is still dropped and sent
   // again, but until then, and for good if the message fails, its bytes lie where the right ones belong.
   bool check_before_placing = false;
+  // For simulations: of RC packets lengths and headers are real, and payload is not there: it is neither copied nor summed, the
+  // ICRC of no packet is looked at, and what memory regions hold stays as it is. At both ends, or what arrives is anything.
+  bool without_payload = false;
   // Queue pairs, and memory regions and windows together, that may exist at a time: what more there would be is refused
   // with ENOMEM. At most 2^23 each.
   uint32_t max_qp = 1U << 23;

@@ -300,7 +300,8 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
                                         arena_,
                                         ids_,
                                         config_.check_before_placing,
-                                        config_.packets_per_turn};
+                                        config_.packets_per_turn,
+                                        config_.without_payload};
   for (uint32_t i = 0; i < config_.workers; ++i) {
     const std::string name = config_.workers == 1 ? config_.name : config_.name + "." + std::to_string(i);
     auto worker = Worker::create(name, i, surroundings, each);

@@ -31,6 +31,7 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       quantum_(surroundings.packets_per_turn != 0 ? surroundings.packets_per_turn : kQuantum),
       quanta_a_round_(surroundings.packets_per_turn != 0 ? 1 : kQuantaPerRound),
       stage_(surroundings.packets_per_turn != 0 ? std::max(surroundings.packets_per_turn, 2U) : kTxStage),
+      without_payload_(surroundings.without_payload),
       place_early_(!surroundings.check_before_placing && copies_in_one_pass()),
       telemetry_(surroundings.telemetry, kRxBurst, tx_buffers_.pool()),
       extensions_(name_, surroundings.extensions, surroundings.telemetry,

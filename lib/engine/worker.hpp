@@ -68,6 +68,7 @@ struct WorkerSurroundings {
   IdSource& ids;
   bool check_before_placing;
   uint32_t packets_per_turn;
+  bool without_payload;
 };
 
 // Owned by whoever holds token(), except for ring() and counters().
@@ -268,7 +269,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   std::vector<Outbox> outboxes_;     // to each worker; ours is not used
   const uint32_t quantum_;           // packets of a turn
   const uint32_t quanta_a_round_;
-  const size_t stage_;      // frames that may wait for the port
+  const size_t stage_;  // frames that may wait for the port
+  const bool without_payload_;
   const bool place_early_;  // payloads in the middle of messages, while they are summed
   bool passed_on_ = false;  // something waits in the outboxes
   WorkerToken token_;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 constexpr int kCompletions = 8192;
+constexpr uint32_t kMemoryMib = 8192;  // at most, of packet buffers
 // A switch sends no faster than the line by itself, and is never refused.
 constexpr Bytes kSwitchQueue = 1_GiB;
 constexpr uint8_t kTimeout = 14;  // 67 ms
@@ -53,7 +54,7 @@ uint64_t largest_message(const Scenario& scenario) {
 }  // namespace
 
 Result<std::unique_ptr<Network>> Network::create(const Scenario& scenario) {
-  ROCI_TRY(start_eal());
+  ROCI_TRY(start_eal({.memory_mib = kMemoryMib}));
   std::unique_ptr<Network> network(new Network(scenario));
   const uint32_t buffers = std::clamp<uint32_t>(
       65'536 + 256 * static_cast<uint32_t>(scenario.topology.hosts.size()), 65'536, 1U << 20);
@@ -132,6 +133,7 @@ Status Network::make_hosts() {
     config.addresses = {topology.host_address(h).to_string()};
     if (topology.switches.size() > 1) config.gateways = {topology.gateway(of.at).address.to_string()};
     config.seed = scenario_.seed * kMostHosts + h + 1;
+    config.without_payload = !scenario_.payload;
     HostParts& parts = hosts_.emplace_back();
     auto device = Device::create(std::make_unique<LinkEnd>(is_a ? link.a() : link.b()), config, pool_);
     if (!device) return fail(device.error());

@@ -412,6 +412,8 @@ Status read_faults_of(ConfigNode& root, Scenario& scenario) {
     ROCI_TRY(node.optional("reordering_delay", fault.faults.reordering_delay));
     ROCI_TRY(node.optional("corruption", fault.faults.corruption, part));
     ROCI_TRY(node.optional("marking", fault.faults.marking, part));
+    if (fault.faults.corruption > 0 && !scenario.payload)
+      return node.error("corruption", "needs payload: carried, or nobody would see it");
     scenario.faults.push_back(fault);
     return {};
   });

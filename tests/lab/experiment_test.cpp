@@ -75,6 +75,18 @@ TEST(Experiment, is_the_same_on_any_number_of_threads) {
   EXPECT_NE(one, measure(other, 1).summary.dump());
 }
 
+// What is not there costs the same time as what is.
+TEST(Experiment, payload_makes_no_difference) {
+  Setting setting{
+      .traffic =
+          "[{name: w, pattern: fan_in, from: h0-h2, to: h4, size: 33333B}, {name: r, from: h3, to: h0, "
+          "size: 5KB, operation: read}, {name: s, from: h1, to: h2, size: 5KB, operation: send}]",
+      .more = "faults: [{between: [h4, s0], loss: 0.01}]\npayload: absent"};
+  const std::string absent = measure(setting).summary.dump();
+  setting.more = "faults: [{between: [h4, s0], loss: 0.01}]\npayload: carried";
+  EXPECT_EQ(absent, measure(setting).summary.dump());
+}
+
 TEST(Experiment, every_topology_carries_traffic) {
   for (const char* topology :
        {"{kind: dumbbell, left: 3, right: 2, link: {rate: 25Gbps}, trunk: {rate: 25Gbps, delay: 2us}}",
