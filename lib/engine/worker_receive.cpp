@@ -200,7 +200,7 @@ Worker::Fate Worker::classify_roce(Received& received, Origin origin) {
       return Fate::kPassedOn;
     }
   }
-  if (without_payload_ && view.opcode->transport == TransportClass::kRc) [[unlikely]] {
+  if (without_payload_ && view.opcode->transport != TransportClass::kUd) [[unlikely]] {
     received.unchecked = false;
     received.view.placed = view.payload_length > 0;  // there is nothing to place
     counters_.add(Counter::kRxRoce);
