@@ -18,6 +18,7 @@ EgressPort::EgressPort(const Config& config, const Surroundings& surroundings, S
       telemetry_(surroundings.telemetry),
       responder_(surroundings.responder),
       pool_(surroundings.pool),
+      busy_(surroundings.busy),
       counters_(counters),
       scheduler_(config.classes) {
   classes_.reserve(kTrafficClasses);
@@ -53,6 +54,7 @@ void EgressPort::push(rte_mbuf* frame, const SwitchPacket& packet, Nanos now) {
   const auto bit = static_cast<uint8_t>(1U << packet.traffic_class);
   occupied_ |= bit;
   unpublished_ |= bit;
+  busy_.insert(index_);
   buffer_.take(packet.ingress, packet.traffic_class, length);
 }
 

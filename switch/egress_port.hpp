@@ -16,6 +16,7 @@
 #include "switch/counters.hpp"
 #include "switch/int_responder.hpp"
 #include "switch/packet.hpp"
+#include "switch/port_set.hpp"
 #include "switch/scheduler.hpp"
 #include "switch/telemetry.hpp"
 
@@ -46,6 +47,8 @@ class EgressPort {
     Telemetry& telemetry;
     IntResponder& responder;
     rte_mempool* pool;
+    PortSet&
+        busy;  // ports with something to send: a port puts itself in; who drains it takes it out when it is_idle()
   };
   EgressPort(const Config& config, const Surroundings& surroundings, SwitchPortCounters& counters);
   ~EgressPort();
@@ -67,13 +70,16 @@ class EgressPort {
   // Takes the frame over, for the class and from the port that `packet` names. The caller has asked.
   void push(rte_mbuf* frame, const SwitchPacket& packet, Nanos now);
   // MAC control frames: before everything else, whatever is paused, outside all limits.
-  void push_control(rte_mbuf* frame) { control_.push(frame); }
+  void push_control(rte_mbuf* frame) {
+    control_.push(frame);
+    busy_.insert(index_);
+  }
 
   // Sends what is due, a burst at most, as far as the port takes it, and shows who reads the counters how long the queues
   // are. Returns whether anything went.
-  bool drain(Port& port, Nanos now) {
-    return staged_count_ == 0 && occupied_ == 0 && control_.empty() && unpublished_ == 0 ? false
-                                                                                         : send(port, now);
+  bool drain(Port& port, Nanos now) { return is_idle() ? false : send(port, now); }
+  [[nodiscard]] bool is_idle() const {
+    return staged_count_ == 0 && occupied_ == 0 && control_.empty() && unpublished_ == 0;
   }
   // When the next frame may start; kNever when none waits.
   [[nodiscard]] Nanos next_start() const;
@@ -151,6 +157,7 @@ class EgressPort {
   Telemetry& telemetry_;
   IntResponder& responder_;
   rte_mempool* pool_;
+  PortSet& busy_;
   SwitchPortCounters& counters_;
 
   std::vector<Class> classes_;

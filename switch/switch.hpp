@@ -21,6 +21,9 @@ class Switch final : public Poller {
                                                 std::shared_ptr<MbufPool> pool);
   ~Switch() override;
 
+  // For a switch of one worker, before the first round.
+  void foresee(SwitchArrivals& arrivals) { workers_.front()->foresee(arrivals); }
+
   // All workers, one after the other.
   bool poll(Nanos now) override;
   [[nodiscard]] Nanos next_deadline() const override;

@@ -54,7 +54,7 @@ Status SwitchWorker::open(const std::vector<Port*>& ports) {
     own_ports_.push_back(i);
     shared_.ports[i] = std::make_unique<SwitchPort>(
         *ports[i], port, i, config_.seed + i, number_,
-        EgressPort::Surroundings{shared_.buffer, telemetry_, responder_, pool()});
+        EgressPort::Surroundings{shared_.buffer, telemetry_, responder_, pool(), busy_});
     SwitchPort& made = *shared_.ports[i];
     made.cnm_points = cnms_.points(i);
     made.cnp_points = cnps_.points(i);
@@ -70,7 +70,8 @@ bool SwitchWorker::poll(Nanos now) {
   for (uint32_t from = 0; from < shared_.rings.workers(); ++from) {
     if (from != number_) worked |= take_over(from, now);
   }
-  for (const uint16_t port : own_ports_) worked |= receive(port, now);
+  const std::span<const uint16_t> ports = arrivals_ == nullptr ? own_ports_ : arrivals_->due(now);
+  for (const uint16_t port : ports) worked |= receive(port, now);
   worked |= router_.poll(now);
   worked |= pauses_->poll(now);
   if (shapers_ != nullptr) worked |= release_held(now);
@@ -89,10 +90,9 @@ Nanos SwitchWorker::next_deadline() const {
   }
   Nanos next = std::min(router_.next_deadline(), pauses_->next_deadline());
   if (shapers_ != nullptr) next = std::min(next, shapers_->next_deadline());
-  for (const uint16_t i : own_ports_) {
-    const SwitchPort& p = *shared_.ports[i];
-    next = std::min({next, p.port.next_arrival(), p.egress.next_start()});
-  }
+  busy_.for_each([&](uint16_t i) { next = std::min(next, shared_.ports[i]->egress.next_start()); });
+  if (arrivals_ != nullptr) return std::min(next, arrivals_->next());
+  for (const uint16_t i : own_ports_) next = std::min(next, shared_.ports[i]->port.next_arrival());
   return next;
 }
 
@@ -308,7 +308,11 @@ void SwitchWorker::flood(SwitchPacket& packet, Nanos now) {
 
 bool SwitchWorker::drain(Nanos now) {
   bool worked = false;
-  for (const uint16_t i : own_ports_) worked |= shared_.ports[i]->egress.drain(shared_.ports[i]->port, now);
+  busy_.filter([&](uint16_t i) {
+    SwitchPort& p = *shared_.ports[i];
+    worked |= p.egress.drain(p.port, now);
+    return !p.egress.is_idle();
+  });
   return worked;
 }
 

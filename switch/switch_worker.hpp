@@ -31,6 +31,7 @@
 #include "base/result.hpp"
 #include "port/eal.hpp"
 #include "port/port.hpp"
+#include "switch/arrivals.hpp"
 #include "switch/cnm_notifier.hpp"
 #include "switch/cnp_notifier.hpp"
 #include "switch/frame_edit.hpp"
@@ -66,6 +67,9 @@ class SwitchWorker final : public Poller, private RouterOutput {
   ~SwitchWorker() override;
   // Makes its ports, of those that `ports` has, in the order of the configuration, and its router.
   Status open(const std::vector<Port*>& ports);
+
+  // From now on frames are taken from ports where it says that there are any; it outlives the worker.
+  void foresee(SwitchArrivals& arrivals) { arrivals_ = &arrivals; }
 
   // One burst from every port and from every other worker, and what is due to every port.
   bool poll(Nanos now) override;
@@ -152,6 +156,8 @@ class SwitchWorker final : public Poller, private RouterOutput {
   const uint32_t number_;
   std::string name_;
   std::vector<uint16_t> own_ports_;  // their numbers
+  PortSet busy_;                     // of them, those with something to send
+  SwitchArrivals* arrivals_ = nullptr;
   std::array<SwitchPacket, kBurst> batch_;
   Outbox outbox_;
   std::unique_ptr<SourceQpns> senders_;  // null when nobody is to be told anything

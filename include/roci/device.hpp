@@ -65,10 +65,17 @@ struct DeviceConfig {
   // One acknowledgement stands for at most so many request packets that arrived together, 1 to 1024 (LDCP's m); 1
   // acknowledges each.
   uint32_t packets_per_ack = 64;
+  // How many packets a queue pair sends before it is the next one's turn, 1 to 64; and no more than these wait for a port that is
+  // full, so that small messages wait less for large ones, as in NICs with a scheduler, at more work for each packet. 0: 16 to 64,
+  // with few queue pairs more: what costs least.
+  uint32_t packets_per_turn = 0;
   // Whether the ICRC of every packet is checked before any byte of it is placed. Otherwise the payload in the middle of a
   // large message is placed while it is summed, where that is faster: a packet with a wrong ICRC is still dropped and sent
   // again, but until then, and for good if the message fails, its bytes lie where the right ones belong.
   bool check_before_placing = false;
+  // For simulations: of RC packets lengths and headers are real, and payload is not there: it is neither copied nor summed, the
+  // ICRC of no packet is looked at, and what memory regions hold stays as it is. At both ends, or what arrives is anything.
+  bool without_payload = false;
   // Queue pairs, and memory regions and windows together, that may exist at a time: what more there would be is refused
   // with ENOMEM. At most 2^23 each.
   uint32_t max_qp = 1U << 23;

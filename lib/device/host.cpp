@@ -70,6 +70,12 @@ uint16_t frame_bytes_of(uint16_t mtu) {
   return static_cast<uint16_t>(mtu + sizeof(EthernetHeader) + 2 * sizeof(VlanHeader));
 }
 
+Status check_turns(const DeviceConfig& config) {
+  if (config.packets_per_turn <= kMostPacketsPerTurn) return {};
+  return fail("device " + config.name + ": " + std::to_string(config.packets_per_turn) +
+              " packets per turn; 0 to " + std::to_string(kMostPacketsPerTurn) + " are allowed");
+}
+
 Status check_tables(const DeviceConfig& config) {
   if (config.max_qp < 1 || config.max_qp > kMaxQueuePairs) {
     return fail("device " + config.name + ": max_qp " + std::to_string(config.max_qp) +
@@ -232,6 +238,7 @@ Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const Dev
   ROCI_TRY(check_flow_control(config));
   ROCI_TRY(check_congestion(config));
   ROCI_TRY(check_tables(config));
+  ROCI_TRY(check_turns(config));
   auto neighbours = read_addresses(*port, config);
   if (!neighbours) return fail(neighbours.error());
   std::vector<Gid> gids;
@@ -292,7 +299,9 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
                                         control_cores_,
                                         arena_,
                                         ids_,
-                                        config_.check_before_placing};
+                                        config_.check_before_placing,
+                                        config_.packets_per_turn,
+                                        config_.without_payload};
   for (uint32_t i = 0; i < config_.workers; ++i) {
     const std::string name = config_.workers == 1 ? config_.name : config_.name + "." + std::to_string(i);
     auto worker = Worker::create(name, i, surroundings, each);

@@ -17,6 +17,7 @@ inline constexpr uint32_t kMaxWorkers = 16;
 inline constexpr uint32_t kMaxControlCores = 16;
 inline constexpr Nanos kMostBurst{100'000};  // of congestion control: how early packets may leave
 inline constexpr uint32_t kMostReceiveFrames = 1U << 20;  // that may wait before senders are told
-inline constexpr uint32_t kMaxReads = 128;                // READs under way per queue pair and direction
+inline constexpr uint32_t kMostPacketsPerTurn = 64;
+inline constexpr uint32_t kMaxReads = 128;  // READs under way per queue pair and direction
 
 }  // namespace roci

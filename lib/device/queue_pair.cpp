@@ -71,6 +71,7 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
   config.srq = srq != nullptr ? srq->ring_.get() : nullptr;
   config.max_inline = static_cast<uint16_t>(init->cap.max_inline_data);
   config.signal_all = init->sq_sig_all != 0;
+  config.without_payload = host_->config().without_payload && init->qp_type == IBV_QPT_RC;
   config.window_bytes = host_->config().window_bytes;
   config.packets_per_ack = static_cast<uint16_t>(std::clamp(host_->config().packets_per_ack, 1U, 1024U));
 

@@ -28,6 +28,10 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       groups_(surroundings.groups),
       events_(surroundings.events),
       tx_buffers_(surroundings.tx_pool),
+      quantum_(surroundings.packets_per_turn != 0 ? surroundings.packets_per_turn : kQuantum),
+      quanta_a_round_(surroundings.packets_per_turn != 0 ? 1 : kQuantaPerRound),
+      stage_(surroundings.packets_per_turn != 0 ? std::max(surroundings.packets_per_turn, 2U) : kTxStage),
+      without_payload_(surroundings.without_payload),
       place_early_(!surroundings.check_before_placing && copies_in_one_pass()),
       telemetry_(surroundings.telemetry, kRxBurst, tx_buffers_.pool()),
       extensions_(name_, surroundings.extensions, surroundings.telemetry,
@@ -237,7 +241,7 @@ bool Worker::serve_ready(TransportContext& context) {
     ahead = ahead->next_ready;
   };
   for (uint32_t i = 0; i < kTurnsAhead; ++i) fetch();
-  const uint32_t quanta = std::max(1U, kQuantaPerRound / std::max(ready_.count, 1U));
+  const uint32_t quanta = std::max(1U, quanta_a_round_ / std::max(ready_.count, 1U));
   for (uint32_t turns = std::min(ready_.count, kTurnsPerRound); turns > 0 && !blocked_; --turns) {
     fetch();
     AttachedQueuePair& qp = *ready_.first;
@@ -277,7 +281,7 @@ bool Worker::serve_ready(TransportContext& context) {
 // Whether the queue pair has more to send.
 bool Worker::transmit(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta) {
   bytes_in_turn_ = 0;
-  while (qp.core.transmit(context, kQuantum)) {
+  while (qp.core.transmit(context, quantum_)) {
     if (--quanta == 0 || blocked_ || bytes_in_turn_ >= kBytesPerTurn) return true;
   }
   return false;
@@ -348,8 +352,8 @@ void Worker::set_timer(AttachedQueuePair& qp) {
 }
 
 rte_mbuf* Worker::allocate() {
-  if (staged_count_ == kTxStage) flush();
-  if (staged_count_ == kTxStage) {
+  if (staged_count_ >= stage_) flush();
+  if (staged_count_ >= stage_) {
     blocked_ = true;
     return nullptr;
   }

@@ -67,6 +67,8 @@ struct WorkerSurroundings {
   SparseArena& arena;
   IdSource& ids;
   bool check_before_placing;
+  uint32_t packets_per_turn;
+  bool without_payload;
 };
 
 // Owned by whoever holds token(), except for ring() and counters().
@@ -150,9 +152,11 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   static constexpr Nanos kLinkWatch{100'000'000};  // between two looks at the port's link
   static constexpr uint16_t kRxBurst = 32;
   static constexpr size_t kTxStage = 64;
+  static constexpr size_t kTxFirst =
+      16;  // more, of what is said to the network and to senders while the port is full
   // A turn of a queue pair is one quantum of packets. When few queue pairs are ready each gets more of them in a round,
   // but none after it has sent kBytesPerTurn.
-  static constexpr uint32_t kQuantum = 16;
+  static constexpr uint32_t kQuantum = 16;  // unless the device says another
   static constexpr uint32_t kQuantaPerRound = 4;
   static constexpr uint64_t kBytesPerTurn = 32768;
   static constexpr uint32_t kTurnsPerRound = 64;  // queue pairs served between two receptions
@@ -205,6 +209,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   Fate take_mac_control(rte_mbuf* frame, Nanos now, Origin origin);
   void note_backlog(const PortQueue& queue, bool full_burst);
   bool tell_neighbour(Nanos now);
+  bool send_first(std::span<const uint8_t> bytes);
 
   // worker_congestion.cpp.
   Fate take_cnm(Received& received, Nanos now, Origin origin);
@@ -262,8 +267,12 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   size_t next_relayed_ = 0;
   std::vector<FrameRing*> inboxes_;  // from each other worker
   std::vector<Outbox> outboxes_;     // to each worker; ours is not used
-  const bool place_early_;           // payloads in the middle of messages, while they are summed
-  bool passed_on_ = false;           // something waits in the outboxes
+  const uint32_t quantum_;           // packets of a turn
+  const uint32_t quanta_a_round_;
+  const size_t stage_;  // frames that may wait for the port
+  const bool without_payload_;
+  const bool place_early_;  // payloads in the middle of messages, while they are summed
+  bool passed_on_ = false;  // something waits in the outboxes
   WorkerToken token_;
   Counters counters_;
   uint16_t vlan_ = 0;
@@ -304,7 +313,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   CompletionBatch completions_;
   std::array<Received, kRxBurst> received_{};
   uint64_t bytes_in_turn_ = 0;  // that the queue pair whose turn it is has sent
-  std::array<rte_mbuf*, kTxStage> staged_{};
+  std::array<rte_mbuf*, kTxStage + kTxFirst> staged_{};
   size_t staged_count_ = 0;
   GrowingRing<rte_mbuf*> loopback_{kLoopback};
 };

@@ -81,11 +81,7 @@ void Worker::sample(const Received& packet, Nanos now) {
   back.traffic_class = kFeedbackTrafficClass;
   const std::span<const uint8_t> head{view.frame, rte_pktmbuf_data_len(packet.frame)};
   const uint32_t length = receive_point_->write(head, view.cn_tag, *feedback, back, now, bytes);
-  rte_mbuf* frame = length != 0 && staged_count_ < kTxStage ? tx_buffers_.take() : nullptr;
-  if (frame == nullptr) return counters_.add(Counter::kCnmsNotSent);
-  std::memcpy(rte_pktmbuf_append(frame, static_cast<uint16_t>(length)), bytes.data(), length);
-  staged_[staged_count_++] = frame;
-  counters_.add(Counter::kTxFrames);
+  if (length == 0 || !send_first({bytes.data(), length})) return counters_.add(Counter::kCnmsNotSent);
   counters_.add(view.cn_tag ? Counter::kCnmsSent : Counter::kCnmsSentOverIp);
 }
 
@@ -106,12 +102,7 @@ void Worker::notify(const Received& packet, Nanos now) {
   back.traffic_class = kFeedbackTrafficClass;
   std::array<uint8_t, kMaxCnpFrame> bytes;
   const uint32_t length = build_cnp(back, core.attributes.remote_qp, bytes, core.attributes.pkey);
-  rte_mbuf* frame = staged_count_ < kTxStage ? tx_buffers_.take() : nullptr;
-  if (frame == nullptr) return counters_.add(Counter::kNpCnpsNotSent);
-  std::memcpy(rte_pktmbuf_append(frame, static_cast<uint16_t>(length)), bytes.data(), length);
-  staged_[staged_count_++] = frame;
-  counters_.add(Counter::kTxFrames);
-  counters_.add(Counter::kNpCnpsSent);
+  counters_.add(send_first({bytes.data(), length}) ? Counter::kNpCnpsSent : Counter::kNpCnpsNotSent);
 }
 
 }  // namespace roci

@@ -1,5 +1,6 @@
 // The part of the worker that does what PFC says, and says it (flow_control.hpp).
 #include <algorithm>
+#include <cstring>
 
 #include "engine/worker.hpp"
 
@@ -74,17 +75,25 @@ void Worker::note_backlog(const PortQueue& queue, bool full_burst) {
 // In front of everything that waits to be sent. When there is no buffer or no room, with the next round.
 bool Worker::tell_neighbour(Nanos now) {
   if (!flow_control_.tells() || !flow_control_.must_tell(now)) return false;
-  rte_mbuf* frame = staged_count_ < kTxStage ? tx_buffers_.take() : nullptr;
+  std::array<uint8_t, kPauseFrameBytes> bytes;
+  flow_control_.write(bytes);
+  if (!send_first(bytes)) return false;
+  counters_.add(Counter::kPausesSent);
+  flow_control_.told(now);
+  return true;
+}
+
+// A frame of ours in front of everything that waits to be sent: what slows others down must not wait for a line that is full.
+// False when there is no buffer or no room.
+bool Worker::send_first(std::span<const uint8_t> bytes) {
+  rte_mbuf* frame = staged_count_ < staged_.size() ? tx_buffers_.take() : nullptr;
   if (frame == nullptr) return false;
-  auto* bytes = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, kPauseFrameBytes));
-  flow_control_.write(std::span<uint8_t, kPauseFrameBytes>(bytes, kPauseFrameBytes));
+  std::memcpy(rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes.size())), bytes.data(), bytes.size());
   std::move_backward(staged_.begin(), staged_.begin() + static_cast<ptrdiff_t>(staged_count_),
                      staged_.begin() + static_cast<ptrdiff_t>(staged_count_) + 1);
   staged_[0] = frame;
   ++staged_count_;
   counters_.add(Counter::kTxFrames);
-  counters_.add(Counter::kPausesSent);
-  flow_control_.told(now);
   return true;
 }
 

@@ -200,6 +200,12 @@ Worker::Fate Worker::classify_roce(Received& received, Origin origin) {
       return Fate::kPassedOn;
     }
   }
+  if (without_payload_ && view.opcode->transport != TransportClass::kUd) [[unlikely]] {
+    received.unchecked = false;
+    received.view.placed = view.payload_length > 0;  // there is nothing to place
+    counters_.add(Counter::kRxRoce);
+    return Fate::kForQueuePair;
+  }
   received.unchecked = place_early_ && may_be_placed(view, *frame);
   if (!received.unchecked && compute_icrc(view, frame) != stored_icrc(view, frame)) {
     counters_.add(Counter::kRxIcrcErrors);

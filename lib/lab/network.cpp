@@ -10,8 +10,9 @@ namespace {
 
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 constexpr int kCompletions = 8192;
-// Of a host's line: what its NIC has fetched of what it is to send.
-constexpr Bytes kHostQueue = 32_KiB;
+constexpr uint32_t kMemoryMib = 8192;  // at most, of packet buffers
+// A switch sends no faster than the line by itself, and is never refused.
+constexpr Bytes kSwitchQueue = 1_GiB;
 constexpr uint8_t kTimeout = 14;  // 67 ms
 
 // The device's own end of a link, which the network keeps.
@@ -53,7 +54,7 @@ uint64_t largest_message(const Scenario& scenario) {
 }  // namespace
 
 Result<std::unique_ptr<Network>> Network::create(const Scenario& scenario) {
-  ROCI_TRY(start_eal());
+  ROCI_TRY(start_eal({.memory_mib = kMemoryMib}));
   std::unique_ptr<Network> network(new Network(scenario));
   const uint32_t buffers = std::clamp<uint32_t>(
       65'536 + 256 * static_cast<uint32_t>(scenario.topology.hosts.size()), 65'536, 1U << 20);
@@ -75,10 +76,12 @@ Status Network::make_links() {
     config.name = "cable" + std::to_string(links_.size());
     config.seed = rng.next();
     config.mtu = scenario_.port_mtu;
-    config.a_to_b = {.rate = cable.spec.rate, .delay = cable.spec.delay};
+    config.a_to_b = {.rate = cable.spec.rate, .delay = cable.spec.delay, .queue = kSwitchQueue};
     config.b_to_a = config.a_to_b;
-    if (!cable.a.is_switch) config.a_to_b.queue = kHostQueue;
-    if (!cable.b.is_switch) config.b_to_a.queue = kHostQueue;
+    // A host's line has one frame on it and one behind: whose turn is next is decided as late as can be.
+    const Bytes two_frames{2 * (uint64_t{scenario_.port_mtu} + sizeof(EthernetHeader))};
+    if (!cable.a.is_switch) config.a_to_b.queue = two_frames;
+    if (!cable.b.is_switch) config.b_to_a.queue = two_frames;
     const auto number = static_cast<uint64_t>(links_.size());
     config.macs = {MacAddress::local(2 * number + 1), MacAddress::local(2 * number + 2)};
     links_.push_back(std::make_unique<SimLink>(config, pool_));
@@ -93,16 +96,20 @@ Status Network::make_switches() {
     nodes_.push_back(std::make_unique<Node>(of.name));
     Node& node = *nodes_.back();
     std::vector<Port*> ports;
+    std::vector<std::pair<SimLink*, SimLink::Direction>> arriving;
     for (uint32_t p = 0; p < of.cables.size(); ++p) {
       SimLink& link = *links_[of.cables[p]];
       const Cable& cable = topology.cables[of.cables[p]];
       const bool is_b = cable.b.is_switch && cable.b.node == s && cable.b.port == p;
       ports.push_back(is_b ? &link.b() : &link.a());
-      link.listen(is_b ? SimLink::kAToB : SimLink::kBToA, node);
-      node.add(link.waker(is_b ? SimLink::kBToA : SimLink::kAToB));
+      arriving.push_back({&link, is_b ? SimLink::kAToB : SimLink::kBToA});
     }
     auto made = Switch::create(scenario_.switches[s], ports, pool_);
     if (!made) return fail(made.error());
+    calendars_.push_back(std::make_unique<ArrivalCalendar>(node, ports));
+    for (size_t p = 0; p < ports.size(); ++p)
+      arriving[p].first->listen(arriving[p].second, calendars_.back()->listener(static_cast<uint16_t>(p)));
+    (*made)->foresee(*calendars_.back());
     node.add(**made);
     switches_.push_back(std::move(*made));
   }
@@ -126,6 +133,7 @@ Status Network::make_hosts() {
     config.addresses = {topology.host_address(h).to_string()};
     if (topology.switches.size() > 1) config.gateways = {topology.gateway(of.at).address.to_string()};
     config.seed = scenario_.seed * kMostHosts + h + 1;
+    config.without_payload = !scenario_.payload;
     HostParts& parts = hosts_.emplace_back();
     auto device = Device::create(std::make_unique<LinkEnd>(is_a ? link.a() : link.b()), config, pool_);
     if (!device) return fail(device.error());
@@ -218,8 +226,7 @@ uint64_t Network::counter(Counter counter) const {
 }
 
 uint64_t Network::without_buffer() const {
-  uint64_t sum =
-      counter(Counter::kTxNoBuffer) + counter(Counter::kIntNoBuffer) + counter(Counter::kNpCnpsNotSent);
+  uint64_t sum = counter(Counter::kTxNoBuffer) + counter(Counter::kIntNoBuffer);
   for (const auto& one : switches_) {
     for (size_t port = 0; port < one->port_count(); ++port)
       sum += one->counters(port).dropped(DropReason::kNoBuffer);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lab/arrival_calendar.hpp"
 #include "lab/host_program.hpp"
 #include "lab/node.hpp"
 #include "lab/scenario.hpp"
@@ -60,7 +61,8 @@ class Network {
 
   const Scenario& scenario_;
   std::shared_ptr<MbufPool> pool_;
-  std::vector<std::unique_ptr<SimLink>> links_;  // by cable
+  std::vector<std::unique_ptr<SimLink>> links_;              // by cable
+  std::vector<std::unique_ptr<ArrivalCalendar>> calendars_;  // of switches
   std::vector<std::unique_ptr<Switch>> switches_;
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<uint8_t> nothing_;  // what stands for all memory where payload is absent

@@ -130,6 +130,7 @@ Status read_hosts(ConfigNode& root, Scenario& scenario) {
   DeviceConfig& host = scenario.host;
   host.progress = Progress::kExternal;
   host.window_bytes = 64U << 20;  // congestion control is what holds back
+  host.packets_per_turn = 1;      // as NICs share their line
   host.congestion_control.base_rtt = longest_rtt(scenario);
   Status read = root.section("hosts", Need::kOptional, [&](ConfigNode& node) -> Status {
     ROCI_TRY(node.optional(
@@ -324,7 +325,8 @@ Status check_control(const ConfigNode& node, const Scenario& scenario, const std
                         what + "no host begins any: hosts: telemetry: {udp_port: 5201, begin: all}");
     if (!scenario.switches.front().telemetry.enabled)
       return node.error("congestion_control", what + "switches have none: switches: telemetry: {udp_port: " +
-                                                  std::to_string(scenario.host.telemetry.udp_port) + "}");
+                                                  std::to_string(scenario.host.telemetry.udp_port) +
+                                                  ", switch_id: 1}");
     if (scenario.switches.front().telemetry.udp_port != scenario.host.telemetry.udp_port)
       return node.error("congestion_control", what + "hosts and switches have it on different UDP ports");
   }
@@ -410,6 +412,8 @@ Status read_faults_of(ConfigNode& root, Scenario& scenario) {
     ROCI_TRY(node.optional("reordering_delay", fault.faults.reordering_delay));
     ROCI_TRY(node.optional("corruption", fault.faults.corruption, part));
     ROCI_TRY(node.optional("marking", fault.faults.marking, part));
+    if (fault.faults.corruption > 0 && !scenario.payload)
+      return node.error("corruption", "needs payload: carried, or nobody would see it");
     scenario.faults.push_back(fault);
     return {};
   });

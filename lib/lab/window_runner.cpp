@@ -1,6 +1,7 @@
 #include "lab/window_runner.hpp"
 
 #include <oneapi/tbb/blocked_range.h>
+#include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 
@@ -11,7 +12,8 @@ namespace roci::lab {
 
 class WindowRunner::Threads {
  public:
-  explicit Threads(unsigned count) : arena_(static_cast<int>(count)) {}
+  explicit Threads(unsigned count)
+      : limit_(tbb::global_control::max_allowed_parallelism, count), arena_(static_cast<int>(count)) {}
   void run(const std::vector<Node*>& nodes, Nanos end) {
     arena_.execute([&] {
       tbb::parallel_for(tbb::blocked_range<size_t>(0, nodes.size(), 1), [&](const auto& range) {
@@ -21,6 +23,7 @@ class WindowRunner::Threads {
   }
 
  private:
+  tbb::global_control limit_;  // as many as were asked for, also on a machine with fewer CPUs
   tbb::task_arena arena_;
 };
 

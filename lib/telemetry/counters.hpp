@@ -104,7 +104,7 @@ enum class Counter : uint8_t {
   kRpCnpsHandled,        // of kRxCnp, those for queue pairs with congestion control
   kRpCnpsIgnored,        // and the others
   kNpCnpsSent,           // CNPs to senders whose packets arrived with CE
-  kNpCnpsNotSent,        // for want of a buffer
+  kNpCnpsNotSent,        // for want of a buffer, or of room: the port has taken nothing for a while
   kCount,
 };
 inline constexpr size_t kCounterCount = static_cast<size_t>(Counter::kCount);

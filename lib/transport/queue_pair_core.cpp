@@ -301,7 +301,8 @@ void QueuePairCore::set_peer_mac(const MacAddress& mac) {
   attributes.path.destination_mac = mac;
   RocePath path = attributes.path;
   if (gates != nullptr && gates->decides_ecn) path.traffic_class &= 0xfc;
-  writer = RoceWriter(path);
+  writer =
+      RoceWriter(path, config.without_payload ? RoceWriter::Payload::kAbsent : RoceWriter::Payload::kCarried);
   path_ready_ = true;
 }
 

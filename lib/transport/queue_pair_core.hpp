@@ -53,6 +53,7 @@ struct QueuePairConfig {
   uint8_t max_send_sge = 1;
   uint8_t max_recv_sge = 1;
   bool signal_all = false;
+  bool without_payload = false;  // RC: bytes are neither copied nor summed
 
   // Whose memory the receive requests name.
   [[nodiscard]] PdNumber recv_pd() const { return srq == nullptr ? pd : srq->pd(); }

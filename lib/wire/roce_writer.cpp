@@ -75,8 +75,10 @@ uint16_t flow_udp_source_port(uint32_t flow_label, Qpn local, Qpn remote) {
   return static_cast<uint16_t>(0xc000 | ((label & 0x3fff) ^ ((label & 0xfc000) >> 14)));
 }
 
-RoceWriter::RoceWriter(const RocePath& path)
-    : ipv6_(!path.destination_ip.is_v4()), not_ect_((path.traffic_class & 3) == 0) {
+RoceWriter::RoceWriter(const RocePath& path, Payload payload)
+    : ipv6_(!path.destination_ip.is_v4()),
+      not_ect_((path.traffic_class & 3) == 0),
+      without_payload_(payload == Payload::kAbsent) {
   auto& ethernet = at<EthernetHeader>(bytes_.data(), 0);
   ethernet.destination = path.destination_mac;
   ethernet.source = path.source_mac;
@@ -138,7 +140,9 @@ RoceWriter::Open RoceWriter::begin(uint8_t* frame, const BthFields& fields, uint
   view.frame_length = view.icrc_offset + kIcrcBytes;
   open.extended = frame + view.bth_offset + sizeof(Bth);
   open.payload = frame + view.payload_offset;
-  std::memset(open.payload + payload_length, 0, kIcrcBytes);  // pad: at most 3, and 4 bytes of ICRC follow it
+  if (!without_payload_)
+    std::memset(open.payload + payload_length, 0,
+                kIcrcBytes);  // pad: at most 3, and 4 bytes of ICRC follow it
 
   const uint64_t bth_begin = uint64_t{static_cast<uint8_t>(fields.opcode)} |
                              (fields.solicited ? uint64_t{Bth::kSolicited} << 8 : 0) | uint64_t{pad} << 12 |
@@ -151,6 +155,8 @@ RoceWriter::Open RoceWriter::begin(uint8_t* frame, const BthFields& fields, uint
   const auto udp_length = static_cast<uint16_t>(view.frame_length - l4_offset_);
   const uint64_t udp_length_bytes = __builtin_bswap16(udp_length);
   const bool make_ect = fields.ect && not_ect_;
+  const bool sums = kSums && !without_payload_;
+  open.without_payload = without_payload_;
   const uint32_t begin = l3_offset_ - icrc_pieces::kBefore;
   icrc_pieces::store(frame, icrc_pieces::load(bytes_.data()));  // of which the first `begin` bytes stay
   if (ipv6_) {
@@ -163,7 +169,7 @@ RoceWriter::Open RoceWriter::begin(uint8_t* frame, const BthFields& fields, uint
     if (udp_source_port != 0) udp_bth = _mm_insert_epi16(udp_bth, __builtin_bswap16(udp_source_port), 0);
     last = static_cast<uint32_t>(bth_end);
     icrc_pieces::store_headers(frame + begin, headers);
-    if (kSums) begin_sum(open, headers);
+    if (sums) begin_sum(open, headers);
   } else {
     const auto total_length = static_cast<uint16_t>(view.frame_length - l3_offset_);
     const uint16_t id = next_ip_id_++;
@@ -182,7 +188,7 @@ RoceWriter::Open RoceWriter::begin(uint8_t* frame, const BthFields& fields, uint
         udp_bth, icrc_pieces::bytes_of(udp_length_bytes | bth_begin << 32, bth_middle | bth_end << 32));
     if (udp_source_port != 0) addresses = _mm_insert_epi16(addresses, __builtin_bswap16(udp_source_port), 6);
     icrc_pieces::store_headers(frame + begin, headers);
-    if (kSums) begin_sum(open, headers);
+    if (sums) begin_sum(open, headers);
   }
   return open;
 }
@@ -203,6 +209,7 @@ void RoceWriter::put_aeth(Open& open, uint8_t syndrome, Msn msn) {
 }
 
 void RoceWriter::copy_payload(Open& open, uint8_t* to, const uint8_t* from, uint32_t length) {
+  if (open.without_payload) return;
   if (open.summed != nullptr && open.summed <= to && to + length <= open.sum_end) {
     copy_into_sum(open, to, from, length);
     return;
@@ -227,6 +234,7 @@ void RoceWriter::copy_payload(Open& open, uint8_t* to, const uint8_t* from, uint
 }
 
 void RoceWriter::finish(Open& open) {
+  if (open.without_payload) return;
   auto* frame = const_cast<uint8_t*>(open.view.frame);
   uint8_t* end = frame + open.view.icrc_offset;
   uint32_t icrc = 0;

@@ -51,8 +51,13 @@ struct BthFields {
 // extended headers and the payload through the pointers it gets, finish() puts the ICRC.
 class RoceWriter {
  public:
+  enum class Payload : uint8_t {
+    kCarried,
+    kAbsent,  // frames are as long as they should be; what stands in the place of payload and ICRC is anything
+  };
+
   RoceWriter() = default;
-  explicit RoceWriter(const RocePath& path);
+  explicit RoceWriter(const RocePath& path, Payload payload = Payload::kCarried);
 
   struct Open {
     uint8_t* extended = nullptr;  // behind the BTH
@@ -64,6 +69,7 @@ class RoceWriter {
     const uint8_t* sum_end = nullptr;
     __m128i sum{};
     std::optional<uint32_t> icrc_state{};
+    bool without_payload = false;
     // Somebody has changed bytes that were known.
     void forget_sum() {
       summed = nullptr;
@@ -102,6 +108,7 @@ class RoceWriter {
   uint8_t l4_offset_ = 0;
   bool ipv6_ = false;
   bool not_ect_ = true;
+  bool without_payload_ = false;
 };
 
 }  // namespace roci

@@ -1,0 +1,161 @@
+// Whole runs, small ones.
+#include "lab/experiment.hpp"
+
+#include <gtest/gtest.h>
+
+#include "lab/scenario.hpp"
+#include "support/must.hpp"
+
+namespace roci::lab {
+namespace {
+
+using test::must;
+
+struct Setting {
+  std::string topology = "{kind: star, hosts: 5, link: {rate: 100Gbps, delay: 1us}}";
+  std::string hosts = "{congestion_control: {profile: dctcp}}";
+  std::string switches = "{classes: [{class: 0, mark: {kmin: 50KB, kmax: 50KB, pmax: 1}}]}";
+  std::string traffic = "[{name: t, from: others, to: h4, size: 100KB}]";
+  std::string more{};
+};
+
+Scenario scenario_of(const Setting& of) {
+  return must(parse_scenario("name: x\nduration: 200us\ndrain: 500ms\ntopology: " + of.topology +
+                                 "\nhosts: " + of.hosts + "\nswitches: " + of.switches +
+                                 "\ntraffic: " + of.traffic + "\n" + of.more,
+                             "x.yaml"));
+}
+Measurements measure(const Setting& of, unsigned threads = 1) {
+  ExperimentOptions options;
+  options.threads = threads;
+  return must(run_experiment(scenario_of(of), options));
+}
+uint64_t counted(const Measurements& of, const char* group, const char* name) {
+  return of.summary[group].value(name, uint64_t{0});
+}
+
+TEST(Experiment, flows_end_and_take_at_least_as_long_as_alone) {
+  const Measurements result = measure({});
+  ASSERT_EQ(result.flows.size(), 4U);
+  for (size_t i = 0; i < result.flows.size(); ++i) {
+    ASSERT_NE(result.flows[i].end, kNever);
+    EXPECT_FALSE(result.flows[i].failed);
+    EXPECT_GE(static_cast<double>(result.flows[i].end.count()), result.ideal[i]);
+  }
+}
+
+// One flow alone has the network's time and no other.
+TEST(Experiment, a_flow_alone_takes_its_ideal_time) {
+  for (const char* operation : {"write", "read", "send"}) {
+    for (const char* size : {"64B", "1KB", "20KB"}) {
+      const Measurements result = measure(
+          {.hosts = "{}",
+           .traffic = "[{from: h0, to: h1, size: " + std::string(size) + ", operation: " + operation + "}]"});
+      ASSERT_NE(result.flows[0].end, kNever) << operation << " " << size;
+      EXPECT_NEAR(static_cast<double>(result.flows[0].end.count()) / result.ideal[0], 1, 0.03)
+          << operation << " " << size;
+    }
+  }
+}
+
+// The network itself is not the same each time only when its seed is not; threads make no difference.
+TEST(Experiment, is_the_same_on_any_number_of_threads) {
+  const Setting web{
+      .topology =
+          "{kind: leaf_spine, leaves: 2, spines: 2, hosts_per_leaf: 4, link: {rate: 25Gbps}, "
+          "fabric: {rate: 50Gbps, delay: 1us}}",
+      .traffic = "[{pattern: random, from: all, to: all, size: 30KB, arrivals: poisson, load: 0.6}]",
+      .more = "faults: [{between: [leaf0, spine1], loss: 0.001}]"};
+  const std::string one = measure(web, 1).summary.dump();
+  EXPECT_EQ(one, measure(web, 1).summary.dump());
+  EXPECT_EQ(one, measure(web, 2).summary.dump());
+  EXPECT_EQ(one, measure(web, 5).summary.dump());
+  Setting other = web;
+  other.more += "\nseed: 2";
+  EXPECT_NE(one, measure(other, 1).summary.dump());
+}
+
+// What is not there costs the same time as what is.
+TEST(Experiment, payload_makes_no_difference) {
+  Setting setting{
+      .traffic =
+          "[{name: w, pattern: fan_in, from: h0-h2, to: h4, size: 33333B}, {name: r, from: h3, to: h0, "
+          "size: 5KB, operation: read}, {name: s, from: h1, to: h2, size: 5KB, operation: send}]",
+      .more = "faults: [{between: [h4, s0], loss: 0.01}]\npayload: absent"};
+  const std::string absent = measure(setting).summary.dump();
+  setting.more = "faults: [{between: [h4, s0], loss: 0.01}]\npayload: carried";
+  EXPECT_EQ(absent, measure(setting).summary.dump());
+}
+
+TEST(Experiment, every_topology_carries_traffic) {
+  for (const char* topology :
+       {"{kind: dumbbell, left: 3, right: 2, link: {rate: 25Gbps}, trunk: {rate: 25Gbps, delay: 2us}}",
+        "{kind: leaf_spine, leaves: 3, spines: 2, hosts_per_leaf: 2, link: {rate: 25Gbps}}",
+        "{kind: fat_tree, k: 4, link: {rate: 25Gbps}}",
+        "{kind: graph, hosts: [a, b, c], switches: [s, t, u], link: {rate: 25Gbps}, links: [{between: [a, "
+        "s]}, "
+        "{between: [b, t]}, {between: [c, u]}, {between: [s, t]}, {between: [t, u], delay: 5us}]}"}) {
+    const Measurements result = measure(
+        {.topology = topology, .traffic = "[{name: t, pattern: all_to_all, from: all, to: all, size: 4KB}]"},
+        2);
+    EXPECT_EQ(result.summary["traffic"]["t"]["ended"], result.flows.size()) << topology;
+    EXPECT_GE(result.flows.size(), 6U);
+    EXPECT_TRUE(result.summary["drops"].empty()) << topology << result.summary["drops"];
+  }
+}
+
+TEST(Experiment, flows_survive_faults) {
+  Setting lossy{.topology = "{kind: dumbbell, left: 2, right: 2, link: {rate: 25Gbps}}",
+                .traffic = "[{name: t, pattern: pairs, from: h0-h1, to: h2-h3, size: 100KB}]",
+                .more = "faults: [{between: [s0, s1], loss: 0.01}]"};
+  const Measurements lost = measure(lossy);
+  EXPECT_EQ(lost.summary["traffic"]["t"]["ended"], 2U);
+  EXPECT_GT(counted(lost, "hosts", "packets_retransmitted"), 0U);
+  lossy.more = "faults: [{between: [s0, s1], down: true, from: 5us, until: 30us}]";
+  const Measurements down = measure(lossy);
+  EXPECT_EQ(down.summary["traffic"]["t"]["ended"], 2U) << "after a time-out";
+  EXPECT_GT(down.flows[0].end, 30us);
+}
+
+// A host whose line is full of its own data still tells others to slow down.
+TEST(Experiment, a_busy_host_sends_its_notifications) {
+  const Measurements result = measure(
+      {.topology = "{kind: dumbbell, left: 1, right: 1, link: {rate: 25Gbps}}",
+       .hosts = "{packets_per_turn: 0}",
+       .switches = "{}",
+       .traffic = "[{name: marked, from: h0, to: h1, flows: 4, size: unlimited, congestion_control: dctcp}, "
+                  "{name: busy, from: h1, to: h0, flows: 4, size: unlimited}]",
+       .more = "faults: [{between: [s0, s1], marking: 0.2}]"});
+  EXPECT_GT(result.summary["traffic"]["busy"]["goodput_bps"].get<double>(), 20e9);
+  EXPECT_GT(counted(result, "hosts", "np_cnp_sent"), 10U);
+  EXPECT_EQ(counted(result, "hosts", "np_cnp_not_sent"), 0U);
+}
+
+TEST(Experiment, closed_loops_keep_their_messages_under_way) {
+  for (const char* operation : {"write", "send"}) {
+    const Measurements result =
+        measure({.hosts = "{}",
+                 .traffic = "[{name: t, pattern: pairs, from: h0, to: h1, arrivals: closed_loop, depth: 4, "
+                            "size: 4KB, read_share: 0.5, operation: " +
+                            std::string(operation) + "}]"});
+    EXPECT_GT(result.summary["traffic"]["t"]["messages"], 100U) << operation;
+    EXPECT_EQ(result.summary["traffic"]["t"]["failed"], 0U);
+    // Four messages of 4 KB each round trip of about 5 us are 26 Gb/s.
+    EXPECT_GT(result.summary["traffic"]["t"]["goodput_bps"].get<double>(), 15e9);
+  }
+}
+
+// As the tests of congestion control have measured it in a network of their own.
+TEST(Experiment, ldcp_keeps_its_queue_in_an_incast) {
+  const Scenario scenario =
+      must(read_scenario(ROCI_SOURCE_DIR "/config/lab/incast.yaml",
+                         must(read_runs(ROCI_SOURCE_DIR "/config/lab/incast.yaml", {}))[0].changes));
+  const Measurements result = must(run_experiment(scenario, {}));
+  const auto& queue = result.summary["queues_bytes"]["s0/h16"];
+  EXPECT_LT(queue["p99"], 25'000);
+  EXPECT_GT(result.summary["traffic"]["incast"]["goodput_bps"].get<double>(), 91.6e9);
+  EXPECT_TRUE(result.summary["drops"].empty());
+}
+
+}  // namespace
+}  // namespace roci::lab

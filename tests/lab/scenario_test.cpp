@@ -1,0 +1,134 @@
+// What is wrong with a scenario is one sentence with file, line and key.
+#include "lab/scenario.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "support/must.hpp"
+
+namespace roci::lab {
+namespace {
+
+using test::must;
+
+constexpr const char* kGood = R"(name: x
+duration: 1ms
+topology:
+  kind: star
+  hosts: 3
+  link: {rate: 100Gbps, delay: 1us}
+hosts:
+  congestion_control: {profile: ldcp}
+traffic:
+  - {name: t, from: others, to: h2, size: unlimited}
+)";
+
+std::string error_of(const std::vector<ConfigChange>& changes, const std::string& text = kGood) {
+  auto read = parse_scenario(text, "x.yaml", changes);
+  return read ? "" : read.error().message;
+}
+std::string with(const std::string& path, const std::string& value) {
+  return error_of({{path, value, "--set " + path}});
+}
+std::string replaced(const std::string& what, const std::string& by) {
+  std::string text = kGood;
+  text.replace(text.find(what), what.size(), by);
+  return error_of({}, text);
+}
+
+TEST(Scenario, a_good_one_is_read) {
+  const Scenario scenario = must(parse_scenario(kGood, "x.yaml"));
+  EXPECT_EQ(scenario.topology.hosts.size(), 3U);
+  EXPECT_EQ(scenario.switches.size(), 1U);
+  EXPECT_EQ(scenario.switches[0].ports.size(), 3U);
+  EXPECT_EQ(scenario.traffic[0].from, (std::vector<uint32_t>{0, 1}));
+  EXPECT_EQ(scenario.traffic[0].to, (std::vector<uint32_t>{2}));
+  // Two cables of 1 us there and back, and of each a full packet and an acknowledgement on the line.
+  EXPECT_EQ(scenario.host.congestion_control.base_rtt, 4190ns);
+}
+
+TEST(Scenario, unknown_keys_are_errors) {
+  EXPECT_EQ(replaced("  hosts: 3", "  host: 3"), "x.yaml:4: topology: the required key 'hosts' is missing");
+  EXPECT_EQ(
+      replaced("duration: 1ms", "duration: 1ms\nduratoin: 2ms"),
+      "x.yaml:3: duratoin is an unknown key, did you mean 'duration'? (allowed: name, about, source, seed, "
+      "duration, drain, settle, sample, payload, topology, hosts, switches, traffic, faults, variants, "
+      "sweep)");
+}
+
+TEST(Scenario, networks_that_cannot_be) {
+  EXPECT_EQ(replaced("rate: 100Gbps", "rate: 0"), "x.yaml:6: topology.link.rate: must be above 0");
+  EXPECT_EQ(replaced("hosts: 3", "hosts: 1"),
+            "x.yaml:4: topology: 1 hosts at one switch; 2 to 1024 are allowed");
+  const std::string graph = R"(name: x
+duration: 1ms
+topology:
+  kind: graph
+  hosts: [a, b]
+  switches: [s]
+  links:
+    - {between: [a, s]}
+traffic:
+  - {from: a, to: b, size: 1KB}
+)";
+  EXPECT_EQ(error_of({}, graph), "x.yaml:4: topology: host 'b' is not connected");
+}
+
+TEST(Scenario, algorithms_that_need_telemetry_are_not_run_without) {
+  EXPECT_EQ(
+      with("hosts.congestion_control.profile", "hpcc"),
+      "x.yaml:10: traffic[0]: 'hpcc' needs in-band telemetry, and no host begins any: hosts: telemetry: "
+      "{udp_port: 5201, begin: all}");
+  EXPECT_EQ(
+      error_of({{"hosts.congestion_control.profile", "hpcc", ""},
+                {"hosts.telemetry", "{udp_port: 5201, begin: all}", ""}}),
+      "x.yaml:10: traffic[0]: 'hpcc' needs in-band telemetry, and switches have none: switches: telemetry: "
+      "{udp_port: 5201, switch_id: 1}");
+  EXPECT_EQ(error_of({{"hosts.congestion_control.profile", "hpcc", ""},
+                      {"hosts.telemetry", "{udp_port: 5201, begin: all}", ""},
+                      {"switches.telemetry", "{udp_port: 5201, switch_id: 1}", ""}}),
+            "");
+}
+
+TEST(Scenario, traffic_that_cannot_be) {
+  EXPECT_EQ(
+      with("traffic[0].to", "h7"),
+      "--set traffic[0].to: traffic[0].to: 'h7' is not a host, two of them with a dash between, 'all' or "
+      "'others'; hosts are h0 to h2");
+  EXPECT_EQ(with("traffic[0].congestion_control", "ldpc").substr(0, 112),
+            "--set traffic[0].congestion_control: traffic[0].congestion_control: there is no congestion "
+            "control 'ldpc'; there");
+  EXPECT_EQ(with("traffic[0].size", "huge").substr(0, 53),
+            "--set traffic[0].size: traffic[0].size: 'huge' is not");
+  EXPECT_EQ(with("traffic[0].distribution", "web.txt"),
+            "x.yaml:10: traffic[0]: either size or distribution says how large its messages are");
+  EXPECT_EQ(with("traffic[0].arrivals", "poisson"),
+            "x.yaml:10: traffic[0].size: can be unlimited only where arrivals are at_once");
+  EXPECT_EQ(with("traffic[0].from", "h2"), "x.yaml:10: traffic[0].to: is the only sender too");
+  EXPECT_EQ(with("faults", "[{between: [h0, h1], down: true}]"),
+            "--set faults: faults[0].between: there is no cable between 'h0' and 'h1'");
+}
+
+TEST(Scenario, files_that_are_not_there) {
+  EXPECT_EQ(read_scenario("nowhere.yaml", {}).error().message,
+            "the configuration file 'nowhere.yaml' cannot be read: No such file or directory");
+}
+
+// Every file of the gallery is right, in all its runs.
+TEST(Scenario, the_gallery_can_be_read) {
+  size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(ROCI_SOURCE_DIR "/config/lab")) {
+    if (entry.path().extension() != ".yaml") continue;
+    ++files;
+    const auto runs = must(read_runs(entry.path().string(), {}));
+    for (const RunSpec& run : runs) {
+      auto read = read_scenario(entry.path().string(), run.changes);
+      EXPECT_TRUE(read) << entry.path() << " " << run.name << ": " << (read ? "" : read.error().message);
+    }
+  }
+  EXPECT_GE(files, 2U);
+}
+
+}  // namespace
+}  // namespace roci::lab
