@@ -305,7 +305,8 @@ const charts = {
     y.beginAtZero = false;
     y.suggestedMin = 1;
     const config = options(x, y, {
-      label: (item) => ` ${item.dataset.label}: ${item.parsed.y.toPrecision(3)} x, n = ${count(item.dataset.flows[item.dataIndex])}`,
+      label: shortened((item) =>
+        ` ${item.dataset.label}: ${item.parsed.y.toPrecision(3)} x, n = ${count(item.dataset.flows[item.dataIndex])}`),
     }, { parsing: undefined, normalized: false, interaction: { mode: "index", intersect: false } });
     config.plugins.tooltip.itemSort = (a, b) => b.parsed.y - a.parsed.y;
     if (runs.length === 1 && parts.length > 1)
