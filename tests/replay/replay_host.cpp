@@ -69,7 +69,7 @@ ReplayHost::ReplayHost(const Config& config)
   worker_ = must(Worker::create(
       "replay", 0,
       {port_, memory_, groups_, *events_, hand_over_, flows_, pool_, extensions_, telemetry_, flow_control_,
-       congestion_, congestion_flows_, control_, control_cores_, arena_, ids_, false},
+       congestion_, congestion_flows_, control_, control_cores_, arena_, ids_, false, 0, false},
       neighbours));
   for (auto& [key, region] : regions_)
     must(memory_.add_at(MemoryKey{key}, kPd, region.va, region.bytes.data(), region.bytes.size(),
