@@ -393,6 +393,7 @@ bool Worker::flush() {
   std::move(staged_.begin() + taken, staged_.begin() + static_cast<ptrdiff_t>(staged_count_),
             staged_.begin());
   staged_count_ -= taken;
+  staged_first_ -= std::min<size_t>(staged_first_, taken);
   return taken > 0;
 }
 

@@ -315,6 +315,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   uint64_t bytes_in_turn_ = 0;  // that the queue pair whose turn it is has sent
   std::array<rte_mbuf*, kTxStage + kTxFirst> staged_{};
   size_t staged_count_ = 0;
+  size_t staged_first_ = 0;  // of them, those of send_first()
   GrowingRing<rte_mbuf*> loopback_{kLoopback};
 };
 

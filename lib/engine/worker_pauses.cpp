@@ -83,16 +83,16 @@ bool Worker::tell_neighbour(Nanos now) {
   return true;
 }
 
-// A frame of ours in front of everything that waits to be sent: what slows others down must not wait for a line that is full.
-// False when there is no buffer or no room.
+// A frame of ours in front of all data that wait to be sent: what slows others down must not wait for a line that is full. Such
+// frames keep their order, by which signed ones are believed. False when there is no buffer or no room.
 bool Worker::send_first(std::span<const uint8_t> bytes) {
   rte_mbuf* frame = staged_count_ < staged_.size() ? tx_buffers_.take() : nullptr;
   if (frame == nullptr) return false;
   std::memcpy(rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes.size())), bytes.data(), bytes.size());
-  std::move_backward(staged_.begin(), staged_.begin() + static_cast<ptrdiff_t>(staged_count_),
-                     staged_.begin() + static_cast<ptrdiff_t>(staged_count_) + 1);
-  staged_[0] = frame;
-  ++staged_count_;
+  const auto place = staged_.begin() + static_cast<ptrdiff_t>(staged_first_++);
+  const auto end = staged_.begin() + static_cast<ptrdiff_t>(staged_count_++);
+  std::move_backward(place, end, end + 1);
+  *place = frame;
   counters_.add(Counter::kTxFrames);
   return true;
 }
