@@ -22,7 +22,7 @@ void ArrivalCalendar::gather() {
   for (const uint16_t port : taken_) enter(port);
   taken_.clear();
   if (!any_.load(std::memory_order_relaxed) || !any_.exchange(false, std::memory_order_acquire)) return;
-  for (uint16_t word = 0; word < announced_.size(); ++word) {
+  for (size_t word = 0; word < announced_.size(); ++word) {
     if (announced_[word].load(std::memory_order_relaxed) == 0) continue;
     for (uint64_t left = announced_[word].exchange(0, std::memory_order_acquire); left != 0; left &= left - 1)
       enter(static_cast<uint16_t>(word * 64U + static_cast<unsigned>(std::countr_zero(left))));

@@ -436,8 +436,8 @@ double ideal_time(const Scenario& scenario, const FlowPlan& flow) {
   if (flow.bytes == FlowPlan::kUnlimited) return 0;
   const auto bytes = static_cast<double>(flow.bytes);
   const double mtu = scenario.path_mtu;
-  const double packets =
-      std::max(1.0, static_cast<double>((flow.bytes + scenario.path_mtu - 1) / scenario.path_mtu));
+  const uint64_t whole = std::max<uint64_t>(1, (flow.bytes + scenario.path_mtu - 1) / scenario.path_mtu);
+  const auto packets = static_cast<double>(whole);
   const double first = std::min(bytes, mtu) + kHeaders + kReth;
   const double rest = bytes + packets * kHeaders + kReth - first;
   double nanos = 0, slowest = 0;
