@@ -1,5 +1,6 @@
 # roci_layer(NAME [USES target…])      a static library roci_NAME from the .cpp files of the current folder
 # roci_app(NAME [USES target…])        a program from apps/NAME/
+# roci_app_of_parts(NAME [USES …] [MAIN …])  the same from the current folder, but for main() as a library for tests
 # roci_test(NAME [LABELS …] [USES …] [RUNNER command…])
 #                                      a GoogleTest program from tests/NAME/*.cpp, run (by RUNNER, which may exit 77 to
 #                                      say why it cannot) as one CTest test
@@ -31,6 +32,21 @@ function(roci_app NAME)
   add_executable(${NAME} ${sources})
   target_link_libraries(${NAME} PRIVATE ${ARG_USES} roci_options)
   target_include_directories(${NAME} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  roci_optimise_whole(${NAME})
+endfunction()
+
+# The same from the current folder, with everything but main() as a library that tests link too: roci-top makes roci_top_parts.
+# MAIN: what main() alone uses.
+function(roci_app_of_parts NAME)
+  cmake_parse_arguments(ARG "" "" "USES;MAIN" ${ARGN})
+  string(REPLACE "-" "_" parts ${NAME}_parts)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  add_library(${parts} STATIC ${sources})
+  target_include_directories(${parts} PUBLIC ${CMAKE_SOURCE_DIR}/apps)
+  target_link_libraries(${parts} PUBLIC ${ARG_USES} PRIVATE roci_options)
+  add_executable(${NAME} main.cpp)
+  target_link_libraries(${NAME} PRIVATE ${parts} ${ARG_MAIN} roci_options)
   roci_optimise_whole(${NAME})
 endfunction()
 

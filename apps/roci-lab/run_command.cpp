@@ -113,7 +113,7 @@ Status run_one(const RunOptions& options, const Job& job, const fs::path& folder
   auto scenario = read_scenario(options.file, job.changes);
   if (!scenario) return fail(scenario.error());
   const std::string name = job.name.empty() ? scenario->name : job.name;
-  ProgressLine line(name, scenario->duration, !options.quiet && options.jobs == 1);
+  ProgressLine line(name, scenario->duration, !options.quiet);
   ExperimentOptions how;
   how.threads = threads;
   how.progress = [&](const ExperimentProgress& at) { line.show(at); };

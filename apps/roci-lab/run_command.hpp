@@ -12,9 +12,8 @@ struct RunOptions {
   std::vector<std::string> set;   // "path=value"
   std::vector<std::string> only;  // names of runs; empty: all
   uint32_t seeds = 1;
-  unsigned threads = 0;  // of a run; 0: as many as there are CPUs, or 1 when runs are side by side
-  unsigned jobs = 1;     // runs at the same time
-  std::string out;       // a folder; empty: beside nothing, "lab-NAME"
+  unsigned threads = 0;  // of a run; 0: as many as there are CPUs
+  std::string out;       // a folder; empty: "lab-" and the file's name
   bool quiet = false;
 };
 

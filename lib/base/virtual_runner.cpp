@@ -5,8 +5,6 @@
 
 namespace roci {
 
-void VirtualRunner::add(Poller& poller) { pollers_.push_back(&poller); }
-
 Status VirtualRunner::run_until(Nanos until) {
   auto outcome = run(nullptr, until);
   if (!outcome) return fail(std::move(outcome).error());
@@ -27,41 +25,20 @@ Result<VirtualRunner::Outcome> VirtualRunner::run(const std::function<bool()>* w
   if (stopped()) return Outcome::kStopped;
   for (;;) {
     uint64_t rounds = 0;
-    while (poll_round()) {
+    while (pollers_.round(now_)) {
       if (stopped()) return Outcome::kStopped;
       if (++rounds == round_limit_) {
         return fail("virtual time stands still at " + std::to_string(now_.count()) + " ns: poller '" +
-                        std::string{last_worker_->name()} + "' still claims work after " +
+                        std::string{pollers_.last_worker()->name()} + "' still claims work after " +
                         std::to_string(rounds) + " rounds at that instant",
                     ELOOP);
       }
     }
-    const Nanos next = next_event();
+    const Nanos next = pollers_.next_after(now_);
     if (next == kNever) return Outcome::kIdle;
     if (next > limit) return Outcome::kLimit;
     now_ = next;
   }
-}
-
-bool VirtualRunner::poll_round() {
-  bool worked = false;
-  for (Poller* poller : pollers_) {
-    if (poller->next_deadline() > now_ || !poller->poll(now_)) continue;
-    worked = true;
-    last_worker_ = poller;
-  }
-  return worked;
-}
-
-// A deadline that is already due after a round without work belongs to a poller that waits for another one;
-// it is polled again with the next event.
-Nanos VirtualRunner::next_event() const {
-  Nanos next = kNever;
-  for (const Poller* poller : pollers_) {
-    const Nanos deadline = poller->next_deadline();
-    if (deadline > now_) next = std::min(next, deadline);
-  }
-  return next;
 }
 
 }  // namespace roci

@@ -4,9 +4,8 @@
 #pragma once
 
 #include <functional>
-#include <vector>
 
-#include "base/poller.hpp"
+#include "base/poller_group.hpp"
 #include "base/result.hpp"
 #include "base/types.hpp"
 
@@ -22,7 +21,7 @@ class VirtualRunner {
   explicit VirtualRunner(uint64_t round_limit = kDefaultRoundLimit) : round_limit_(round_limit) {}
 
   // Pollers are polled in the order they were added. They must outlive the runner.
-  void add(Poller& poller);
+  void add(Poller& poller) { pollers_.add(poller); }
 
   [[nodiscard]] Nanos now() const { return now_; }
 
@@ -43,11 +42,8 @@ class VirtualRunner {
  private:
   enum class Outcome { kIdle, kLimit, kStopped };
   Result<Outcome> run(const std::function<bool()>* wanted, Nanos limit);
-  bool poll_round();
-  [[nodiscard]] Nanos next_event() const;
 
-  std::vector<Poller*> pollers_;
-  Poller* last_worker_ = nullptr;  // the last poller of a round that did something
+  PollerGroup pollers_;
   Nanos now_{0};
   uint64_t round_limit_;
 };

@@ -8,6 +8,7 @@
 #include "device/host.hpp"
 #include "engine/congestion_control.hpp"
 #include "lab/histogram.hpp"
+#include "lab/ideal_time.hpp"
 #include "lab/network.hpp"
 #include "lab/summary.hpp"
 #include "lab/window_runner.hpp"
@@ -388,11 +389,7 @@ Result<Measurements> Experiment::run() {
   if (scenario_.settle == Nanos{0}) begin_measuring();
 
   const Nanos end = origin_ + scenario_.duration;
-  const Nanos step = std::max<Nanos>(scenario_.duration / 100, scenario_.sample);
-  while (runner_.now() < end) {
-    ROCI_TRY(runner_.run_until(std::min(end, runner_.now() + step)));
-    if (options_.interrupted != nullptr && options_.interrupted()) return fail("interrupted", EINTR);
-  }
+  ROCI_TRY(runner_.run_until(end));
   const CounterSums counted = count(*network_).minus(counted_before_);
   std::vector<uint64_t> bytes_measured(plan_.flows.size(), 0);
   for (size_t flow = 0; flow < next_flow_; ++flow) {
@@ -406,8 +403,6 @@ Result<Measurements> Experiment::run() {
                 ENOMEM);
 
   out_.packet_hops = packet_hops();
-  out_.windows = runner_.windows();
-  out_.turns = runner_.turns();
   for (uint32_t h = 0; h < hosts; ++h) {
     const auto& loops = network_->program(h).loop_results();
     out_.loops.insert(out_.loops.end(), loops.begin(), loops.end());
@@ -429,26 +424,6 @@ Result<Measurements> Experiment::run() {
 }
 
 }  // namespace
-
-double ideal_time(const Scenario& scenario, const FlowPlan& flow) {
-  constexpr double kHeaders = 14 + 20 + 8 + 12 + 4 + static_cast<double>(kEthernetLineOverhead.value());
-  constexpr double kReth = 16, kAck = kHeaders + 4;
-  if (flow.bytes == FlowPlan::kUnlimited) return 0;
-  const auto bytes = static_cast<double>(flow.bytes);
-  const double mtu = scenario.path_mtu;
-  const uint64_t whole = std::max<uint64_t>(1, (flow.bytes + scenario.path_mtu - 1) / scenario.path_mtu);
-  const auto packets = static_cast<double>(whole);
-  const double first = std::min(bytes, mtu) + kHeaders + kReth;
-  const double rest = bytes + packets * kHeaders + kReth - first;
-  double nanos = 0, slowest = 0;
-  for (const uint32_t number : scenario.topology.way(flow.from, flow.to)) {
-    const CableSpec& cable = scenario.topology.cables[number].spec;
-    const double per_byte = 8e9 / static_cast<double>(cable.rate.value());
-    nanos += 2 * static_cast<double>(cable.delay.count()) + (first + kAck) * per_byte;
-    slowest = std::max(slowest, per_byte);
-  }
-  return nanos + rest * slowest;
-}
 
 Result<Measurements> run_experiment(const Scenario& scenario, const ExperimentOptions& options) {
   return Experiment(scenario, options).run();

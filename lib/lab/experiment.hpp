@@ -34,7 +34,6 @@ struct Measurements {
   // What the run cost, which is not the same twice.
   double seconds = 0;
   uint64_t packet_hops = 0;  // frames received, by hosts and switches
-  uint64_t windows = 0, turns = 0;
 };
 
 struct ExperimentProgress {
@@ -45,12 +44,8 @@ struct ExperimentProgress {
 struct ExperimentOptions {
   unsigned threads = 1;
   std::function<void(const ExperimentProgress&)> progress = nullptr;  // a hundred times or so
-  std::function<bool()> interrupted = nullptr;                        // then the run fails
 };
 
 Result<Measurements> run_experiment(const Scenario& scenario, const ExperimentOptions& options);
-
-// A flow alone in the network: its packets one behind the other on the slowest cable of its way.
-double ideal_time(const Scenario& scenario, const FlowPlan& flow);
 
 }  // namespace roci::lab

@@ -98,7 +98,6 @@ bool HostProgram::post(uint32_t number, uint32_t place, ibv_wr_opcode opcode, ui
   if (code == 0) return true;
   if (error_.empty())
     error_ = device_.name() + ": a send request was not taken: error " + std::to_string(code);
-  ++failed_;
   return false;
 }
 
@@ -123,7 +122,6 @@ void HostProgram::completed(const ibv_wc& wc, Nanos now) {
   Stream& stream = streams_[number];
   if (stream.over) return;
   if (wc.status != IBV_WC_SUCCESS) {
-    ++failed_;
     if (error_.empty())
       error_ = device_.name() + ": a message failed with status " + std::to_string(wc.status);
     if (stream.result != nullptr) return end_flow(stream, now, true);

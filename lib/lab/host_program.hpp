@@ -64,7 +64,6 @@ class HostProgram {
   // The receiving end of SENDs: keeps receives posted.
   void receive(QueuePair& qp, uint32_t length);
   [[nodiscard]] Stream& stream(uint32_t number) { return streams_[number]; }
-  [[nodiscard]] size_t streams() const { return streams_.size(); }
   // No stream begins anything from then on.
   void stop(Nanos now) { stopped_ = now; }
   [[nodiscard]] uint32_t busy() const {
@@ -76,7 +75,6 @@ class HostProgram {
   [[nodiscard]] Poller& taker() { return taker_; }
   // What went wrong first; empty: nothing.
   [[nodiscard]] const std::string& error() const { return error_; }
-  [[nodiscard]] uint64_t failed() const { return failed_; }
   [[nodiscard]] std::vector<LoopResult>& loop_results() { return loop_results_; }
 
  private:
@@ -138,7 +136,6 @@ class HostProgram {
   std::priority_queue<Start, std::vector<Start>, std::greater<>> starts_;
   std::vector<LoopResult> loop_results_;
   uint32_t busy_ = 0;
-  uint64_t failed_ = 0;
   std::string error_;
   Starter starter_{*this};
   Taker taker_{*this};

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "device/host.hpp"
+#include "port/borrowed_port.hpp"
 
 namespace roci::lab {
 namespace {
@@ -14,26 +15,6 @@ constexpr uint32_t kMemoryMib = 8192;  // at most, of packet buffers
 // A switch sends no faster than the line by itself, and is never refused.
 constexpr Bytes kSwitchQueue = 1_GiB;
 constexpr uint8_t kTimeout = 14;  // 67 ms
-
-// The device's own end of a link, which the network keeps.
-class LinkEnd final : public Port {
- public:
-  explicit LinkEnd(Port& port) : port_(port) {}
-  uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override { return port_.rx_burst(out, now); }
-  uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override { return port_.tx_burst(frames, now); }
-  [[nodiscard]] Nanos next_arrival() const override { return port_.next_arrival(); }
-  [[nodiscard]] std::optional<uint32_t> waiting() const override { return port_.waiting(); }
-  [[nodiscard]] uint16_t queues() const override { return port_.queues(); }
-  [[nodiscard]] PortQueue& queue(uint16_t index) override { return port_.queue(index); }
-  [[nodiscard]] const PortCapabilities& capabilities() const override { return port_.capabilities(); }
-  [[nodiscard]] MacAddress mac() const override { return port_.mac(); }
-  [[nodiscard]] std::string_view name() const override { return port_.name(); }
-  [[nodiscard]] PortStats stats() const override { return port_.stats(); }
-  [[nodiscard]] bool link_up() const override { return port_.link_up(); }
-
- private:
-  Port& port_;
-};
 
 ibv_mtu mtu_of(uint32_t bytes) {
   ibv_mtu mtu = IBV_MTU_256;
@@ -99,8 +80,7 @@ Status Network::make_switches() {
     std::vector<std::pair<SimLink*, SimLink::Direction>> arriving;
     for (uint32_t p = 0; p < of.cables.size(); ++p) {
       SimLink& link = *links_[of.cables[p]];
-      const Cable& cable = topology.cables[of.cables[p]];
-      const bool is_b = cable.b.is_switch && cable.b.node == s && cable.b.port == p;
+      const bool is_b = topology.is_end_b(s, p);
       ports.push_back(is_b ? &link.b() : &link.a());
       arriving.push_back({&link, is_b ? SimLink::kAToB : SimLink::kBToA});
     }
@@ -135,7 +115,7 @@ Status Network::make_hosts() {
     config.seed = scenario_.seed * kMostHosts + h + 1;
     config.without_payload = !scenario_.payload;
     HostParts& parts = hosts_.emplace_back();
-    auto device = Device::create(std::make_unique<LinkEnd>(is_a ? link.a() : link.b()), config, pool_);
+    auto device = Device::create(std::make_unique<BorrowedPort>(is_a ? link.a() : link.b()), config, pool_);
     if (!device) return fail(device.error());
     parts.device = std::move(*device);
     auto pd = parts.device->allocate_pd();

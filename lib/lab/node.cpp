@@ -18,40 +18,19 @@ Nanos Node::next() const {
 
 void Node::run(Nanos end) {
   // What was announced until now can be seen at the ports; what is from now on arrives after `end`.
-  arriving_.store(kNever.count(), std::memory_order_relaxed);
-  Nanos at = std::min({touched_, next_deadline(), next_});
+  arriving_.exchange(kNever.count(), std::memory_order_acquire);
+  Nanos at = std::min({touched_, pollers_.next_after(now_), next_});
   touched_ = kNever;
   while (at < end) {
     now_ = std::max(now_, at);
-    for (uint64_t rounds = 0; round();) {
+    for (uint64_t rounds = 0; pollers_.round(now_);) {
       if (++rounds < kMostRounds) continue;
-      stuck_ = last_worker_;
+      stuck_ = pollers_.last_worker();
       return;
     }
-    at = next_deadline();
+    at = pollers_.next_after(now_);
   }
   next_ = at;
-}
-
-bool Node::round() {
-  bool worked = false;
-  for (Poller* poller : pollers_) {
-    if (poller->next_deadline() > now_ || !poller->poll(now_)) continue;
-    worked = true;
-    last_worker_ = poller;
-  }
-  return worked;
-}
-
-// One that is due after a round without work belongs to a poller that waits for another one; it is polled again with the
-// next event.
-Nanos Node::next_deadline() const {
-  Nanos next = kNever;
-  for (const Poller* poller : pollers_) {
-    const Nanos deadline = poller->next_deadline();
-    if (deadline > now_) next = std::min(next, deadline);
-  }
-  return next;
 }
 
 }  // namespace roci::lab

@@ -4,9 +4,8 @@
 #include <atomic>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "base/poller.hpp"
+#include "base/poller_group.hpp"
 #include "port/sim_link.hpp"
 
 namespace roci::lab {
@@ -17,7 +16,7 @@ class Node final : public ArrivalListener {
   explicit Node(std::string name) : name_(std::move(name)) {}
 
   // Pollers are polled in the order they were added, and outlive the node.
-  void add(Poller& poller) { pollers_.push_back(&poller); }
+  void add(Poller& poller) { pollers_.add(poller); }
   [[nodiscard]] const std::string& name() const { return name_; }
 
   // Any thread.
@@ -37,12 +36,8 @@ class Node final : public ArrivalListener {
  private:
   static constexpr uint64_t kMostRounds = 1'000'000;  // at one instant
 
-  bool round();
-  [[nodiscard]] Nanos next_deadline() const;
-
   std::string name_;
-  std::vector<Poller*> pollers_;
-  Poller* last_worker_ = nullptr;  // the last poller of a round that did something
+  PollerGroup pollers_;
   const Poller* stuck_ = nullptr;
   Nanos now_{0};
   Nanos next_{0};

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lab/report_files.hpp"
+#include "lab/summary.hpp"
 
 namespace roci::lab {
 namespace {
@@ -15,10 +16,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kGoodputUnit = 1e9;  // bit/s
-constexpr std::array<const char*, 9> kSizes = {"< 3 KB",       "3 to 10 KB",    "10 to 30 KB",
-                                               "30 to 100 KB", "100 to 300 KB", "0.3 to 1 MB",
-                                               "1 to 3 MB",    "3 to 10 MB",    ">= 10 MB"};
-
 // How much of each run there is room for.
 struct Room {
   size_t points;  // of a series
@@ -56,11 +53,7 @@ Json text_of(const Json& json, const char* name) {
   return found.is_string() ? found : Json("");
 }
 
-double four_digits(double value) {
-  if (value == 0 || !std::isfinite(value)) return 0;
-  const double scale = std::pow(10.0, 3 - std::floor(std::log10(std::fabs(value))));
-  return std::round(value * scale) / scale;
-}
+double four_digits(double value) { return to_digits(value, 4); }
 int64_t whole(double value) { return std::isfinite(value) ? std::llround(value) : 0; }
 
 enum class Thinning : uint8_t { kMost, kMean };
@@ -159,7 +152,7 @@ Json slowdown_of(const Json& traffic) {
   const Json slowdown = value_at(traffic, {"slowdown"});
   if (!slowdown.is_object()) return nullptr;
   Json out = Json::object();
-  for (const char* size : kSizes)
+  for (const char* size : kSizeNames)
     if (slowdown.contains(size)) out[size] = slowdown[size];
   return out.empty() ? Json(nullptr) : out;
 }
@@ -291,7 +284,7 @@ std::string filled(std::string_view page,
 Status write_report(const std::string& file, const std::string& title, const std::vector<StoredRun>& runs) {
   if (runs.empty()) return fail("a report is of one run or more, and there is none");
   const Room room = room_for(runs.size());
-  Json data{{"goodput_unit_bps", kGoodputUnit}, {"spread_percent", spread_percents()}, {"sizes", kSizes}};
+  Json data{{"goodput_unit_bps", kGoodputUnit}, {"spread_percent", spread_percents()}, {"sizes", kSizeNames}};
   data["runs"] = Json::array();
   for (const StoredRun& run : runs) data["runs"].push_back(run_of(run, room));
   const std::string text = script_text(data), shown_title = html_text(title);

@@ -18,7 +18,6 @@
 namespace roci::lab {
 
 enum class Operation : uint8_t { kWrite, kRead, kSend };
-std::string_view operation_name(Operation operation);
 
 // Messages that belong together: who sends them to whom, when, and how large they are.
 struct TrafficSpec {
@@ -85,9 +84,6 @@ struct Scenario {
   std::vector<TrafficSpec> traffic;
   std::vector<FaultSpec> faults;
 };
-
-// Of a full packet and its acknowledgement between two hosts, on idle cables.
-Nanos base_rtt(const Scenario& scenario, uint32_t from, uint32_t to);
 
 // One run of a file that has several.
 struct RunSpec {

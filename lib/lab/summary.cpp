@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "lab/ideal_time.hpp"
+
 namespace roci::lab {
 namespace {
 
@@ -15,16 +17,8 @@ constexpr size_t kPortsNamed = 32;
 constexpr std::array<uint64_t, 9> kSizeEnds = {3'000,     10'000,     30'000,
                                                100'000,   300'000,    1'000'000,
                                                3'000'000, 10'000'000, std::numeric_limits<uint64_t>::max()};
-constexpr std::array<const char*, 9> kSizeNames = {"< 3 KB",       "3 to 10 KB",    "10 to 30 KB",
-                                                   "30 to 100 KB", "100 to 300 KB", "0.3 to 1 MB",
-                                                   "1 to 3 MB",    "3 to 10 MB",    ">= 10 MB"};
-
-// To six digits: what is written down is the same on every machine, and readable.
-double rounded(double value) {
-  if (value == 0 || !std::isfinite(value)) return 0;
-  const double scale = std::pow(10.0, 5 - std::floor(std::log10(std::fabs(value))));
-  return std::round(value * scale) / scale;
-}
+// What is written down is the same on every machine, and readable.
+double rounded(double value) { return to_digits(value, 6); }
 
 double percentile(const std::vector<double>& sorted, double part) {
   if (sorted.empty()) return 0;
@@ -156,6 +150,12 @@ Json json_of(const std::map<std::string, uint64_t>& sums) {
 }
 
 }  // namespace
+
+double to_digits(double value, int digits) {
+  if (value == 0 || !std::isfinite(value)) return 0;
+  const double scale = std::pow(10.0, digits - 1 - std::floor(std::log10(std::fabs(value))));
+  return std::round(value * scale) / scale;
+}
 
 CounterSums CounterSums::minus(const CounterSums& before) const {
   const auto subtract = [](const auto& from, const auto& what) {

@@ -14,6 +14,14 @@
 
 namespace roci::lab {
 
+// Flows by size, as the field's figures have them.
+inline constexpr std::array<const char*, 9> kSizeNames = {"< 3 KB",       "3 to 10 KB",    "10 to 30 KB",
+                                                          "30 to 100 KB", "100 to 300 KB", "0.3 to 1 MB",
+                                                          "1 to 3 MB",    "3 to 10 MB",    ">= 10 MB"};
+
+// Rounded to so many decimal digits; 0 for what is no number.
+double to_digits(double value, int digits);
+
 // Of all hosts and of all switches together, by name; those that are 0 are left out.
 struct CounterSums {
   std::map<std::string, uint64_t> hosts, switches, drops;

@@ -58,10 +58,14 @@ Status check_count(uint64_t count, uint64_t least, uint64_t most, const char* wh
 
 }  // namespace
 
+bool Topology::is_end_b(uint32_t switch_number, uint32_t port) const {
+  const Cable::End& b = cables[switches[switch_number].cables[port]].b;
+  return b.is_switch && b.node == switch_number && b.port == port;
+}
+
 const Cable::End& Topology::beyond(uint32_t switch_number, uint32_t port) const {
   const Cable& cable = cables[switches[switch_number].cables[port]];
-  const bool is_a = cable.a.is_switch && cable.a.node == switch_number && cable.a.port == port;
-  return is_a ? cable.b : cable.a;
+  return is_end_b(switch_number, port) ? cable.a : cable.b;
 }
 
 IpNetwork Topology::edge_network(uint32_t switch_number) const {

@@ -51,7 +51,8 @@ struct Topology {
   std::vector<TopologySwitch> switches;
   std::vector<Cable> cables;
 
-  // The other end of the cable in a switch's port.
+  // Whether a switch's port is end b of its cable, and the other end.
+  [[nodiscard]] bool is_end_b(uint32_t switch_number, uint32_t port) const;
   [[nodiscard]] const Cable::End& beyond(uint32_t switch_number, uint32_t port) const;
 
   // The network of an edge switch, the switch's address in it, and that of a host there (its n-th).

@@ -65,8 +65,6 @@ void WindowRunner::run_window(Nanos end) {
   for (Node* node : nodes_) {
     if (node->next() < end) due_.push_back(node);
   }
-  ++windows_;
-  turns_ += due_.size();
   constexpr size_t kWorthSharing = 4;
   if (threads_ != nullptr && due_.size() >= kWorthSharing) {
     threads_->run(due_, end);

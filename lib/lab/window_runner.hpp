@@ -39,9 +39,6 @@ class WindowRunner {
   [[nodiscard]] Nanos now() const { return now_; }
   // Does all that is due before `until`. Fails when an interlude does, or when time stands still in a node.
   Status run_until(Nanos until);
-  // That were run, and the nodes that had something to do in them, in sum.
-  [[nodiscard]] uint64_t windows() const { return windows_; }
-  [[nodiscard]] uint64_t turns() const { return turns_; }
 
  private:
   class Threads;
@@ -53,7 +50,6 @@ class WindowRunner {
   std::vector<Interlude*> interludes_;
   std::vector<Node*> due_;
   Nanos now_{0};
-  uint64_t windows_ = 0, turns_ = 0;
 };
 
 }  // namespace roci::lab

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/virtual_runner.hpp"
+#include "port/borrowed_port.hpp"
 #include "port/sim_link.hpp"
-#include "support/borrowed_port.hpp"
 #include "support/frames.hpp"
 
 namespace roci {
@@ -49,8 +49,7 @@ class FaultyPortTest : public testing::Test {
     port_.reset();
     link_ =
         std::make_unique<SimLink>(SimLinkConfig{.a_to_b = {.delay = 1us}, .b_to_a = {.delay = 1us}}, pool_);
-    port_ =
-        std::make_unique<FaultyPort>(std::make_unique<test::BorrowedPort>(link_->b()), faults, seed, pool_);
+    port_ = std::make_unique<FaultyPort>(std::make_unique<BorrowedPort>(link_->b()), faults, seed, pool_);
     now_ = Nanos{0};
   }
 
@@ -254,7 +253,7 @@ TEST_F(FaultyPortTest, behind_a_burst_of_lost_frames_are_others) {
 }
 
 // Sends the same memory again and again, as a ring within the process may show it.
-class SharedSource final : public test::BorrowedPort {
+class SharedSource final : public BorrowedPort {
  public:
   SharedSource(Port& port, rte_mbuf* frame) : BorrowedPort(port), frame_(frame) {}
   uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos /*now*/) override {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "port/borrowed_port.hpp"
 #include "simulation/weather.hpp"
-#include "support/borrowed_port.hpp"
 #include "support/must.hpp"
 #include "wire/frame.hpp"
 

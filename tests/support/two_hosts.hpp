@@ -11,9 +11,9 @@
 
 #include "base/virtual_runner.hpp"
 #include "device/host.hpp"
+#include "port/borrowed_port.hpp"
 #include "port/sim_link.hpp"
 #include "roci/device.hpp"
-#include "support/borrowed_port.hpp"
 #include "support/connect.hpp"
 #include "support/must.hpp"
 #include "transport/reliable_queue_pair.hpp"

@@ -1,6 +1,6 @@
 #include "roci-switch/endpoints.hpp"
 
-#include "support/borrowed_port.hpp"
+#include "port/borrowed_port.hpp"
 #include "support/telemetry_socket.hpp"
 #include "switch/switch_bench.hpp"
 
@@ -29,7 +29,7 @@ class SwitchEndpointsTest : public SwitchTest {
       Port* end = &links_.back()->b();
       if (faults) {
         faulty_.push_back(
-            std::make_unique<FaultyPort>(std::make_unique<test::BorrowedPort>(*end), PortFaults{}, i, pool_));
+            std::make_unique<FaultyPort>(std::make_unique<BorrowedPort>(*end), PortFaults{}, i, pool_));
         end = faulty_.back().get();
         watched.faults.push_back(faulty_.back().get());
       }

@@ -10,8 +10,8 @@
 
 #include "base/virtual_runner.hpp"
 #include "device/host.hpp"
+#include "port/borrowed_port.hpp"
 #include "port/sim_link.hpp"
-#include "support/borrowed_port.hpp"
 #include "support/connect.hpp"
 #include "support/must.hpp"
 #include "support/services.hpp"

@@ -1,9 +1,9 @@
-// A port that belongs to somebody else, for owners that want one of their own: the ends of a simulated link.
+// A port that belongs to somebody else, for owners that want one of their own: the ends of a simulated link, for devices.
 #pragma once
 
 #include "port/port.hpp"
 
-namespace roci::test {
+namespace roci {
 
 class BorrowedPort : public Port {
  public:
@@ -24,4 +24,4 @@ class BorrowedPort : public Port {
   Port& port_;
 };
 
-}  // namespace roci::test
+}  // namespace roci
