@@ -11,6 +11,7 @@ pkg_check_modules(DPDK REQUIRED IMPORTED_TARGET libdpdk>=22.11)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
 pkg_check_modules(PCAP REQUIRED IMPORTED_TARGET libpcap)
 find_package(HDF5 REQUIRED COMPONENTS C)
+find_package(MPI QUIET COMPONENTS CXX)  # not needed: roci-lab shares its runs among processes when it is there
 pkg_check_modules(IBVERBS REQUIRED IMPORTED_TARGET libibverbs)
 
 # We use rdma-core's value types and its wire-adjacent constants; our own library implements the calls, so its

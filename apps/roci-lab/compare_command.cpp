@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <map>
 
-#include "lab/report.hpp"
 #include "roci-lab/text.hpp"
 
 namespace roci::lab {
@@ -46,12 +45,6 @@ std::string title_of(const std::vector<StoredRun>& runs) {
   return title.empty() ? "Results" : title;
 }
 
-Status report(const std::string& file, const std::vector<StoredRun>& runs) {
-  ROCI_TRY(write_report(file, title_of(runs), runs));
-  std::printf("report: %s\n", file.c_str());
-  return {};
-}
-
 }  // namespace
 
 Result<std::vector<StoredRun>> read_folders(const std::vector<std::string>& folders) {
@@ -77,10 +70,11 @@ Result<std::vector<StoredRun>> read_folders(const std::vector<std::string>& fold
   return out;
 }
 
-Status report_folders(const std::string& file, const std::vector<std::string>& folders) {
-  auto runs = read_folders(folders);
-  if (!runs) return fail(runs.error());
-  return report(file, *runs);
+Status write_shown_report(const std::string& file, const std::vector<StoredRun>& runs,
+                          const std::vector<Claim>& claims) {
+  ROCI_TRY(write_report(file, title_of(runs), runs, claims));
+  std::printf("report: %s\n", file.c_str());
+  return {};
 }
 
 int compare_command(const CompareOptions& options) {
@@ -89,7 +83,7 @@ int compare_command(const CompareOptions& options) {
   if (done) {
     std::printf("%s\n", result_heading().c_str());
     for (const StoredRun& run : *runs) std::printf("%s\n", result_line(name_of(run), run).c_str());
-    done = report(options.out, *runs);
+    done = write_shown_report(options.out, *runs, {});
   }
   if (done) return 0;
   std::fprintf(stderr, "roci-lab: %s\n", done.error().message.c_str());

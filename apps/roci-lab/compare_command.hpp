@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lab/report.hpp"
 #include "lab/results.hpp"
 
 namespace roci::lab {
@@ -20,7 +21,8 @@ int compare_command(const CompareOptions& options);
 // folder.
 Result<std::vector<StoredRun>> read_folders(const std::vector<std::string>& folders);
 
-// Of what read_folders() finds. Its last line on the terminal says where it is.
-Status report_folders(const std::string& file, const std::vector<std::string>& folders);
+// Its last line on the terminal says where it is.
+Status write_shown_report(const std::string& file, const std::vector<StoredRun>& runs,
+                          const std::vector<Claim>& claims);
 
 }  // namespace roci::lab

@@ -19,7 +19,10 @@ int run(int argc, char** argv) {
   run->add_option("--only", options.only, "Of its variants and sweeps, these runs alone, by name");
   run->add_option("--seeds", options.seeds, "Runs each with so many seeds, from the file's on")
       ->check(CLI::Range(1, 10000));
-  run->add_option("--threads", options.threads, "For each run; as many as there are CPUs unless said");
+  run->add_option("--jobs", options.jobs,
+                  "Runs at a time; under mpirun those of the first rank, others have one each")
+      ->check(CLI::Range(1, 1024));
+  run->add_option("--threads", options.threads, "For each run; as many as there are CPUs for it unless said");
   run->add_option("-o,--out", options.out, "The folder for results; lab-NAME unless said");
   run->add_flag("-q,--quiet", options.quiet, "No progress");
   roci::lab::CompareOptions comparison;

@@ -3,159 +3,215 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "lab/experiment.hpp"
 #include "lab/results.hpp"
-#include "lab/scenario.hpp"
+#include "roci-lab/board.hpp"
+#include "roci-lab/claims.hpp"
 #include "roci-lab/compare_command.hpp"
+#include "roci-lab/ranks.hpp"
 #include "roci-lab/text.hpp"
 
 namespace roci::lab {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 
-// One run with everything decided.
-struct Job {
-  std::string name;  // of its folder; empty when there is one
-  std::string run;   // of the file's
-  std::string seed;  // where there are several
-  std::vector<ConfigChange> changes;
-};
+constexpr auto kLookAgain = std::chrono::milliseconds(1);  // for requests of other ranks
 
-Result<std::vector<Job>> jobs_of(const RunOptions& options) {
-  std::vector<ConfigChange> given;
-  for (const std::string& text : options.set) {
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0)
-      return fail("--set takes path=value, such as traffic[0].load=0.5, and got '" + text + "'");
-    given.push_back({text.substr(0, equals), text.substr(equals + 1), "--set " + text.substr(0, equals)});
-  }
-  auto runs = read_runs(options.file, given);
-  if (!runs) return fail(runs.error());
-  std::vector<Job> jobs;
-  for (const RunSpec& run : *runs) {
-    if (!options.only.empty() && std::ranges::find(options.only, run.name) == options.only.end()) continue;
-    std::vector<ConfigChange> changes = run.changes;
-    // What stands on the command line precedes.
-    changes.insert(changes.end(), given.begin(), given.end());
-    auto scenario = read_scenario(options.file, changes);
-    if (!scenario) return fail(scenario.error());
-    for (uint32_t i = 0; i < options.seeds; ++i) {
-      Job job{run.name, run.name, "", changes};
-      if (options.seeds > 1) {
-        job.seed = std::to_string(scenario->seed + i);
-        job.name += (job.name.empty() ? "" : " ") + ("seed=" + job.seed);
-        job.changes.push_back({"seed", job.seed, "--seeds"});
-      }
-      jobs.push_back(std::move(job));
-    }
-  }
-  if (!jobs.empty()) return jobs;
-  std::string names;
-  for (const RunSpec& run : *runs) names += (names.empty() ? "" : ", ") + run.name;
-  return fail("--only names none of its runs, which are: " + names);
+unsigned threads_of(const RunOptions& options) {
+  if (options.threads != 0) return options.threads;
+  return std::max(1U, std::thread::hardware_concurrency() / options.jobs);
 }
 
-std::string folder_name(std::string name) {
-  for (char& c : name)
-    if (c == '/' || c == ' ') c = '_';
-  return name;
-}
-
-// What makes this run again.
-std::string command_of(const RunOptions& options, const Job& job) {
-  std::string text = "roci-lab run " + options.file;
-  if (!job.run.empty()) text += " --only '" + job.run + "'";
-  for (const std::string& set : options.set) text += " --set '" + set + "'";
-  if (!job.seed.empty()) text += " --set seed=" + job.seed;
-  return text;
-}
-
-// The line at the bottom of a terminal that shows how far a run is.
-class ProgressLine {
- public:
-  ProgressLine(std::string name, Nanos duration, bool wanted)
-      : name_(std::move(name)), duration_(duration), shown_(wanted && ::isatty(STDERR_FILENO) != 0) {}
-  ~ProgressLine() { clear(); }
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-
-  void show(const ExperimentProgress& at) {
-    if (!shown_) return;
-    const double part =
-        std::min(1.0, static_cast<double>(at.now.count()) / static_cast<double>(duration_.count()));
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
-    constexpr int kWidth = 30;
-    const int filled = static_cast<int>(part * kWidth);
-    std::fprintf(stderr, "\r\033[K%s [%s%s] %3.0f %%  %s of %s  %s packet-hops/s", name_.c_str(),
-                 std::string(static_cast<size_t>(filled), '#').c_str(),
-                 std::string(static_cast<size_t>(kWidth - filled), ' ').c_str(), part * 100,
-                 span(at.now).c_str(), span(duration_).c_str(),
-                 short_number(static_cast<double>(at.packet_hops) / seconds).c_str());
-    std::fflush(stderr);
-  }
-  void clear() {
-    if (shown_) std::fprintf(stderr, "\r\033[K");
-  }
-
- private:
-  std::string name_;
-  Nanos duration_;
-  bool shown_;
-  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-};
-
-Status run_one(const RunOptions& options, const Job& job, const fs::path& folder, unsigned threads) {
+// One job, with its results in a folder.
+Result<std::string> measure(const RunOptions& options, const Job& job, size_t number, const fs::path& folder,
+                            ProgressLine& line) {
   auto scenario = read_scenario(options.file, job.changes);
   if (!scenario) return fail(scenario.error());
-  const std::string name = job.name.empty() ? scenario->name : job.name;
-  ProgressLine line(name, scenario->duration, !options.quiet);
+  line.began(number, job.name, scenario->duration);
   ExperimentOptions how;
-  how.threads = threads;
-  how.progress = [&](const ExperimentProgress& at) { line.show(at); };
+  how.threads = threads_of(options);
+  how.progress = [&](const ExperimentProgress& at) { line.show(number, at); };
   auto measured = run_experiment(*scenario, how);
-  line.clear();
-  if (!measured) return fail(measured.error().within(name));
-  ROCI_TRY(write_results(folder.string(), *scenario, {name, command_of(options, job), threads}, *measured));
-  std::printf("%s\n", result_line(name, *measured).c_str());
-  return {};
+  line.ended(number);
+  if (!measured) return fail(measured.error().within(job.name));
+  ROCI_TRY(
+      write_results(folder.string(), *scenario, {job.name, job.command(options), how.threads}, *measured));
+  return result_line(job.name, *measured);
+}
+
+Outcome run(const RunOptions& options, const Job& job, size_t number, const fs::path& folder,
+            ProgressLine& line) {
+  auto told = measure(options, job, number, folder, line);
+  return told ? Outcome{*told, ""} : Outcome{"", told.error().message};
+}
+
+// Of the first rank: all jobs, here and by the others.
+class Lead {
+ public:
+  Lead(const RunOptions& options, const Plan& plan, Ranks& ranks)
+      : options_(options), plan_(plan), ranks_(ranks) {}
+  int run_all();
+
+ private:
+  [[nodiscard]] fs::path folder_of(size_t job) const {
+    return plan_.jobs[job].place.empty() ? out() : out() / plan_.jobs[job].place;
+  }
+  [[nodiscard]] fs::path out() const {
+    return options_.out.empty() ? fs::path("lab-" + fs::path(options_.file).stem().string())
+                                : fs::path(options_.out);
+  }
+  void serve(Board& board);
+  Outcome taken_in(size_t job, const Json& done) const;
+  Status report(const Board& board, bool& all_hold) const;
+
+  const RunOptions& options_;
+  const Plan& plan_;
+  Ranks& ranks_;
+};
+
+// What ranks tell each other: a job's number, and with it what became of it. Nothing: that there is nothing.
+Ranks::Bytes packed(size_t job) { return Json::to_cbor(Json{{"job", job}}); }
+Ranks::Bytes packed(size_t job, const Outcome& outcome, const Json& files) {
+  return Json::to_cbor(
+      Json{{"job", job}, {"line", outcome.line}, {"error", outcome.error}, {"files", files}});
+}
+
+// Of the other ranks: until there is nothing to do any more.
+void help(const RunOptions& options, Ranks& ranks) {
+  ProgressLine line(1, false);
+  const fs::path folder = fs::temp_directory_path() / ("roci-lab-" + std::to_string(::getpid()));
+  std::optional<Result<Plan>> plan;
+  for (Ranks::Bytes answer = ranks.ask({}); !answer.empty();) {
+    if (!plan) plan = plan_jobs(options);
+    const size_t job = Json::from_cbor(answer).at("job");
+    Outcome outcome;
+    Json files = Json::object();
+    if (!*plan) {
+      outcome.error = (*plan).error().message + " (at another rank than the first)";
+    } else {
+      outcome = run(options, (*plan)->jobs[job], job, folder, line);
+    }
+    if (outcome.error.empty()) {
+      auto read = read_files(folder.string());
+      if (read)
+        files = std::move(*read);
+      else
+        outcome.error = read.error().message;
+    }
+    answer = ranks.ask(packed(job, outcome, files));
+  }
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+}
+
+// Tells the other ranks that there is nothing to do.
+void dismiss(Ranks& ranks) {
+  for (int asking = ranks.count() - 1; asking > 0;) {
+    const auto request = ranks.next_request();
+    if (!request) {
+      std::this_thread::sleep_for(kLookAgain);
+      continue;
+    }
+    ranks.answer(request->rank, {});
+    --asking;
+  }
+}
+
+Outcome Lead::taken_in(size_t job, const Json& done) const {
+  Outcome outcome{done.at("line"), done.at("error")};
+  if (!outcome.error.empty()) return outcome;
+  Status written = write_files(folder_of(job).string(), done.at("files"));
+  return written ? outcome : Outcome{"", written.error().message};
+}
+
+// Hands jobs out and takes results in, until all other ranks have been told that there are no more.
+void Lead::serve(Board& board) {
+  for (int working = ranks_.count() - 1; working > 0;) {
+    const auto request = ranks_.next_request();
+    if (!request) {
+      std::this_thread::sleep_for(kLookAgain);
+      continue;
+    }
+    if (!request->bytes.empty()) {
+      const Json done = Json::from_cbor(request->bytes);
+      const size_t job = done.at("job");
+      board.done(job, taken_in(job, done));
+    }
+    const auto job = board.take();
+    ranks_.answer(request->rank, job ? packed(*job) : Ranks::Bytes{});
+    if (!job) --working;
+  }
+}
+
+Status Lead::report(const Board& board, bool& all_hold) const {
+  std::vector<std::string> folders;  // of the runs that did not fail
+  std::vector<const Job*> jobs;
+  for (size_t job = 0; job < plan_.jobs.size(); ++job) {
+    if (!board.succeeded(job)) continue;
+    folders.push_back(folder_of(job).string());
+    jobs.push_back(&plan_.jobs[job]);
+  }
+  std::printf("results: %s\n", out().string().c_str());
+  if (folders.empty()) return {};
+  auto results = read_folders(folders);
+  if (!results) return fail(results.error());
+  const Claims claims = judge_all(plan_.expectations, jobs, *results);
+  print(claims);
+  all_hold = claims.all_hold();
+  return write_shown_report((out() / "report.html").string(), *results, claims.judged);
+}
+
+int Lead::run_all() {
+  std::printf("%s\n", result_heading().c_str());
+  ProgressLine line(plan_.jobs.size(), !options_.quiet);
+  Board board(plan_.jobs.size(), line);
+  {
+    std::vector<std::jthread> workers;
+    for (unsigned i = 0; i < options_.jobs; ++i) {
+      workers.emplace_back([&] {
+        while (const auto job = board.take())
+          board.done(*job, run(options_, plan_.jobs[*job], *job, folder_of(*job), line));
+      });
+    }
+    serve(board);
+  }
+  bool good = true;
+  for (size_t job = 0; job < plan_.jobs.size(); ++job) good = good && board.succeeded(job);
+  bool all_hold = true;
+  if (Status done = report(board, all_hold); !done) {
+    line.complain(done.error().message);
+    good = false;
+  }
+  return good && all_hold ? 0 : 1;
 }
 
 }  // namespace
 
 int run_command(const RunOptions& options) {
-  auto jobs = jobs_of(options);
-  if (!jobs) {
-    std::fprintf(stderr, "roci-lab: %s\n", jobs.error().message.c_str());
+  auto ranks = Ranks::join();
+  if (!ranks) {
+    std::fprintf(stderr, "roci-lab: %s\n", ranks.error().message.c_str());
     return 2;
   }
-  const fs::path out =
-      options.out.empty() ? fs::path("lab-" + fs::path(options.file).stem().string()) : fs::path(options.out);
-  const unsigned threads =
-      options.threads != 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
-  int status = 0;
-  std::vector<std::string> folders;  // of the runs that did not fail
-  std::printf("%s\n", result_heading().c_str());
-  for (const Job& job : *jobs) {
-    const fs::path folder = jobs->size() == 1 ? out : out / folder_name(job.name);
-    if (Status done = run_one(options, job, folder, threads); !done) {
-      std::fprintf(stderr, "roci-lab: %s\n", done.error().message.c_str());
-      status = 1;
-    } else {
-      folders.push_back(folder.string());
-    }
+  if (!ranks->is_first()) {
+    help(options, *ranks);
+    return 0;
   }
-  std::printf("results: %s\n", out.string().c_str());
-  if (folders.empty()) return status;
-  if (Status done = report_folders((out / "report.html").string(), folders); !done) {
-    std::fprintf(stderr, "roci-lab: %s\n", done.error().message.c_str());
-    status = 1;
+  const auto plan = plan_jobs(options);
+  if (!plan) {
+    std::fprintf(stderr, "roci-lab: %s\n", plan.error().message.c_str());
+    dismiss(*ranks);
+    return 2;
   }
-  return status;
+  return Lead(options, *plan, *ranks).run_all();
 }
 
 }  // namespace roci::lab

@@ -33,9 +33,7 @@ std::string line_of(const std::string& name, const nlohmann::ordered_json& summa
   // The port with the longest queue stands first, behind the sum.
   Json queue = Json::object();
   if (!queues.empty()) queue = queues.size() > 1 ? std::next(queues.begin()).value() : queues.front();
-  uint64_t drops = 0;
-  const Json reasons = summary.value("drops", Json::object());
-  for (const auto& [reason, count] : reasons.items()) drops += count.get<uint64_t>();
+  const auto drops = summary.value("drops", Json::object()).value("all", 0.0);
   std::string out;
   const Json all = summary.value("traffic", Json::object());
   for (const auto& [traffic, result] : all.items()) {
@@ -46,7 +44,7 @@ std::string line_of(const std::string& name, const nlohmann::ordered_json& summa
                    traffic.c_str(), result.value("goodput_bps", 0.0) / 1e9, fair.c_str());
     if (!first) continue;
     out += printed(" %10s %10s %10s %8s %12s", bytes_of(queue, "p50").c_str(), bytes_of(queue, "p99").c_str(),
-                   bytes_of(queue, "most").c_str(), scaled(static_cast<double>(drops), "").c_str(),
+                   bytes_of(queue, "most").c_str(), scaled(drops, "").c_str(),
                    scaled(hops_per_second, "").c_str());
   }
   return out;
@@ -55,7 +53,11 @@ std::string line_of(const std::string& name, const nlohmann::ordered_json& summa
 }  // namespace
 
 std::string short_number(double value) { return scaled(value, ""); }
-std::string short_bytes(double bytes) { return scaled(bytes, "B"); }
+
+std::string with_unit(double value, const std::string& unit) {
+  if (unit == "ns") return span(Nanos{std::llround(value)});
+  return unit.empty() ? printed("%.4g", value) : scaled(value, unit.c_str());
+}
 
 std::string span(Nanos time) {
   const auto nanos = static_cast<double>(time.count());

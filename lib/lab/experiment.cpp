@@ -7,10 +7,11 @@
 
 #include "device/host.hpp"
 #include "engine/congestion_control.hpp"
-#include "lab/histogram.hpp"
 #include "lab/ideal_time.hpp"
+#include "lab/meter.hpp"
 #include "lab/network.hpp"
 #include "lab/summary.hpp"
+#include "lab/timetable.hpp"
 #include "lab/window_runner.hpp"
 #include "transport/reliable_queue_pair.hpp"
 
@@ -22,15 +23,22 @@ constexpr size_t kBins = 1000;
 constexpr size_t kFlowsShown = 32;
 constexpr Nanos kOpenAhead = 20us;
 
-// Bytes of payload of a stream that have arrived.
-uint64_t arrived(Network& network, uint32_t host, const Stream& stream) {
+// What a flow has come to.
+struct FlowProgress {
+  uint64_t arrived = 0;  // bytes of payload
+  Nanos rtt = kNever;    // the latest sample
+  uint32_t rtt_samples = 0;
+};
+FlowProgress progress_of(Network& network, uint32_t host, const Stream& stream) {
   Host& of = network.device(host).host();
   const Qpn number{stream.qp->qp_num()};
   AttachedQueuePair* const found = of.worker_of(number).find(number);
-  if (found == nullptr) return 0;
+  if (found == nullptr) return {};
   auto& requester = static_cast<ReliableQueuePair&>(found->core).requester;
-  return stream.opcode == IBV_WR_RDMA_READ ? requester.response_flow().received.value()
-                                           : requester.flow().acknowledged.value();
+  const auto& flow = requester.flow();
+  return {stream.opcode == IBV_WR_RDMA_READ ? requester.response_flow().received.value()
+                                            : flow.acknowledged.value(),
+          flow.rtt, flow.rtt_samples};
 }
 
 ibv_wr_opcode opcode_of(Operation operation) {
@@ -84,19 +92,6 @@ class Experiment {
    private:
     Experiment& of_;
   };
-  // Faults begin and end.
-  class Faults final : public Interlude {
-   public:
-    explicit Faults(Experiment& of) : of_(of) {}
-    [[nodiscard]] Nanos next() const override {
-      return of_.faults_.empty() ? kNever : of_.origin_ + of_.faults_.begin()->first;
-    }
-    Status run(Nanos now) override;
-
-   private:
-    Experiment& of_;
-  };
-
   Status warm_up();
   Status open(size_t flow, Network::Connection connection);
   Status open_loops();
@@ -106,7 +101,19 @@ class Experiment {
   }
   void sample(Nanos now);
   void end_bin();
-  void begin_measuring();
+  [[nodiscard]] const Stream& stream_of(size_t flow) {
+    return network_->program(places_[flow].host).stream(places_[flow].stream);
+  }
+  [[nodiscard]] FlowProgress progress_of(size_t flow) {
+    return lab::progress_of(*network_, places_[flow].host, stream_of(flow));
+  }
+  [[nodiscard]] std::vector<uint64_t> arrived();
+  void begin(Meter& meter) { meter.begin(count(*network_), arrived()); }
+  void end(Meter& meter) { meter.end(count(*network_), arrived()); }
+  void set_fault(const FaultSpec& fault, bool on);
+  void make_meters();
+  void make_timetable();
+  void name_series();
   [[nodiscard]] uint64_t packet_hops() const;
   Status drain();
 
@@ -116,14 +123,14 @@ class Experiment {
   WindowRunner runner_;
   Opener opener_{*this};
   Sampler sampler_{*this};
-  Faults fault_times_{*this};
+  Timetable timetable_;
   TrafficPlan plan_;
   std::vector<FlowResult> results_;
   struct Place {
     uint32_t host = 0, stream = 0;
   };
   std::vector<Place> places_;                    // of flows, as far as they are open
-  std::vector<uint64_t> seen_;                   // of each flow, bytes at the last bin
+  std::vector<FlowProgress> seen_;               // of each flow, at the last bin
   std::vector<size_t> open_;                     // flows that are open and not over
   std::map<size_t, Network::Connection> ready_;  // of flows that were connected during the warm-up
   std::vector<Network::Connection> first_;       // that told pairs about each other
@@ -131,19 +138,15 @@ class Experiment {
   size_t next_flow_ = 0;
   Nanos origin_ = kNever;
   Nanos next_sample_ = kNever;
-  std::multimap<Nanos, std::pair<size_t, bool>> faults_;  // which begin or end, when
 
   struct WatchedPort {
     const SwitchPortCounters* counters = nullptr;
-    Histogram histogram;
     uint64_t most_in_bin = 0, sum_in_bin = 0;
   };
   std::vector<WatchedPort> ports_;
   uint64_t samples_in_bin_ = 0;
   uint64_t samples_a_bin_ = 1;
-  bool measuring_ = false;
-  std::vector<uint64_t> at_begin_;  // of each flow: bytes when measuring began
-  CounterSums counted_before_;
+  std::vector<Meter> meters_;  // the whole, then the scenario's windows
   Measurements out_;
 };
 
@@ -247,46 +250,33 @@ Status Experiment::open_until(Nanos until) {
   return {};
 }
 
-Status Experiment::Faults::run(Nanos now) {
-  while (!of_.faults_.empty() && of_.origin_ + of_.faults_.begin()->first <= now) {
-    const auto [number, begins] = of_.faults_.begin()->second;
-    of_.faults_.erase(of_.faults_.begin());
-    const FaultSpec& fault = of_.scenario_.faults[number];
-    SimLink& link = of_.network_->link(fault.cable);
-    if (fault.down) link.set_up(!begins);
-    for (const auto direction : {SimLink::kAToB, SimLink::kBToA}) {
-      if (fault.direction && *fault.direction != direction) continue;
-      link.set_faults(direction, begins ? fault.faults : SimFaults{});
-    }
-    for (auto& node : of_.network_->nodes()) node->touch(now);
+void Experiment::set_fault(const FaultSpec& fault, bool on) {
+  SimLink& link = network_->link(fault.cable);
+  if (fault.down) link.set_up(!on);
+  for (const auto direction : {SimLink::kAToB, SimLink::kBToA}) {
+    if (fault.direction && *fault.direction != direction) continue;
+    link.set_faults(direction, on ? fault.faults : SimFaults{});
   }
-  return {};
+  for (auto& node : network_->nodes()) node->touch(runner_.now());
 }
 
 void Experiment::sample(Nanos now) {
-  const Nanos at = now - origin_;
-  next_sample_ = now + scenario_.sample;
-  if (!measuring_ && at >= scenario_.settle) begin_measuring();
-  if (at > scenario_.duration) {
-    next_sample_ = kNever;
-    return;
-  }
-  for (WatchedPort& port : ports_) {
+  next_sample_ = now - origin_ < scenario_.duration ? now + scenario_.sample : kNever;
+  for (size_t i = 0; i < ports_.size(); ++i) {
+    WatchedPort& port = ports_[i];
     const uint64_t bytes = port.counters->queue_bytes.load(std::memory_order_relaxed);
-    if (measuring_) port.histogram.add(bytes);
+    for (Meter& meter : meters_)
+      if (meter.running) meter.queues[i].add(bytes);
     port.most_in_bin = std::max(port.most_in_bin, bytes);
     port.sum_in_bin += bytes;
   }
   if (++samples_in_bin_ == samples_a_bin_) end_bin();
 }
 
-void Experiment::begin_measuring() {
-  measuring_ = true;
-  at_begin_.assign(plan_.flows.size(), 0);
-  for (const size_t flow : open_)
-    at_begin_[flow] = arrived(*network_, places_[flow].host,
-                              network_->program(places_[flow].host).stream(places_[flow].stream));
-  counted_before_ = count(*network_);
+std::vector<uint64_t> Experiment::arrived() {
+  std::vector<uint64_t> bytes(plan_.flows.size(), 0);
+  for (size_t flow = 0; flow < next_flow_; ++flow) bytes[flow] = progress_of(flow).arrived;
+  return bytes;
 }
 
 void Experiment::end_bin() {
@@ -302,12 +292,17 @@ void Experiment::end_bin() {
   for (auto& column : out_.goodput.values) column.push_back(0);
   const double per_second = 8e9 / static_cast<double>(out_.bin.count());
   std::erase_if(open_, [&](size_t flow) {
-    const Stream& stream = network_->program(places_[flow].host).stream(places_[flow].stream);
-    const uint64_t bytes = arrived(*network_, places_[flow].host, stream);
-    out_.goodput.values[by_flow ? flow : plan_.flows[flow].traffic].back() +=
-        static_cast<double>(bytes - seen_[flow]) * per_second;
-    seen_[flow] = bytes;
-    return stream.over;
+    const FlowProgress progress = progress_of(flow);
+    FlowProgress& seen = seen_[flow];
+    const uint32_t traffic = plan_.flows[flow].traffic;
+    out_.goodput.values[by_flow ? flow : traffic].back() +=
+        static_cast<double>(progress.arrived - seen.arrived) * per_second;
+    if (progress.rtt_samples != seen.rtt_samples) {
+      for (Meter& meter : meters_)
+        if (meter.running) meter.round_trips[traffic].add(static_cast<uint64_t>(progress.rtt.count()));
+    }
+    seen = progress;
+    return stream_of(flow).over;
   });
   if (options_.progress != nullptr && out_.queue_most.values.front().size() % 10 == 0)
     options_.progress({runner_.now() - origin_, packet_hops()});
@@ -334,23 +329,7 @@ Status Experiment::drain() {
   return {};
 }
 
-Result<Measurements> Experiment::run() {
-  const auto began = std::chrono::steady_clock::now();
-  auto plan = plan_traffic(scenario_);
-  if (!plan) return fail(plan.error());
-  plan_ = std::move(*plan);
-  results_.resize(plan_.flows.size());
-  places_.resize(plan_.flows.size());
-  seen_.resize(plan_.flows.size());
-  auto network = Network::create(scenario_);
-  if (!network) return fail(network.error());
-  network_ = std::move(*network);
-  for (auto& node : network_->nodes()) runner_.add(*node);
-  ROCI_TRY(warm_up());
-
-  const uint32_t hosts = static_cast<uint32_t>(scenario_.topology.hosts.size());
-  origin_ = runner_.now();
-  for (uint32_t h = 0; h < hosts; ++h) network_->program(h).set_origin(origin_);
+void Experiment::name_series() {
   samples_a_bin_ = std::max<uint64_t>(
       1, (static_cast<uint64_t>(scenario_.duration / scenario_.sample) + kBins - 1) / kBins);
   out_.bin = static_cast<int64_t>(samples_a_bin_) * scenario_.sample;
@@ -377,25 +356,60 @@ Result<Measurements> Experiment::run() {
     for (const TrafficSpec& spec : scenario_.traffic) out_.goodput.names.push_back(spec.name);
   }
   out_.goodput.values.resize(out_.goodput.names.size());
-  for (size_t i = 0; i < scenario_.faults.size(); ++i) {
-    faults_.emplace(scenario_.faults[i].from, std::pair{i, true});
-    if (scenario_.faults[i].until != kNever) faults_.emplace(scenario_.faults[i].until, std::pair{i, false});
+}
+
+void Experiment::make_meters() {
+  const auto add = [&](const TimeWindow& window) {
+    meters_.emplace_back(window, ports_.size(), scenario_.traffic.size());
+  };
+  add({"", scenario_.settle, scenario_.duration});
+  for (const TimeWindow& window : scenario_.windows) add(window);
+}
+
+void Experiment::make_timetable() {
+  for (Meter& meter : meters_) {
+    timetable_.at(origin_ + meter.window.from, [this, &meter](Nanos) { begin(meter); });
+    if (meter.window.until < scenario_.duration)
+      timetable_.at(origin_ + meter.window.until, [this, &meter](Nanos) { end(meter); });
   }
-  runner_.add(fault_times_);
+  for (const FaultSpec& fault : scenario_.faults) {
+    timetable_.at(origin_ + fault.from, [this, &fault](Nanos) { set_fault(fault, true); });
+    if (fault.until != kNever)
+      timetable_.at(origin_ + fault.until, [this, &fault](Nanos) { set_fault(fault, false); });
+  }
+}
+
+Result<Measurements> Experiment::run() {
+  const auto began = std::chrono::steady_clock::now();
+  auto plan = plan_traffic(scenario_);
+  if (!plan) return fail(plan.error());
+  plan_ = std::move(*plan);
+  results_.resize(plan_.flows.size());
+  places_.resize(plan_.flows.size());
+  seen_.resize(plan_.flows.size());
+  auto network = Network::create(scenario_);
+  if (!network) return fail(network.error());
+  network_ = std::move(*network);
+  for (auto& node : network_->nodes()) runner_.add(*node);
+  ROCI_TRY(warm_up());
+
+  const uint32_t hosts = static_cast<uint32_t>(scenario_.topology.hosts.size());
+  origin_ = runner_.now();
+  for (uint32_t h = 0; h < hosts; ++h) network_->program(h).set_origin(origin_);
+  name_series();
+  make_meters();
+  make_timetable();
+  runner_.add(timetable_);
   runner_.add(opener_);
   runner_.add(sampler_);
   ROCI_TRY(open_loops());
   next_sample_ = origin_ + scenario_.sample;
-  if (scenario_.settle == Nanos{0}) begin_measuring();
 
   const Nanos end = origin_ + scenario_.duration;
   ROCI_TRY(runner_.run_until(end));
-  const CounterSums counted = count(*network_).minus(counted_before_);
-  std::vector<uint64_t> bytes_measured(plan_.flows.size(), 0);
-  for (size_t flow = 0; flow < next_flow_; ++flow) {
-    const Stream& stream = network_->program(places_[flow].host).stream(places_[flow].stream);
-    bytes_measured[flow] = arrived(*network_, places_[flow].host, stream) - at_begin_[flow];
-  }
+  for (Meter& meter : meters_)
+    if (meter.running) this->end(meter);
+  if (next_sample_ == end) sample(end);  // the last bin's last
   for (uint32_t h = 0; h < hosts; ++h) network_->program(h).stop(end);
   ROCI_TRY(drain());
   if (const uint64_t missing = network_->without_buffer(); missing > 0)
@@ -410,9 +424,7 @@ Result<Measurements> Experiment::run() {
   out_.plan = std::move(plan_);
   out_.flows = std::move(results_);
   for (const FlowPlan& flow : out_.plan.flows) out_.ideal.push_back(ideal_time(scenario_, flow));
-  std::vector<Histogram> histograms;
-  for (WatchedPort& port : ports_) histograms.push_back(std::move(port.histogram));
-  out_.summary = summarise(scenario_, out_, {counted, histograms, bytes_measured});
+  out_.summary = summarise(scenario_, out_, meters_.front(), {meters_.begin() + 1, meters_.end()});
   for (uint32_t h = 0; h < hosts; ++h) {
     const std::string& error = network_->program(h).error();
     if (error.empty()) continue;

@@ -37,12 +37,6 @@ Json value_at(const Json& from, const std::vector<std::string>& way) {
   return *at;
 }
 
-// Counters that are 0 are not written; a run without the section has none.
-Json count_of(const Json& summary, const char* section, const char* name) {
-  const Json in = value_at(summary, {section});
-  if (!in.is_object()) return nullptr;
-  return in.value(name, uint64_t{0});
-}
 Json sum_of(const Json& one, const Json& other) {
   if (one.is_null() || other.is_null()) return one.is_null() ? other : one;
   return one.get<uint64_t>() + other.get<uint64_t>();
@@ -198,19 +192,14 @@ Json figures_of(const StoredRun& run, const Json& traffic) {
   out["port"] = port;
   for (const char* name : {"p50", "p95", "p99", "most"})
     out[std::string("queue_") + name] = value_at(queue, {name});
-  const Json drops = value_at(run.summary, {"drops"});
-  if (drops.is_object()) {
-    uint64_t sum = 0;
-    for (const auto& [reason, packets] : drops.items()) sum += packets.get<uint64_t>();
-    out["drops"] = sum;
-  } else {
-    out["drops"] = nullptr;
-  }
-  const Json& from = run.summary;
-  out["marks"] = count_of(from, "switches", "marked");
-  out["cnps"] = sum_of(count_of(from, "hosts", "np_cnp_sent"), count_of(from, "switches", "cnps_sent"));
-  out["pauses"] = sum_of(count_of(from, "hosts", "pauses_sent"), count_of(from, "switches", "pauses_sent"));
-  out["retransmissions"] = count_of(from, "hosts", "packets_retransmitted");
+  out["drops"] = value_at(run.summary, {"drops", "all"});
+  const auto counted = [&](const char* section, const char* name) {
+    return value_at(run.summary, {section, name});
+  };
+  out["marks"] = counted("switches", "marked");
+  out["cnps"] = sum_of(counted("hosts", "np_cnp_sent"), counted("switches", "cnps_sent"));
+  out["pauses"] = sum_of(counted("hosts", "pauses_sent"), counted("switches", "pauses_sent"));
+  out["retransmissions"] = counted("hosts", "packets_retransmitted");
   return out;
 }
 
@@ -281,12 +270,17 @@ std::string filled(std::string_view page,
 
 }  // namespace
 
-Status write_report(const std::string& file, const std::string& title, const std::vector<StoredRun>& runs) {
+Status write_report(const std::string& file, const std::string& title, const std::vector<StoredRun>& runs,
+                    const std::vector<Claim>& claims) {
   if (runs.empty()) return fail("a report is of one run or more, and there is none");
   const Room room = room_for(runs.size());
   Json data{{"goodput_unit_bps", kGoodputUnit}, {"spread_percent", spread_percents()}, {"sizes", kSizeNames}};
   data["runs"] = Json::array();
   for (const StoredRun& run : runs) data["runs"].push_back(run_of(run, room));
+  data["claims"] = Json::array();
+  for (const Claim& one : claims)
+    data["claims"].push_back(
+        {{"claim", one.claim}, {"that", one.that}, {"found", one.found}, {"holds", one.holds}});
   const std::string text = script_text(data), shown_title = html_text(title);
   std::ofstream out{file, std::ios::binary};
   out << filled(report_html(), {{"title", shown_title},

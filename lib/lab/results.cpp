@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 #include <utility>
 
@@ -14,6 +15,9 @@ namespace roci::lab {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char *kSummary = "summary.json", *kRun = "run.json", *kSeries = "results.h5";
+std::mutex hdf5;  // Debian's build of it is for one thread at a time
 
 // An object of HDF5's, closed when it goes.
 class Handle {
@@ -124,21 +128,34 @@ bool put_loops(hid_t file, const Measurements& of) {
                              [&](size_t i) { return loops[i].end.count(); });
 }
 
+Status make_folder(const std::string& folder) {
+  std::error_code failure;
+  fs::create_directories(folder, failure);
+  if (failure) return fail("'" + folder + "' cannot be made: " + failure.message());
+  return {};
+}
+
 Status write_text(const fs::path& path, const std::string& text) {
-  std::ofstream out{path};
+  std::ofstream out{path, std::ios::binary};
   out << text;
   out.close();
   if (!out) return fail("'" + path.string() + "' cannot be written");
   return {};
 }
 
-Result<nlohmann::ordered_json> read_json(const fs::path& path) {
-  std::ifstream in{path};
+Result<std::string> read_text(const fs::path& path) {
+  std::ifstream in{path, std::ios::binary};
   std::ostringstream text;
   if (in) text << in.rdbuf();
   if (!in)
     return fail("'" + path.string() + "' cannot be read; a folder with the results of a run is wanted");
-  auto json = nlohmann::ordered_json::parse(text.str(), nullptr, false);
+  return text.str();
+}
+
+Result<nlohmann::ordered_json> read_json(const fs::path& path) {
+  auto text = read_text(path);
+  if (!text) return fail(text.error());
+  auto json = nlohmann::ordered_json::parse(*text, nullptr, false);
   if (json.is_discarded()) return fail("'" + path.string() + "' is not JSON");
   return json;
 }
@@ -178,18 +195,17 @@ bool get_series(hid_t file, const char* name, Series& out) {
 
 Status write_results(const std::string& folder, const Scenario& scenario, const RunInfo& info,
                      const Measurements& of) {
-  std::error_code failure;
-  fs::create_directories(folder, failure);
-  if (failure) return fail("'" + folder + "' cannot be made: " + failure.message());
+  ROCI_TRY(make_folder(folder));
   const fs::path path(folder);
-  ROCI_TRY(write_text(path / "summary.json", of.summary.dump(2) + "\n"));
+  ROCI_TRY(write_text(path / kSummary, of.summary.dump(2) + "\n"));
   const nlohmann::ordered_json run = {
       {"name", info.name},         {"file", scenario.file},   {"about", scenario.about},
       {"source", scenario.source}, {"command", info.command}, {"version", ROCI_VERSION},
       {"threads", info.threads},   {"seconds", of.seconds},   {"packet_hops", of.packet_hops},
       {"bin_ns", of.bin.count()}};
-  ROCI_TRY(write_text(path / "run.json", run.dump(2) + "\n"));
-  const std::string file_name = (path / "results.h5").string();
+  ROCI_TRY(write_text(path / kRun, run.dump(2) + "\n"));
+  const std::string file_name = (path / kSeries).string();
+  const std::lock_guard lock(hdf5);
   const Handle file(H5Fcreate(file_name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT), H5Fclose);
   if (!file.good() || !put_series(file.get(), "queue_most", of.queue_most) ||
       !put_series(file.get(), "queue_mean", of.queue_mean) ||
@@ -199,16 +215,36 @@ Status write_results(const std::string& folder, const Scenario& scenario, const 
   return {};
 }
 
+Result<nlohmann::ordered_json> read_files(const std::string& folder) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+  for (const char* name : {kSummary, kRun, kSeries}) {
+    auto text = read_text(fs::path(folder) / name);
+    if (!text) return fail(text.error());
+    out[name] = nlohmann::ordered_json::binary({text->begin(), text->end()});
+  }
+  return out;
+}
+
+Status write_files(const std::string& folder, const nlohmann::ordered_json& files) {
+  ROCI_TRY(make_folder(folder));
+  for (const char* name : {kSummary, kRun, kSeries}) {
+    const auto& bytes = files.at(name).get_binary();
+    ROCI_TRY(write_text(fs::path(folder) / name, {bytes.begin(), bytes.end()}));
+  }
+  return {};
+}
+
 Result<StoredRun> read_results(const std::string& folder) {
   StoredRun out;
-  auto summary = read_json(fs::path(folder) / "summary.json");
+  auto summary = read_json(fs::path(folder) / kSummary);
   if (!summary) return fail(summary.error());
-  auto run = read_json(fs::path(folder) / "run.json");
+  auto run = read_json(fs::path(folder) / kRun);
   if (!run) return fail(run.error());
   out.summary = std::move(*summary);
   out.run = std::move(*run);
   out.bin = Nanos{out.run.value("bin_ns", int64_t{0})};
-  const std::string file_name = (fs::path(folder) / "results.h5").string();
+  const std::string file_name = (fs::path(folder) / kSeries).string();
+  const std::lock_guard lock(hdf5);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // its own stack of errors says nothing to a person
   const Handle file(H5Fopen(file_name.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
   if (!file.good() || !get_series(file.get(), "queue_most", out.queue_most) ||

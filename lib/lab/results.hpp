@@ -32,6 +32,10 @@ struct StoredRun {
   Nanos bin{0};
   Series queue_most, queue_mean, goodput;
 };
+// The files of such a folder as values of JSON, by name, to be written elsewhere.
+Result<nlohmann::ordered_json> read_files(const std::string& folder);
+Status write_files(const std::string& folder, const nlohmann::ordered_json& files);
+
 Result<StoredRun> read_results(const std::string& folder);
 
 }  // namespace roci::lab

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/config.hpp"
+#include "lab/expectation.hpp"
 #include "lab/size_distribution.hpp"
 #include "lab/topology.hpp"
 #include "port/sim_link.hpp"
@@ -65,6 +66,12 @@ struct FaultSpec {
   SimFaults faults;
 };
 
+// A part of the time that is summed up for itself: from `from` until just before `until`, since the traffic began.
+struct TimeWindow {
+  std::string name;
+  Nanos from{0}, until{0};
+};
+
 struct Scenario {
   std::string file;
   std::string name, about, source;
@@ -83,16 +90,20 @@ struct Scenario {
   std::vector<SwitchConfig> switches;  // one for each of the topology
   std::vector<TrafficSpec> traffic;
   std::vector<FaultSpec> faults;
+  std::vector<TimeWindow> windows;  // beside the whole, settle to duration
 };
 
 // One run of a file that has several.
 struct RunSpec {
-  std::string name;                   // "hpcc", "load=0.3"; empty when there is one run only
-  std::vector<ConfigChange> changes;  // what makes it different
+  std::string name;  // "hpcc", "load=0.3"; empty when there is one run only
+  [[nodiscard]] std::string called() const { return name.empty() ? "run" : name; }  // by expectations
+  std::vector<ConfigChange> changes;                                                // what makes it different
 };
 // What `variants` and `sweep` of the file make, in the order in which they stand there; one without them. `changes` come
 // before those.
 Result<std::vector<RunSpec>> read_runs(const std::string& file, const std::vector<ConfigChange>& changes);
+// What the file expects of these runs of it.
+Result<std::vector<Expectation>> read_expectations(const std::string& file, const std::vector<RunSpec>& runs);
 Result<Scenario> read_scenario(const std::string& file, const std::vector<ConfigChange>& changes);
 Result<Scenario> parse_scenario(const std::string& text, const std::string& name,
                                 const std::vector<ConfigChange>& changes = {});

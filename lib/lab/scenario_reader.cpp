@@ -1,4 +1,6 @@
 // Scenario files; docs/lab.md has all keys.
+#include <algorithm>
+
 #include "lab/scenario_sections.hpp"
 
 namespace roci::lab {
@@ -6,6 +8,23 @@ namespace {
 
 constexpr Nanos kLongestRun = 3600s;
 constexpr size_t kMostRuns = 10'000;
+
+Status read_windows(ConfigNode& root, Scenario& scenario) {
+  return root.each("windows", Need::kOptional, [&](ConfigNode& node) -> Status {
+    TimeWindow window;
+    window.until = scenario.duration;
+    ROCI_TRY(node.required("name", window.name));
+    for (const TimeWindow& other : scenario.windows)
+      if (other.name == window.name) return node.error("name", "'" + window.name + "' is there twice");
+    ROCI_TRY(node.optional("from", window.from));
+    if (window.from < Nanos{0}) return node.error("from", "must not be negative");
+    ROCI_TRY(node.optional("until", window.until));
+    if (window.until <= window.from || window.until > scenario.duration)
+      return node.error("until", "must come after from and not after the duration");
+    scenario.windows.push_back(std::move(window));
+    return {};
+  });
+}
 
 Status read_all(ConfigNode& root, Scenario& scenario) {
   ROCI_TRY(root.required("name", scenario.name));
@@ -29,9 +48,9 @@ Status read_all(ConfigNode& root, Scenario& scenario) {
   ROCI_TRY(read_switches(root, scenario));
   ROCI_TRY(read_traffic(root, scenario));
   ROCI_TRY(read_faults(root, scenario));
-  // For read_runs().
-  (void)root.piece("variants");
-  (void)root.piece("sweep");
+  ROCI_TRY(read_windows(root, scenario));
+  // For read_runs() and read_expectations().
+  for (const char* key : {"variants", "sweep", "expect"}) (void)root.piece(key);
   return {};
 }
 
@@ -81,6 +100,12 @@ Status read_variants(ConfigNode& root, std::vector<RunSpec>& runs) {
   return {};
 }
 
+std::string joined(const std::vector<RunSpec>& runs) {
+  std::string out;
+  for (const RunSpec& run : runs) out += (out.empty() ? "'" : ", '") + run.called() + "'";
+  return out;
+}
+
 }  // namespace
 
 Result<std::vector<RunSpec>> read_runs(const std::string& file, const std::vector<ConfigChange>& changes) {
@@ -96,6 +121,30 @@ Result<std::vector<RunSpec>> read_runs(const std::string& file, const std::vecto
       changes);
   if (!read) return fail(read.error());
   return runs;
+}
+
+Result<std::vector<Expectation>> read_expectations(const std::string& file,
+                                                   const std::vector<RunSpec>& runs) {
+  std::vector<Expectation> out;
+  Status read = read_config(file, [&](ConfigNode& root) -> Status {
+    for (const std::string& key : root.keys()) (void)root.piece(key);
+    return root.each("expect", Need::kOptional, [&](ConfigNode& node) -> Status {
+      std::string claim;
+      ROCI_TRY(node.required("claim", claim));
+      Expectation expectation;
+      ROCI_TRY(
+          node.required("that", expectation, [&](std::string_view text) { return parse_expectation(text); }));
+      expectation.claim = std::move(claim);
+      for (const std::string& name : expectation.runs()) {
+        if (std::ranges::none_of(runs, [&](const RunSpec& run) { return run.called() == name; }))
+          return node.error("that", "there is no run '" + name + "', only " + joined(runs));
+      }
+      out.push_back(std::move(expectation));
+      return {};
+    });
+  });
+  if (!read) return fail(read.error());
+  return out;
 }
 
 Result<Scenario> read_scenario(const std::string& file, const std::vector<ConfigChange>& changes) {

@@ -68,84 +68,120 @@ Json slowdowns_by_size(const std::vector<std::pair<uint64_t, double>>& of) {
   return out;
 }
 
-Json traffic_summary(const Scenario& scenario, const Measurements& of, const Measured& measured,
-                     uint32_t number) {
-  const TrafficSpec& spec = scenario.traffic[number];
-  const double seconds = static_cast<double>((scenario.duration - scenario.settle).count()) / 1e9;
-  uint64_t flows = 0, ended = 0, failed = 0, bytes = 0;
+double seconds_of(const TimeWindow& window) {
+  return static_cast<double>((window.until - window.from).count()) / 1e9;
+}
+
+// What arrived of a traffic's flows, and how long their packets took there and back.
+Json rates_summary(const Measurements& of, const Meter& meter, uint32_t number, bool unlimited) {
+  const double seconds = seconds_of(meter.window);
+  uint64_t bytes = 0;
   std::vector<double> rates;
+  for (size_t i = 0; i < of.plan.flows.size(); ++i) {
+    if (of.plan.flows[i].traffic != number) continue;
+    bytes += meter.bytes[i];
+    rates.push_back(static_cast<double>(meter.bytes[i]) * 8 / seconds);
+  }
+  // Messages of closed loops count where they end.
+  for (const LoopResult& one : of.loops) {
+    if (of.plan.loops[one.loop].traffic == number && one.end >= meter.window.from &&
+        one.end < meter.window.until)
+      bytes += one.bytes;
+  }
+  Json out;
+  if (unlimited) {
+    const auto [least, most] = std::ranges::minmax_element(rates);
+    out["jain"] = rounded(jain(rates));
+    out["least_bps"] = rounded(*least);
+    out["most_bps"] = rounded(*most);
+  }
+  out["goodput_bps"] = rounded(static_cast<double>(bytes) * 8 / seconds);
+  if (meter.round_trips[number].count() > 0) out["rtt_ns"] = percentiles(meter.round_trips[number]);
+  return out;
+}
+
+Json loop_summary(const Scenario& scenario, const Measurements& of, const TimeWindow& window,
+                  uint32_t number) {
+  std::vector<double> times;
+  std::vector<std::pair<uint64_t, double>> slowdowns;
+  for (const LoopResult& one : of.loops) {
+    const LoopPlan& loop = of.plan.loops[one.loop];
+    if (loop.traffic != number || one.end < window.from || one.end >= window.until) continue;
+    times.push_back(static_cast<double>((one.end - one.start).count()));
+    const FlowPlan alone{number,    loop.from, loop.to,
+                         one.start, one.bytes, scenario.traffic[number].operation};
+    slowdowns.emplace_back(one.bytes, times.back() / ideal_time(scenario, alone));
+  }
+  Json out;
+  out["messages"] = times.size();
+  out["messages_per_second"] = rounded(static_cast<double>(times.size()) / seconds_of(window));
+  out["latency_ns"] = percentiles(std::move(times));
+  out["slowdown"] = slowdowns_by_size(slowdowns);
+  return out;
+}
+
+Json flows_summary(const Measurements& of, uint32_t number, bool unlimited) {
+  uint64_t flows = 0, failed = 0;
   std::vector<std::pair<uint64_t, double>> slowdowns;
   std::vector<double> times;
   for (size_t i = 0; i < of.plan.flows.size(); ++i) {
     const FlowPlan& flow = of.plan.flows[i];
     if (flow.traffic != number) continue;
     ++flows;
-    bytes += measured.bytes_measured[i];
     const FlowResult& result = of.flows[i];
     if (result.failed) ++failed;
-    if (flow.bytes == FlowPlan::kUnlimited) {
-      rates.push_back(static_cast<double>(measured.bytes_measured[i]) * 8 / seconds);
-      continue;
-    }
-    if (result.end == kNever || result.failed) continue;
-    ++ended;
-    const auto took = static_cast<double>((result.end - flow.start).count());
-    times.push_back(took);
-    slowdowns.emplace_back(flow.bytes, took / of.ideal[i]);
+    if (result.end == kNever || result.failed || unlimited) continue;
+    times.push_back(static_cast<double>((result.end - flow.start).count()));
+    slowdowns.emplace_back(flow.bytes, times.back() / of.ideal[i]);
   }
   Json out;
-  if (spec.arrivals == TrafficSpec::Arrivals::kClosedLoop) {
-    std::vector<double> messages;
-    std::vector<std::pair<uint64_t, double>> of_messages;
-    for (const LoopResult& one : of.loops) {
-      const LoopPlan& loop = of.plan.loops[one.loop];
-      if (loop.traffic != number || one.end < scenario.settle || one.end > scenario.duration) continue;
-      bytes += one.bytes;
-      messages.push_back(static_cast<double>((one.end - one.start).count()));
-      of_messages.emplace_back(
-          one.bytes, messages.back() / ideal_time(scenario, {number, loop.from, loop.to, one.start, one.bytes,
-                                                             spec.operation}));
-    }
-    out["messages"] = messages.size();
-    out["messages_per_second"] = rounded(static_cast<double>(messages.size()) / seconds);
-    out["latency_ns"] = percentiles(std::move(messages));
-    out["slowdown"] = slowdowns_by_size(of_messages);
-  } else {
-    out["flows"] = flows;
-    if (spec.unlimited) {
-      const auto [least, most] = std::ranges::minmax_element(rates);
-      out["jain"] = rounded(jain(rates));
-      out["least_bps"] = rounded(*least);
-      out["most_bps"] = rounded(*most);
-    } else {
-      out["ended"] = ended;
-      out["completion_ns"] = percentiles(std::move(times));
-      out["slowdown"] = slowdowns_by_size(slowdowns);
-    }
-  }
+  out["flows"] = flows;
   out["failed"] = failed;
-  out["goodput_bps"] = rounded(static_cast<double>(bytes) * 8 / seconds);
+  if (unlimited) return out;
+  out["ended"] = times.size();
+  out["completion_ns"] = percentiles(std::move(times));
+  out["slowdown"] = slowdowns_by_size(slowdowns);
   return out;
 }
 
-Json queue_summary(const Measurements& of, const Measured& measured) {
+Json traffic_summary(const Scenario& scenario, const Measurements& of, const Meter& whole, uint32_t number) {
+  const TrafficSpec& spec = scenario.traffic[number];
+  Json out = spec.arrivals == TrafficSpec::Arrivals::kClosedLoop
+                 ? loop_summary(scenario, of, whole.window, number)
+                 : flows_summary(of, number, spec.unlimited);
+  out.update(rates_summary(of, whole, number, spec.unlimited));
+  return out;
+}
+
+// The busiest first.
+Json queue_summary(const Measurements& of, const std::vector<Histogram>& queues) {
   Histogram all;
   std::vector<size_t> order;
-  for (size_t i = 0; i < measured.queues.size(); ++i) {
-    all.add(measured.queues[i]);
-    if (measured.queues[i].most() > 0) order.push_back(i);
+  for (size_t i = 0; i < queues.size(); ++i) {
+    all.add(queues[i]);
+    order.push_back(i);
   }
-  std::ranges::stable_sort(order, std::greater<>{}, [&](size_t i) { return measured.queues[i].most(); });
+  std::ranges::stable_sort(order, std::greater<>{}, [&](size_t i) { return queues[i].most(); });
   if (order.size() > kPortsNamed) order.resize(kPortsNamed);
   Json out{{"all_ports", percentiles(all)}};
-  for (const size_t i : order) out[of.queue_most.names[i]] = percentiles(measured.queues[i]);
+  for (const size_t i : order) out[of.queue_most.names[i]] = percentiles(queues[i]);
   return out;
 }
 
-Json json_of(const std::map<std::string, uint64_t>& sums) {
-  Json out = Json::object();
-  for (const auto& [name, value] : sums)
-    if (value != 0) out[name] = value;
+void add_network(Json& out, const Measurements& of, const Meter& meter) {
+  out["queues_bytes"] = queue_summary(of, meter.queues);
+  out["drops"] = meter.counted.drops;
+  out["switches"] = meter.counted.switches;
+  out["hosts"] = meter.counted.hosts;
+}
+
+Json window_summary(const Scenario& scenario, const Measurements& of, const Meter& meter) {
+  Json out;
+  out["from_ns"] = meter.window.from.count();
+  out["until_ns"] = meter.window.until.count();
+  for (uint32_t i = 0; i < scenario.traffic.size(); ++i)
+    out["traffic"][scenario.traffic[i].name] = rates_summary(of, meter, i, scenario.traffic[i].unlimited);
+  add_network(out, of, meter);
   return out;
 }
 
@@ -157,44 +193,8 @@ double to_digits(double value, int digits) {
   return std::round(value * scale) / scale;
 }
 
-CounterSums CounterSums::minus(const CounterSums& before) const {
-  const auto subtract = [](const auto& from, const auto& what) {
-    auto out = from;
-    for (const auto& [name, value] : what) out[name] -= value;
-    return out;
-  };
-  return {subtract(hosts, before.hosts), subtract(switches, before.switches), subtract(drops, before.drops)};
-}
-
-CounterSums count(Network& network) {
-  CounterSums sums;
-  const Topology& topology = network.scenario().topology;
-  for (uint32_t h = 0; h < topology.hosts.size(); ++h) {
-    for (const auto& [name, value] : network.device(h).counters()) sums.hosts[name] += value;
-  }
-  for (uint32_t s = 0; s < topology.switches.size(); ++s) {
-    const Switch& one = network.at(s);
-    for (size_t p = 0; p < one.port_count(); ++p) {
-      const SwitchPortCounters& port = one.counters(p);
-      sums.switches["rx_packets"] += port.rx_packets;
-      sums.switches["tx_packets"] += port.tx_packets;
-      sums.switches["tx_bytes"] += port.tx_bytes;
-      sums.switches["telemetry_hops"] += port.telemetry_hops;
-      for (const SwitchClassCounters& one_class : port.classes) {
-        sums.switches["marked"] += one_class.marked;
-        sums.switches["pauses_sent"] += one_class.pauses_sent;
-        sums.switches["paused_ns"] += one_class.paused_nanos;
-      }
-      for (unsigned reason = 0; reason < kDropReasonCount; ++reason)
-        sums.drops[std::string(drop_reason_name(static_cast<DropReason>(reason)))] += port.drops[reason];
-    }
-    sums.switches["cnps_sent"] += one.cnp_counts().of(CnpEvent::kSent);
-    sums.switches["cnms_sent"] += one.cnm_counts().of(CnmEvent::kSent);
-  }
-  return sums;
-}
-
-nlohmann::ordered_json summarise(const Scenario& scenario, const Measurements& of, const Measured& measured) {
+nlohmann::ordered_json summarise(const Scenario& scenario, const Measurements& of, const Meter& whole,
+                                 const std::vector<Meter>& windows) {
   Json out;
   out["scenario"] = scenario.name;
   out["seed"] = scenario.seed;
@@ -205,11 +205,9 @@ nlohmann::ordered_json summarise(const Scenario& scenario, const Measurements& o
                     {"cables", scenario.topology.cables.size()},
                     {"base_rtt_ns", scenario.host.congestion_control.base_rtt.count()}};
   for (uint32_t i = 0; i < scenario.traffic.size(); ++i)
-    out["traffic"][scenario.traffic[i].name] = traffic_summary(scenario, of, measured, i);
-  out["queues_bytes"] = queue_summary(of, measured);
-  out["drops"] = json_of(measured.counted.drops);
-  out["switches"] = json_of(measured.counted.switches);
-  out["hosts"] = json_of(measured.counted.hosts);
+    out["traffic"][scenario.traffic[i].name] = traffic_summary(scenario, of, whole, i);
+  add_network(out, of, whole);
+  for (const Meter& meter : windows) out["windows"][meter.window.name] = window_summary(scenario, of, meter);
   return out;
 }
 

@@ -3,14 +3,11 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <vector>
 
 #include "lab/experiment.hpp"
-#include "lab/histogram.hpp"
-#include "lab/network.hpp"
+#include "lab/meter.hpp"
 
 namespace roci::lab {
 
@@ -22,18 +19,8 @@ inline constexpr std::array<const char*, 9> kSizeNames = {"< 3 KB",       "3 to 
 // Rounded to so many decimal digits; 0 for what is no number.
 double to_digits(double value, int digits);
 
-// Of all hosts and of all switches together, by name; those that are 0 are left out.
-struct CounterSums {
-  std::map<std::string, uint64_t> hosts, switches, drops;
-  [[nodiscard]] CounterSums minus(const CounterSums& before) const;
-};
-CounterSums count(Network& network);
-
-struct Measured {
-  const CounterSums& counted;
-  const std::vector<Histogram>& queues;         // by port, as in the series
-  const std::vector<uint64_t>& bytes_measured;  // of each flow, between settle and the end
-};
-nlohmann::ordered_json summarise(const Scenario& scenario, const Measurements& of, const Measured& measured);
+// `whole` is from settle to the end, `windows` are the scenario's.
+nlohmann::ordered_json summarise(const Scenario& scenario, const Measurements& of, const Meter& whole,
+                                 const std::vector<Meter>& windows);
 
 }  // namespace roci::lab

@@ -75,6 +75,29 @@ TEST(Experiment, is_the_same_on_any_number_of_threads) {
   EXPECT_NE(one, measure(other, 1).summary.dump());
 }
 
+// Each window counts what happens in it, and all of them together what happens in the whole.
+TEST(Experiment, windows_add_up_to_the_whole) {
+  const Measurements result =
+      measure({.traffic = "[{name: t, from: others, to: h4, size: unlimited, start: 100us}]",
+               .more = "windows: [{name: before, until: 100us}, {name: after, from: 100us}]"});
+  const auto& whole = result.summary;
+  const auto& before = whole["windows"]["before"];
+  const auto& after = whole["windows"]["after"];
+  EXPECT_EQ(before["traffic"]["t"]["goodput_bps"], 0);
+  EXPECT_EQ(before["queues_bytes"]["all_ports"]["most"], 0);
+  EXPECT_GT(after["traffic"]["t"]["goodput_bps"], 80e9);
+  EXPECT_NEAR(after["traffic"]["t"]["goodput_bps"].get<double>() / 2,
+              whole["traffic"]["t"]["goodput_bps"].get<double>(), 1e6);
+  EXPECT_EQ(after["queues_bytes"]["s0/h4"]["most"], whole["queues_bytes"]["s0/h4"]["most"]);
+  EXPECT_GT(after["switches"]["marked"], 0U);
+  for (const char* name : {"marked", "tx_packets"})
+    EXPECT_EQ(before["switches"][name].get<uint64_t>() + after["switches"][name].get<uint64_t>(),
+              whole["switches"][name].get<uint64_t>());
+  // A packet there and an acknowledgement back take 4.19 us on idle links, and longer behind a queue.
+  EXPECT_GE(after["traffic"]["t"]["rtt_ns"]["p50"], 4190);
+  EXPECT_LT(after["traffic"]["t"]["rtt_ns"]["most"], 100'000);
+}
+
 // What is not there costs the same time as what is.
 TEST(Experiment, payload_makes_no_difference) {
   Setting setting{
@@ -100,7 +123,7 @@ TEST(Experiment, every_topology_carries_traffic) {
         2);
     EXPECT_EQ(result.summary["traffic"]["t"]["ended"], result.flows.size()) << topology;
     EXPECT_GE(result.flows.size(), 6U);
-    EXPECT_TRUE(result.summary["drops"].empty()) << topology << result.summary["drops"];
+    EXPECT_EQ(result.summary["drops"]["all"], 0U) << topology << result.summary["drops"];
   }
 }
 
@@ -139,7 +162,7 @@ TEST(Experiment, closed_loops_keep_their_messages_under_way) {
                             "size: 4KB, read_share: 0.5, operation: " +
                             std::string(operation) + "}]"});
     EXPECT_GT(result.summary["traffic"]["t"]["messages"], 100U) << operation;
-    EXPECT_EQ(result.summary["traffic"]["t"]["failed"], 0U);
+    EXPECT_FALSE(result.summary.contains("first_error"));
     // Four messages of 4 KB each round trip of about 5 us are 26 Gb/s.
     EXPECT_GT(result.summary["traffic"]["t"]["goodput_bps"].get<double>(), 15e9);
   }
@@ -154,7 +177,7 @@ TEST(Experiment, ldcp_keeps_its_queue_in_an_incast) {
   const auto& queue = result.summary["queues_bytes"]["s0/h16"];
   EXPECT_LT(queue["p99"], 25'000);
   EXPECT_GT(result.summary["traffic"]["incast"]["goodput_bps"].get<double>(), 91.6e9);
-  EXPECT_TRUE(result.summary["drops"].empty());
+  EXPECT_EQ(result.summary["drops"]["all"], 0U);
 }
 
 }  // namespace

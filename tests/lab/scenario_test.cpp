@@ -53,8 +53,9 @@ TEST(Scenario, unknown_keys_are_errors) {
   EXPECT_EQ(
       replaced("duration: 1ms", "duration: 1ms\nduratoin: 2ms"),
       "x.yaml:3: duratoin is an unknown key, did you mean 'duration'? (allowed: name, about, source, seed, "
-      "duration, drain, settle, sample, payload, topology, hosts, switches, traffic, faults, variants, "
-      "sweep)");
+      "duration, drain, settle, sample, payload, topology, hosts, switches, traffic, faults, windows, "
+      "variants, "
+      "sweep, expect)");
 }
 
 TEST(Scenario, networks_that_cannot_be) {
@@ -116,6 +117,18 @@ TEST(Scenario, files_that_are_not_there) {
 }
 
 // Every file of the gallery is right, in all its runs.
+TEST(Scenario, windows_that_cannot_be) {
+  const auto with = [](const std::string& windows) {
+    return replaced("duration: 1ms", "duration: 1ms\nwindows: [" + windows + "]");
+  };
+  EXPECT_EQ(with("{from: 1us}"), "x.yaml:3: windows[0]: the required key 'name' is missing");
+  EXPECT_EQ(with("{name: a}, {name: a}"), "x.yaml:3: windows[1].name: 'a' is there twice");
+  EXPECT_EQ(with("{name: a, from: 5us, until: 5us}"),
+            "x.yaml:3: windows[0].until: must come after from and not after the duration");
+  EXPECT_EQ(with("{name: a, until: 2ms}"),
+            "x.yaml:3: windows[0].until: must come after from and not after the duration");
+}
+
 TEST(Scenario, the_gallery_can_be_read) {
   size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(ROCI_SOURCE_DIR "/config/lab")) {

@@ -55,9 +55,9 @@ StoredRun made_up(const std::string& name, size_t points) {
       {"settle_ns", 1000},
       {"traffic", {{"bulk", {{"flows", 2}, {"jain", 0.5}, {"goodput_bps", 2e9}}}}},
       {"queues_bytes", {{"all_ports", percentiles}, {"s0/h1", percentiles}, {"s0/h0", percentiles}}},
-      {"drops", {{"queue_full", 3}, {"no_route", 4}}},
-      {"switches", {{"marked", 5}}},
-      {"hosts", {{"np_cnp_sent", 6}}}};
+      {"drops", {{"queue_full", 3}, {"no_route", 4}, {"all", 7}}},
+      {"switches", {{"marked", 5}, {"cnps_sent", 0}, {"pauses_sent", 0}}},
+      {"hosts", {{"np_cnp_sent", 6}, {"pauses_sent", 0}, {"packets_retransmitted", 0}}}};
   run.bin = Nanos{100};
   run.queue_most = {
       "bytes", {"s0/h0", "s0/h1"}, {std::vector<double>(points, 1), std::vector<double>(points, 2)}};

@@ -4,6 +4,7 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const runs = data.runs;
+const claims = data.claims;
 const $ = (id) => document.getElementById(id);
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 

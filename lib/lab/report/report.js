@@ -123,6 +123,20 @@ function fillColumns() {
   for (const [title, , , meaning] of columns)
     $("columns").append(element("dt", { textContent: title }), element("dd", { textContent: meaning + "." }));
 }
+function fillClaims() {
+  $("claims-section").hidden = claims.length === 0;
+  const holding = claims.filter((one) => one.holds).length;
+  $("claims-meaning").textContent = `Of what the source reports, ${holding} of ${claims.length} hold here.`;
+  const head = element("tr", {}, ...["Expected", "", "Found", "As it is written"].map((textContent) =>
+    element("th", { textContent, className: "name", scope: "col" })));
+  const rows = claims.map((one) =>
+    element("tr", {},
+      element("th", { className: "name", scope: "row", textContent: one.claim }),
+      element("td", { className: one.holds ? "text" : "text fails", textContent: one.holds ? "holds" : "fails" }),
+      element("td", { className: "text", textContent: one.found }),
+      element("td", { className: "text command" }, element("code", { textContent: one.that }))));
+  $("claims").replaceChildren(element("thead", {}, head), element("tbody", {}, ...rows));
+}
 function fillCommands() {
   const head = element("tr", {}, ...[["Run", "name"], ["Seed", ""], ["Command", "name"]].map(([textContent, className]) =>
     element("th", { textContent, className, scope: "col" })));
@@ -196,6 +210,7 @@ function paint() {
 
 fillAbout();
 fillColumns();
+fillClaims();
 fillCommands();
 fillControls();
 paint();

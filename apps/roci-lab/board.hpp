@@ -1,0 +1,51 @@
+// The jobs of a command, taken by whoever is free; what became of them is told in their order.
+#pragma once
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "roci-lab/jobs.hpp"
+#include "roci-lab/progress_line.hpp"
+
+namespace roci::lab {
+
+struct Outcome {
+  std::string line;   // of the table
+  std::string error;  // a sentence where the run failed
+};
+
+// From any thread.
+class Board {
+ public:
+  Board(size_t jobs, ProgressLine& line) : outcomes_(jobs), line_(line) {}
+
+  // The next one's number; none when all are taken.
+  std::optional<size_t> take() {
+    const std::lock_guard lock(mutex_);
+    if (taken_ == outcomes_.size()) return std::nullopt;
+    return taken_++;
+  }
+  void done(size_t job, Outcome outcome) {
+    const std::lock_guard lock(mutex_);
+    outcomes_[job] = std::move(outcome);
+    for (; told_ < outcomes_.size() && outcomes_[told_]; ++told_) tell(*outcomes_[told_]);
+  }
+  [[nodiscard]] bool succeeded(size_t job) const { return outcomes_[job] && outcomes_[job]->error.empty(); }
+
+ private:
+  void tell(const Outcome& outcome) {
+    if (outcome.error.empty())
+      line_.print(outcome.line);
+    else
+      line_.complain(outcome.error);
+  }
+
+  std::mutex mutex_;
+  std::vector<std::optional<Outcome>> outcomes_;
+  size_t taken_ = 0, told_ = 0;
+  ProgressLine& line_;
+};
+
+}  // namespace roci::lab

@@ -1,0 +1,77 @@
+#include "roci-lab/jobs.hpp"
+
+#include <algorithm>
+
+namespace roci::lab {
+namespace {
+
+Result<std::vector<ConfigChange>> changes_of(const std::vector<std::string>& set) {
+  std::vector<ConfigChange> changes;
+  for (const std::string& text : set) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return fail("--set takes path=value, such as traffic[0].load=0.5, and got '" + text + "'");
+    changes.push_back({text.substr(0, equals), text.substr(equals + 1), "--set " + text.substr(0, equals)});
+  }
+  return changes;
+}
+
+std::string folder_name(std::string name) {
+  for (char& c : name)
+    if (c == '/' || c == ' ') c = '_';
+  return name;
+}
+
+std::string names_of(const std::vector<RunSpec>& runs) {
+  std::string names;
+  for (const RunSpec& run : runs) names += (names.empty() ? "" : ", ") + run.called();
+  return names;
+}
+
+}  // namespace
+
+std::string Job::command(const RunOptions& options) const {
+  std::string text = "roci-lab run " + options.file;
+  if (!run.name.empty()) text += " --only '" + run.name + "'";
+  for (const std::string& set : options.set) text += " --set '" + set + "'";
+  if (!seed.empty()) text += " --set seed=" + seed;
+  return text;
+}
+
+Result<Plan> plan_jobs(const RunOptions& options) {
+  auto given = changes_of(options.set);
+  if (!given) return fail(given.error());
+  auto runs = read_runs(options.file, *given);
+  if (!runs) return fail(runs.error());
+  auto expectations = read_expectations(options.file, *runs);
+  if (!expectations) return fail(expectations.error());
+  Plan plan{std::move(*runs), {}, std::move(*expectations)};
+  for (const std::string& name : options.only) {
+    if (std::ranges::none_of(plan.runs, [&](const RunSpec& run) { return run.called() == name; }))
+      return fail("--only names '" + name + "', and the runs are: " + names_of(plan.runs));
+  }
+  for (const RunSpec& run : plan.runs) {
+    if (!options.only.empty() && std::ranges::find(options.only, run.called()) == options.only.end())
+      continue;
+    std::vector<ConfigChange> changes = run.changes;
+    // What stands on the command line precedes.
+    changes.insert(changes.end(), given->begin(), given->end());
+    auto scenario = read_scenario(options.file, changes);
+    if (!scenario) return fail(scenario.error());
+    for (uint32_t i = 0; i < options.seeds; ++i) {
+      Job job{run.name, "", run, "", changes};
+      if (options.seeds > 1) {
+        job.seed = std::to_string(scenario->seed + i);
+        job.name += (job.name.empty() ? "" : " ") + ("seed=" + job.seed);
+        job.changes.push_back({"seed", job.seed, "--seeds"});
+      }
+      if (job.name.empty()) job.name = scenario->name;
+      plan.jobs.push_back(std::move(job));
+    }
+  }
+  if (plan.jobs.size() > 1)
+    for (Job& job : plan.jobs) job.place = folder_name(job.name);
+  return plan;
+}
+
+}  // namespace roci::lab

@@ -1,0 +1,47 @@
+// The line at the bottom of a terminal that shows how far runs are.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "lab/experiment.hpp"
+
+namespace roci::lab {
+
+// From any thread. Shows nothing when the terminal is none.
+class ProgressLine {
+ public:
+  ProgressLine(size_t jobs, bool wanted);
+  ~ProgressLine() { clear(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void began(size_t job, const std::string& name, Nanos duration);
+  void show(size_t job, const ExperimentProgress& at);
+  void ended(size_t job);
+  // A line for good, above, on standard output; on standard error what went wrong.
+  void print(const std::string& text);
+  void complain(const std::string& text);
+  void clear();
+
+ private:
+  struct Running {
+    std::string name;
+    Nanos duration;
+    ExperimentProgress at;
+    std::chrono::steady_clock::time_point began;
+  };
+  void draw();
+  void wipe();
+
+  std::mutex mutex_;
+  size_t jobs_;
+  bool shown_;
+  size_t ended_ = 0;
+  std::map<size_t, Running> running_;
+};
+
+}  // namespace roci::lab

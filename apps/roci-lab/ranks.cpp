@@ -1,0 +1,94 @@
+#include "roci-lab/ranks.hpp"
+
+#include <cstdlib>
+#include <utility>
+
+#ifdef ROCI_MPI
+#include <mpi.h>
+#endif
+
+namespace roci::lab {
+namespace {
+
+// How launchers tell a process that it is one of several: Open MPI's, and those of the PMI family.
+bool started_by_launcher() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
+    if (std::getenv(name) != nullptr) return true;
+  return false;
+}
+
+}  // namespace
+
+Ranks::Ranks(Ranks&& other) noexcept
+    : number_(other.number_), count_(other.count_), joined_(std::exchange(other.joined_, false)) {}
+
+#ifdef ROCI_MPI
+
+namespace {
+
+constexpr int kRequest = 1, kAnswer = 2;  // tags
+
+Ranks::Bytes receive(const MPI_Status& status) {
+  int length = 0;
+  MPI_Get_count(&status, MPI_BYTE, &length);
+  Ranks::Bytes bytes(static_cast<size_t>(length));
+  MPI_Recv(bytes.data(), length, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, MPI_COMM_WORLD,
+           MPI_STATUS_IGNORE);
+  return bytes;
+}
+void send(const Ranks::Bytes& bytes, int rank, int tag) {
+  MPI_Send(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, rank, tag, MPI_COMM_WORLD);
+}
+
+}  // namespace
+
+Result<Ranks> Ranks::join() {
+  Ranks ranks(0, 1);
+  if (!started_by_launcher()) return ranks;
+  // What goes wrong later ends all of them: MPI's own handler says so.
+  int provided = 0;
+  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS ||
+      provided < MPI_THREAD_FUNNELED)
+    return fail("MPI cannot be started for a program with threads");
+  ranks.joined_ = true;
+  MPI_Comm_rank(MPI_COMM_WORLD, &ranks.number_);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks.count_);
+  return ranks;
+}
+
+Ranks::~Ranks() {
+  if (joined_) MPI_Finalize();
+}
+
+Ranks::Bytes Ranks::ask(const Bytes& request) {
+  send(request, 0, kRequest);
+  MPI_Status status;
+  MPI_Probe(0, kAnswer, MPI_COMM_WORLD, &status);
+  return receive(status);
+}
+
+std::optional<Ranks::Request> Ranks::next_request() {
+  int there = 0;
+  MPI_Status status;
+  MPI_Iprobe(MPI_ANY_SOURCE, kRequest, MPI_COMM_WORLD, &there, &status);
+  if (there == 0) return std::nullopt;
+  return Request{status.MPI_SOURCE, receive(status)};
+}
+
+void Ranks::answer(int rank, const Bytes& bytes) { send(bytes, rank, kAnswer); }
+
+#else
+
+Result<Ranks> Ranks::join() {
+  if (started_by_launcher()) return fail("this roci-lab was built without MPI and cannot be one of several");
+  return Ranks(0, 1);
+}
+
+Ranks::~Ranks() = default;
+Ranks::Bytes Ranks::ask(const Bytes& /*request*/) { return {}; }
+std::optional<Ranks::Request> Ranks::next_request() { return std::nullopt; }
+void Ranks::answer(int /*rank*/, const Bytes& /*bytes*/) {}
+
+#endif
+
+}  // namespace roci::lab

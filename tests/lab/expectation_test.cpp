@@ -1,0 +1,75 @@
+#include "lab/expectation.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support/must.hpp"
+
+namespace roci::lab {
+namespace {
+
+using test::must;
+using Json = nlohmann::ordered_json;
+
+const std::map<std::string, Json>& summaries() {
+  static const std::map<std::string, Json> all = {
+      {"one", {{"queues_bytes", {{"s0/h1", {{"p99", 2000}}}}}, {"name", "text"}}},
+      {"one load=0.3", {{"traffic", {{"web", {{"slowdown", {{"< 3 KB", {{"p99", 2.5}}}}}}}}}}}};
+  return all;
+}
+Verdict verdict_of(const std::string& text) {
+  return must(judge(must(parse_expectation(text)), summaries()));
+}
+std::string objection_to(const std::string& text) {
+  const auto parsed = parse_expectation(text);
+  return parsed ? "none" : parsed.error().message;
+}
+std::string failure_of(const std::string& text) {
+  const auto verdict = judge(must(parse_expectation(text)), summaries());
+  return verdict ? "none" : verdict.error().message;
+}
+
+TEST(Expectation, compares_products_of_numbers_and_of_what_summaries_have) {
+  EXPECT_TRUE(verdict_of("one.queues_bytes.s0/h1.p99 <= 2KB").holds);
+  EXPECT_FALSE(verdict_of("one.queues_bytes.s0/h1.p99 < 2KB").holds);
+  EXPECT_TRUE(verdict_of("one.queues_bytes.s0/h1.p99 >= 2KB").holds);
+  EXPECT_FALSE(verdict_of("one.queues_bytes.s0/h1.p99 > 2KB").holds);
+  const Verdict scaled = verdict_of("2 * one.queues_bytes.s0/h1.p99 * 0.5 < 10us");
+  EXPECT_EQ(scaled.left, 2000);
+  EXPECT_EQ(scaled.right, 10'000);
+  EXPECT_EQ(scaled.unit, "B");
+}
+
+TEST(Expectation, parts_with_dots_and_spaces_stand_in_quotes) {
+  const Verdict verdict = verdict_of("'one load=0.3'.traffic.web.slowdown.'< 3 KB'.p99 < 3");
+  EXPECT_TRUE(verdict.holds);
+  EXPECT_EQ(verdict.left, 2.5);
+  EXPECT_EQ(verdict.unit, "");
+}
+
+TEST(Expectation, names_the_runs_once) {
+  EXPECT_EQ(must(parse_expectation("a.x * b.x < 2 * a.y")).runs(), (std::vector<std::string>{"a", "b"}));
+}
+
+TEST(Expectation, says_what_is_wrong) {
+  EXPECT_EQ(objection_to("a.x 3"), "one of <, <=, >, >= is wanted, with spaces around it, in 'a.x 3'");
+  EXPECT_EQ(objection_to("a.x < 3 < a.y"),
+            "one of <, <=, >, >= is wanted, with spaces around it, in 'a.x < 3 < a.y'");
+  EXPECT_EQ(objection_to("a.x < b"), "'b' is no number and no path such as hpcc.traffic.web.goodput_bps");
+  EXPECT_EQ(objection_to("a.x < a..y"),
+            "'a..y' is no number and no path such as hpcc.traffic.web.goodput_bps");
+  EXPECT_EQ(objection_to("a.x + a.y < 3"), "'+' stands where * or a comparison is wanted");
+  EXPECT_EQ(objection_to("a.x * < 3"), "a number or a path is missing in 'a.x * < 3'");
+  EXPECT_EQ(objection_to("< 3"), "a number or a path is missing in '< 3'");
+  EXPECT_EQ(objection_to("a.'x < 3"), "a quote is open in a.'x < 3");
+  EXPECT_EQ(objection_to("2 < 3"), "nothing of any run is in '2 < 3'");
+}
+
+TEST(Expectation, fails_on_what_a_summary_does_not_have) {
+  EXPECT_EQ(failure_of("one.queues_bytes.s0/h2.p99 < 3"), "its summary has no 'one.queues_bytes.s0/h2'");
+  EXPECT_EQ(failure_of("one.queues_bytes < 3"), "'one.queues_bytes' is no number");
+  EXPECT_EQ(failure_of("one.name < 3"), "'one.name' is no number");
+  EXPECT_EQ(failure_of("two.name < 3"), "there is no run 'two'");
+}
+
+}  // namespace
+}  // namespace roci::lab
