@@ -6,14 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "base/interrupt.hpp"
 #include "roci-lab/jobs.hpp"
 #include "roci-lab/progress_line.hpp"
 
 namespace roci::lab {
 
 struct Outcome {
-  std::string line;   // of the table
-  std::string error;  // a sentence where the run failed
+  std::string line{};    // of the table
+  std::string error{};   // a sentence where the run failed
+  bool stopped = false;  // by Ctrl-C: there is nothing to tell
 };
 
 // From any thread.
@@ -21,10 +23,10 @@ class Board {
  public:
   Board(size_t jobs, ProgressLine& line) : outcomes_(jobs), line_(line) {}
 
-  // The next one's number; none when all are taken.
+  // The next one's number; none when all are taken, or somebody wants an end.
   std::optional<size_t> take() {
     const std::lock_guard lock(mutex_);
-    if (taken_ == outcomes_.size()) return std::nullopt;
+    if (taken_ == outcomes_.size() || interrupted()) return std::nullopt;
     return taken_++;
   }
   void done(size_t job, Outcome outcome) {
@@ -32,10 +34,12 @@ class Board {
     outcomes_[job] = std::move(outcome);
     for (; told_ < outcomes_.size() && outcomes_[told_]; ++told_) tell(*outcomes_[told_]);
   }
-  [[nodiscard]] bool succeeded(size_t job) const { return outcomes_[job] && outcomes_[job]->error.empty(); }
+  [[nodiscard]] bool ended(size_t job) const { return outcomes_[job] && !outcomes_[job]->stopped; }
+  [[nodiscard]] bool succeeded(size_t job) const { return ended(job) && outcomes_[job]->error.empty(); }
 
  private:
   void tell(const Outcome& outcome) {
+    if (outcome.stopped) return;
     if (outcome.error.empty())
       line_.print(outcome.line);
     else

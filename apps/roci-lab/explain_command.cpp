@@ -102,6 +102,11 @@ Status tell_run(const RunOptions& options, const Job& job, bool only) {
                    span(scenario->drain) + " to drain; seed " + std::to_string(scenario->seed));
   for (const TimeWindow& window : scenario->windows)
     line("window", window.name + ": " + span(window.from) + " to " + span(window.until));
+  for (const RealCable& real : scenario->ports) {
+    const Cable& cable = scenario->topology.cables[real.cable];
+    line("real port", scenario->topology.name_of(cable.a) + ": " + real.devices[0] + ", and " +
+                          scenario->topology.name_of(cable.b) + ": " + real.devices[1]);
+  }
   return {};
 }
 

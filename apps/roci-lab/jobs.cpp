@@ -35,6 +35,7 @@ std::string Job::command(const RunOptions& options) const {
   if (!run.name.empty()) text += " --only '" + run.name + "'";
   for (const std::string& set : options.set) text += " --set '" + set + "'";
   if (!seed.empty()) text += " --set seed=" + seed;
+  if (options.real) text += " --real";
   return text;
 }
 
@@ -58,6 +59,7 @@ Result<Plan> plan_jobs(const RunOptions& options) {
     changes.insert(changes.end(), given->begin(), given->end());
     auto scenario = read_scenario(options.file, changes);
     if (!scenario) return fail(scenario.error());
+    if (options.real) ROCI_TRY(check_real(*scenario));
     for (uint32_t i = 0; i < options.seeds; ++i) {
       Job job{run.name, "", run, "", changes};
       if (options.seeds > 1) {

@@ -17,6 +17,7 @@ struct RunOptions {
   unsigned jobs = 1;     // runs at a time
   unsigned threads = 0;  // of a run; 0: as many as there are CPUs for each
   std::string out;       // a folder; empty: "lab-" and the file's name
+  bool real = false;     // in real time, and on real ports
   bool quiet = false;
 };
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/interrupt.hpp"
 #include "lab/experiment.hpp"
 #include "lab/results.hpp"
 #include "roci-lab/board.hpp"
@@ -30,6 +31,24 @@ unsigned threads_of(const RunOptions& options) {
   return std::max(1U, std::thread::hardware_concurrency() / options.jobs);
 }
 
+// Sentences below a run's line, where there is something to say.
+std::string how_late(const Measurements& of) {
+  constexpr double kSmallPart = 0.01;
+  if (!of.real || of.real->late.part <= kSmallPart) return "";
+  const Lateness& late = of.real->late;
+  return "\n  late by more than " + span(Lateness::kMuch) + " for " + with_unit(late.part * 100, "") +
+         " % of the time, at most by " + span(Nanos{static_cast<int64_t>(late.most_ns)}) + ": " +
+         (of.real->ports.empty() ? "the figures are the same all the same, since all cables are simulated"
+                                 : "with real ports the figures mean less for it");
+}
+
+std::string what_real_ports_lost(const Measurements& of) {
+  if (!of.real) return "";
+  uint64_t lost = 0;
+  for (const RealPortCounts& port : of.real->ports) lost += port.rx_missed + port.dropped;
+  return lost == 0 ? "" : "\n  real ports lost " + std::to_string(lost) + " frames: run.json says which";
+}
+
 // One job, with its results in a folder.
 Result<std::string> measure(const RunOptions& options, const Job& job, size_t number, const fs::path& folder,
                             ProgressLine& line) {
@@ -38,19 +57,23 @@ Result<std::string> measure(const RunOptions& options, const Job& job, size_t nu
   line.began(number, job.name, scenario->duration);
   ExperimentOptions how;
   how.threads = threads_of(options);
+  how.real = options.real;
+  how.stops = interrupted;
   how.progress = [&](const ExperimentProgress& at) { line.show(number, at); };
   auto measured = run_experiment(*scenario, how);
   line.ended(number);
   if (!measured) return fail(measured.error().within(job.name));
   ROCI_TRY(
       write_results(folder.string(), *scenario, {job.name, job.command(options), how.threads}, *measured));
-  return result_line(job.name, *measured);
+  return result_line(job.name, *measured) + what_real_ports_lost(*measured) + how_late(*measured);
 }
 
 Outcome run(const RunOptions& options, const Job& job, size_t number, const fs::path& folder,
             ProgressLine& line) {
   auto told = measure(options, job, number, folder, line);
-  return told ? Outcome{*told, ""} : Outcome{"", told.error().message};
+  if (told) return {.line = *told};
+  if (told.error().code == ECANCELED) return {.stopped = true};
+  return {.error = told.error().message};
 }
 
 // Of the first rank: all jobs, here and by the others.
@@ -80,8 +103,11 @@ class Lead {
 // What ranks tell each other: a job's number, and with it what became of it. Nothing: that there is nothing.
 Ranks::Bytes packed(size_t job) { return Json::to_cbor(Json{{"job", job}}); }
 Ranks::Bytes packed(size_t job, const Outcome& outcome, const Json& files) {
-  return Json::to_cbor(
-      Json{{"job", job}, {"line", outcome.line}, {"error", outcome.error}, {"files", files}});
+  return Json::to_cbor(Json{{"job", job},
+                            {"line", outcome.line},
+                            {"error", outcome.error},
+                            {"stopped", outcome.stopped},
+                            {"files", files}});
 }
 
 // Of the other ranks: until there is nothing to do any more.
@@ -99,7 +125,7 @@ void help(const RunOptions& options, Ranks& ranks) {
     } else {
       outcome = run(options, (*plan)->jobs[job], job, folder, line);
     }
-    if (outcome.error.empty()) {
+    if (outcome.error.empty() && !outcome.stopped) {
       auto read = read_files(folder.string());
       if (read)
         files = std::move(*read);
@@ -126,10 +152,10 @@ void dismiss(Ranks& ranks) {
 }
 
 Outcome Lead::taken_in(size_t job, const Json& done) const {
-  Outcome outcome{done.at("line"), done.at("error")};
-  if (!outcome.error.empty()) return outcome;
+  const Outcome outcome{done.at("line"), done.at("error"), done.at("stopped")};
+  if (!outcome.error.empty() || outcome.stopped) return outcome;
   Status written = write_files(folder_of(job).string(), done.at("files"));
-  return written ? outcome : Outcome{"", written.error().message};
+  return written ? outcome : Outcome{.error = written.error().message};
 }
 
 // Hands jobs out and takes results in, until all other ranks have been told that there are no more.
@@ -184,13 +210,33 @@ int Lead::run_all() {
     serve(board);
   }
   bool good = true;
-  for (size_t job = 0; job < plan_.jobs.size(); ++job) good = good && board.succeeded(job);
+  size_t ended = 0;
+  for (size_t job = 0; job < plan_.jobs.size(); ++job) {
+    good = good && board.succeeded(job);
+    ended += board.ended(job) ? 1 : 0;
+  }
   bool all_hold = true;
   if (Status done = report(board, all_hold); !done) {
     line.complain(done.error().message);
     good = false;
   }
+  if (ended < plan_.jobs.size()) {
+    line.complain("stopped: " + std::to_string(ended) + " of " + std::to_string(plan_.jobs.size()) +
+                  " runs had ended and keep their results; nothing is written of the others");
+    return 130;
+  }
   return good && all_hold ? 0 : 1;
+}
+
+// Why these options do not go with real time.
+std::string not_in_real_time(const RunOptions& options, const Ranks& ranks) {
+  if (!options.real) return "";
+  if (ranks.count() > 1)
+    return "--real is for one process: " + std::to_string(ranks.count()) + " would make each other late";
+  if (options.jobs > 1)
+    return "--real makes one run at a time: " + std::to_string(options.jobs) +
+           " jobs would make each other late";
+  return "";
 }
 
 }  // namespace
@@ -201,6 +247,11 @@ int run_command(const RunOptions& options) {
     std::fprintf(stderr, "roci-lab: %s\n", ranks.error().message.c_str());
     return 2;
   }
+  if (const std::string why = not_in_real_time(options, *ranks); !why.empty()) {
+    if (ranks->is_first()) std::fprintf(stderr, "roci-lab: %s\n", why.c_str());
+    return 2;
+  }
+  catch_interrupts();
   if (!ranks->is_first()) {
     help(options, *ranks);
     return 0;

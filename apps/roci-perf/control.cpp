@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/interrupt.hpp"
 #include "base/tick_clock.hpp"
-#include "roci-perf/interrupt.hpp"
 
 namespace roci::perf {
 namespace {

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <thread>
 
-#include "roci-perf/interrupt.hpp"
+#include "base/interrupt.hpp"
 
 namespace roci::perf {
 namespace {

@@ -1,6 +1,7 @@
+#include <csignal>
 #include <cstdio>
 
-#include "roci-perf/interrupt.hpp"
+#include "base/interrupt.hpp"
 #include "roci-perf/loopback.hpp"
 #include "roci-perf/processes.hpp"
 
@@ -31,7 +32,8 @@ int main(int argc, char** argv) {
     std::fputs(parsed->text.c_str(), stdout);
     return 0;
   }
-  roci::perf::catch_interrupts();
+  roci::catch_interrupts();
+  std::signal(SIGPIPE, SIG_IGN);  // a closed connection is an error value, not the end
   roci::perf::Report report(parsed->options);
   const Outcome outcome = run(parsed->options, report);
   if (!outcome.status) {

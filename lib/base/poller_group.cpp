@@ -4,10 +4,10 @@
 
 namespace roci {
 
-bool PollerGroup::round(Nanos now) {
+bool PollerGroup::poll(Nanos now, bool all) {
   bool worked = false;
   for (Poller* poller : pollers_) {
-    if (poller->next_deadline() > now || !poller->poll(now)) continue;
+    if ((!all && poller->next_deadline() > now) || !poller->poll(now)) continue;
     worked = true;
     last_worker_ = poller;
   }

@@ -13,7 +13,9 @@ class PollerGroup {
   void add(Poller& poller) { pollers_.push_back(&poller); }
 
   // Polls those that are due. Whether any did something: then the same instant is due once more.
-  bool round(Nanos now);
+  bool round(Nanos now) { return poll(now, false); }
+  // The same of all of them, for those that do not know when they are due: real ports announce nothing.
+  bool round_of_all(Nanos now) { return poll(now, true); }
   // The first deadline behind `now`. One that is due after a round without work belongs to a poller that waits for another
   // one; it is polled again with the next event.
   [[nodiscard]] Nanos next_after(Nanos now) const;
@@ -21,6 +23,8 @@ class PollerGroup {
   [[nodiscard]] const Poller* last_worker() const { return last_worker_; }
 
  private:
+  bool poll(Nanos now, bool all);
+
   std::vector<Poller*> pollers_;
   const Poller* last_worker_ = nullptr;
 };

@@ -47,6 +47,7 @@ std::span<const uint16_t> ArrivalCalendar::due(Nanos now) {
     entered_[port] = kNever;
     taken_.push_back(port);
   }
+  taken_.insert(taken_.end(), always_.begin(), always_.end());
   std::ranges::sort(taken_);
   return taken_;
 }

@@ -20,6 +20,8 @@ class ArrivalCalendar final : public SwitchArrivals {
   // Tells `node` and this of what arrives at each port, in order.
   ArrivalCalendar(Node& node, const std::vector<Port*>& ports);
 
+  // Nobody announces what arrives at this port: it is looked at whenever the switch is polled.
+  void always(uint16_t port) { always_.push_back(port); }
   [[nodiscard]] ArrivalListener& listener(uint16_t port) { return *listeners_[port]; }
 
   [[nodiscard]] Nanos next() override;
@@ -51,6 +53,7 @@ class ArrivalCalendar final : public SwitchArrivals {
   void enter(uint16_t port);
 
   std::vector<Port*> ports_;
+  std::vector<uint16_t> always_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::atomic<bool> any_{false};
   std::array<std::atomic<uint64_t>, 16> announced_{};  // a bit for each port with something new

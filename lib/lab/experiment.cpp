@@ -60,7 +60,9 @@ ibv_wr_opcode opcode_of(Operation operation) {
 class Experiment {
  public:
   Experiment(const Scenario& scenario, const ExperimentOptions& options)
-      : scenario_(scenario), options_(options), runner_(scenario.topology.least_delay(), options.threads) {}
+      : scenario_(scenario), options_(options), runner_(scenario.topology.least_delay(), options.threads) {
+    runner_.ask(options.stops);
+  }
 
   Result<Measurements> run();
 
@@ -117,6 +119,11 @@ class Experiment {
   void begin(Meter& meter) { meter.begin(count(*network_), arrived()); }
   void end(Meter& meter) { meter.end(count(*network_), arrived()); }
   void set_fault(const FaultSpec& fault, bool on);
+  // From now on virtual time goes as the clock does.
+  void keep_pace() {
+    pace_.start(runner_.now());
+    runner_.keep(pace_);
+  }
   void make_meters();
   void make_timetable();
   void name_series();
@@ -126,6 +133,7 @@ class Experiment {
   const Scenario& scenario_;
   const ExperimentOptions& options_;
   std::unique_ptr<Network> network_;
+  Pace pace_;
   WindowRunner runner_;
   Opener opener_{*this};
   Sampler sampler_{*this};
@@ -232,7 +240,10 @@ Status Experiment::warm_up() {
   for (auto& node : network_->nodes()) node->touch(runner_.now());
   const Nanos end = runner_.now() + kLongestWarmUp;
   do {
-    if (runner_.now() >= end) return fail("hosts have asked each other for 2 s, and some have no answer");
+    if (runner_.now() >= end)
+      return fail(
+          std::string("hosts have asked each other for 2 s, and some have no answer") +
+          (network_->has_real_ports() ? "; are the two ports of each cable connected with each other?" : ""));
     ROCI_TRY(runner_.run_until(runner_.now() + kWarmUp));
   } while (!all_are_known());
   if (plan_.loops.empty()) first_.clear();
@@ -446,10 +457,11 @@ Result<Measurements> Experiment::run() {
   results_.resize(plan_.flows.size());
   places_.resize(plan_.flows.size());
   seen_.resize(plan_.flows.size());
-  auto network = Network::create(scenario_);
+  auto network = Network::create(scenario_, options_.real);
   if (!network) return fail(network.error());
   network_ = std::move(*network);
   for (auto& node : network_->nodes()) runner_.add(*node);
+  if (network_->has_real_ports()) keep_pace();
   ROCI_TRY(warm_up());
 
   const uint32_t hosts = static_cast<uint32_t>(scenario_.topology.hosts.size());
@@ -463,9 +475,11 @@ Result<Measurements> Experiment::run() {
   runner_.add(sampler_);
   ROCI_TRY(open_loops());
   next_sample_ = origin_ + scenario_.sample;
+  if (options_.real) keep_pace();
 
   const Nanos end = origin_ + scenario_.duration;
   ROCI_TRY(runner_.run_until(end));
+  if (options_.real) out_.real = RealRun{.late = pace_.lateness(end), .ports = {}};
   for (Meter& meter : meters_)
     if (meter.running) this->end(meter);
   if (next_sample_ == end) sample(end);  // the last bin's last
@@ -475,6 +489,7 @@ Result<Measurements> Experiment::run() {
     return fail(std::to_string(missing) + " frames found no buffer: what was measured is not the network's",
                 ENOMEM);
 
+  if (out_.real) out_.real->ports = network_->real_port_counts();
   out_.packet_hops = packet_hops();
   for (uint32_t h = 0; h < hosts; ++h) {
     const auto& loops = network_->program(h).loop_results();

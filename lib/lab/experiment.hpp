@@ -1,15 +1,18 @@
-// One run of a scenario: sets its network up, lets the traffic happen in virtual time, and measures.
+// One run of a scenario: sets its network up, lets the traffic happen, in virtual time or as the clock goes, and measures.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lab/flow_plan.hpp"
 #include "lab/host_program.hpp"
+#include "lab/pace.hpp"
+#include "lab/real_port.hpp"
 #include "lab/scenario.hpp"
 
 namespace roci::lab {
@@ -19,6 +22,12 @@ struct Series {
   std::string unit;
   std::vector<std::string> names;
   std::vector<std::vector<double>> values;  // by name, then by time
+};
+
+// Of a run in real time.
+struct RealRun {
+  Lateness late;
+  std::vector<RealPortCounts> ports;
 };
 
 struct Measurements {
@@ -34,6 +43,7 @@ struct Measurements {
   // What the run cost, which is not the same twice.
   double seconds = 0;
   uint64_t packet_hops = 0;  // frames received, by hosts and switches
+  std::optional<RealRun> real;
 };
 
 struct ExperimentProgress {
@@ -44,6 +54,9 @@ struct ExperimentProgress {
 struct ExperimentOptions {
   unsigned threads = 1;
   std::function<void(const ExperimentProgress&)> progress = nullptr;  // a hundred times or so
+  // Nothing happens sooner than the clock says, and the scenario's real ports are used.
+  bool real = false;
+  std::function<bool()> stops = nullptr;  // asked all the time; then the run fails with ECANCELED
 };
 
 Result<Measurements> run_experiment(const Scenario& scenario, const ExperimentOptions& options);

@@ -10,12 +10,12 @@ namespace roci::lab {
 
 class Histogram {
  public:
-  void add(uint64_t value) {
+  void add(uint64_t value, uint64_t times = 1) {
     const size_t slot = slot_of(value);
     if (slot >= counts_.size()) counts_.resize(slot + 1);
-    ++counts_[slot];
-    ++count_;
-    sum_ += value;
+    counts_[slot] += times;
+    count_ += times;
+    sum_ += value * times;
     most_ = std::max(most_, value);
   }
   void add(const Histogram& other) {

@@ -5,6 +5,7 @@
 
 #include "device/host.hpp"
 #include "port/borrowed_port.hpp"
+#include "port/device_args.hpp"
 
 namespace roci::lab {
 namespace {
@@ -22,6 +23,18 @@ ibv_mtu mtu_of(uint32_t bytes) {
   return mtu;
 }
 
+std::vector<std::string> devices_of(const Scenario& scenario) {
+  std::vector<std::string> out;
+  for (const RealCable& cable : scenario.ports)
+    out.insert(out.end(), cable.devices.begin(), cable.devices.end());
+  return out;
+}
+
+bool names_pci(const std::string& device) {
+  const auto parsed = DeviceArgs::parse(device);
+  return parsed && parsed->is_pci();
+}
+
 // The largest message that a queue pair of the scenario has.
 uint64_t largest_message(const Scenario& scenario) {
   uint64_t most = 1;
@@ -34,15 +47,25 @@ uint64_t largest_message(const Scenario& scenario) {
 
 }  // namespace
 
-Result<std::unique_ptr<Network>> Network::create(const Scenario& scenario) {
-  ROCI_TRY(start_eal({.memory_mib = kMemoryMib}));
+Result<std::unique_ptr<Network>> Network::create(const Scenario& scenario, bool real) {
+  EalConfig eal{.memory_mib = kMemoryMib};
+  auto room = static_cast<uint16_t>(scenario.port_mtu + 64);
+  if (real) {
+    ROCI_TRY(check_real(scenario));
+    for (const std::string& device : devices_of(scenario)) {
+      eal.pci = eal.pci || names_pci(device);
+      room = std::max(room, EthdevPort::data_room_for(device, scenario.port_mtu));
+    }
+  }
+  ROCI_TRY(start_eal(eal));
   std::unique_ptr<Network> network(new Network(scenario));
   const uint32_t buffers = std::clamp<uint32_t>(
       65'536 + 256 * static_cast<uint32_t>(scenario.topology.hosts.size()), 65'536, 1U << 20);
-  auto pool = MbufPool::create("lab", buffers, static_cast<uint16_t>(scenario.port_mtu + 64));
+  auto pool = MbufPool::create("lab", buffers, room);
   if (!pool) return fail(pool.error());
   network->pool_ = std::move(*pool);
-  ROCI_TRY(network->make_links());
+  if (real) ROCI_TRY(network->open_ports());
+  network->make_links();
   ROCI_TRY(network->make_switches());
   ROCI_TRY(network->make_hosts());
   return network;
@@ -50,12 +73,58 @@ Result<std::unique_ptr<Network>> Network::create(const Scenario& scenario) {
 
 Network::~Network() = default;
 
-Status Network::make_links() {
+Status Network::open_ports() {
+  constexpr Nanos kLink = 5s;
+  for (const RealCable& real : scenario_.ports) {
+    const Cable& cable = scenario_.topology.cables[real.cable];
+    for (const bool end_b : {false, true}) {
+      const Cable::End& end = end_b ? cable.b : cable.a;
+      EthdevConfig config;
+      config.device = real.devices[end_b ? 1 : 0];
+      config.mtu = scenario_.port_mtu;
+      config.promiscuous = end.is_switch;
+      config.pool = pool_;
+      auto port = EthdevPort::open(config);
+      if (!port) return fail(port.error().within(real.where));
+      real_ports_.push_back(
+          {real.cable, end_b, std::make_unique<RealPort>(std::move(*port), cable.spec.rate, !end.is_switch)});
+    }
+    for (const bool end_b : {false, true}) {
+      if (Status up = real_port(real.cable, end_b)->wait_for_link(kLink); !up)
+        return fail(up.error().within(real.where));
+    }
+  }
+  return {};
+}
+
+RealPort* Network::real_port(uint32_t cable, bool end_b) const {
+  const auto found = std::ranges::find_if(
+      real_ports_, [&](const RealEnd& end) { return end.cable == cable && end.end_b == end_b; });
+  return found == real_ports_.end() ? nullptr : found->port.get();
+}
+
+std::vector<RealPortCounts> Network::real_port_counts() const {
+  const Topology& topology = scenario_.topology;
+  std::vector<RealPortCounts> out;
+  for (const RealEnd& end : real_ports_) {
+    const Cable& cable = topology.cables[end.cable];
+    out.push_back(end.port->counts());
+    out.back().cable = topology.name_of(end.end_b ? cable.b : cable.a) + " to " +
+                       topology.name_of(end.end_b ? cable.a : cable.b);
+  }
+  return out;
+}
+
+void Network::make_links() {
   Rng rng{scenario_.seed};
   for (const Cable& cable : scenario_.topology.cables) {
     SimLinkConfig config;
     config.name = "cable" + std::to_string(links_.size());
     config.seed = rng.next();
+    if (real_port(static_cast<uint32_t>(links_.size()), false) != nullptr) {
+      links_.push_back(nullptr);
+      continue;
+    }
     config.mtu = scenario_.port_mtu;
     config.a_to_b = {.rate = cable.spec.rate, .delay = cable.spec.delay, .queue = kSwitchQueue};
     config.b_to_a = config.a_to_b;
@@ -67,7 +136,6 @@ Status Network::make_links() {
     config.macs = {MacAddress::local(2 * number + 1), MacAddress::local(2 * number + 2)};
     links_.push_back(std::make_unique<SimLink>(config, pool_));
   }
-  return {};
 }
 
 Status Network::make_switches() {
@@ -77,19 +145,27 @@ Status Network::make_switches() {
     nodes_.push_back(std::make_unique<Node>(of.name));
     Node& node = *nodes_.back();
     std::vector<Port*> ports;
-    std::vector<std::pair<SimLink*, SimLink::Direction>> arriving;
     for (uint32_t p = 0; p < of.cables.size(); ++p) {
-      SimLink& link = *links_[of.cables[p]];
       const bool is_b = topology.is_end_b(s, p);
-      ports.push_back(is_b ? &link.b() : &link.a());
-      arriving.push_back({&link, is_b ? SimLink::kAToB : SimLink::kBToA});
+      if (RealPort* const real = real_port(of.cables[p], is_b); real != nullptr) {
+        ports.push_back(real);
+      } else {
+        ports.push_back(is_b ? &links_[of.cables[p]]->b() : &links_[of.cables[p]]->a());
+      }
     }
     auto made = Switch::create(scenario_.switches[s], ports, pool_);
     if (!made) return fail(made.error());
     calendars_.push_back(std::make_unique<ArrivalCalendar>(node, ports));
-    for (size_t p = 0; p < ports.size(); ++p)
-      arriving[p].first->listen(arriving[p].second, calendars_.back()->listener(static_cast<uint16_t>(p)));
-    (*made)->foresee(*calendars_.back());
+    ArrivalCalendar& calendar = *calendars_.back();
+    for (uint16_t p = 0; p < ports.size(); ++p) {
+      if (SimLink* const link = links_[of.cables[p]].get(); link != nullptr) {
+        link->listen(topology.is_end_b(s, p) ? SimLink::kAToB : SimLink::kBToA, calendar.listener(p));
+      } else {
+        calendar.always(p);
+        node.set_live();
+      }
+    }
+    (*made)->foresee(calendar);
     node.add(**made);
     switches_.push_back(std::move(*made));
   }
@@ -104,10 +180,18 @@ Status Network::make_hosts() {
     const TopologyHost& of = topology.hosts[h];
     nodes_.push_back(std::make_unique<Node>(of.name));
     Node& node = *nodes_.back();
-    SimLink& link = *links_[of.cable];
     const bool is_a = !topology.cables[of.cable].a.is_switch;
-    link.listen(is_a ? SimLink::kBToA : SimLink::kAToB, node);
-    node.add(link.waker(is_a ? SimLink::kAToB : SimLink::kBToA));
+    Port* port = nullptr;
+    if (RealPort* const real = real_port(of.cable, !is_a); real != nullptr) {
+      node.set_live();
+      node.add(*real);
+      port = real;
+    } else {
+      SimLink& link = *links_[of.cable];
+      link.listen(is_a ? SimLink::kBToA : SimLink::kAToB, node);
+      node.add(link.waker(is_a ? SimLink::kAToB : SimLink::kBToA));
+      port = is_a ? &link.a() : &link.b();
+    }
     DeviceConfig config = scenario_.host;
     config.name = of.name;
     config.addresses = {topology.host_address(h).to_string()};
@@ -115,7 +199,7 @@ Status Network::make_hosts() {
     config.seed = scenario_.seed * kMostHosts + h + 1;
     config.without_payload = !scenario_.payload;
     HostParts& parts = hosts_.emplace_back();
-    auto device = Device::create(std::make_unique<BorrowedPort>(is_a ? link.a() : link.b()), config, pool_);
+    auto device = Device::create(std::make_unique<BorrowedPort>(*port), config, pool_);
     if (!device) return fail(device.error());
     parts.device = std::move(*device);
     auto pd = parts.device->allocate_pd();
@@ -211,8 +295,10 @@ uint64_t Network::without_buffer() const {
     for (size_t port = 0; port < one->port_count(); ++port)
       sum += one->counters(port).dropped(DropReason::kNoBuffer);
   }
-  for (const auto& link : links_)
+  for (const auto& link : links_) {
+    if (link == nullptr) continue;
     sum += link->stats(SimLink::kAToB).no_buffer + link->stats(SimLink::kBToA).no_buffer;
+  }
   return sum;
 }
 

@@ -1,4 +1,5 @@
-// A scenario's hosts, switches and cables, as they run: real devices and real switches on simulated links.
+// A scenario's hosts, switches and cables, as they run: real devices and real switches on simulated links, and in real time
+// some on ports that the user has connected.
 #pragma once
 
 #include <deque>
@@ -9,6 +10,7 @@
 #include "lab/arrival_calendar.hpp"
 #include "lab/host_program.hpp"
 #include "lab/node.hpp"
+#include "lab/real_port.hpp"
 #include "lab/scenario.hpp"
 #include "port/eal.hpp"
 #include "port/sim_link.hpp"
@@ -19,7 +21,8 @@ namespace roci::lab {
 
 class Network {
  public:
-  static Result<std::unique_ptr<Network>> create(const Scenario& scenario);
+  // `real`: on the scenario's ports.
+  static Result<std::unique_ptr<Network>> create(const Scenario& scenario, bool real);
   ~Network();
 
   [[nodiscard]] const Scenario& scenario() const { return scenario_; }
@@ -29,7 +32,10 @@ class Network {
   [[nodiscard]] Device& device(uint32_t host) { return *hosts_[host].device; }
   [[nodiscard]] HostProgram& program(uint32_t host) { return *hosts_[host].program; }
   [[nodiscard]] Switch& at(uint32_t number) { return *switches_[number]; }
+  // Of a simulated cable.
   [[nodiscard]] SimLink& link(uint32_t cable) { return *links_[cable]; }
+  [[nodiscard]] bool has_real_ports() const { return !real_ports_.empty(); }
+  [[nodiscard]] std::vector<RealPortCounts> real_port_counts() const;
 
   // A queue pair at each of two hosts, connected: whoever asks, and its peer. While all nodes stand still.
   struct Connection {
@@ -46,7 +52,9 @@ class Network {
 
  private:
   explicit Network(const Scenario& scenario) : scenario_(scenario) {}
-  Status make_links();
+  Status open_ports();
+  [[nodiscard]] RealPort* real_port(uint32_t cable, bool end_b) const;
+  void make_links();
   Status make_switches();
   Status make_hosts();
 
@@ -61,7 +69,13 @@ class Network {
 
   const Scenario& scenario_;
   std::shared_ptr<MbufPool> pool_;
-  std::vector<std::unique_ptr<SimLink>> links_;              // by cable
+  struct RealEnd {
+    uint32_t cable;
+    bool end_b;
+    std::unique_ptr<RealPort> port;
+  };
+  std::vector<RealEnd> real_ports_;
+  std::vector<std::unique_ptr<SimLink>> links_;              // by cable; null where it is real
   std::vector<std::unique_ptr<ArrivalCalendar>> calendars_;  // of switches
   std::vector<std::unique_ptr<Switch>> switches_;
   std::vector<std::unique_ptr<Node>> nodes_;

@@ -17,6 +17,10 @@ class Node final : public ArrivalListener {
 
   // Pollers are polled in the order they were added, and outlive the node.
   void add(Poller& poller) { pollers_.add(poller); }
+  // The node has real ports, which announce nothing: its pollers are all polled whenever it runs, and whoever runs it touches
+  // it again and again.
+  void set_live() { live_ = true; }
+  [[nodiscard]] bool is_live() const { return live_; }
   [[nodiscard]] const std::string& name() const { return name_; }
 
   // Any thread.
@@ -34,10 +38,13 @@ class Node final : public ArrivalListener {
   [[nodiscard]] Nanos now() const { return now_; }
 
  private:
-  static constexpr uint64_t kMostRounds = 1'000'000;  // at one instant
+  // At one instant. Real ports may go on giving frames for ever: then the time goes on, too.
+  static constexpr uint64_t kMostRounds = 1'000'000;
+  static constexpr uint64_t kMostLiveRounds = 64;
 
   std::string name_;
   PollerGroup pollers_;
+  bool live_ = false;
   const Poller* stuck_ = nullptr;
   Nanos now_{0};
   Nanos next_{0};

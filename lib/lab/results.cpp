@@ -9,6 +9,7 @@
 #include <sstream>
 #include <utility>
 
+#include "lab/summary.hpp"
 #include "roci/version.h"
 
 namespace roci::lab {
@@ -193,16 +194,44 @@ bool get_series(hid_t file, const char* name, Series& out) {
 
 }  // namespace
 
+namespace {
+
+void put_real(nlohmann::ordered_json& run, const RealRun& of) {
+  run["late"] = {{"mean_ns", to_digits(of.late.mean_ns, 4)},
+                 {"p99_ns", of.late.p99_ns},
+                 {"most_ns", of.late.most_ns},
+                 {"much_ns", Lateness::kMuch.count()},
+                 {"part_of_time_late_by_much", to_digits(of.late.part, 4)}};
+  nlohmann::ordered_json ports = nlohmann::ordered_json::array();
+  for (const RealPortCounts& port : of.ports)
+    ports.push_back({{"cable", port.cable},
+                     {"device", port.device},
+                     {"rx_packets", port.rx_packets},
+                     {"tx_packets", port.tx_packets},
+                     {"rx_missed", port.rx_missed},
+                     {"dropped", port.dropped}});
+  run["ports"] = std::move(ports);
+}
+
+}  // namespace
+
 Status write_results(const std::string& folder, const Scenario& scenario, const RunInfo& info,
                      const Measurements& of) {
   ROCI_TRY(make_folder(folder));
   const fs::path path(folder);
   ROCI_TRY(write_text(path / kSummary, of.summary.dump(2) + "\n"));
-  const nlohmann::ordered_json run = {
-      {"name", info.name},         {"file", scenario.file},   {"about", scenario.about},
-      {"source", scenario.source}, {"command", info.command}, {"version", ROCI_VERSION},
-      {"threads", info.threads},   {"seconds", of.seconds},   {"packet_hops", of.packet_hops},
-      {"bin_ns", of.bin.count()}};
+  nlohmann::ordered_json run = {{"name", info.name},
+                                {"file", scenario.file},
+                                {"about", scenario.about},
+                                {"source", scenario.source},
+                                {"command", info.command},
+                                {"version", ROCI_VERSION},
+                                {"threads", info.threads},
+                                {"seconds", of.seconds},
+                                {"packet_hops", of.packet_hops},
+                                {"bin_ns", of.bin.count()},
+                                {"mode", of.real ? "real" : "virtual"}};
+  if (of.real) put_real(run, *of.real);
   ROCI_TRY(write_text(path / kRun, run.dump(2) + "\n"));
   const std::string file_name = (path / kSeries).string();
   const std::lock_guard lock(hdf5);

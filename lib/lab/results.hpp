@@ -2,7 +2,7 @@
 //
 //   summary.json   what it comes down to; the same for the same scenario, byte for byte
 //   results.h5     columns of numbers (HDF5, compressed): series over time and what became of each flow
-//   run.json       how it was run: file, changes, version, seconds, packet-hops
+//   run.json       how it was run: file, changes, version, mode, seconds, packet-hops; in real time how late, and by which ports
 //
 // A run can be read back from them, for reports and comparisons.
 #pragma once

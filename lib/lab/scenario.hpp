@@ -2,6 +2,7 @@
 // switches are told, who sends what to whom, and what goes wrong.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -66,6 +67,14 @@ struct FaultSpec {
   SimFaults faults;
 };
 
+// A cable that is really there when the scenario runs in real time: its ends are ports of DPDK's, which the user has
+// connected with each other.
+struct RealCable {
+  uint32_t cable = 0;
+  std::array<std::string, 2> devices;  // of the cable's ends a and b: "net_af_packet0,iface=veth0"
+  std::string where;                   // in the file, for what is wrong later: "x.yaml:7: ports[0].devices"
+};
+
 // A part of the time that is summed up for itself: from `from` until just before `until`, since the traffic began.
 struct TimeWindow {
   std::string name;
@@ -90,6 +99,7 @@ struct Scenario {
   std::vector<SwitchConfig> switches;  // one for each of the topology
   std::vector<TrafficSpec> traffic;
   std::vector<FaultSpec> faults;
+  std::vector<RealCable> ports;
   std::vector<TimeWindow> windows;  // beside the whole, settle to duration
 };
 
@@ -104,6 +114,8 @@ struct RunSpec {
 Result<std::vector<RunSpec>> read_runs(const std::string& file, const std::vector<ConfigChange>& changes);
 // What the file expects of these runs of it.
 Result<std::vector<Expectation>> read_expectations(const std::string& file, const std::vector<RunSpec>& runs);
+// What cannot be when the scenario runs on its real ports.
+Status check_real(const Scenario& scenario);
 Result<Scenario> read_scenario(const std::string& file, const std::vector<ConfigChange>& changes);
 Result<Scenario> parse_scenario(const std::string& text, const std::string& name,
                                 const std::vector<ConfigChange>& changes = {});

@@ -171,7 +171,7 @@ Status read_switches(ConfigNode& root, Scenario& scenario) {
     for (uint32_t p = 0; p < of.cables.size(); ++p) {
       SwitchPortConfig port = by_rate.at(topology.cables[of.cables[p]].spec.rate.value());
       const Cable::End& far = topology.beyond(s, p);
-      port.name = far.is_switch ? topology.switches[far.node].name : topology.hosts[far.node].name;
+      port.name = topology.name_of(far);
       if (std::ranges::any_of(config.ports,
                               [&](const SwitchPortConfig& other) { return other.name == port.name; }))
         port.name += "." + std::to_string(p);

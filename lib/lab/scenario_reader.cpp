@@ -48,6 +48,7 @@ Status read_all(ConfigNode& root, Scenario& scenario) {
   ROCI_TRY(read_switches(root, scenario));
   ROCI_TRY(read_traffic(root, scenario));
   ROCI_TRY(read_faults(root, scenario));
+  ROCI_TRY(read_ports(root, scenario));
   ROCI_TRY(read_windows(root, scenario));
   // For read_runs() and read_expectations().
   for (const char* key : {"variants", "sweep", "expect"}) (void)root.piece(key);

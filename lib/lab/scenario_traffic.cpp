@@ -186,25 +186,14 @@ Status read_traffic(ConfigNode& root, Scenario& scenario) {
 }
 
 Status read_faults(ConfigNode& root, Scenario& scenario) {
-  const Topology& topology = scenario.topology;
   return root.each("faults", Need::kOptional, [&](ConfigNode& node) -> Status {
     FaultSpec fault;
-    std::vector<std::string> between;
-    ROCI_TRY(node.required_values("between", between));
-    if (between.size() != 2) return node.error("between", "must name two ends of a cable");
-    const auto named = [&](const Cable::End& end) {
-      return end.is_switch ? topology.switches[end.node].name : topology.hosts[end.node].name;
-    };
-    const auto found = std::ranges::find_if(topology.cables, [&](const Cable& cable) {
-      return (named(cable.a) == between[0] && named(cable.b) == between[1]) ||
-             (named(cable.a) == between[1] && named(cable.b) == between[0]);
-    });
-    if (found == topology.cables.end())
-      return node.error("between", "there is no cable between '" + between[0] + "' and '" + between[1] + "'");
-    fault.cable = static_cast<uint32_t>(found - topology.cables.begin());
+    CableEnds ends;
+    ROCI_TRY(read_between(node, scenario.topology, ends));
+    fault.cable = ends.cable;
     bool one_way = false;
     ROCI_TRY(node.optional("one_way", one_way));  // from the first to the second
-    if (one_way) fault.direction = named(found->a) == between[0] ? SimLink::kAToB : SimLink::kBToA;
+    if (one_way) fault.direction = ends.first_is_a ? SimLink::kAToB : SimLink::kBToA;
     ROCI_TRY(node.optional("from", fault.from));
     ROCI_TRY(node.optional("until", fault.until));
     if (fault.until <= fault.from) return node.error("until", "must come after from");

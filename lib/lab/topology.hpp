@@ -55,6 +55,10 @@ struct Topology {
   [[nodiscard]] bool is_end_b(uint32_t switch_number, uint32_t port) const;
   [[nodiscard]] const Cable::End& beyond(uint32_t switch_number, uint32_t port) const;
 
+  [[nodiscard]] const std::string& name_of(const Cable::End& end) const {
+    return end.is_switch ? switches[end.node].name : hosts[end.node].name;
+  }
+
   // The network of an edge switch, the switch's address in it, and that of a host there (its n-th).
   [[nodiscard]] IpNetwork edge_network(uint32_t switch_number) const;
   [[nodiscard]] IpNetwork host_address(uint32_t host) const;

@@ -32,22 +32,46 @@ WindowRunner::WindowRunner(Nanos window, unsigned threads)
 
 WindowRunner::~WindowRunner() = default;
 
+WindowRunner::Due WindowRunner::due() const {
+  Due due;
+  for (const Node* node : nodes_) due.node = std::min(due.node, node->next());
+  for (const Interlude* interlude : interludes_) due.interlude = std::min(due.interlude, interlude->next());
+  return due;
+}
+
+// The same with live nodes, which are due when the clock says, and within what has to be caught up now and then.
+WindowRunner::Due WindowRunner::due_by(Nanos clock, Nanos until) {
+  Due due = this->due();
+  if (live_.empty()) return due;
+  const Nanos look = std::max(now_, std::min(clock, live_at_ + kLiveWindow));
+  if (look < until) due.node = std::min(due.node, look);
+  return due;
+}
+
 Status WindowRunner::run_until(Nanos until) {
   for (;;) {
-    Nanos first = kNever, pause = kNever;
-    for (const Node* node : nodes_) first = std::min(first, node->next());
-    for (const Interlude* interlude : interludes_) pause = std::min(pause, interlude->next());
-    if (std::min(first, pause) >= until) break;
-    if (pause <= first) {
-      now_ = std::max(now_, pause);
+    if (stops_ && stops_()) return fail("stopped", ECANCELED);
+    const Nanos clock = pace_ == nullptr ? kNever : pace_->now();
+    const Due due = due_by(clock, until);
+    if (const Nanos next = std::min(due.first(), until); next > clock) {
+      pace_->rest(next);
+      continue;
+    }
+    if (due.first() >= until) break;
+    if (due.interlude <= due.node) {
+      now_ = std::max(now_, due.interlude);
       for (Interlude* interlude : interludes_) {
-        if (interlude->next() <= pause) ROCI_TRY(interlude->run(now_));
+        if (interlude->next() <= due.interlude) ROCI_TRY(interlude->run(now_));
       }
       continue;
     }
-    now_ = std::max(now_, first);
-    const Nanos end = std::min({now_ + window_, pause, until});
-    run_window(end);
+    now_ = std::max(now_, due.node);
+    if (pace_ != nullptr) pace_->begins(now_, clock);
+    if (!live_.empty()) {
+      live_at_ = now_;
+      for (Node* node : live_) node->touch(now_);
+    }
+    run_window(std::min({now_ + window(), due.interlude, until}));
     for (const Node* node : due_) {
       if (node->stuck() != nullptr)
         return fail("virtual time stands still at " + std::to_string(node->now().count()) + " ns: '" +

@@ -4,6 +4,7 @@
 // the number of threads.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "base/result.hpp"
 #include "base/types.hpp"
 #include "lab/node.hpp"
+#include "lab/pace.hpp"
 
 namespace roci::lab {
 
@@ -32,24 +34,49 @@ class WindowRunner {
   WindowRunner(Nanos window, unsigned threads);
   ~WindowRunner();
 
-  // Both outlive the runner.
-  void add(Node& node) { nodes_.push_back(&node); }
+  // All outlive the runner.
+  void add(Node& node) {
+    nodes_.push_back(&node);
+    if (node.is_live()) live_.push_back(&node);
+  }
   void add(Interlude& interlude) { interludes_.push_back(&interlude); }
+
+  // From now on no window begins sooner than the clock says, and live nodes run whenever there is time. When windows are late
+  // the next follow at once.
+  void keep(Pace& pace) { pace_ = &pace; }
+  // Asked before each window; a run that is to stop fails with ECANCELED.
+  void ask(std::function<bool()> stops) { stops_ = std::move(stops); }
 
   [[nodiscard]] Nanos now() const { return now_; }
   // Does all that is due before `until`. Fails when an interlude does, or when time stands still in a node.
   Status run_until(Nanos until);
 
  private:
+  // As late as virtual time may be, live nodes run so often in it; and so far at most do they run ahead of the clock.
+  static constexpr Nanos kLiveWindow = 10us;
+
   class Threads;
+  // What is due first, of nodes and of interludes.
+  struct Due {
+    Nanos node = kNever, interlude = kNever;
+    [[nodiscard]] Nanos first() const { return std::min(node, interlude); }
+  };
+  [[nodiscard]] Due due() const;
+  Due due_by(Nanos clock, Nanos until);
   void run_window(Nanos end);
+
+  [[nodiscard]] Nanos window() const { return live_.empty() ? window_ : std::min(window_, kLiveWindow); }
 
   Nanos window_;
   std::unique_ptr<Threads> threads_;  // null: the caller's alone
   std::vector<Node*> nodes_;
+  std::vector<Node*> live_;
   std::vector<Interlude*> interludes_;
+  Pace* pace_ = nullptr;  // null: as fast as it goes
+  std::function<bool()> stops_;
   std::vector<Node*> due_;
   Nanos now_{0};
+  Nanos live_at_{0};  // live nodes ran
 };
 
 }  // namespace roci::lab

@@ -1,10 +1,10 @@
-#include "roci-perf/interrupt.hpp"
+#include "base/interrupt.hpp"
 
 #include <csignal>
 
 #include <atomic>
 
-namespace roci::perf {
+namespace roci {
 namespace {
 
 std::atomic<bool> flag{false};  // global because a signal handler can reach nothing else
@@ -20,9 +20,8 @@ void catch_interrupts() {
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  signal(SIGPIPE, SIG_IGN);  // a closed connection is an error value, not the end
 }
 
 bool interrupted() { return flag.load(std::memory_order_relaxed); }
 
-}  // namespace roci::perf
+}  // namespace roci
