@@ -185,8 +185,8 @@ Status Lead::report(const Board& board, bool& all_hold) const {
     folders.push_back(folder_of(job).string());
     jobs.push_back(&plan_.jobs[job]);
   }
-  std::printf("results: %s\n", out().string().c_str());
   if (folders.empty()) return {};
+  std::printf("results: %s\n", out().string().c_str());
   auto results = read_folders(folders);
   if (!results) return fail(results.error());
   const Claims claims = judge_all(plan_.expectations, jobs, *results);

@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -74,22 +75,23 @@ Result<DeviceArgs> complete_af_packet(DeviceArgs args, uint16_t mtu) {
   return args;
 }
 
-// Whether the socket file is open in this process.
+// Whether the socket file is open in this process. Several sockets may have its name, of which some end: the connections that
+// the listening one has accepted.
 bool is_own_socket(const std::string& path) {
   std::ifstream table{"/proc/self/net/unix"};
-  std::string line, inode;
-  while (inode.empty() && std::getline(table, line)) {
+  std::string line;
+  std::set<std::string> sockets;
+  while (std::getline(table, line)) {
     // Num: RefCount Protocol Flags Type St Inode Path
     std::istringstream fields{line};
     std::string skipped, found, name;
     fields >> skipped >> skipped >> skipped >> skipped >> skipped >> skipped >> found >> std::ws;
     std::getline(fields, name);
-    if (name == path) inode = found;
+    if (name == path) sockets.insert("socket:[" + found + "]");
   }
-  if (inode.empty()) return false;
   std::error_code ignored;
   for (const auto& fd : std::filesystem::directory_iterator{"/proc/self/fd", ignored}) {
-    if (std::filesystem::read_symlink(fd.path(), ignored) == "socket:[" + inode + "]") return true;
+    if (sockets.contains(std::filesystem::read_symlink(fd.path(), ignored).string())) return true;
   }
   return false;
 }

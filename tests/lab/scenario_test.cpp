@@ -53,9 +53,8 @@ TEST(Scenario, unknown_keys_are_errors) {
   EXPECT_EQ(
       replaced("duration: 1ms", "duration: 1ms\nduratoin: 2ms"),
       "x.yaml:3: duratoin is an unknown key, did you mean 'duration'? (allowed: name, about, source, seed, "
-      "duration, drain, settle, sample, payload, topology, hosts, switches, traffic, faults, windows, "
-      "variants, "
-      "sweep, expect)");
+      "duration, drain, settle, sample, payload, topology, hosts, switches, traffic, faults, ports, "
+      "windows, variants, sweep, expect)");
 }
 
 TEST(Scenario, networks_that_cannot_be) {
@@ -109,6 +108,42 @@ TEST(Scenario, traffic_that_cannot_be) {
   EXPECT_EQ(with("traffic[0].from", "h2"), "x.yaml:10: traffic[0].to: is the only sender too");
   EXPECT_EQ(with("faults", "[{between: [h0, h1], down: true}]"),
             "--set faults: faults[0].between: there is no cable between 'h0' and 'h1'");
+}
+
+TEST(Scenario, ports_that_cannot_be) {
+  const auto ports = [](const std::string& list) { return with("ports", "[" + list + "]"); };
+  const std::string where = "--set ports: ports";
+  const std::string good = R"({between: [h0, s0], devices: ["net_a0,x=y", net_a1]})";
+  EXPECT_EQ(ports(good), "");
+  EXPECT_EQ(ports("{between: [h0, h1], devices: [net_a0, net_a1]}"),
+            where + "[0].between: there is no cable between 'h0' and 'h1'");
+  EXPECT_EQ(ports("{between: [h0], devices: [net_a0, net_a1]}"),
+            where + "[0].between: must name two ends of a cable");
+  EXPECT_EQ(ports(good + ", {between: [s0, h0], devices: [net_a2, net_a3]}"),
+            where + "[1].between: names a cable that has ports already");
+  EXPECT_EQ(ports(good + ", {between: [s0, h1], devices: [net_a2, net_a0]}"),
+            where + "[1].devices: 'net_a0' is there twice; give one another number");
+  EXPECT_EQ(ports("{between: [h0, s0], devices: [net_a0]}"),
+            where + "[0].devices: must name two: of the first end and of the second");
+  EXPECT_EQ(ports(R"({between: [h0, s0], devices: ["net_a0,x", net_a1]})"),
+            where + R"([0].devices: device net_a0: "x" is not an option; write key=value)");
+  EXPECT_EQ(ports("{between: [h0, s0]}"), where + "[0]: the required key 'devices' is missing");
+}
+
+// The devices are those of the cable's ends, whichever stands first.
+TEST(Scenario, devices_belong_to_the_ends_as_they_stand) {
+  const auto of = [](const char* between) {
+    const Scenario scenario = must(parse_scenario(
+        kGood, "x.yaml",
+        {{"ports", "[{between: " + std::string(between) + ", devices: [net_a0, net_a1]}]", "p"}}));
+    const RealCable& real = scenario.ports.at(0);
+    const Cable& cable = scenario.topology.cables[real.cable];
+    return scenario.topology.name_of(cable.a) + " " + real.devices[0] + " " +
+           scenario.topology.name_of(cable.b) + " " + real.devices[1];
+  };
+  const std::string one = of("[h1, s0]"), other = of("[s0, h1]");
+  EXPECT_TRUE(one == "h1 net_a0 s0 net_a1" || one == "s0 net_a1 h1 net_a0") << one;
+  EXPECT_TRUE(other == "h1 net_a1 s0 net_a0" || other == "s0 net_a0 h1 net_a1") << other;
 }
 
 TEST(Scenario, files_that_are_not_there) {

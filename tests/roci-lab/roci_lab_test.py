@@ -1,8 +1,10 @@
 """roci-lab as its users see it: the same bytes however a file is run, sentences about what is wrong, and exit statuses."""
 
 import hashlib
+import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -43,6 +45,12 @@ SUMMARIES = {
 
 def hashes(folder):
     return {path.parent.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*/summary.json")}
+
+
+def end(process):
+    if process.poll() is None:
+        process.kill()
+    process.communicate()
 
 
 class RociLab(unittest.TestCase):
@@ -115,6 +123,62 @@ class RociLab(unittest.TestCase):
         self.file("small.yaml", SCENARIO.replace("windows.late.traffic.long", "windows.late.traffic.lon"))
         out, _ = self.lab("run", "small.yaml", "--out", "x", status=1)
         self.assertIn("FAILS   the window is there: its summary has no 'dctcp.windows.late.traffic.lon'", out)
+
+    def test_in_real_time_the_summaries_are_the_same_and_run_json_says_how(self):
+        for mode in ("--real", "--virtual"):
+            self.lab("run", "small.yaml", "--out", mode[2:], mode)
+        self.assertEqual(hashes(self.path / "real"), hashes(self.path / "virtual"))
+        run = json.loads((self.path / "real" / "dctcp" / "run.json").read_text())
+        self.assertEqual(run["mode"], "real")
+        self.assertEqual(run["command"], "roci-lab run small.yaml --only 'dctcp' --real")
+        self.assertEqual(run["ports"], [])
+        self.assertLessEqual(run["late"]["mean_ns"], run["late"]["most_ns"])
+        run = json.loads((self.path / "virtual" / "dctcp" / "run.json").read_text())
+        self.assertEqual(run["mode"], "virtual")
+        self.assertNotIn("late", run)
+
+    def test_real_time_is_for_one_run_at_a_time(self):
+        _, error = self.lab("run", "small.yaml", "--real", "--jobs", "2", status=2)
+        self.assertEqual(error, "roci-lab: --real makes one run at a time: 2 jobs would make each other late\n")
+        if MPIRUN:
+            ranks = [MPIRUN, "--oversubscribe", "-n", "2", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
+            out, error = self.lab("run", "small.yaml", "--real", before=ranks, status=2)
+            self.assertEqual(error.count("roci-lab: --real is for one process: 2 would make each other late\n"), 1, error)
+        self.assertEqual([path.name for path in self.path.iterdir()], ["small.yaml"])
+
+    def test_real_ports_are_checked_before_anything_runs(self):
+        ports = 'ports: [{between: [h0, leaf0], devices: ["net_null0", "net_null1"]}]\n'
+        self.file("small.yaml", SCENARIO + ports)
+        self.lab("run", "small.yaml", "--out", "x")
+        out, error = self.lab("run", "small.yaml", "--real", status=2)
+        self.assertEqual(out, "")
+        self.assertEqual(error, "roci-lab: small.yaml:20: ports[0].devices: packets without their payload cannot go over "
+                         "a real wire; --real needs payload: carried\n")
+        out, _ = self.lab("explain", "small.yaml")
+        self.assertIn("real port  h0: net_null0, and leaf0: net_null1\n", out)
+
+    def test_ctrl_c_keeps_what_had_ended_and_nothing_else(self):
+        # The second run would take hours.
+        self.file("small.yaml", """
+name: stopped
+duration: 100us
+topology: {kind: star, hosts: 3}
+traffic: [{name: t, from: others, to: h0, size: unlimited}]
+variants: [{name: short}, {name: long, set: {duration: 1h}}, {name: never}]
+""")
+        for number, mode in ((signal.SIGINT, "--virtual"), (signal.SIGTERM, "--real")):
+            out = self.path / mode[2:]
+            process = subprocess.Popen([LAB, "run", "small.yaml", "--out", out, mode], cwd=self.path,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(end, process)
+            first = [process.stdout.readline() for _ in range(2)][1]
+            self.assertTrue(first.startswith("short "), first)
+            process.send_signal(number)
+            _, error = process.communicate(timeout=TIMEOUT)
+            self.assertEqual(process.returncode, 130, error)
+            self.assertEqual(error, "roci-lab: stopped: 1 of 3 runs had ended and keep their results; nothing is written of "
+                             "the others\n")
+            self.assertEqual(sorted(path.name for path in out.iterdir()), ["report.html", "short"])
 
     def test_explain_tells_and_runs_nothing(self):
         out, _ = self.lab("explain", "small.yaml", "--only", "dctcp")

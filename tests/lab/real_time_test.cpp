@@ -1,0 +1,185 @@
+// Runs as the clock goes. Nothing here depends on how quick the machine is.
+#include <gtest/gtest.h>
+#include <stdlib.h>  // mkdtemp()
+
+#include <algorithm>
+#include <filesystem>
+
+#include "lab/experiment.hpp"
+#include "lab/pace.hpp"
+#include "lab/scenario.hpp"
+#include "support/must.hpp"
+
+namespace roci::lab {
+namespace {
+
+using test::must;
+
+TEST(RealTime, has_the_summary_of_virtual_time_where_all_cables_are_simulated) {
+  const Scenario scenario =
+      must(parse_scenario("name: x\nduration: 400us\ndrain: 20ms\nsample: 20us\n"
+                          "topology: {kind: leaf_spine, leaves: 2, spines: 2, hosts_per_leaf: 3, "
+                          "link: {rate: 1Gbps}, fabric: {rate: 2Gbps}}\n"
+                          "hosts: {congestion_control: {profile: dctcp}}\n"
+                          "traffic:\n"
+                          "  - {name: web, pattern: random, from: all, to: all, size: 5KB, arrivals: "
+                          "poisson, load: 0.5}\n"
+                          "faults: [{between: [leaf0, spine1], loss: 0.05}]\n",
+                          "x.yaml"));
+  const Measurements in_virtual_time = must(run_experiment(scenario, {}));
+  EXPECT_GT(in_virtual_time.flows.size(), 10U);
+  EXPECT_FALSE(in_virtual_time.real);
+  for (const unsigned threads : {1U, 3U}) {
+    ExperimentOptions options;
+    options.threads = threads;
+    options.real = true;
+    const Measurements real = must(run_experiment(scenario, options));
+    EXPECT_EQ(real.summary.dump(), in_virtual_time.summary.dump()) << threads;
+    ASSERT_TRUE(real.real);
+    EXPECT_TRUE(real.real->ports.empty());
+    EXPECT_GE(real.seconds, 400e-6) << "not sooner than the clock says";
+    EXPECT_LE(real.real->late.p99_ns, real.real->late.most_ns);
+  }
+}
+
+TEST(RealTime, a_run_that_is_to_stop_stops_and_says_so) {
+  const Scenario scenario =
+      must(parse_scenario("name: x\nduration: 1h\ntopology: {kind: star, hosts: 3}\ntraffic: [{from: h0, to: "
+                          "h1, size: unlimited}]",
+                          "x.yaml"));
+  for (const bool real : {false, true}) {
+    uint32_t asked = 0;
+    ExperimentOptions options;
+    options.real = real;
+    options.stops = [&] { return ++asked == 50'000; };
+    const auto result = run_experiment(scenario, options);
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, ECANCELED) << result.error().message;
+    EXPECT_EQ(asked, 50'000U);
+  }
+}
+
+// What was late is so until it has caught up, or the next thing comes.
+TEST(Pace, tells_for_how_much_of_the_time_it_was_how_late) {
+  Pace pace;
+  pace.start(1ms);
+  pace.begins(1ms + 100us, 1ms + 100us);  // on time
+  pace.begins(1ms + 200us, 1ms + 500us);  // 300 us late, for 100 us
+  pace.begins(1ms + 300us, 1ms + 501us);  // 201 us, until 501
+  pace.begins(1ms + 900us, 1ms + 940us);  // 40 us
+  const Lateness late = pace.lateness(2ms);
+  EXPECT_EQ(late.most_ns, 300'000U);
+  EXPECT_DOUBLE_EQ(late.part, (100'000.0 + 201'000.0) / 1e6);
+  EXPECT_DOUBLE_EQ(late.mean_ns, (300e3 * 100e3 + 201e3 * 201e3 + 40e3 * 40e3) / 1e6);
+  EXPECT_NEAR(static_cast<double>(late.p99_ns), 300e3, 300e3 * 0.004);
+}
+
+TEST(Pace, goes_as_the_clock_does_and_never_back) {
+  Pace pace;
+  pace.start(5ms);
+  const Nanos before = pace.now();
+  EXPECT_GE(before, 5ms);
+  while (pace.now() < 6ms) pace.rest(6ms);
+  EXPECT_GE(pace.now(), 6ms);
+  EXPECT_EQ(pace.lateness(6ms).part, 0);
+}
+
+// Two cables of five are shared memory between the two ends, which the frames go through.
+class RealPorts : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = std::filesystem::temp_directory_path() / "roci-lab-XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] std::string devices(int number) const {
+    const auto device = [&](const char* role, int n) {
+      return "\"net_memif" + std::to_string(n) + ",role=" + role + ",id=" + std::to_string(number) +
+             ",socket=" + (folder_ / "s").string() + "\"";
+    };
+    return "[" + device("server", 2 * number) + ", " + device("client", 2 * number + 1) + "]";
+  }
+  [[nodiscard]] Scenario scenario(const std::string& payload, const std::string& more = {}) const {
+    return must(parse_scenario(
+        "name: x\nduration: 20ms\ndrain: 20s\nsample: 100us\npayload: " + payload +
+            "\ntopology: {kind: dumbbell, left: 2, right: 2, link: {rate: 50Mbps, delay: 10us}}\n"
+            "traffic:\n"
+            "  - {name: there, from: h0-h1, to: h2-h3, size: 20KB}\n"
+            "  - {name: back, from: h2, to: h0, size: 20KB, operation: read}\n"
+            "ports:\n"
+            "  - {between: [h0, s0], devices: " +
+            devices(0) +
+            "}\n"
+            "  - {between: [s1, s0], devices: " +
+            devices(1) + "}\n" + more,
+        "x.yaml"));
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(RealPorts, carry_what_simulated_cables_do) {
+  const Scenario on_ports = scenario("carried");
+  ExperimentOptions options;
+  options.real = true;
+  for (int run = 0; run < 2; ++run) {  // ports are there again for the next
+    const Measurements result = must(run_experiment(on_ports, options));
+    EXPECT_EQ(result.summary["traffic"]["there"]["ended"], 4U);
+    EXPECT_EQ(result.summary["traffic"]["back"]["ended"], 1U);
+    EXPECT_EQ(result.summary["drops"]["all"], 0U) << result.summary["drops"];
+    EXPECT_FALSE(result.summary.contains("first_error"));
+    ASSERT_TRUE(result.real);
+    const auto& ports = result.real->ports;
+    ASSERT_EQ(ports.size(), 4U);
+    for (size_t i = 0; i < ports.size(); ++i) {
+      EXPECT_GT(ports[i].tx_packets, 20U) << ports[i].cable;
+      EXPECT_EQ(ports[i].rx_packets, ports[i ^ 1U].tx_packets) << ports[i].cable;
+      EXPECT_EQ(ports[i].rx_missed + ports[i].dropped, 0U) << ports[i].cable;
+    }
+    EXPECT_EQ(ports[0].cable, "h0 to s0");
+    EXPECT_EQ(ports[0].device, "net_memif0");
+  }
+}
+
+TEST_F(RealPorts, have_no_effect_in_virtual_time) {
+  Scenario on_ports = scenario("absent");
+  const std::string summary = must(run_experiment(on_ports, {})).summary.dump();
+  on_ports.ports.clear();
+  EXPECT_EQ(summary, must(run_experiment(on_ports, {})).summary.dump());
+}
+
+TEST_F(RealPorts, cannot_carry_packets_without_payload_nor_have_faults) {
+  ExperimentOptions options;
+  options.real = true;
+  const Scenario absent = scenario("absent");
+  const auto without_payload = run_experiment(absent, options);
+  ASSERT_FALSE(without_payload);
+  EXPECT_EQ(
+      without_payload.error().message,
+      "x.yaml:11: ports[0].devices: packets without their payload cannot go over a real wire; --real needs "
+      "payload: carried");
+  const Scenario faulty = scenario("carried", "faults: [{between: [s0, s1], loss: 0.1}]\n");
+  const auto with_faults = run_experiment(faulty, options);
+  ASSERT_FALSE(with_faults);
+  EXPECT_EQ(
+      with_faults.error().message,
+      "x.yaml:12: ports[1].devices: the cable has faults, which only simulated ones can have under --real");
+  const Scenario elsewhere = scenario("carried", "faults: [{between: [h3, s1], loss: 0.1}]\n");
+  EXPECT_TRUE(check_real(elsewhere));
+}
+
+TEST_F(RealPorts, that_cannot_be_opened_are_told_with_their_place_in_the_file) {
+  Scenario nowhere = scenario("carried");
+  std::ranges::fill(nowhere.ports[1].devices, "net_af_packet0,iface=nowhere");
+  ExperimentOptions options;
+  options.real = true;
+  const auto result = run_experiment(nowhere, options);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().message.substr(0, 86),
+            "x.yaml:12: ports[1].devices: net_af_packet0: network interface \"nowhere\" does not exis");
+}
+
+}  // namespace
+}  // namespace roci::lab
