@@ -38,8 +38,9 @@ std::string how_late(const Measurements& of) {
   const Lateness& late = of.real->late;
   return "\n  late by more than " + span(Lateness::kMuch) + " for " + with_unit(late.part * 100, "") +
          " % of the time, at most by " + span(Nanos{static_cast<int64_t>(late.most_ns)}) + ": " +
-         (of.real->ports.empty() ? "the figures are the same all the same, since all cables are simulated"
-                                 : "with real ports the figures mean less for it");
+         (of.real->ports.empty()
+              ? "the figures are those of virtual time nevertheless, since all cables are simulated"
+              : "with real ports the figures mean less for it");
 }
 
 std::string what_real_ports_lost(const Measurements& of) {
@@ -152,7 +153,7 @@ void dismiss(Ranks& ranks) {
 }
 
 Outcome Lead::taken_in(size_t job, const Json& done) const {
-  const Outcome outcome{done.at("line"), done.at("error"), done.at("stopped")};
+  Outcome outcome{done.at("line"), done.at("error"), done.at("stopped")};
   if (!outcome.error.empty() || outcome.stopped) return outcome;
   Status written = write_files(folder_of(job).string(), done.at("files"));
   return written ? outcome : Outcome{.error = written.error().message};
@@ -166,12 +167,14 @@ void Lead::serve(Board& board) {
       std::this_thread::sleep_for(kLookAgain);
       continue;
     }
+    bool goes_on = true;
     if (!request->bytes.empty()) {
       const Json done = Json::from_cbor(request->bytes);
       const size_t job = done.at("job");
       board.done(job, taken_in(job, done));
+      goes_on = !done.at("stopped");  // whoever was told to stop would stop each further one at once
     }
-    const auto job = board.take();
+    const auto job = goes_on ? board.take() : std::nullopt;
     ranks_.answer(request->rank, job ? packed(*job) : Ranks::Bytes{});
     if (!job) --working;
   }

@@ -157,11 +157,12 @@ Status Network::make_switches() {
     if (!made) return fail(made.error());
     calendars_.push_back(std::make_unique<ArrivalCalendar>(node, ports));
     ArrivalCalendar& calendar = *calendars_.back();
-    for (uint16_t p = 0; p < ports.size(); ++p) {
+    for (uint32_t p = 0; p < of.cables.size(); ++p) {
+      const auto port = static_cast<uint16_t>(p);
       if (SimLink* const link = links_[of.cables[p]].get(); link != nullptr) {
-        link->listen(topology.is_end_b(s, p) ? SimLink::kAToB : SimLink::kBToA, calendar.listener(p));
+        link->listen(topology.is_end_b(s, p) ? SimLink::kAToB : SimLink::kBToA, calendar.listener(port));
       } else {
-        calendar.always(p);
+        calendar.always(port);
         node.set_live();
       }
     }
