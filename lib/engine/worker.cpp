@@ -251,6 +251,7 @@ bool Worker::serve_ready(TransportContext& context) {
   };
   for (uint32_t i = 0; i < kTurnsAhead; ++i) fetch();
   const uint32_t quanta = std::max(1U, quanta_a_round_ / std::max(ready_.count, 1U));
+  const bool more_than_a_round = ready_.count > kTurnsPerRound;
   for (uint32_t turns = std::min(ready_.count, kTurnsPerRound); turns > 0 && !blocked_; --turns) {
     fetch();
     AttachedQueuePair& qp = *ready_.first;
@@ -290,7 +291,8 @@ bool Worker::serve_ready(TransportContext& context) {
       set_timer(qp);
     }
   }
-  return worked;
+  // Those whose turn has not come may have something to do although nobody in front of them had.
+  return worked || (more_than_a_round && !blocked_);
 }
 
 // Whether the queue pair has more to send.

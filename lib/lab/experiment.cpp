@@ -19,6 +19,10 @@ namespace roci::lab {
 namespace {
 
 constexpr Nanos kWarmUp = 20ms;
+constexpr Nanos kLongestWarmUp = 2s;
+// So many at a time does a host get to know, and so long does it take.
+constexpr uint32_t kMetAtOnce = 16;
+constexpr Nanos kMeeting = 2ms;
 constexpr size_t kBins = 1000;
 constexpr size_t kFlowsShown = 32;
 constexpr Nanos kOpenAhead = 20us;
@@ -93,6 +97,8 @@ class Experiment {
     Experiment& of_;
   };
   Status warm_up();
+  Status introduce();
+  [[nodiscard]] bool all_are_known();
   Status open(size_t flow, Network::Connection connection);
   Status open_loops();
   Status open_until(Nanos until);
@@ -150,7 +156,56 @@ class Experiment {
   Measurements out_;
 };
 
+// Who has many to talk to meets them a few at a time: all at once their questions and its answers would crowd each other out,
+// and be asked again when the traffic has begun.
+Status Experiment::introduce() {
+  std::set<std::pair<uint32_t, uint32_t>> pairs;
+  for (const FlowPlan& flow : plan_.flows) pairs.insert(std::minmax(flow.from, flow.to));
+  for (const LoopPlan& loop : plan_.loops) pairs.insert(std::minmax(loop.from, loop.to));
+  std::vector<uint32_t> known(scenario_.topology.hosts.size());
+  for (const auto& [one, other] : pairs) ++known[one], ++known[other];
+  if (std::ranges::max(known) <= kMetAtOnce) return {};
+  TrafficSpec plain;
+  plain.congestion_control = "none";
+  while (!pairs.empty()) {
+    std::ranges::fill(known, 0);
+    std::vector<Network::Connection> meeting;
+    for (auto pair = pairs.begin(); pair != pairs.end();) {
+      const auto [one, other] = *pair;
+      if (known[one] == kMetAtOnce || known[other] == kMetAtOnce) {
+        ++pair;
+        continue;
+      }
+      auto made = network_->connect(one, other, plain);
+      if (!made) return fail(made.error());
+      meeting.push_back(std::move(*made));
+      ++known[one], ++known[other];
+      pair = pairs.erase(pair);
+    }
+    for (auto& node : network_->nodes()) node->touch(runner_.now());
+    ROCI_TRY(runner_.run_until(runner_.now() + kMeeting));
+  }
+  return {};
+}
+
+// What the peers of all queue pairs understand, and that these know it of us.
+bool Experiment::all_are_known() {
+  bool known = true;
+  for (uint32_t h = 0; h < scenario_.topology.hosts.size(); ++h) {
+    const Host& host = network_->device(h).host();
+    for (uint32_t worker = 0; worker < host.workers(); ++worker) {
+      host.worker(worker).for_each_queue_pair([&](const AttachedQueuePair& qp) {
+        if (qp.peer == nullptr) return;
+        const PeerKnowledge peer = qp.peer->read();
+        known &= peer.confirmed || peer.status == PeerStatus::kStandard;
+      });
+    }
+  }
+  return known;
+}
+
 Status Experiment::warm_up() {
+  ROCI_TRY(introduce());
   // Whoever will talk asks for addresses and for what the other understands.
   std::set<std::pair<uint32_t, uint32_t>> met;
   TrafficSpec plain;
@@ -175,7 +230,11 @@ Status Experiment::warm_up() {
     first_.push_back(std::move(*made));
   }
   for (auto& node : network_->nodes()) node->touch(runner_.now());
-  ROCI_TRY(runner_.run_until(kWarmUp));
+  const Nanos end = runner_.now() + kLongestWarmUp;
+  do {
+    if (runner_.now() >= end) return fail("hosts have asked each other for 2 s, and some have no answer");
+    ROCI_TRY(runner_.run_until(runner_.now() + kWarmUp));
+  } while (!all_are_known());
   if (plan_.loops.empty()) first_.clear();
   return {};
 }

@@ -17,12 +17,13 @@ struct Setting {
   std::string switches = "{classes: [{class: 0, mark: {kmin: 50KB, kmax: 50KB, pmax: 1}}]}";
   std::string traffic = "[{name: t, from: others, to: h4, size: 100KB}]";
   std::string more{};
+  std::string duration = "200us";
 };
 
 Scenario scenario_of(const Setting& of) {
-  return must(parse_scenario("name: x\nduration: 200us\ndrain: 500ms\ntopology: " + of.topology +
-                                 "\nhosts: " + of.hosts + "\nswitches: " + of.switches +
-                                 "\ntraffic: " + of.traffic + "\n" + of.more,
+  return must(parse_scenario("name: x\nduration: " + of.duration +
+                                 "\ndrain: 500ms\ntopology: " + of.topology + "\nhosts: " + of.hosts +
+                                 "\nswitches: " + of.switches + "\ntraffic: " + of.traffic + "\n" + of.more,
                              "x.yaml"));
 }
 Measurements measure(const Setting& of, unsigned threads = 1) {
@@ -169,6 +170,24 @@ TEST(Experiment, closed_loops_keep_their_messages_under_way) {
 }
 
 // As the tests of congestion control have measured it in a network of their own.
+// Otherwise what they ask and answer is traffic too, and is lost in it.
+TEST(Experiment, hosts_with_many_peers_know_them_all_before_the_traffic_begins) {
+  const Measurements result =
+      measure({.topology = "{kind: star, hosts: 400, link: {rate: 100Gbps, delay: 1us}}",
+               .traffic = "[{name: t, from: others, to: h0, size: 2KB}]",
+               .duration = "30ms"});
+  EXPECT_EQ(result.summary["traffic"]["t"]["ended"], 399U);
+  EXPECT_EQ(counted(result, "hosts", "mads_sent"), 0U);
+  EXPECT_EQ(counted(result, "hosts", "mads_received"), 0U);
+}
+
+// More than a worker serves in a round, all waiting at first to hear what their peers understand.
+TEST(Experiment, a_host_with_many_queue_pairs_does_not_forget_the_last_of_them) {
+  const Measurements result = measure({.traffic = "[{name: t, from: h0, to: h1, flows: 300, size: 2KB}]"});
+  EXPECT_EQ(result.summary["traffic"]["t"]["ended"], 300U);
+  EXPECT_EQ(counted(result, "hosts", "mads_sent"), 0U);
+}
+
 TEST(Experiment, ldcp_keeps_its_queue_in_an_incast) {
   const Scenario scenario =
       must(read_scenario(ROCI_SOURCE_DIR "/config/lab/incast.yaml",
