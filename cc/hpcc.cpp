@@ -52,6 +52,7 @@ enum Parameter {
   kMinRate,
   kSwitchCut,
   kTimeoutCut,
+  kArrived,
   kCommonCount,
   // Of the sending end:
   kUpdate = kCommonCount,
@@ -74,6 +75,9 @@ constexpr roci_cc_parameter kParameters[] = {
     {"switch_cut", "1", 0.5, 0.01, 1,
      "what one answer that a switch sends itself leaves of the window (ours)"},
     {"timeout_cut", "1", 0.5, 0, 1, "what a time-out leaves of the window (ours)"},
+    {"arrived", "1", 0, 0, 1,
+     "1: U takes what came to a port, sent or still in its queue, for what it has sent (paper, figure 6: "
+     "worse)"},
     {"update", "1", 0, 0, 2,
      "0: each ACK, from the window of a round trip ago; 1: each ACK from the last; 2: once per round trip"},
     {"probe", "1", 0, 0, 1, "telemetry of 0: packets that ask for it (HPCC++ 6.3); 1: probes (6.1)"},
@@ -146,6 +150,7 @@ struct Model {
   double least;
   double step;  // W_ai
   double packet;
+  bool arrived;
 };
 
 Model model_of(const State& s, const roci_cc_flow& flow, const double* p) {
@@ -155,6 +160,7 @@ Model model_of(const State& s, const roci_cc_flow& flow, const double* p) {
   m.whole = std::max(static_cast<double>(flow.line_rate) * m.t / 8e9, m.packet);
   m.least = std::clamp(p[kMinRate] * m.t / 8e9, 1.0, m.whole);
   const bool reported = p[kFlowsReported] != 0 && s.flows > 0 && s.last_most != 0;
+  m.arrived = p[kArrived] != 0;
   m.step = p[kWai] > 0 ? p[kWai] : m.whole * (1 - p[kEta]) / (reported ? s.flows : p[kFlows]);
   return m;
 }
@@ -222,7 +228,9 @@ Outcome measure(State& s, const Model& m, const roci_cc_path& path, uint64_t now
       continue;
     }
     const double queue = std::min(hop[i].queue_bytes, before.queue_bytes);
-    const double load = queue / (rate * m.t) + sent / time / rate;  // line 5
+    // A queue shrinks too, and by what was sent at most, unless the counts are not of one instant.
+    const double grown = m.arrived ? static_cast<double>(hop[i].queue_bytes) - before.queue_bytes : 0;
+    const double load = queue / (rate * m.t) + std::max(sent + grown, 0.0) / time / rate;  // line 5
     before = kept(hop[i]);
     s.kept_ns = now;
     if (load <= most) continue;

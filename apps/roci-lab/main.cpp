@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "roci-lab/compare_command.hpp"
+#include "roci-lab/explain_command.hpp"
 #include "roci-lab/run_command.hpp"
 
 namespace {
@@ -25,13 +26,24 @@ int run(int argc, char** argv) {
   run->add_option("--threads", options.threads, "For each run; as many as there are CPUs for it unless said");
   run->add_option("-o,--out", options.out, "The folder for results; lab-NAME unless said");
   run->add_flag("-q,--quiet", options.quiet, "No progress");
+  CLI::App* explain =
+      app.add_subcommand("explain", "Tells what a scenario file comes down to, and runs nothing");
+  explain->add_option("file", options.file, "The scenario")->required();
+  explain->add_option("--set", options.set, "Another value for a key of the file");
+  explain->add_option("--only", options.only, "Of its variants and sweeps, these runs alone, by name");
+  std::vector<std::string> folders = {"config/lab"};
+  CLI::App* list = app.add_subcommand("list", "Lists the scenario files of folders");
+  list->add_option("folder", folders, "config/lab unless said");
   roci::lab::CompareOptions comparison;
   CLI::App* compare =
       app.add_subcommand("compare", "Shows results beside each other, and writes a report of them");
   compare->add_option("folder", comparison.folders, "Of a run, or of several below it")->required();
   compare->add_option("-o,--out", comparison.out, "The report; compare.html unless said");
   CLI11_PARSE(app, argc, argv);
-  return compare->parsed() ? roci::lab::compare_command(comparison) : roci::lab::run_command(options);
+  if (compare->parsed()) return roci::lab::compare_command(comparison);
+  if (explain->parsed()) return roci::lab::explain_command(options);
+  if (list->parsed()) return roci::lab::list_command(folders);
+  return roci::lab::run_command(options);
 }
 
 }  // namespace

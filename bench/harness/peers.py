@@ -11,13 +11,14 @@ PACKAGES = {
     "dpdk-testpmd": "dpdk-dev",
     "fi_pingpong": "libfabric-bin",
     "iperf3": "iperf3",
+    "ns-3": "libns3-dev",
     "perf": "linux-perf",
     "sockperf": "sockperf",
     "ucx_perftest": "ucx-utils",
     "valgrind": "valgrind",
 }
-# Scripts of ours that run one of them.
-SCRIPTS = {"{bench}/budget.py": "valgrind", "{bench}/stages.py": "perf"}
+# Scripts and programs of ours that need one of them.
+SCRIPTS = {"{bench}/budget.py": "valgrind", "{bench}/stages.py": "perf", "{bin}/roci-lab-ns3": "ns-3"}
 # The same for packages that would start services when they are installed: they are unpacked into build/peers instead.
 UNPACKED = {"{bench}/forwarding/open_vswitch.py": ("openvswitch-common", "openvswitch-switch", "openvswitch-switch-dpdk")}
 

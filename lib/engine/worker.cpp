@@ -119,6 +119,15 @@ void Worker::link(AttachedQueuePair& qp, QueuePairList& list) {
   ++list.count;
 }
 
+void Worker::link_first(AttachedQueuePair& qp, QueuePairList& list) {
+  qp.ready = true;
+  qp.next_ready = list.first;
+  qp.previous_ready = nullptr;
+  (list.first == nullptr ? list.last : list.first->previous_ready) = &qp;
+  list.first = &qp;
+  ++list.count;
+}
+
 void Worker::unlink(AttachedQueuePair& qp, QueuePairList& list) {
   (qp.previous_ready == nullptr ? list.first : qp.previous_ready->next_ready) = qp.next_ready;
   (qp.next_ready == nullptr ? list.last : qp.next_ready->previous_ready) = qp.previous_ready;
@@ -265,9 +274,15 @@ bool Worker::serve_ready(TransportContext& context) {
     if (controlled != nullptr) control_.after_turn(*controlled, context.now);
     if (addresses_->take_pending()) wait_for_neighbour(qp);
     if (stopped_to_ != 0) park(qp, std::exchange(stopped_to_, uint8_t{0}) - 1U);
-    worked |= counters_.get(Counter::kTxFrames) != sent_before;
+    const bool sent = counters_.get(Counter::kTxFrames) != sent_before;
+    worked |= sent;
     if (more) {
-      make_ready(qp);
+      // Who found no room has not had its turn: behind the others it would meet the same full port in each round.
+      if (blocked_ && !sent && !qp.ready) {
+        link_first(qp, ready_);
+      } else {
+        make_ready(qp);
+      }
       worked |= !blocked_;
     }
     if (waits_for_peer) {

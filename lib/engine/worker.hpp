@@ -220,6 +220,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   bool take_doorbells();
   void link_ready(AttachedQueuePair& qp) { link(qp, ready_); }
   void link(AttachedQueuePair& qp, QueuePairList& list);
+  void link_first(AttachedQueuePair& qp, QueuePairList& list);
   void unlink(AttachedQueuePair& qp, QueuePairList& list);
   bool serve_ready(TransportContext& context);
   bool transmit(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta);

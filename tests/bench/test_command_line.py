@@ -80,6 +80,8 @@ class Packages(unittest.TestCase):
         self.assertEqual(main("--packages", "budget")[1].split(), ["valgrind"])
         self.assertEqual(main("--packages", "stages")[1].split(), ["linux-perf"])
         self.assertEqual(main("--packages", "forwarding")[1].split(), ["dpdk-dev"])
+        self.assertEqual(main("--packages", "lab")[1].split(), ["libns3-dev"])
+        self.assertEqual(main("--packages", "lab", "--compare", "HEAD")[1].split(), [])
 
     # Installed, Open vSwitch would start its services.
     def test_packages_with_services_are_unpacked_and_not_installed(self):

@@ -111,6 +111,24 @@ TEST(Hpcc, reacts_to_each_ack_or_once_a_round_trip_for_comparison) {  // paper, 
   EXPECT_NEAR(per_round.window(), 49'955, 0.01);
 }
 
+TEST(Hpcc, takes_what_arrived_for_what_was_sent_for_comparison) {  // paper, figure 6
+  Hpcc sent, arrived({{"arrived", 1}});
+  for (Hpcc* flow : {&sent, &arrived}) {
+    flow->tell();
+    flow->path.hop[0].queue_bytes = 25'000;
+    flow->tell_after(5 * kTick, kFull);  // more than T, so U is of this sample
+  }
+  EXPECT_NEAR(sent.load(), 0.2, 1e-12);
+  EXPECT_NEAR(arrived.load(), 0.4, 1e-12) << "as much again is in the queue";
+  arrived.path.hop[0].queue_bytes = 10'000;
+  arrived.tell_after(5 * kTick, kFull);
+  EXPECT_NEAR(arrived.load(), 10'000 / (12.5 * 8400) + 0.2 * 10 / 25, 1e-12)
+      << "a part of what was sent was there";
+  arrived.path.hop[0].queue_bytes = 0;
+  arrived.tell_after(5 * kTick, 0);
+  EXPECT_EQ(arrived.load(), 0) << "and nothing less than nothing comes";
+}
+
 TEST(Hpcc, is_left_alone_by_acks_without_telemetry) {  // H28
   Hpcc flow;
   flow.first();

@@ -68,7 +68,7 @@ OUTSIDE = [
      [room for room in MAY_INCLUDE if room not in ("base", "wire", "port", "switch", *PLUGIN_ROOMS)],
      "verbs' types begin above the port"),
     (["gtest/*", "gmock/*"], ["tests"], "test libraries belong into tests/"),
-    (["benchmark/*"], ["bench"], "Google Benchmark belongs into bench/"),
+    (["benchmark/*", "ns3/*"], ["bench"], "Google Benchmark and ns-3 belong into bench/"),
     (["CLI/*"], ["apps", "tests", "bench"], "command lines belong into apps/"),
     (["yaml-cpp/*"],
      [room for room in MAY_INCLUDE if room not in ("api", "wire", "transport", "congestion", *PLUGIN_ROOMS)],

@@ -1,10 +1,10 @@
 """The groups of cases, in the order in which they are listed and measured."""
 
-from harness.groups import (acknowledgements, bandwidth, budget, congestion_control, footprint, forwarding, latency, loss,
-                            memif, message_rate, stages)
+from harness.groups import (acknowledgements, bandwidth, budget, congestion_control, footprint, forwarding, lab, latency,
+                            loss, memif, message_rate, stages)
 
 GROUPS = (bandwidth.GROUP, message_rate.GROUP, latency.GROUP, memif.GROUP, acknowledgements.GROUP, loss.GROUP,
           congestion_control.GROUP,
-          footprint.GROUP, budget.GROUP, stages.GROUP, forwarding.GROUP)
+          footprint.GROUP, budget.GROUP, stages.GROUP, forwarding.GROUP, lab.GROUP)
 # Those whose targets `./roci bench targets` shows.
 WITH_TARGETS = tuple(group for group in GROUPS if group.target)

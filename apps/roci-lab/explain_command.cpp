@@ -1,0 +1,167 @@
+#include "roci-lab/explain_command.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+
+#include "lab/flow_plan.hpp"
+#include "roci-lab/text.hpp"
+
+namespace roci::lab {
+namespace {
+
+namespace fs = std::filesystem;
+
+void line(const char* what, const std::string& text) { std::printf("  %-10s %s\n", what, text.c_str()); }
+
+std::string counted(size_t number, const std::string& one) {
+  const bool two = one.ends_with("ch");  // switches
+  return std::to_string(number) + " " + one + (number == 1 ? "" : two ? "es" : "s");
+}
+
+std::string rate(BitsPerSec of) { return with_unit(static_cast<double>(of.value()), "b/s"); }
+std::string bytes(Bytes of) { return with_unit(static_cast<double>(of.value()), "B"); }
+
+// "17 of 100 Gb/s and 1 us, 4 of 400 Gb/s and 1 us".
+std::string cables_of(const Topology& topology) {
+  std::map<std::pair<uint64_t, int64_t>, size_t> kinds;
+  for (const Cable& cable : topology.cables) ++kinds[{cable.spec.rate.value(), cable.spec.delay.count()}];
+  std::string out;
+  for (const auto& [kind, number] : kinds) {
+    out += (out.empty() ? "" : ", ") + std::to_string(number) + " of " + rate(BitsPerSec{kind.first}) +
+           " and " + span(Nanos{kind.second});
+  }
+  return out;
+}
+
+void tell_network(const Scenario& scenario) {
+  const Topology& topology = scenario.topology;
+  line("network", counted(topology.hosts.size(), "host") + ", " +
+                      counted(topology.switches.size(), "switch") + "; cables: " + cables_of(topology));
+  const Nanos rtt = scenario.host.congestion_control.base_rtt;
+  const BitsPerSec line_rate = topology.cables[topology.hosts.front().cable].spec.rate;
+  const double bdp = static_cast<double>(line_rate.value()) / 8e9 * static_cast<double>(rtt.count());
+  line("",
+       "base round trip " + span(rtt) + "; with the first host's rate a product of " + with_unit(bdp, "B"));
+}
+
+std::string curve(const char* name, const MarkingCurve& of) {
+  if (of.never()) return "";
+  return std::string(" ") + name + " from " + bytes(of.kmin) + " to " + bytes(of.kmax) + " (" +
+         with_unit(of.pmax * 100, "") + " %" + ")";
+}
+
+// The classes of ports that are told something, once for each rate.
+void tell_switches(const Scenario& scenario) {
+  std::map<uint64_t, const SwitchPortConfig*> by_rate;
+  for (const SwitchConfig& one : scenario.switches)
+    for (const SwitchPortConfig& port : one.ports) by_rate.emplace(port.rate.value(), &port);
+  for (const auto& [port_rate, port] : by_rate) {
+    std::string text = "ports of " + rate(BitsPerSec{port_rate}) + ": queue up to " + bytes(port->queue);
+    for (size_t i = 0; i < port->classes.size(); ++i) {
+      const ClassConfig& one = port->classes[i];
+      const std::string curves = curve("marks", one.aqm.mark) + curve("drops", one.aqm.drop);
+      if (!curves.empty()) text += "; class " + std::to_string(i) + curves;
+    }
+    line("switches", text);
+  }
+}
+
+std::string flows_of(const Scenario& scenario, const TrafficPlan& plan, uint32_t number) {
+  size_t flows = 0, loops = 0;
+  double sum = 0;
+  bool unlimited = false;
+  for (const FlowPlan& flow : plan.flows) {
+    if (flow.traffic != number) continue;
+    ++flows;
+    unlimited = flow.bytes == FlowPlan::kUnlimited;
+    if (!unlimited) sum += static_cast<double>(flow.bytes);
+  }
+  for (const LoopPlan& loop : plan.loops) loops += loop.traffic == number ? 1 : 0;
+  const TrafficSpec& spec = scenario.traffic[number];
+  if (loops > 0)
+    return counted(loops, "closed loop") + " of " + counted(spec.depth, "message") + " under way";
+  if (unlimited) return counted(flows, "flow") + " without end";
+  return counted(flows, "flow") + ", " + with_unit(sum, "B") + " together";
+}
+
+Status tell_run(const RunOptions& options, const Job& job, bool only) {
+  auto scenario = read_scenario(options.file, job.changes);
+  if (!scenario) return fail(scenario.error());
+  auto plan = plan_traffic(*scenario);
+  if (!plan) return fail(plan.error());
+  if (!only) std::printf("\nrun '%s'\n", job.name.c_str());
+  tell_network(*scenario);
+  line("hosts", "congestion control " + scenario->host.congestion_control.profile + ", path MTU " +
+                    std::to_string(scenario->path_mtu));
+  tell_switches(*scenario);
+  for (uint32_t i = 0; i < scenario->traffic.size(); ++i)
+    line("traffic", scenario->traffic[i].name + ": " + flows_of(*scenario, *plan, i));
+  line("time", span(scenario->duration) + ", of which " + span(scenario->settle) + " do not count; up to " +
+                   span(scenario->drain) + " to drain; seed " + std::to_string(scenario->seed));
+  for (const TimeWindow& window : scenario->windows)
+    line("window", window.name + ": " + span(window.from) + " to " + span(window.until));
+  return {};
+}
+
+Status explain(const RunOptions& options) {
+  auto plan = plan_jobs(options);
+  if (!plan) return fail(plan.error());
+  auto scenario = read_scenario(options.file, plan->jobs.front().changes);
+  if (!scenario) return fail(scenario.error());
+  std::printf("%s: %s\n", scenario->name.c_str(), scenario->about.c_str());
+  if (!scenario->source.empty()) std::printf("after %s\n", scenario->source.c_str());
+  for (const Job& job : plan->jobs) ROCI_TRY(tell_run(options, job, plan->jobs.size() == 1));
+  if (!plan->expectations.empty()) std::printf("\nexpected\n");
+  for (const Expectation& one : plan->expectations)
+    std::printf("  %s\n      %s\n", one.claim.c_str(), one.that.c_str());
+  return {};
+}
+
+// A file in a line, or what is wrong with it.
+Status list_file(const fs::path& file) {
+  RunOptions options;
+  options.file = file.string();
+  auto plan = plan_jobs(options);
+  if (!plan) return fail(plan.error());
+  auto scenario = read_scenario(options.file, plan->jobs.front().changes);
+  if (!scenario) return fail(scenario.error());
+  std::printf("%-34s %4zu %8zu  %s\n", options.file.c_str(), plan->jobs.size(), plan->expectations.size(),
+              scenario->about.c_str());
+  return {};
+}
+
+}  // namespace
+
+int explain_command(const RunOptions& options) {
+  const Status done = explain(options);
+  if (done) return 0;
+  std::fprintf(stderr, "roci-lab: %s\n", done.error().message.c_str());
+  return 2;
+}
+
+int list_command(const std::vector<std::string>& folders) {
+  int status = 0;
+  std::printf("%-34s %4s %8s  %s\n", "file", "runs", "expected", "about");
+  for (const std::string& folder : folders) {
+    std::vector<fs::path> files;
+    std::error_code failure;
+    for (fs::directory_iterator at(folder, failure), end; !failure && at != end; at.increment(failure))
+      if (at->path().extension() == ".yaml") files.push_back(at->path());
+    if (failure) {
+      std::fprintf(stderr, "roci-lab: '%s' cannot be read: %s\n", folder.c_str(), failure.message().c_str());
+      return 2;
+    }
+    std::ranges::sort(files);
+    for (const fs::path& file : files) {
+      if (Status done = list_file(file); !done) {
+        std::fprintf(stderr, "roci-lab: %s\n", done.error().message.c_str());
+        status = 1;
+      }
+    }
+  }
+  return status;
+}
+
+}  // namespace roci::lab

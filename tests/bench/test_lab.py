@@ -1,0 +1,59 @@
+"""bench/lab/cost.py: what a simulation cost is what was used, and a run that did not simulate is refused."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+COST = pathlib.Path(__file__).resolve().parents[2] / "bench/lab/cost.py"
+MIB_A_HOST = 2
+BUSY = "import time\nwhile time.process_time() < 0.3: pass\n"
+
+
+class Cost(unittest.TestCase):
+    def cost(self, program, *options):
+        """Exit status, the lines by name, and what was said, of a program in Python that HOSTS is an argument of."""
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, COST, *options, sys.executable, "-c", program, "HOSTS/2"],
+                                  capture_output=True, text=True, timeout=60, check=False, cwd=folder)
+        lines = {name: float(value) for name, value in (line.split() for line in done.stdout.splitlines())}
+        return done.returncode, lines, done.stderr
+
+    def refused(self, program, why, *options):
+        status, lines, said = self.cost(program, *options)
+        self.assertEqual((status, lines), (1, {}))
+        self.assertIn(why, said)
+
+    def test_the_rate_is_of_cpu_time_and_not_of_time(self):
+        status, figures, _ = self.cost(BUSY + "time.sleep(0.7)\nprint('packet_hops 3000')")
+        self.assertEqual(status, 0)
+        self.assertEqual(figures["packet_hops"], 3000)
+        self.assertGreaterEqual(figures["cpu_seconds"], 0.3)
+        self.assertGreaterEqual(figures["seconds"] - figures["cpu_seconds"], 0.5)
+        self.assertAlmostEqual(figures["hops_per_cpu_second"] * figures["cpu_seconds"], 3000, delta=30)
+
+    def test_results_of_the_lab_say_what_was_simulated_and_in_which_time(self):
+        said = "import json, os\nos.mkdir('out')\njson.dump({'packet_hops': 8, 'seconds': 2.0}, open('out/run.json', 'w'))"
+        status, figures, _ = self.cost(said, "--results", "out")
+        self.assertEqual((status, figures["packet_hops"], figures["hops_per_second"]), (0, 8, 4))
+
+    def test_memory_of_a_host_is_what_two_networks_differ_by(self):
+        hosts = f"import sys\nx = b'x' * (int(sys.argv[1]) * {2 * MIB_A_HOST << 20})\nprint('packet_hops 1')"
+        status, figures, _ = self.cost(hosts, "--hosts", "10,20,40")
+        self.assertEqual(status, 0)
+        self.assertEqual(sorted(figures), ["kib_per_host_20", "kib_per_host_40", "resident_kib_10", "resident_kib_20",
+                                           "resident_kib_40"])
+        for hosts in (20, 40):
+            self.assertAlmostEqual(figures[f"kib_per_host_{hosts}"], MIB_A_HOST * 1024, delta=100)
+
+    def test_what_did_not_simulate_is_refused(self):
+        self.refused("print('done')", "no line 'packet_hops NUMBER'")
+        self.refused("print('packet_hops 0')", "no packet went anywhere")
+        self.refused("print('packet_hops 7\\ndropped 3')", "3 packets were dropped")
+        self.refused("print('packet_hops 7'); raise SystemExit(3)", "ended with 3")
+        self.refused("print('packet_hops 7')", "out/run.json", "--results", "out")
+
+
+if __name__ == "__main__":
+    unittest.main()

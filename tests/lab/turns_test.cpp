@@ -1,0 +1,41 @@
+// How the queue pairs of a host share its line.
+#include <gtest/gtest.h>
+
+#include "lab/experiment.hpp"
+#include "lab/scenario.hpp"
+#include "support/must.hpp"
+
+namespace roci::lab {
+namespace {
+
+using test::must;
+
+// Flows that fill a host's line, each towards another host, and single packets out of it and to it, whose acknowledgements go
+// out with those flows. Nothing waits in the network, so that a packet waits for the one that is leaving and for one of each
+// flow, twice. Even numbers of queue pairs, for whom the port has room for one packet in each round, are the worst case.
+TEST(Turns, small_messages_wait_for_no_more_than_a_packet_of_each_other_queue_pair) {
+  for (const int flows : {1, 2, 3, 4}) {
+    const Scenario scenario = must(parse_scenario(
+        "name: x\nduration: 5ms\ndrain: 1ms\n"
+        "topology: {kind: star, hosts: 7, link: {rate: 25Gbps, delay: 500ns}}\n"
+        "traffic:\n"
+        "  - {name: long, pattern: fan_in, from: h0, to: h1-h" +
+            std::to_string(flows) +
+            ", size: unlimited}\n"
+            "  - {name: out, pattern: random, from: h0, to: h5, size: 1KB, arrivals: poisson, load: 0.01}\n"
+            "  - {name: in, pattern: random, from: h6, to: h0, size: 1KB, arrivals: poisson, load: 0.01}\n",
+        "x.yaml"));
+    const Measurements result = must(run_experiment(scenario, {}));
+    EXPECT_GT(result.summary["traffic"]["long"]["goodput_bps"].get<double>(), 22e9);
+    constexpr double kPacket = 350;  // ns, of 1,092 bytes at 25 Gb/s
+    for (const char* traffic : {"out", "in"}) {
+      const auto& times = result.summary["traffic"][traffic]["completion_ns"];
+      EXPECT_GT(times["count"], 100U);
+      EXPECT_LT(times["most"].get<double>(), result.ideal.back() + (2 * flows + 4) * kPacket)
+          << traffic << " beside " << flows;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace roci::lab

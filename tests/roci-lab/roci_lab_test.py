@@ -1,0 +1,134 @@
+"""roci-lab as its users see it: the same bytes however a file is run, sentences about what is wrong, and exit statuses."""
+
+import hashlib
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+LAB = pathlib.Path(sys.argv.pop(1)).resolve()
+MPIRUN = sys.argv.pop(1)
+TIMEOUT = 120
+
+# Two runs of three senders, with everything in it that is drawn: sizes, times, marks, losses.
+SCENARIO = """
+name: small
+about: a small network
+duration: 300us
+drain: 20ms
+topology:
+  {kind: leaf_spine, leaves: 2, spines: 2, hosts_per_leaf: 3, link: {rate: 25Gbps}, fabric: {rate: 50Gbps}}
+switches: {classes: [{class: 0, mark: {kmin: 5us, kmax: 30us, pmax: 0.5}}]}
+traffic:
+  - {name: web, pattern: random, from: all, to: all, size: 20KB, arrivals: poisson, load: 0.5}
+  - {name: long, from: [h0, h1], to: h5, size: unlimited}
+faults: [{between: [leaf0, spine1], loss: 0.001}]
+variants:
+  - {name: dcqcn, set: {hosts.congestion_control: {profile: dcqcn}}}
+  - {name: dctcp, set: {hosts.congestion_control: {profile: dctcp}}}
+windows: [{name: late, from: 200us}]
+expect:
+  - {claim: both carry something, that: dctcp.traffic.long.goodput_bps > 0 * dcqcn.traffic.long.goodput_bps}
+  - {claim: the window is there, that: dctcp.windows.late.traffic.long.goodput_bps > 1Gbps}
+"""
+# SHA-256 of what the runs of SCENARIO come down to. It is the same in every build and on every machine; a change of what hosts
+# or switches do changes it, and then this.
+SUMMARIES = {
+    "dcqcn": "831b61e358e7247b8874fabdadbea39d3c893ec639af47a324d3f56cf2339352",
+    "dctcp": "a898ee33ad96a3ed6efc4fbe1474e2808eca347838aa394e5a626d8b5b325d5e",
+}
+
+
+def hashes(folder):
+    return {path.parent.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.glob("*/summary.json")}
+
+
+class RociLab(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+        self.file("small.yaml", SCENARIO)
+
+    def file(self, name, text):
+        (self.path / name).write_text(text)
+
+    def lab(self, *arguments, before=(), status=0):
+        done = subprocess.run([*before, LAB, *arguments], cwd=self.path, capture_output=True, text=True, timeout=TIMEOUT)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done.stdout, done.stderr
+
+    def test_summaries_are_the_same_in_every_build_and_however_they_are_made(self):
+        for out, how in {"a": ["--threads", "1"], "b": ["--threads", "3"], "c": ["--jobs", "2"]}.items():
+            self.lab("run", "small.yaml", "--out", out, *how)
+            self.assertEqual(hashes(self.path / out), SUMMARIES, how)
+
+    @unittest.skipUnless(MPIRUN, "this build has no MPI")
+    def test_ranks_of_mpi_share_the_runs_and_the_first_has_all_results(self):
+        ranks = [MPIRUN, "--oversubscribe", "-n", "2", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
+        one, _ = self.lab("run", "small.yaml", "--out", "one", "--seeds", "3")
+        two, _ = self.lab("run", "small.yaml", "--out", "two", "--seeds", "3", before=ranks)
+        self.assertEqual(len(hashes(self.path / "one")), 6)
+        self.assertEqual(hashes(self.path / "one"), hashes(self.path / "two"))
+        # Tables are the same, but for how fast the runs were.
+        told = [[line[:100] for line in text.splitlines() if line.startswith(("dc", "holds"))] for text in (one, two)]
+        self.assertEqual(*told)
+        self.assertEqual(len([line for line in told[0] if line.startswith("holds")]), 6)
+        _, error = self.lab("run", "missing.yaml", before=ranks, status=2)
+        self.assertEqual(error.count("missing.yaml"), 1, error)
+
+    def test_an_expectation_that_does_not_hold_is_a_failure(self):
+        self.file("small.yaml", SCENARIO.replace("> 1Gbps", "> 100Gbps"))
+        out, _ = self.lab("run", "small.yaml", "--out", "x", status=1)
+        self.assertIn("\nholds   both carry something: ", out)
+        self.assertIn("\nFAILS   the window is there: ", out)
+        page = (self.path / "x" / "report.html").read_text()
+        self.assertIn('"claim":"the window is there"', page)
+
+    def test_expectations_about_runs_that_are_not_made_are_left_out(self):
+        out, _ = self.lab("run", "small.yaml", "--out", "x", "--only", "dctcp")
+        self.assertNotIn("both carry", out)
+        self.assertIn("holds   the window is there", out)
+        self.assertIn("expectations of runs that are not there: 1", out)
+
+    def test_what_is_wrong_is_one_sentence(self):
+        where = "roci-lab: small.yaml:"
+        for change, sentence in {
+            ("claim: both", "clam: both"): "18: expect[0]: the required key 'claim' is missing",
+            ("dctcp.windows", "dctpc.windows"): "19: expect[1].that: there is no run 'dctpc', only 'dcqcn', 'dctcp'",
+            ("> 1Gbps", "1Gbps"): "19: expect[1].that: one of <, <=, >, >= is wanted",
+            ("rate: 25Gbps", "rate: 0"): "7: topology.link.rate: ",
+            ("load: 0.5", "load: 0.5, laod: 1"): "10: traffic[0].laod is an unknown key",
+        }.items():
+            self.file("small.yaml", SCENARIO.replace(*change))
+            out, error = self.lab("run", "small.yaml", status=2)
+            self.assertEqual(out, "")
+            self.assertTrue(error.startswith(where + sentence), error)
+            self.assertEqual(error.count("\n"), 1, error)
+        self.file("small.yaml", SCENARIO)
+        _, error = self.lab("run", "small.yaml", "--only", "tcp", status=2)
+        self.assertEqual(error, "roci-lab: --only names 'tcp', and the runs are: dcqcn, dctcp\n")
+
+    def test_what_a_summary_does_not_have_does_not_hold(self):
+        self.file("small.yaml", SCENARIO.replace("windows.late.traffic.long", "windows.late.traffic.lon"))
+        out, _ = self.lab("run", "small.yaml", "--out", "x", status=1)
+        self.assertIn("FAILS   the window is there: its summary has no 'dctcp.windows.late.traffic.lon'", out)
+
+    def test_explain_tells_and_runs_nothing(self):
+        out, _ = self.lab("explain", "small.yaml", "--only", "dctcp")
+        for text in ("small: a small network", "6 hosts, 4 switches", "congestion control dctcp", "2 flows without end",
+                     "late: 200 us to 300 us", "the window is there"):
+            self.assertIn(text, out)
+        self.assertEqual([path.name for path in self.path.iterdir()], ["small.yaml"])
+
+    def test_list_has_a_line_for_each_file(self):
+        self.file("worse.yaml", "name: x\n")
+        out, error = self.lab("list", ".", status=1)
+        self.assertRegex(out, r"small.yaml +2 +2  a small network")
+        self.assertIn("worse.yaml", error)
+
+
+if __name__ == "__main__":
+    unittest.main()
