@@ -1,9 +1,9 @@
 # roci_layer(NAME [USES target…])      a static library roci_NAME from the .cpp files of the current folder
 # roci_app(NAME [USES target…])        a program from apps/NAME/
 # roci_app_of_parts(NAME [USES …] [MAIN …])  the same from the current folder, but for main() as a library for tests
-# roci_test(NAME [LABELS …] [USES …] [RUNNER command…])
+# roci_test(NAME [LABELS …] [USES …] [RUNNER command…] [SHARDS n])
 #                                      a GoogleTest program from tests/NAME/*.cpp, run (by RUNNER, which may exit 77 to
-#                                      say why it cannot) as one CTest test
+#                                      say why it cannot) as one CTest test, or in n parts at a time where it takes long
 # roci_fuzzer(NAME [USES target…])     NAME_fuzz from NAME_fuzz.cpp: a libFuzzer program in the preset `fuzz`; in others a
 #                                      CTest test `fuzz-NAME` that runs the inputs in corpus/NAME
 
@@ -51,15 +51,25 @@ function(roci_app_of_parts NAME)
 endfunction()
 
 function(roci_test NAME)
-  cmake_parse_arguments(ARG "" "" "USES;LABELS;RUNNER" ${ARGN})
+  cmake_parse_arguments(ARG "" "SHARDS" "USES;LABELS;RUNNER" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cpp)
   add_executable(${NAME}_tests ${sources})
   target_link_libraries(${NAME}_tests PRIVATE ${ARG_USES} GTest::gtest_main roci_options)
   target_include_directories(${NAME}_tests PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_compile_options(${NAME}_tests PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)  # what they test is optimised; they need not be
-  add_test(NAME ${NAME} COMMAND ${ARG_RUNNER} $<TARGET_FILE:${NAME}_tests>)
-  set_tests_properties(${NAME} PROPERTIES LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77
-    ENVIRONMENT "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp;TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp")
+  set(environment LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp
+                  TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp)
+  if(NOT ARG_SHARDS)
+    add_test(NAME ${NAME} COMMAND ${ARG_RUNNER} $<TARGET_FILE:${NAME}_tests>)
+    set_tests_properties(${NAME} PROPERTIES LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")
+    return()
+  endif()
+  foreach(shard RANGE 1 ${ARG_SHARDS})
+    math(EXPR index "${shard} - 1")
+    add_test(NAME ${NAME}_${shard} COMMAND ${ARG_RUNNER} $<TARGET_FILE:${NAME}_tests>)
+    set_tests_properties(${NAME}_${shard} PROPERTIES LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77
+      ENVIRONMENT "${environment};GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()
 
 function(roci_fuzzer NAME)
