@@ -164,12 +164,14 @@ TEST(Scenario, windows_that_cannot_be) {
             "x.yaml:3: windows[0].until: must come after from and not after the duration");
 }
 
-TEST(Scenario, the_gallery_can_be_read) {
+// What each says of its source is looked at when it runs (gallery_NAME).
+TEST(Scenario, the_gallery_can_be_read_and_every_file_expects_something) {
   size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(ROCI_SOURCE_DIR "/config/lab")) {
     if (entry.path().extension() != ".yaml") continue;
     ++files;
     const auto runs = must(read_runs(entry.path().string(), {}));
+    EXPECT_FALSE(must(read_expectations(entry.path().string(), runs)).empty()) << entry.path();
     for (const RunSpec& run : runs) {
       auto read = read_scenario(entry.path().string(), run.changes);
       EXPECT_TRUE(read) << entry.path() << " " << run.name << ": " << (read ? "" : read.error().message);
