@@ -32,12 +32,12 @@ Claims judge_all(const std::vector<Expectation>& expectations, const std::vector
   for (size_t i = 0; i < jobs.size(); ++i) by_seed[jobs[i]->seed][jobs[i]->run.called()] = results[i].summary;
   Claims out;
   for (const Expectation& expectation : expectations) {
-    for (const auto& [seed, summaries] : by_seed) {
-      const auto missing = [&](const std::string& run) { return !summaries.contains(run); };
+    for (const auto& of_seed : by_seed) {
+      const auto missing = [&](const std::string& run) { return !of_seed.second.contains(run); };
       if (std::ranges::any_of(expectation.runs(), missing))
         ++out.not_run;
       else
-        out.judged.push_back(claim_of(expectation, seed, summaries));
+        out.judged.push_back(claim_of(expectation, of_seed.first, of_seed.second));
     }
   }
   return out;
