@@ -56,7 +56,8 @@ std::string short_number(double value) { return scaled(value, ""); }
 
 std::string with_unit(double value, const std::string& unit) {
   if (unit == "ns") return span(Nanos{std::llround(value)});
-  return unit.empty() ? printed("%.4g", value) : scaled(value, unit.c_str());
+  if (!unit.empty()) return scaled(value, unit.c_str());
+  return value == std::round(value) ? printed("%.0f", value) : printed("%.4g", value);
 }
 
 std::string span(Nanos time) {
