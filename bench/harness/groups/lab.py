@@ -50,7 +50,7 @@ THEIRS = memory("ns-3, TCP", "{bin}/roci-lab-ns3 tcp --hosts HOSTS --each 65536 
 
 def threads(number, key):
     cpus = "{core1}" if number == 1 else "{core0},{core1}"
-    run = roci("config/lab/fat_tree.yaml", "--only 'hpcc load=0.3' --set duration=1ms --set drain=0us", number)
+    run = roci("config/lab/fat_tree.yaml", "--only hpcc", number)
     return Figure(f"roci-lab, {number} thread{'s'[:number - 1]}", cost(run, cpus, "--results out"), millions(key), "M/s")
 
 
