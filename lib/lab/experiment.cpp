@@ -8,6 +8,7 @@
 #include "device/host.hpp"
 #include "engine/congestion_control.hpp"
 #include "lab/ideal_time.hpp"
+#include "lab/introductions.hpp"
 #include "lab/meter.hpp"
 #include "lab/network.hpp"
 #include "lab/summary.hpp"
@@ -18,11 +19,6 @@
 namespace roci::lab {
 namespace {
 
-constexpr Nanos kWarmUp = 20ms;
-constexpr Nanos kLongestWarmUp = 2s;
-// So many at a time does a host get to know, and so long does it take.
-constexpr uint32_t kMetAtOnce = 16;
-constexpr Nanos kMeeting = 2ms;
 constexpr size_t kBins = 1000;
 constexpr size_t kFlowsShown = 32;
 constexpr Nanos kOpenAhead = 20us;
@@ -99,8 +95,6 @@ class Experiment {
     Experiment& of_;
   };
   Status warm_up();
-  Status introduce();
-  [[nodiscard]] bool all_are_known();
   Status open(size_t flow, Network::Connection connection);
   Status open_loops();
   Status open_until(Nanos until);
@@ -148,7 +142,6 @@ class Experiment {
   std::vector<size_t> open_;                     // flows that are open and not over
   std::map<size_t, Network::Connection> ready_;  // of flows that were connected during the warm-up
   std::vector<Network::Connection> first_;       // that told pairs about each other
-  std::vector<LoopPlan> loops_;
   size_t next_flow_ = 0;
   Nanos origin_ = kNever;
   Nanos next_sample_ = kNever;
@@ -164,56 +157,8 @@ class Experiment {
   Measurements out_;
 };
 
-// Who has many to talk to meets them a few at a time: all at once their questions and its answers would crowd each other out,
-// and be asked again when the traffic has begun.
-Status Experiment::introduce() {
-  std::set<std::pair<uint32_t, uint32_t>> pairs;
-  for (const FlowPlan& flow : plan_.flows) pairs.insert(std::minmax(flow.from, flow.to));
-  for (const LoopPlan& loop : plan_.loops) pairs.insert(std::minmax(loop.from, loop.to));
-  std::vector<uint32_t> known(scenario_.topology.hosts.size());
-  for (const auto& [one, other] : pairs) ++known[one], ++known[other];
-  if (std::ranges::max(known) <= kMetAtOnce) return {};
-  TrafficSpec plain;
-  plain.congestion_control = "none";
-  while (!pairs.empty()) {
-    std::ranges::fill(known, 0);
-    std::vector<Network::Connection> meeting;
-    for (auto pair = pairs.begin(); pair != pairs.end();) {
-      const auto [one, other] = *pair;
-      if (known[one] == kMetAtOnce || known[other] == kMetAtOnce) {
-        ++pair;
-        continue;
-      }
-      auto made = network_->connect(one, other, plain);
-      if (!made) return fail(made.error());
-      meeting.push_back(std::move(*made));
-      ++known[one], ++known[other];
-      pair = pairs.erase(pair);
-    }
-    for (auto& node : network_->nodes()) node->touch(runner_.now());
-    ROCI_TRY(runner_.run_until(runner_.now() + kMeeting));
-  }
-  return {};
-}
-
-// What the peers of all queue pairs understand, and that these know it of us.
-bool Experiment::all_are_known() {
-  bool known = true;
-  for (uint32_t h = 0; h < scenario_.topology.hosts.size(); ++h) {
-    const Host& host = network_->device(h).host();
-    for (uint32_t worker = 0; worker < host.workers(); ++worker) {
-      host.worker(worker).for_each_queue_pair([&](const AttachedQueuePair& qp) {
-        if (qp.peer == nullptr) return;
-        const PeerKnowledge peer = qp.peer->read();
-        known &= peer.confirmed || peer.status == PeerStatus::kStandard;
-      });
-    }
-  }
-  return known;
-}
-
 Status Experiment::warm_up() {
-  ROCI_TRY(introduce());
+  ROCI_TRY(introduce(*network_, runner_, plan_));
   // Whoever will talk asks for addresses and for what the other understands.
   std::set<std::pair<uint32_t, uint32_t>> met;
   TrafficSpec plain;
@@ -238,14 +183,7 @@ Status Experiment::warm_up() {
     first_.push_back(std::move(*made));
   }
   for (auto& node : network_->nodes()) node->touch(runner_.now());
-  const Nanos end = runner_.now() + kLongestWarmUp;
-  do {
-    if (runner_.now() >= end)
-      return fail(
-          std::string("hosts have asked each other for 2 s, and some have no answer") +
-          (network_->has_real_ports() ? "; are the two ports of each cable connected with each other?" : ""));
-    ROCI_TRY(runner_.run_until(runner_.now() + kWarmUp));
-  } while (!all_are_known());
+  ROCI_TRY(wait_until_known(*network_, runner_));
   if (plan_.loops.empty()) first_.clear();
   return {};
 }

@@ -45,6 +45,16 @@ uint64_t largest_message(const Scenario& scenario) {
   return most;
 }
 
+// What hosts and cables hold, and the longest queue that a port may have, full of whole packets.
+uint32_t buffers_for(const Scenario& scenario) {
+  constexpr uint64_t kUnderWay = 65'536, kOfHost = 256, kMost = 1U << 20;
+  uint64_t queue = 0;
+  for (const SwitchConfig& one : scenario.switches)
+    for (const SwitchPortConfig& port : one.ports) queue = std::max(queue, port.queue.value());
+  const uint64_t all = kUnderWay + kOfHost * scenario.topology.hosts.size() + queue / scenario.path_mtu;
+  return static_cast<uint32_t>(std::min(all, kMost));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Network>> Network::create(const Scenario& scenario, bool real) {
@@ -59,9 +69,7 @@ Result<std::unique_ptr<Network>> Network::create(const Scenario& scenario, bool 
   }
   ROCI_TRY(start_eal(eal));
   std::unique_ptr<Network> network(new Network(scenario));
-  const uint32_t buffers = std::clamp<uint32_t>(
-      65'536 + 256 * static_cast<uint32_t>(scenario.topology.hosts.size()), 65'536, 1U << 20);
-  auto pool = MbufPool::create("lab", buffers, room);
+  auto pool = MbufPool::create("lab", buffers_for(scenario), room);
   if (!pool) return fail(pool.error());
   network->pool_ = std::move(*pool);
   if (real) ROCI_TRY(network->open_ports());

@@ -181,6 +181,17 @@ TEST(Experiment, hosts_with_many_peers_know_them_all_before_the_traffic_begins) 
   EXPECT_EQ(counted(result, "hosts", "mads_received"), 0U);
 }
 
+// Two messages of each sender wait there: 125,000 packets.
+TEST(Experiment, there_are_buffers_for_the_longest_queue_of_a_port) {
+  const Measurements result =
+      measure({.topology = "{kind: star, hosts: 65, link: {rate: 100Gbps, delay: 1us}}",
+               .hosts = "{}",
+               .switches = "{queue: 256MiB}",
+               .traffic = "[{name: t, from: others, to: h64, size: unlimited}]"});
+  EXPECT_GT(result.summary["queues_bytes"]["s0/h64"]["most"], 120'000'000);
+  EXPECT_EQ(result.summary["drops"]["all"], 0U);
+}
+
 // More than a worker serves in a round, all waiting at first to hear what their peers understand.
 TEST(Experiment, a_host_with_many_queue_pairs_does_not_forget_the_last_of_them) {
   const Measurements result = measure({.traffic = "[{name: t, from: h0, to: h1, flows: 300, size: 2KB}]"});
