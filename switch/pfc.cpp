@@ -2,14 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "wire/pause.hpp"
 
 namespace roci {
 
 PauseControl::PauseControl(SwitchBuffer& buffer, const MacAddress& mac, rte_mempool* pool,
-                           std::vector<PortView> ports)
-    : buffer_(buffer), mac_(mac), pool_(pool), ports_(std::move(ports)), states_(ports_.size()) {}
+                           const std::vector<PortView>& ports)
+    : buffer_(buffer), mac_(mac), pool_(pool) {
+  std::ranges::copy_if(ports, std::back_inserter(ports_),
+                       [](const PortView& view) { return view.lossless != 0; });
+  states_.resize(ports_.size());
+}
 
 BitsPerSec PauseControl::rate_of(const PortView& view) {
   return view.rate.value() == 0 ? kAssumedRate : view.rate;
@@ -17,7 +22,7 @@ BitsPerSec PauseControl::rate_of(const PortView& view) {
 
 bool PauseControl::take(const rte_mbuf* frame, uint16_t port, Nanos now) {
   const auto view = std::ranges::lower_bound(ports_, port, {}, &PortView::port);
-  if (view == ports_.end() || view->port != port || view->lossless == 0) return false;
+  if (view == ports_.end() || view->port != port) return false;
   const ParsedPause parsed = parse_pause({rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len}, mac_);
   if (parsed.outcome != PauseOutcome::kAccepted || parsed.message.kind != PauseKind::kPriority) return false;
   for (uint8_t c = 0; c < kTrafficClasses; ++c) {
@@ -31,7 +36,6 @@ bool PauseControl::poll(Nanos now) {
   bool worked = false;
   for (size_t i = 0; i < ports_.size(); ++i) {
     const PortView& view = ports_[i];
-    if (view.lossless == 0) continue;
     State& state = states_[i];
     const uint8_t stopped = buffer_.stop(view.port, state.stopped);
     const auto go = static_cast<uint8_t>(state.stopped & ~stopped);
@@ -49,7 +53,6 @@ bool PauseControl::poll(Nanos now) {
 Nanos PauseControl::next_deadline() const {
   Nanos next = kNever;
   for (size_t i = 0; i < ports_.size(); ++i) {
-    if (ports_[i].lossless == 0) continue;
     const State& state = states_[i];
     // Another worker has taken or released frames of this port.
     if (buffer_.stop(ports_[i].port, state.stopped) != state.stopped) return Nanos{0};

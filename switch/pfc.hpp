@@ -27,7 +27,8 @@ class PauseControl {
   static constexpr BitsPerSec kAssumedRate = 100_Gbps;
 
   // `ports`: those of one worker, in ascending order.
-  PauseControl(SwitchBuffer& buffer, const MacAddress& mac, rte_mempool* pool, std::vector<PortView> ports);
+  PauseControl(SwitchBuffer& buffer, const MacAddress& mac, rte_mempool* pool,
+               const std::vector<PortView>& ports);
 
   // A frame to the link-local address of MAC control has come in. False when it is no PFC frame that means this port.
   bool take(const rte_mbuf* frame, uint16_t port, Nanos now);
@@ -49,7 +50,7 @@ class PauseControl {
   SwitchBuffer& buffer_;
   MacAddress mac_;
   rte_mempool* pool_;
-  std::vector<PortView> ports_;
+  std::vector<PortView> ports_;  // that have lossless classes
   std::vector<State> states_;
 };
 

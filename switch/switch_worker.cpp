@@ -60,7 +60,7 @@ Status SwitchWorker::open(const std::vector<Port*>& ports) {
     made.cnp_points = cnps_.points(i);
     views.push_back({i, made.egress, made.counters, port.rate, lossless_of(port.classes)});
   }
-  pauses_ = std::make_unique<PauseControl>(shared_.buffer, shared_.mac, pool(), std::move(views));
+  pauses_ = std::make_unique<PauseControl>(shared_.buffer, shared_.mac, pool(), views);
   if (shapers_ != nullptr) ROCI_TRY(shapers_->open(config_));
   return router_.open(config_, shared_.routes);
 }
