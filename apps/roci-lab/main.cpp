@@ -6,6 +6,7 @@
 
 #include "roci-lab/compare_command.hpp"
 #include "roci-lab/explain_command.hpp"
+#include "roci-lab/list_command.hpp"
 #include "roci-lab/run_command.hpp"
 
 namespace {

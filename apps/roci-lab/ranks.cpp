@@ -1,6 +1,8 @@
 #include "roci-lab/ranks.hpp"
 
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 #ifdef ROCI_MPI
@@ -67,12 +69,15 @@ Ranks::Bytes Ranks::ask(const Bytes& request) {
   return receive(status);
 }
 
-std::optional<Ranks::Request> Ranks::next_request() {
-  int there = 0;
+Ranks::Request Ranks::next_request() {
+  // MPI's own waiting would take a CPU from the runs.
+  constexpr auto kLookAgain = std::chrono::milliseconds(1);
   MPI_Status status;
-  MPI_Iprobe(MPI_ANY_SOURCE, kRequest, MPI_COMM_WORLD, &there, &status);
-  if (there == 0) return std::nullopt;
-  return Request{status.MPI_SOURCE, receive(status)};
+  for (int there = 0; there == 0;) {
+    MPI_Iprobe(MPI_ANY_SOURCE, kRequest, MPI_COMM_WORLD, &there, &status);
+    if (there == 0) std::this_thread::sleep_for(kLookAgain);
+  }
+  return {status.MPI_SOURCE, receive(status)};
 }
 
 void Ranks::answer(int rank, const Bytes& bytes) { send(bytes, rank, kAnswer); }
@@ -86,7 +91,7 @@ Result<Ranks> Ranks::join() {
 
 Ranks::~Ranks() = default;
 Ranks::Bytes Ranks::ask(const Bytes& /*request*/) { return {}; }
-std::optional<Ranks::Request> Ranks::next_request() { return std::nullopt; }
+Ranks::Request Ranks::next_request() { return {}; }
 void Ranks::answer(int /*rank*/, const Bytes& /*bytes*/) {}
 
 #endif

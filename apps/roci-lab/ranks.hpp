@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "base/result.hpp"
@@ -28,12 +27,12 @@ class Ranks {
 
   // Of the others: hands something in and waits for the answer.
   Bytes ask(const Bytes& request);
-  // Of the first: what one of the others has handed in, if any has. Each wants one answer.
+  // Of the first: waits for what one of the others hands in. Each wants one answer.
   struct Request {
     int rank = 0;
     Bytes bytes;
   };
-  std::optional<Request> next_request();
+  Request next_request();
   void answer(int rank, const Bytes& bytes);
 
  private:

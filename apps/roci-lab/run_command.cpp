@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -23,8 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-
-constexpr auto kLookAgain = std::chrono::milliseconds(1);  // for requests of other ranks
 
 unsigned threads_of(const RunOptions& options) {
   if (options.threads != 0) return options.threads;
@@ -141,15 +138,7 @@ void help(const RunOptions& options, Ranks& ranks) {
 
 // Tells the other ranks that there is nothing to do.
 void dismiss(Ranks& ranks) {
-  for (int asking = ranks.count() - 1; asking > 0;) {
-    const auto request = ranks.next_request();
-    if (!request) {
-      std::this_thread::sleep_for(kLookAgain);
-      continue;
-    }
-    ranks.answer(request->rank, {});
-    --asking;
-  }
+  for (int asking = ranks.count() - 1; asking > 0; --asking) ranks.answer(ranks.next_request().rank, {});
 }
 
 Outcome Lead::taken_in(size_t job, const Json& done) const {
@@ -162,20 +151,16 @@ Outcome Lead::taken_in(size_t job, const Json& done) const {
 // Hands jobs out and takes results in, until all other ranks have been told that there are no more.
 void Lead::serve(Board& board) {
   for (int working = ranks_.count() - 1; working > 0;) {
-    const auto request = ranks_.next_request();
-    if (!request) {
-      std::this_thread::sleep_for(kLookAgain);
-      continue;
-    }
+    const Ranks::Request request = ranks_.next_request();
     bool goes_on = true;
-    if (!request->bytes.empty()) {
-      const Json done = Json::from_cbor(request->bytes);
+    if (!request.bytes.empty()) {
+      const Json done = Json::from_cbor(request.bytes);
       const size_t job = done.at("job");
       board.done(job, taken_in(job, done));
       goes_on = !done.at("stopped");  // whoever was told to stop would stop each further one at once
     }
     const auto job = goes_on ? board.take() : std::nullopt;
-    ranks_.answer(request->rank, job ? packed(*job) : Ranks::Bytes{});
+    ranks_.answer(request.rank, job ? packed(*job) : Ranks::Bytes{});
     if (!job) --working;
   }
 }

@@ -40,7 +40,7 @@ Result<Expectation> parse_expectation(std::string_view text);
 struct Verdict {
   bool holds = false;
   double left = 0, right = 0;
-  std::string unit;  // of both: "B", "bit/s", "s"; empty where there is none
+  std::string unit;  // of both: "B", "bit/s", "ns"; empty where there is none
 };
 
 // By the runs' names; those of Expectation::runs() are there. Fails when a summary does not have what is wanted.

@@ -376,14 +376,14 @@ void Experiment::make_meters() {
 
 void Experiment::make_timetable() {
   for (Meter& meter : meters_) {
-    timetable_.at(origin_ + meter.window.from, [this, &meter](Nanos) { begin(meter); });
+    timetable_.at(origin_ + meter.window.from, [this, &meter] { begin(meter); });
     if (meter.window.until < scenario_.duration)
-      timetable_.at(origin_ + meter.window.until, [this, &meter](Nanos) { end(meter); });
+      timetable_.at(origin_ + meter.window.until, [this, &meter] { end(meter); });
   }
   for (const FaultSpec& fault : scenario_.faults) {
-    timetable_.at(origin_ + fault.from, [this, &fault](Nanos) { set_fault(fault, true); });
+    timetable_.at(origin_ + fault.from, [this, &fault] { set_fault(fault, true); });
     if (fault.until != kNever)
-      timetable_.at(origin_ + fault.until, [this, &fault](Nanos) { set_fault(fault, false); });
+      timetable_.at(origin_ + fault.until, [this, &fault] { set_fault(fault, false); });
   }
 }
 

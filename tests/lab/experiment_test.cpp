@@ -169,7 +169,6 @@ TEST(Experiment, closed_loops_keep_their_messages_under_way) {
   }
 }
 
-// As the tests of congestion control have measured it in a network of their own.
 // Otherwise what they ask and answer is traffic too, and is lost in it.
 TEST(Experiment, hosts_with_many_peers_know_them_all_before_the_traffic_begins) {
   const Measurements result =
@@ -199,6 +198,7 @@ TEST(Experiment, a_host_with_many_queue_pairs_does_not_forget_the_last_of_them) 
   EXPECT_EQ(counted(result, "hosts", "mads_sent"), 0U);
 }
 
+// As the tests of congestion control have measured it in a network of their own.
 TEST(Experiment, ldcp_keeps_its_queue_in_an_incast) {
   const Scenario scenario =
       must(read_scenario(ROCI_SOURCE_DIR "/config/lab/incast.yaml",

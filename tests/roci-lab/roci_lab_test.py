@@ -13,6 +13,7 @@ import unittest
 LAB = pathlib.Path(sys.argv.pop(1)).resolve()
 MPIRUN = sys.argv.pop(1)
 TIMEOUT = 120
+TWO_RANKS = [MPIRUN, "--oversubscribe", "-n", "2", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
 
 # Two runs of three senders, with everything in it that is drawn: sizes, times, marks, losses.
 SCENARIO = """
@@ -78,16 +79,15 @@ class RociLab(unittest.TestCase):
 
     @unittest.skipUnless(MPIRUN, "this build has no MPI")
     def test_ranks_of_mpi_share_the_runs_and_the_first_has_all_results(self):
-        ranks = [MPIRUN, "--oversubscribe", "-n", "2", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
         one, _ = self.lab("run", "small.yaml", "--out", "one", "--seeds", "3")
-        two, _ = self.lab("run", "small.yaml", "--out", "two", "--seeds", "3", before=ranks)
+        two, _ = self.lab("run", "small.yaml", "--out", "two", "--seeds", "3", before=TWO_RANKS)
         self.assertEqual(len(hashes(self.path / "one")), 6)
         self.assertEqual(hashes(self.path / "one"), hashes(self.path / "two"))
         # Tables are the same, but for how fast the runs were.
         told = [[line[:100] for line in text.splitlines() if line.startswith(("dc", "holds"))] for text in (one, two)]
         self.assertEqual(*told)
         self.assertEqual(len([line for line in told[0] if line.startswith("holds")]), 6)
-        _, error = self.lab("run", "missing.yaml", before=ranks, status=2)
+        _, error = self.lab("run", "missing.yaml", before=TWO_RANKS, status=2)
         self.assertEqual(error.count("missing.yaml"), 1, error)
 
     def test_an_expectation_that_does_not_hold_is_a_failure(self):
@@ -144,8 +144,7 @@ class RociLab(unittest.TestCase):
         _, error = self.lab("run", "small.yaml", "--real", "--jobs", "2", status=2)
         self.assertEqual(error, "roci-lab: --real makes one run at a time: 2 jobs would make each other late\n")
         if MPIRUN:
-            ranks = [MPIRUN, "--oversubscribe", "-n", "2", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
-            out, error = self.lab("run", "small.yaml", "--real", before=ranks, status=2)
+            out, error = self.lab("run", "small.yaml", "--real", before=TWO_RANKS, status=2)
             self.assertEqual(error.count("roci-lab: --real is for one process: 2 would make each other late\n"), 1, error)
         self.assertEqual([path.name for path in self.path.iterdir()], ["small.yaml"])
 
