@@ -2,6 +2,7 @@
 """clang-tidy over every .cpp of the product in a compilation database, in parallel, remembering what passed.
 
 Tests are left out: two compilers with warnings as errors and the sanitizers look at them, and they would double the time.
+The database is that of a build which compiles several files at a time (ROCI_UNITY), so these are read several at a time.
 
 A file is looked at again only when its preprocessed text (with comments, where NOLINT lives), its command line or
 .clang-tidy changed since it last passed; what is remembered is the hash of the three, as an empty file in the cache
@@ -76,7 +77,7 @@ def main():
     entries = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["directory"], entry["file"]).resolve()
-        if any(path.is_relative_to(ROOT / folder) for folder in PRODUCT):
+        if any(path.is_relative_to(base / folder) for base in (build, ROOT) for folder in PRODUCT):
             entries.setdefault(path, entry)  # a file built into two targets is looked at once
 
     bad, fresh, times = 0, 0, []

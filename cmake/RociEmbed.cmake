@@ -7,9 +7,9 @@ if(CMAKE_SCRIPT_MODE_FILE)
   math(EXPR length "${digits} / 2")
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
   file(WRITE "${OUT}"
-    "#include \"${HEADER}\"\n\nnamespace roci::lab {\nnamespace {\n\nconstexpr unsigned char kBytes[] = {${bytes}};\n\n"
-    "}  // namespace\n\nstd::string_view ${FUNCTION}() { return {reinterpret_cast<const char*>(kBytes), ${length}}; }\n\n"
-    "}  // namespace roci::lab\n")
+    "#include \"${HEADER}\"\n\nnamespace roci::lab {\n\nstd::string_view ${FUNCTION}() {\n"
+    "  static constexpr unsigned char kBytes[] = {${bytes}};\n"
+    "  return {reinterpret_cast<const char*>(kBytes), ${length}};\n}\n\n}  // namespace roci::lab\n")
   return()
 endif()
 
@@ -21,4 +21,10 @@ function(roci_embed TARGET FUNCTION FILE HEADER)
     COMMAND ${CMAKE_COMMAND} -DFILE=${FILE} -DOUT=${out} -DFUNCTION=${FUNCTION} -DHEADER=${HEADER} -P ${ROCI_EMBED_SCRIPT}
     DEPENDS ${FILE} ${ROCI_EMBED_SCRIPT} VERBATIM)
   target_sources(${TARGET} PRIVATE ${out})
+  add_custom_target(embedded_${FUNCTION} DEPENDS ${out})
+  add_dependencies(${TARGET} embedded_${FUNCTION})
+  if(NOT TARGET generated)
+    add_custom_target(generated)  # all sources that the build writes, for clang-tidy
+  endif()
+  add_dependencies(generated embedded_${FUNCTION})
 endfunction()

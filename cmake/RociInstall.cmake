@@ -1,22 +1,44 @@
-# What `cmake --install` puts where: programs, public headers, and the CMake package `rocinante` with
-#   rocinante::cc        what a plugin of congestion control includes (an interface library: plugins link nothing of ours)
-#   rocinante::roci-cc   the program that checks plugins
-# The C++ API's library is not installed: it is linked from the build tree.
-include(GNUInstallDirs)
+# What `cmake --install` puts where: programs, the library of the C++ API, the drop-in libibverbs.so.1, public headers, a CMake
+# package and a file for pkg-config, configurations to begin from; packaging/ adds manual pages and completion, RociPackage
+# makes a .deb of all.
 include(CMakePackageConfigHelpers)
+
+# Programs in the order of their manual.
+set(ROCI_PROGRAMS roci-perf roci-switch roci-run roci-top roci-pcap roci-cc roci-lab)
 
 add_library(rocinante_cc INTERFACE)
 set_target_properties(rocinante_cc PROPERTIES EXPORT_NAME cc)
 target_include_directories(rocinante_cc INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
   $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
 
-install(TARGETS roci-perf roci-switch roci-top roci-pcap RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS roci-cc rocinante_cc EXPORT rocinante RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+set(others ${ROCI_PROGRAMS})
+list(REMOVE_ITEM others roci-cc)
+install(TARGETS ${others} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# Two exports: who writes plugins in C needs nothing of what the C++ API's headers include.
+install(TARGETS roci-cc rocinante_cc EXPORT rocinanteCc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS rocinante EXPORT rocinanteLibrary LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# Libraries that programs meet only when somebody names their folder, as roci-run does.
+install(TARGETS roci_libibverbs roci-paths LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/rocinante)
+
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/roci DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/config DESTINATION ${CMAKE_INSTALL_DATADIR}/rocinante)
+install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE ${CMAKE_SOURCE_DIR}/packaging/copyright
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/rocinante)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/rocinante)
-install(EXPORT rocinante NAMESPACE rocinante:: FILE rocinanteConfig.cmake DESTINATION ${package})
+foreach(export rocinanteCc rocinanteLibrary)
+  install(EXPORT ${export} NAMESPACE rocinante:: DESTINATION ${package})
+endforeach()
 # Plugins of another version of the interface are refused when they are loaded (ROCI_CC_ABI), which says more than this.
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/rocinanteConfigVersion.cmake COMPATIBILITY SameMajorVersion)
-install(FILES ${CMAKE_BINARY_DIR}/rocinanteConfigVersion.cmake DESTINATION ${package})
+configure_file(${CMAKE_SOURCE_DIR}/packaging/rocinanteConfig.cmake.in ${CMAKE_BINARY_DIR}/rocinanteConfig.cmake @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/rocinanteConfigVersion.cmake ${CMAKE_BINARY_DIR}/rocinanteConfig.cmake
+  DESTINATION ${package})
+# Seen from its own folder: the prefix is known when it is installed (`cmake --install --prefix`), and may be moved.
+file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" up "${up}")
+configure_file(${CMAKE_SOURCE_DIR}/packaging/rocinante.pc.in ${CMAKE_BINARY_DIR}/rocinante.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/rocinante.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+add_subdirectory(packaging)

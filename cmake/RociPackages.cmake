@@ -19,8 +19,6 @@ pkg_check_modules(IBVERBS REQUIRED IMPORTED_TARGET libibverbs)
 add_library(roci_verbs_headers INTERFACE)
 target_include_directories(roci_verbs_headers SYSTEM INTERFACE ${IBVERBS_INCLUDE_DIRS})
 
-# The in-process ring port needs the driver's own symbols, which libdpdk.pc leaves to the plug-in loader.
-find_library(RTE_NET_RING rte_net_ring REQUIRED)
 
 # The charts of the lab's reports, embedded into roci-lab with their licence (MIT).
 find_file(ROCI_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH REQUIRED)

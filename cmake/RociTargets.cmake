@@ -1,11 +1,19 @@
 # roci_layer(NAME [USES target…])      a static library roci_NAME from the .cpp files of the current folder
-# roci_app(NAME [USES target…])        a program from apps/NAME/
-# roci_app_of_parts(NAME [USES …] [MAIN …])  the same from the current folder, but for main() as a library for tests
-# roci_test(NAME [LABELS …] [USES …] [RUNNER command…] [SHARDS n])
+# roci_app(NAME [WHOLE] [USES target…])  a program from apps/NAME/; WHOLE: optimised together with the layers that it links
+# roci_app_of_parts(NAME [WHOLE] [USES …] [MAIN …])  the same from the current folder, but for main() as a library for tests
+# roci_test(NAME [LABELS …] [USES …] [RUNNER command…] [SHARDS n] [APART file…])
 #                                      a GoogleTest program from tests/NAME/*.cpp, run (by RUNNER, which may exit 77 to
-#                                      say why it cannot) as one CTest test, or in n parts at a time where it takes long
+#                                      say why it cannot) as one CTest test, or in n parts at a time where it takes long;
+#                                      files APART, without .cpp, have names in them that others have too
 # roci_fuzzer(NAME [USES target…])     NAME_fuzz from NAME_fuzz.cpp: a libFuzzer program in the preset `fuzz`; in others a
 #                                      CTest test `fuzz-NAME` that runs the inputs in corpus/NAME
+
+# With ROCI_UNITY the files of TARGET are compiled eight at a time: most of the time goes into the headers of the library and of
+# DPDK. So names are unique within such a folder, also in unnamed namespaces. Files still include what they use: the preset
+# `debug` compiles each by itself.
+function(roci_in_unity TARGET)
+  set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ${ROCI_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
 
 function(roci_layer NAME)
   cmake_parse_arguments(ARG "" "" "USES" ${ARGN})
@@ -13,12 +21,12 @@ function(roci_layer NAME)
   add_library(roci_${NAME} STATIC ${sources})
   target_link_libraries(roci_${NAME} PUBLIC ${ARG_USES} PRIVATE roci_options)
   target_include_directories(roci_${NAME} PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/lib)
-  if(ROCI_LTO)
-    target_compile_options(roci_${NAME} PRIVATE -flto=auto -ffat-lto-objects)  # fat: tests link it as it is, which is faster
-  endif()
+  target_compile_options(roci_${NAME} PRIVATE ${ROCI_LAYER_OPTIONS})
+  roci_in_unity(roci_${NAME})
 endfunction()
 
-# Optimises a program together with the layers it links.
+# Optimises a program together with the layers it links. GCC would do it for every program, as the layers are prepared for it, and
+# it takes longer than compiling: so only for those where packets are what takes time.
 function(roci_optimise_whole TARGET)
   if(ROCI_LTO)
     target_compile_options(${TARGET} PRIVATE -flto=auto)
@@ -26,37 +34,65 @@ function(roci_optimise_whole TARGET)
   endif()
 endfunction()
 
+function(roci_link_as_is TARGET)
+  if(ROCI_LTO)
+    target_link_options(${TARGET} PRIVATE -fno-lto)
+  endif()
+endfunction()
+
 function(roci_app NAME)
-  cmake_parse_arguments(ARG "" "" "USES" ${ARGN})
+  cmake_parse_arguments(ARG "WHOLE" "" "USES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cpp)
   add_executable(${NAME} ${sources})
   target_link_libraries(${NAME} PRIVATE ${ARG_USES} roci_options)
   target_include_directories(${NAME} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-  roci_optimise_whole(${NAME})
+  roci_in_unity(${NAME})
+  if(ARG_WHOLE)
+    roci_optimise_whole(${NAME})
+  else()
+    roci_link_as_is(${NAME})
+  endif()
 endfunction()
 
 # The same from the current folder, with everything but main() as a library that tests link too: roci-top makes roci_top_parts.
 # MAIN: what main() alone uses.
 function(roci_app_of_parts NAME)
-  cmake_parse_arguments(ARG "" "" "USES;MAIN" ${ARGN})
+  cmake_parse_arguments(ARG "WHOLE" "" "USES;MAIN" ${ARGN})
   string(REPLACE "-" "_" parts ${NAME}_parts)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
   add_library(${parts} STATIC ${sources})
   target_include_directories(${parts} PUBLIC ${CMAKE_SOURCE_DIR}/apps)
   target_link_libraries(${parts} PUBLIC ${ARG_USES} PRIVATE roci_options)
+  target_compile_options(${parts} PRIVATE ${ROCI_PROGRAM_OPTIONS})
+  roci_in_unity(${parts})
   add_executable(${NAME} main.cpp)
   target_link_libraries(${NAME} PRIVATE ${parts} ${ARG_MAIN} roci_options)
-  roci_optimise_whole(${NAME})
+  if(ARG_WHOLE)
+    roci_optimise_whole(${NAME})
+  else()
+    roci_link_as_is(${NAME})
+  endif()
+endfunction()
+
+# Compiles and links what tests consist of: what they test is optimised; they need not be.
+function(roci_test_way TARGET)
+  target_compile_options(${TARGET} PRIVATE ${ROCI_TEST_OPTIONS})
+  roci_link_as_is(${TARGET})
+  roci_in_unity(${TARGET})
 endfunction()
 
 function(roci_test NAME)
-  cmake_parse_arguments(ARG "" "SHARDS" "USES;LABELS;RUNNER" ${ARGN})
+  cmake_parse_arguments(ARG "" "SHARDS" "USES;LABELS;RUNNER;APART" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cpp)
+  foreach(pattern ${ARG_APART})
+    file(GLOB apart ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/${pattern}.cpp)
+    set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endforeach()
   add_executable(${NAME}_tests ${sources})
   target_link_libraries(${NAME}_tests PRIVATE ${ARG_USES} GTest::gtest_main roci_options)
   target_include_directories(${NAME}_tests PRIVATE ${CMAKE_SOURCE_DIR}/tests)
-  target_compile_options(${NAME}_tests PRIVATE $<$<CONFIG:RelWithDebInfo>:-O1>)  # what they test is optimised; they need not be
+  roci_test_way(${NAME}_tests)
   set(environment LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/lsan.supp
                   TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp)
   if(NOT ARG_SHARDS)
@@ -81,6 +117,7 @@ function(roci_fuzzer NAME)
     target_link_options(${NAME}_fuzz PRIVATE -fsanitize=fuzzer)
     return()
   endif()
+  roci_test_way(${NAME}_fuzz)
   target_sources(${NAME}_fuzz PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cpp)
   add_test(NAME fuzz-${NAME} COMMAND ${NAME}_fuzz ${CMAKE_CURRENT_SOURCE_DIR}/corpus/${NAME})
   set_tests_properties(fuzz-${NAME} PROPERTIES LABELS unit)

@@ -23,6 +23,35 @@ if(ROCI_SANITIZE)
     target_compile_options(roci_options INTERFACE -Wno-maybe-uninitialized)
   endif()
   target_link_options(roci_options INTERFACE -fsanitize=${ROCI_SANITIZE})
+  # GCC's names for what Clang asks for with __has_feature.
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    foreach(kind address thread)
+      string(TOUPPER ${kind} upper)
+      if(ROCI_SANITIZE MATCHES ${kind})
+        target_compile_definitions(roci_options INTERFACE __SANITIZE_${upper}__=1)
+      endif()
+    endforeach()
+  endif()
+endif()
+# A seventh of GCC's time goes into collecting its own garbage; at most a GiB of it may lie around.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(roci_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:SHELL:--param ggc-min-expand=1000 --param ggc-min-heapsize=1048576>)
+endif()
+
+# Besides: layers are compiled to be optimised with the program that they are linked into, and as they are, for tests to link
+# (fat); with sanitizers, programs and tests are not worth the time that optimising what is generated for them takes.
+set(ROCI_LAYER_OPTIONS)
+set(ROCI_PROGRAM_OPTIONS)
+set(ROCI_TEST_OPTIONS)
+if(ROCI_LTO)
+  set(ROCI_LAYER_OPTIONS -flto=auto -ffat-lto-objects)
+endif()
+if(ROCI_SANITIZE)
+  set(ROCI_PROGRAM_OPTIONS -O0)
+  set(ROCI_TEST_OPTIONS -O0)
+elseif(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
+  set(ROCI_TEST_OPTIONS -O1)
 endif()
 
 find_program(CCACHE_PROGRAM ccache)

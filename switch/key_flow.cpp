@@ -6,8 +6,8 @@ namespace roci {
 namespace {
 
 uint32_t tag_of(const RoceFlow& flow) {
-  constexpr uint64_t kSalt = 0x2545f4914f6cdd1d;
-  return static_cast<uint32_t>(RoceFlowHash{}(flow, kSalt) >> 32);
+  constexpr uint64_t kTagSalt = 0x2545f4914f6cdd1d;
+  return static_cast<uint32_t>(RoceFlowHash{}(flow, kTagSalt) >> 32);
 }
 
 }  // namespace

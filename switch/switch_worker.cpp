@@ -51,7 +51,7 @@ Status SwitchWorker::open(const std::vector<Port*>& ports) {
   for (uint16_t i = 0; i < count; ++i) {
     const SwitchPortConfig& port = config_.ports[i];
     if (port.worker != number_) continue;
-    own_ports_.push_back(i);
+    own_ports_.push_back({i, ports[i]->next_arrival() != Nanos{0}, 0});
     shared_.ports[i] = std::make_unique<SwitchPort>(
         *ports[i], port, i, config_.seed + i, number_,
         EgressPort::Surroundings{shared_.buffer, telemetry_, responder_, pool(), busy_});
@@ -70,8 +70,11 @@ bool SwitchWorker::poll(Nanos now) {
   for (uint32_t from = 0; from < shared_.rings.workers(); ++from) {
     if (from != number_) worked |= take_over(from, now);
   }
-  const std::span<const uint16_t> ports = arrivals_ == nullptr ? own_ports_ : arrivals_->due(now);
-  for (const uint16_t port : ports) worked |= receive(port, now);
+  if (arrivals_ == nullptr) {
+    worked |= receive_from_all(now);
+  } else {
+    for (const uint16_t port : arrivals_->due(now)) worked |= receive(port, now);
+  }
   worked |= router_.poll(now);
   worked |= pauses_->poll(now);
   if (shapers_ != nullptr) worked |= release_held(now);
@@ -92,8 +95,25 @@ Nanos SwitchWorker::next_deadline() const {
   if (shapers_ != nullptr) next = std::min(next, shapers_->next_deadline());
   busy_.for_each([&](uint16_t i) { next = std::min(next, shared_.ports[i]->egress.next_start()); });
   if (arrivals_ != nullptr) return std::min(next, arrivals_->next());
-  for (const uint16_t i : own_ports_) next = std::min(next, shared_.ports[i]->port.next_arrival());
+  for (const OwnPort& own : own_ports_) next = std::min(next, shared_.ports[own.number]->port.next_arrival());
   return next;
+}
+
+bool SwitchWorker::receive_from_all(Nanos now) {
+  bool worked = false;
+  ++round_;
+  for (OwnPort& own : own_ports_) {
+    // Those that rest take turns, so that no round has all of them. When all would rest, none does: who drives an idle switch
+    // may sleep between two rounds.
+    if (empty_rounds_ < kRoundsUntilRest && own.empty_rounds >= kRoundsUntilRest &&
+        (round_ + own.number) % kRoundsOfRest != 0)
+      continue;
+    const bool came = receive(own.number, now);
+    worked |= came;
+    own.empty_rounds = came || own.foresees ? 0 : std::min(own.empty_rounds + 1, kRoundsUntilRest);
+  }
+  empty_rounds_ = worked ? 0 : std::min(empty_rounds_ + 1, kRoundsUntilRest);
+  return worked;
 }
 
 bool SwitchWorker::receive(uint16_t ingress, Nanos now) {

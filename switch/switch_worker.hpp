@@ -93,7 +93,12 @@ class SwitchWorker final : public Poller, private RouterOutput {
   // for 300 ns each when they are far from each other, so many frames should share them; the buffers of 128 short ones still
   // fit into a first-level cache.
   static constexpr size_t kBurst = 128;
+  // A real port that had nothing for so many rounds is asked in one round of so many, until it has something: of many ports few
+  // are busy, or connected at all, and asking one that is not costs what it costs to ask one that is.
+  static constexpr uint32_t kRoundsUntilRest = 256;
+  static constexpr uint32_t kRoundsOfRest = 8;
 
+  bool receive_from_all(Nanos now);
   bool receive(uint16_t ingress, Nanos now);
   void parse_stage(std::span<SwitchPacket> batch, const SwitchPort& in, Nanos now);
   void classify_stage(std::span<SwitchPacket> batch);
@@ -155,8 +160,15 @@ class SwitchWorker final : public Poller, private RouterOutput {
   const SwitchConfig& config_;
   const uint32_t number_;
   std::string name_;
-  std::vector<uint16_t> own_ports_;  // their numbers
-  PortSet busy_;                     // of them, those with something to send
+  struct OwnPort {
+    uint16_t number;
+    bool foresees;          // simulated: it says when something comes
+    uint32_t empty_rounds;  // since it had something
+  };
+  std::vector<OwnPort> own_ports_;
+  uint32_t round_ = 0;
+  uint32_t empty_rounds_ = 0;  // since any port had something
+  PortSet busy_;  // of them, those with something to send
   SwitchArrivals* arrivals_ = nullptr;
   std::array<SwitchPacket, kBurst> batch_;
   Outbox outbox_;

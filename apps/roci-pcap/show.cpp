@@ -81,6 +81,7 @@ std::string extended_text(const Packet& p) {
   const auto add = [&](const std::string& text) { out += "  " + text; };
   if (p.deth)
     add(fmt::format("DETH qkey 0x{:08x} from qp 0x{:06x}", p.deth->qkey.value(), p.deth->source_qp.value()));
+  if (p.xrc_eth) add(fmt::format("XRCETH srq 0x{:06x}", p.xrc_eth->srq.value()));
   if (p.reth) {
     add(fmt::format("RETH va 0x{:x} rkey 0x{:08x} length {}", p.reth->va, p.reth->rkey.value(),
                     p.reth->length));
@@ -88,7 +89,8 @@ std::string extended_text(const Packet& p) {
   if (p.atomic_eth) {
     const AtomicEthValues& a = *p.atomic_eth;
     add(fmt::format("AtomicETH va 0x{:x} rkey 0x{:08x} {} 0x{:x} compare 0x{:x}", a.va, a.rkey.value(),
-                    p.bth.opcode == Opcode::kRcFetchAdd ? "add" : "swap", a.swap_or_add, a.compare));
+                    opcode_info(p.bth.opcode).operation == Operation::kFetchAdd ? "add" : "swap",
+                    a.swap_or_add, a.compare));
   }
   if (p.aeth) add(fmt::format("AETH {}, msn {}", describe_syndrome(p.aeth->syndrome), p.aeth->msn.value()));
   if (p.atomic_ack) add(fmt::format("AtomicAckETH 0x{:x}", *p.atomic_ack));

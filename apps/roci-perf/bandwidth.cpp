@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "roci-perf/control.hpp"
 #include "roci-perf/statistics.hpp"
 
 namespace roci::perf {
@@ -24,8 +25,6 @@ std::string gigabits(double bytes_per_second) {
   std::snprintf(text, sizeof text, "%.2f Gb/s", bytes_per_second * 8e-9);
   return text;
 }
-
-Nanos from_seconds(double seconds) { return Nanos{static_cast<int64_t>(seconds * 1e9)}; }
 
 // Queue pairs that may have something to post, each at most once, in the order in which they came. Of 100,000 only
 // those are looked at.

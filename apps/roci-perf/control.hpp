@@ -22,6 +22,7 @@ struct WaitLimits {
 WaitLimits limits_for(unsigned qp_timeout, unsigned retry_count);
 
 Nanos now();  // the monotonic clock
+inline Nanos from_seconds(double seconds) { return Nanos{static_cast<int64_t>(seconds * 1e9)}; }
 
 // Owned by one thread. The caller's loops look like
 //   while (!arrived()) ROCI_TRY(control.round(did_something));

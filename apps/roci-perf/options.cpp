@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
 #include <limits>
 
 #include "base/config.hpp"
@@ -30,6 +31,10 @@ Examples:
     roci-switch --config config/switch-memif.yaml
     roci-perf write bw --config config/perf-server.yaml              the server waits ...
     roci-perf write bw --config config/perf-client.yaml localhost    ... and the client measures
+
+  The same in a network of this machine, without any file:
+    roci-run roci-perf write bw
+    roci-run roci-perf write bw localhost
 
 Exit status: 0 all went well; 1 the test failed or could not run; 2 wrong options or configuration.)";
 
@@ -305,10 +310,12 @@ class Command {
     if (o_.loopback && !o_.host.empty()) {
       return fail("--loopback keeps everything in this process, so it takes no HOST (\"" + o_.host + "\")");
     }
-    if (!o_.loopback && o_.config_file.empty()) {
+    if (const char* net = std::getenv("ROCI_NET"); net != nullptr) o_.net_folder = net;
+    if (!o_.loopback && o_.config_file.empty() && o_.net_folder.empty()) {
       return fail(
-          "which port? Give --loopback for a test inside this process, or --config FILE for a port of its "
-          "own");
+          "which port? Give --loopback for a test inside this process, --config FILE for a port of its own, "
+          "or "
+          "run it with roci-run");
     }
     if (o_.cq_mod > t.tx_depth) {
       return fail("--cq-mod is " + std::to_string(o_.cq_mod) + ", but only --tx-depth " +

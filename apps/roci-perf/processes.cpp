@@ -1,8 +1,9 @@
 #include "roci-perf/processes.hpp"
 
 #include "device/device_endpoints.hpp"
-#include "port/ethdev_port.hpp"
+#include "device/start_device.hpp"
 #include "roci-perf/capture_tap.hpp"
+#include "roci-perf/control.hpp"
 #include "roci-perf/cores.hpp"
 #include "roci-perf/device_options.hpp"
 #include "roci-perf/session.hpp"
@@ -12,10 +13,7 @@ namespace roci::perf {
 namespace {
 
 constexpr int kFailed = 1, kMisconfigured = 2;
-constexpr uint32_t kSpareFrames = 1024;  // received frames that the device above holds, and threads' caches
-constexpr Nanos kWatchdogMargin = 20s;   // beyond what a wait may take
-
-Nanos from_seconds(double seconds) { return Nanos{static_cast<int64_t>(seconds * 1e9)}; }
+constexpr Nanos kWatchdogMargin = 20s;  // beyond what a wait may take
 
 Outcome outcome(Status status, int exit_code) {
   if (status) return {};
@@ -24,17 +22,11 @@ Outcome outcome(Status status, int exit_code) {
 }
 
 Result<std::unique_ptr<Device>> open_device(const Options& options, const HostConfig& config) {
-  ROCI_TRY(start_eal(config.eal));
   EthdevConfig port_config = config.host.port;
   if (!options.capture_file.empty()) port_config.queues = 1;  // a capture has one order
-  auto pool = MbufPool::create(config.host.device.name,
-                               port_config.queues * (port_config.rx_descriptors + kSpareFrames),
-                               EthdevPort::data_room_for(port_config.device, port_config.mtu));
-  if (!pool) return fail(pool.error());
-  port_config.pool = *pool;
-  auto port = EthdevPort::open(port_config);
+  auto port =
+      start_port(config.eal, port_config, config.host.device.name, from_seconds(options.host_timeout));
   if (!port) return fail(port.error());
-  ROCI_TRY((*port)->wait_for_link(from_seconds(options.host_timeout)));
   auto tapped = with_capture(std::move(*port), options);
   if (!tapped) return fail(tapped.error());
   DeviceConfig device = config.host.device;
@@ -80,6 +72,15 @@ Status exchange(const Options& options, Device& device, const std::string& path,
 }
 
 }  // namespace
+
+Result<HostConfig> take_place(const std::string& folder) {
+  auto place = NetPlace::take(folder);
+  if (!place) return fail(place.error());
+  HostConfig config;
+  config.host = (*place)->device();
+  config.place = std::move(*place);
+  return config;
+}
 
 Result<HostConfig> read_host_config(const std::string& file) {
   HostConfig config;

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "roci-perf/control.hpp"
+
 namespace roci::perf {
 namespace {
-
-Nanos from_seconds(double seconds) { return Nanos{static_cast<int64_t>(seconds * 1e9)}; }
 
 Json round_message(uint64_t size, const Endpoint& endpoint) {
   Json pairs = Json::array();

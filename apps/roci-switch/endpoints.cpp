@@ -37,6 +37,8 @@ void add_faults(TelemetryMap& out, const FaultyPort& port) {
   const PortFaultCounters& c = port.counters();
   add(out, "injected/lost", c.lost);
   add(out, "injected/corrupted", c.corrupted);
+  add(out, "injected/duplicated", c.duplicated);
+  add(out, "injected/reordered", c.reordered);
   add(out, "injected/delayed", c.delayed);
   add(out, "injected/delay_full", c.delay_full);
   add(out, "injected/no_buffer", c.no_buffer);

@@ -14,11 +14,14 @@
 namespace roci {
 namespace {
 
+constexpr Nanos kUsersPeriod = 500ms;  // between two looks at who is connected
+
 struct Options {
   std::string config;
   bool check = false;
   Nanos duration = kNever;
   Nanos stats = kNever;
+  Nanos linger = kNever;
   std::string ready_file;
 };
 
@@ -46,6 +49,33 @@ class ReadyFile {
 
  private:
   std::string path_;
+};
+
+// Whether anybody uses the switch, or has announced itself by touching the ready file.
+class Users {
+ public:
+  Users(const SwitchProcess& process, const Options& options, Nanos now)
+      : process_(process), options_(options), last_(now), touched_(touched()) {}
+
+  // When the switch has been alone for too long, if nobody comes.
+  Nanos look(Nanos now) {
+    const auto touch = touched();
+    if (process_.has_clients() || touch != touched_) last_ = now;
+    touched_ = touch;
+    return last_ + options_.linger;
+  }
+
+ private:
+  [[nodiscard]] std::filesystem::file_time_type touched() const {
+    std::error_code ignored;
+    if (options_.ready_file.empty()) return {};
+    return std::filesystem::last_write_time(options_.ready_file, ignored);
+  }
+
+  const SwitchProcess& process_;
+  const Options& options_;
+  Nanos last_;
+  std::filesystem::file_time_type touched_;
 };
 
 // SIGHUP means two things: read the file again, and, from the system to a program in a terminal, that the terminal is
@@ -88,15 +118,25 @@ void serve(const Options& options, const sigset_t& signals, SwitchProcess& proce
   const Nanos end = options.duration == kNever ? kNever : begin + options.duration;
   report.start(begin);
   Nanos next_report = options.stats == kNever ? kNever : begin + options.stats;
+  Users users{process, options, begin};
   for (;;) {
     const Nanos now = monotonic_now();
     if (now >= end) return;
+    Nanos next_look = kNever;
+    if (options.linger != kNever) {
+      const Nanos alone_until = users.look(now);
+      if (now >= alone_until) {
+        std::printf("roci-switch: '%s' ends: nobody is connected any more\n", process.name().c_str());
+        return;
+      }
+      next_look = std::min(alone_until, now + kUsersPeriod);
+    }
     if (now >= next_report) {
       report.print(stdout, now);
       next_report += options.stats;
       continue;
     }
-    const Nanos wait = std::min({end, next_report, now + Nanos{1h}}) - now;
+    const Nanos wait = std::min({end, next_report, next_look, now + Nanos{1h}}) - now;
     const timespec span{static_cast<time_t>(wait.count() / 1'000'000'000),
                         static_cast<long>(wait.count() % 1'000'000'000)};
     const int signal = sigtimedwait(&signals, nullptr, &span);
@@ -163,12 +203,16 @@ int main_(int argc, char** argv) {
       "with "
       "marking, shares of the line and flow control."};
   Options options;
-  std::string duration, stats;
+  std::string duration, stats, linger;
   app.add_option("--config", options.config, "configuration file (YAML)")->required()->type_name("FILE");
   app.add_flag("--check", options.check, "only say whether the configuration file is correct");
   app.add_option("--duration", duration, "stop after so many seconds, or after 5min")
       ->check(is_positive_span());
   app.add_option("--stats", stats, "print a table of the ports every so many seconds, or every 500ms")
+      ->check(is_positive_span());
+  app.add_option(
+         "--linger", linger,
+         "stop when no memif client has been connected for so long, and nobody has touched the ready file")
       ->check(is_positive_span());
   app.add_option("--ready-file", options.ready_file, "make this file when all ports are open")
       ->type_name("PATH");
@@ -182,6 +226,7 @@ int main_(int argc, char** argv) {
       "socket (dpdk-telemetry.py, /roci/switch/...), unless eal.telemetry is false.");
   CLI11_PARSE(app, argc, argv);
   if (!duration.empty()) options.duration = *parse_span(duration);
+  if (!linger.empty()) options.linger = *parse_span(linger);
   if (!stats.empty()) options.stats = *parse_span(stats);
 
   if (const Status status = run(options); !status) {

@@ -99,6 +99,7 @@ std::string first_fixed_difference(const SwitchFile& running, const SwitchFile& 
   compare_eal(d, running.eal, wanted.eal);
   compare_switch(d, running.sw, wanted.sw);
   d.look("switch.idle", running.idle, wanted.idle);
+  d.look("switch.awake", running.awake, wanted.awake);
   d.look("switch.cores", running.cores, wanted.cores);
   d.look("switch.faults", running.injection, wanted.injection);
   d.look("the number of switch.ports", running.sw.ports.size(), wanted.sw.ports.size());

@@ -46,6 +46,8 @@ std::string injected_of(const PortFaultCounters& counters) {
   Listing all;
   all.add("lost", counters.lost);
   all.add("corrupted", counters.corrupted);
+  all.add("duplicated", counters.duplicated);
+  all.add("reordered", counters.reordered);
   all.add("delayed", counters.delayed);
   all.add("delay_full", counters.delay_full);
   all.add("no_buffer", counters.no_buffer);

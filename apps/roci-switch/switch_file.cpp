@@ -17,6 +17,7 @@ Status read_port(ConfigNode& item, SwitchFile& file) {
 
 Status read_switch_section(ConfigNode& node, SwitchFile& file) {
   ROCI_TRY(read_idle(node, file.idle));
+  ROCI_TRY(node.optional("awake", file.awake));
   ROCI_TRY(node.optional_list("cores", file.cores, integer_in<unsigned>(0, 4095)));
   ROCI_TRY(node.section("faults", Need::kOptional, [&](ConfigNode& section) -> Status {
     if (Status s = section.optional("enabled", file.injection.enabled); !s) return s;

@@ -24,6 +24,7 @@ struct SwitchFile {
   FaultInjection injection;
   std::vector<PortFaults> faults;  // in the order of sw.ports; without `injection` none of them has any
   IdlePolicy idle = IdlePolicy::kYield;
+  Nanos awake{0};               // how long `sleep` only yields after the last frame
   std::vector<unsigned> cores;  // of the workers; empty: wherever the system puts them
 
   friend bool operator==(const SwitchFile&, const SwitchFile&) = default;

@@ -38,6 +38,7 @@ Status SwitchProcess::open() {
     thread.pollers = {mailboxes_.back().get(), &switch_->worker(i)};
     if (!file_.cores.empty()) thread.core = file_.cores[i];
     thread.idle = file_.idle;
+    thread.awake = file_.awake;
   }
   runner_ = std::make_unique<RealtimeRunner>(std::move(threads));
   ROCI_TRY(runner_->start());
@@ -143,6 +144,16 @@ Status SwitchProcess::apply(const Reload& change) {
     }
   }
   return outcome;
+}
+
+bool SwitchProcess::has_clients() const {
+  for (size_t i = 0; i < ports_.size(); ++i) {
+    const std::string& device = file_.devices[i].device;
+    if (device.starts_with("net_memif") && device.find("role=server") != std::string::npos &&
+        ports_[i]->link_up())
+      return true;
+  }
+  return false;
 }
 
 void SwitchProcess::stop() {

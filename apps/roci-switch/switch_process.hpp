@@ -32,6 +32,8 @@ class SwitchProcess {
   void stop();
 
   [[nodiscard]] const std::string& name() const { return file_.sw.name; }
+  // Whether a client of any memif server port is connected.
+  [[nodiscard]] bool has_clients() const;
   [[nodiscard]] size_t port_count() const { return ports_.size(); }
   [[nodiscard]] SwitchReport report() const { return SwitchReport{*switch_, faulty_}; }
 

@@ -28,13 +28,13 @@ struct Row {
 
 // Counters of packets and messages that were lost, and of what repairs them or should not be (telemetry/counters.hpp); and
 // what the port's driver lost.
-constexpr std::array<const char*, 27> kDrops = {
-    "rx_hand_over_full",  "rx_malformed",        "rx_unknown_opcode",  "rx_icrc_errors", "rx_unknown_qp",
-    "rx_wrong_source",    "rx_wrong_pkey",       "rx_wrong_transport", "rx_bad_state",   "rx_wrong_qkey",
-    "rx_unknown_group",   "rx_no_receive",       "rx_too_long",        "rx_refused",     "rx_no_message",
-    "messages_abandoned", "tx_unreachable",      "loopback_lost",      "cq_overflows",   "extensions_refused",
-    "feedback_unsigned",  "feedback_impossible", "windows_impossible", "events_lost",    "int_malformed",
-    "int_no_buffer",      "cnms_malformed"};
+constexpr std::array<const char*, 28> kDrops = {
+    "rx_hand_over_full",  "rx_malformed",      "rx_unknown_opcode",   "rx_icrc_errors",     "rx_unknown_qp",
+    "rx_wrong_source",    "rx_wrong_pkey",     "rx_wrong_transport",  "rx_bad_state",       "rx_wrong_qkey",
+    "rx_unknown_group",   "rx_no_receive",     "rx_too_long",         "rx_refused",         "rx_no_message",
+    "messages_abandoned", "rx_wrong_srq",      "tx_unreachable",      "loopback_lost",      "cq_overflows",
+    "extensions_refused", "feedback_unsigned", "feedback_impossible", "windows_impossible", "events_lost",
+    "int_malformed",      "int_no_buffer",     "cnms_malformed"};
 constexpr std::array<const char*, 2> kPortDrops = {"port/rx_dropped", "port/tx_dropped"};
 constexpr std::array<const char*, 12> kTrouble = {"timeouts",
                                                   "tail_probes",

@@ -18,7 +18,7 @@ struct Row {
   }
   [[nodiscard]] uint64_t number(const std::string& name) const { return qp->counted.number(name); }
   [[nodiscard]] std::string text(const std::string& name) const { return qp->counted.text(name); }
-  [[nodiscard]] bool is_reliable() const { return text("type") == "RC"; }
+  [[nodiscard]] bool is_reliable() const { return text("type") == "RC" || text("type").starts_with("XRC"); }
   [[nodiscard]] bool is_controlled() const { return !text("algorithm").empty(); }
 };
 

@@ -15,7 +15,7 @@ constexpr size_t kNumber = 8;                   // a column of a rate, with the 
 constexpr size_t kBytes = 6;                    // the queue now, and its peak
 
 // A row of the table: a port, or a class of one.
-struct Row {
+struct PortRow {
   std::string name;
   const Counted* now = nullptr;
   const Counted* before = nullptr;  // null when it was not there
@@ -26,35 +26,37 @@ struct Row {
 };
 
 // The part of the time that the class stood still.
-std::string percent_paused(const Row& row) {
+std::string percent_paused(const PortRow& row) {
   std::array<char, 16> text;
   std::snprintf(text.data(), text.size(), "%.0f%%", std::min(row.rate("paused_nanos") * 1e-7, 100.0));
   return text.data();
 }
 
-struct Column {
+struct PortColumn {
   const char* heading;
   size_t from_width;  // of the terminal
   bool of_ports, of_classes;
-  std::string (*value)(const Row& row);
+  std::string (*value)(const PortRow& row);
 };
 
 // Left of the queue, and right of it. In narrow terminals some are left out, those that matter least first.
 constexpr size_t kPacketsFrom = 74, kPausesFrom = 112;
 const std::array kLeft = {
-    Column{"rx Gb/s", 0, true, false, [](const Row& r) { return gigabits(r.rate("rx_bytes")); }},
-    Column{"tx Gb/s", 0, true, true, [](const Row& r) { return gigabits(r.rate("tx_bytes")); }},
-    Column{"rx Mpps", kPacketsFrom, true, false, [](const Row& r) { return millions(r.rate("rx_packets")); }},
-    Column{"tx Mpps", kPacketsFrom, true, true, [](const Row& r) { return millions(r.rate("tx_packets")); }},
+    PortColumn{"rx Gb/s", 0, true, false, [](const PortRow& r) { return gigabits(r.rate("rx_bytes")); }},
+    PortColumn{"tx Gb/s", 0, true, true, [](const PortRow& r) { return gigabits(r.rate("tx_bytes")); }},
+    PortColumn{"rx Mpps", kPacketsFrom, true, false,
+               [](const PortRow& r) { return millions(r.rate("rx_packets")); }},
+    PortColumn{"tx Mpps", kPacketsFrom, true, true,
+               [](const PortRow& r) { return millions(r.rate("tx_packets")); }},
 };
 const std::array kRight = {
-    Column{"marks/s", 0, false, true, [](const Row& r) { return thousands(r.rate("marked")); }},
-    Column{"drops/s", 0, true, false, [](const Row& r) { return thousands(r.rate("dropped")); }},
-    Column{"PFC in", kPausesFrom, false, true,
-           [](const Row& r) { return thousands(r.rate("pauses_received")); }},
-    Column{"PFC out", kPausesFrom, false, true,
-           [](const Row& r) { return thousands(r.rate("pauses_sent")); }},
-    Column{"paused", kPausesFrom, false, true, percent_paused},
+    PortColumn{"marks/s", 0, false, true, [](const PortRow& r) { return thousands(r.rate("marked")); }},
+    PortColumn{"drops/s", 0, true, false, [](const PortRow& r) { return thousands(r.rate("dropped")); }},
+    PortColumn{"PFC in", kPausesFrom, false, true,
+               [](const PortRow& r) { return thousands(r.rate("pauses_received")); }},
+    PortColumn{"PFC out", kPausesFrom, false, true,
+               [](const PortRow& r) { return thousands(r.rate("pauses_sent")); }},
+    PortColumn{"paused", kPausesFrom, false, true, percent_paused},
 };
 
 // What a line has to fit into.
@@ -62,7 +64,7 @@ struct Layout {
   size_t width = 80, name = kLeastName, bar = kLeastBar;
 
   Layout(const Look& look, size_t longest_name) : width(look.width) {
-    const auto shown = [this](const Column& column) { return column.from_width <= width; };
+    const auto shown = [this](const PortColumn& column) { return column.from_width <= width; };
     const auto columns =
         static_cast<size_t>(std::ranges::count_if(kLeft, shown) + std::ranges::count_if(kRight, shown));
     const size_t rest = columns * kNumber + 2 * kBytes + 1;  // and the blank in front of the bar
@@ -74,13 +76,13 @@ struct Layout {
 
 template <class Columns, class Text>
 void add_columns(std::string& line, const Columns& columns, const Layout& layout, Text text) {
-  for (const Column& column : columns) {
+  for (const PortColumn& column : columns) {
     if (column.from_width <= layout.width) line += right_aligned(text(column), kNumber);
   }
 }
 
 Line heading(const Layout& layout) {
-  const auto head = [](const Column& column) { return std::string{column.heading}; };
+  const auto head = [](const PortColumn& column) { return std::string{column.heading}; };
   std::string line = fitted("port", layout.name);
   add_columns(line, kLeft, layout, head);
   if (layout.bar > 0) line += " " + fitted("queue", layout.bar);
@@ -89,8 +91,8 @@ Line heading(const Layout& layout) {
   return {fitted(line, layout.width), Line::Style::kHeading};
 }
 
-Line row_line(const Row& row, const Layout& layout) {
-  const auto value = [&row](const Column& column) {
+Line row_line(const PortRow& row, const Layout& layout) {
+  const auto value = [&row](const PortColumn& column) {
     return (row.is_port ? column.of_ports : column.of_classes) ? column.value(row) : std::string{};
   };
   const uint64_t now = row.now->number("queue_bytes"), peak = row.now->number("queue_peak_bytes");
@@ -104,7 +106,7 @@ Line row_line(const Row& row, const Layout& layout) {
 }
 
 // "queue_full 12, runt 1": the counters below `folder` that have grown, in numbers a second.
-std::string grown(const Row& row, const std::string& folder) {
+std::string grown(const PortRow& row, const std::string& folder) {
   std::string out;
   for (const auto& [name, value] : row.now->numbers) {
     if (!name.starts_with(folder)) continue;
@@ -119,7 +121,7 @@ void add_detail(std::vector<Line>& lines, const Layout& layout, const std::strin
   if (!text.empty()) lines.push_back({fitted("  " + what + text, layout.width), style});
 }
 
-void add_port_details(std::vector<Line>& lines, const Row& row, const Layout& layout) {
+void add_port_details(std::vector<Line>& lines, const PortRow& row, const Layout& layout) {
   if (row.now->number("link_up") == 0)
     lines.push_back({fitted("  nobody is at the other end", layout.width), Line::Style::kAlert});
   add_detail(lines, layout, "drops/s: ", grown(row, "drops/"), Line::Style::kAlert);
@@ -130,7 +132,7 @@ void add_port_details(std::vector<Line>& lines, const Row& row, const Layout& la
   }
 }
 
-void add_class_details(std::vector<Line>& lines, const Row& row, const Layout& layout) {
+void add_class_details(std::vector<Line>& lines, const PortRow& row, const Layout& layout) {
   if (layout.width >= kPausesFrom) return;
   std::string text;
   if (row.rate("pauses_received") > 0 || row.rate("paused_nanos") > 0)
@@ -177,13 +179,13 @@ void add_ports(std::vector<Line>& lines, const SwitchSeen& sw, const SwitchSeen*
     const PortSeen& port = sw.ports[i];
     const PortSeen* old = find_port(before, port.name, i);
     const uint64_t limit = port.counted.number("queue_limit");
-    const Row row{port.name, &port.counted, old == nullptr ? nullptr : &old->counted, limit, true};
+    const PortRow row{port.name, &port.counted, old == nullptr ? nullptr : &old->counted, limit, true};
     lines.push_back(row_line(row, layout));
     add_port_details(lines, row, layout);
     if (!look.classes || !worth_showing(port)) continue;
     for (const auto& [number, counted] : port.classes) {
       const Counted* from = old == nullptr ? nullptr : find(old->classes, number);
-      const Row class_row{" class " + std::to_string(number), &counted, from, limit, false};
+      const PortRow class_row{" class " + std::to_string(number), &counted, from, limit, false};
       lines.push_back(row_line(class_row, layout));
       add_class_details(lines, class_row, layout);
     }
@@ -193,11 +195,11 @@ void add_ports(std::vector<Line>& lines, const SwitchSeen& sw, const SwitchSeen*
 void add_switch_details(std::vector<Line>& lines, const SwitchSeen& sw, const SwitchSeen* before,
                         const Look& look) {
   for (const auto& [kind, events] : sw.events) {
-    const Row row{"", &events, before == nullptr ? nullptr : find(before->events, kind), 0, false};
+    const PortRow row{"", &events, before == nullptr ? nullptr : find(before->events, kind), 0, false};
     if (const std::string said = grown(row, ""); !said.empty())
       lines.push_back({fitted("  " + kind + "/s: " + said, look.width)});
   }
-  const Row info{"", &sw.info, before == nullptr ? nullptr : &before->info, 0, false};
+  const PortRow info{"", &sw.info, before == nullptr ? nullptr : &before->info, 0, false};
   if (const std::string said = grown(info, ""); !said.empty())
     lines.push_back({fitted("  whole switch/s: " + said, look.width)});
 }

@@ -13,12 +13,14 @@ PACKAGES = {
     "iperf3": "iperf3",
     "ns-3": "libns3-dev",
     "perf": "linux-perf",
+    "perftest": "perftest",
     "sockperf": "sockperf",
     "ucx_perftest": "ucx-utils",
     "valgrind": "valgrind",
 }
 # Scripts and programs of ours that need one of them.
-SCRIPTS = {"{bench}/budget.py": "valgrind", "{bench}/stages.py": "perf", "{bin}/roci-lab-ns3": "ns-3"}
+SCRIPTS = {"{bench}/budget.py": "valgrind", "{bench}/stages.py": "perf", "{bin}/roci-lab-ns3": "ns-3",
+           "{bench}/programs/patient.sh": "perftest"}
 # The same for packages that would start services when they are installed: they are unpacked into build/peers instead.
 UNPACKED = {"{bench}/forwarding/open_vswitch.py": ("openvswitch-common", "openvswitch-switch", "openvswitch-switch-dpdk")}
 
@@ -62,6 +64,49 @@ def ucx_bandwidth(test, size, iterations):
 
 def ucx_latency(test, size, iterations):
     return Figure(f"UCX over TCP, {test}", ucx(test, size, iterations), ucx_final(0, 1000), "ns", LESS)
+
+
+# perftest over our libibverbs.so.1: a line with bytes, iterations, the peak or the least, the average or the most, and of
+# latencies the median.
+
+WAYS = {
+    "memif": ("{bench}/memif/server.yaml", "{bench}/memif/client.yaml", "unix roci-bench", "perftest"),
+    "switch": ("{bench}/programs/net.yaml", "{bench}/programs/net.yaml", "tcp", "perftest through the switch"),
+}
+
+
+def perftest(program, options, way):
+    server, client, ready, name = WAYS[way]
+    test = f"{program} -F -p {{port}} {options}"
+    return name, Pair(
+        command(f"{{bin}}/roci-run --config {server} {ON_FIRST} {test}"),
+        command(f"{{bench}}/programs/patient.sh {{bin}}/roci-run --config {client} {ON_SECOND} {test} 127.0.0.1"), ready)
+
+
+def perftest_column(size, column, factor):
+    def take(output):
+        found = re.findall(rf"^ *{size} +\d+((?:[ \t]+{NUMBER})+)[ \t]*$", output.text, re.MULTILINE)
+        if len(found) != 1:
+            raise Unreadable(f"perftest's line of figures of {size} bytes is not in the output")
+        return float(found[0][0].split()[column]) * factor
+    return take
+
+
+def perftest_bandwidth(program, size, way):
+    name, run = perftest(program, f"-s {size} -m 4096 -D {{seconds}} --report_gbits", way)
+    return Figure(name, run, perftest_column(size, 1, 1), "Gb/s")
+
+
+def perftest_latency(program, size, iterations, way):
+    name, run = perftest(program, f"-s {size} -m 4096 -n {iterations}", way)
+    return Figure(name, run, perftest_column(size, 2, 1000), "ns", LESS)
+
+
+# The machine: half of the time between two looks of a thread that sleeps beside one that spins.
+
+def half_a_nap():
+    return Figure("half the time between naps", command(f"{ON_FIRST} {{bin}}/roci-naps --nap 20 --seconds {{seconds}}"),
+                  lambda output: search(rf"median {NUMBER} ns apart", output.text, "roci-naps' median") / 2, "ns", LESS)
 
 
 # libfabric: a table with one line, of which the last three columns are MB/s (10^6), microseconds and M transfers/s.

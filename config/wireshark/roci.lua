@@ -387,22 +387,27 @@ local function opcodes(first, rows)
     OPCODE_NAMES[first + i - 1] = row[3]
   end
 end
-for class, first in pairs({ RC = 0x00, UC = 0x20 }) do
+for class, first in pairs({ RC = 0x00, UC = 0x20, XRC = 0xa0 }) do
+  local x = class == "XRC" and 4 or 0 -- XRCETH, in requests
   opcodes(first, {
-    { "payload", 0, class .. "_SEND_FIRST" }, { "payload", 0, class .. "_SEND_MIDDLE" },
-    { "payload", 0, class .. "_SEND_LAST" }, { "payload", 4, class .. "_SEND_LAST_IMM" },
-    { "payload", 0, class .. "_SEND_ONLY" }, { "payload", 4, class .. "_SEND_ONLY_IMM" },
-    { "payload", 16, class .. "_WRITE_FIRST" }, { "payload", 0, class .. "_WRITE_MIDDLE" },
-    { "payload", 0, class .. "_WRITE_LAST" }, { "payload", 4, class .. "_WRITE_LAST_IMM" },
-    { "payload", 16, class .. "_WRITE_ONLY" }, { "payload", 20, class .. "_WRITE_ONLY_IMM" },
+    { "payload", x, class .. "_SEND_FIRST" }, { "payload", x, class .. "_SEND_MIDDLE" },
+    { "payload", x, class .. "_SEND_LAST" }, { "payload", x + 4, class .. "_SEND_LAST_IMM" },
+    { "payload", x, class .. "_SEND_ONLY" }, { "payload", x + 4, class .. "_SEND_ONLY_IMM" },
+    { "payload", x + 16, class .. "_WRITE_FIRST" }, { "payload", x, class .. "_WRITE_MIDDLE" },
+    { "payload", x, class .. "_WRITE_LAST" }, { "payload", x + 4, class .. "_WRITE_LAST_IMM" },
+    { "payload", x + 16, class .. "_WRITE_ONLY" }, { "payload", x + 20, class .. "_WRITE_ONLY_IMM" },
   })
+  if class ~= "UC" then
+    opcodes(first + 0x0c, {
+      { "nothing", x + 16, class .. "_READ_REQUEST" }, { "payload", 4, class .. "_READ_RESP_FIRST" },
+      { "payload", 0, class .. "_READ_RESP_MIDDLE" }, { "payload", 4, class .. "_READ_RESP_LAST" },
+      { "payload", 4, class .. "_READ_RESP_ONLY" }, { "nothing", 4, class .. "_ACK" },
+      { "nothing", 12, class .. "_ATOMIC_ACK" }, { "nothing", x + 28, class .. "_CMP_SWAP" },
+      { "nothing", x + 28, class .. "_FETCH_ADD" },
+    })
+    opcodes(first + 0x16, { { "payload", x + 4, class .. "_SEND_LAST_INV" }, { "payload", x + 4, class .. "_SEND_ONLY_INV" } })
+  end
 end
-opcodes(0x0c, {
-  { "nothing", 16, "RC_READ_REQUEST" }, { "payload", 4, "RC_READ_RESP_FIRST" }, { "payload", 0, "RC_READ_RESP_MIDDLE" },
-  { "payload", 4, "RC_READ_RESP_LAST" }, { "payload", 4, "RC_READ_RESP_ONLY" }, { "nothing", 4, "RC_ACK" },
-  { "nothing", 12, "RC_ATOMIC_ACK" }, { "nothing", 28, "RC_CMP_SWAP" }, { "nothing", 28, "RC_FETCH_ADD" },
-})
-opcodes(0x16, { { "payload", 4, "RC_SEND_LAST_INV" }, { "payload", 4, "RC_SEND_ONLY_INV" } })
 opcodes(0x64, { { "payload", 8, "UD_SEND_ONLY" }, { "payload", 12, "UD_SEND_ONLY_IMM" } })
 opcodes(0x81, { { "nothing", 16, "CNP" } })
 opcodes(0xe0, {

@@ -28,15 +28,18 @@
 #include "roci/result.hpp"
 #include "roci/shared_receive_queue.hpp"
 #include "roci/telemetry_config.hpp"
+#include "roci/xrc_domain.hpp"
 
 namespace roci {
 
 class CompletionRing;
+class EventQueue;
 class Host;
 class MbufPool;
 class Poller;
 class Port;
 struct AttachedQueuePair;
+struct XrcDomainCore;
 struct Profile;
 
 struct DeviceConfig {
@@ -49,6 +52,8 @@ struct DeviceConfig {
   uint16_t vlan = 0;                              // 1 to 4094; 0 sends untagged
   uint8_t priority = 0;                           // PCP of the VLAN tag, 0 to 7
   Progress progress = Progress::kApplication;
+  // kDedicated: of its threads. kApplication: of the helper thread; with kSleep it looks after the device as long as there is
+  // work, sleeps for `takeover` and looks again, with the highest priority that the system allows: for programs on few cores.
   IdlePolicy idle = IdlePolicy::kYield;
   // kApplication: how long nobody must have polled before the helper thread does.
   std::chrono::nanoseconds takeover = std::chrono::microseconds{500};
@@ -73,6 +78,10 @@ struct DeviceConfig {
   // large message is placed while it is summed, where that is faster: a packet with a wrong ICRC is still dropped and sent
   // again, but until then, and for good if the message fails, its bytes lie where the right ones belong.
   bool check_before_placing = false;
+  // Whether memory that was registered and is then unmapped, protected or cut off with its file costs the request that
+  // touches it, with an error as a wrong key would have, and not the program. For that the process gets a handler of SIGSEGV
+  // and SIGBUS (docs/robustness.md) with the first device that asks for it; it is there for all devices then.
+  bool guard_memory = true;
   // For simulations: of RC packets lengths and headers are real, and payload is not there: it is neither copied nor summed, the
   // ICRC of no packet is looked at, and what memory regions hold stays as it is. At both ends, or what arrives is anything.
   bool without_payload = false;
@@ -102,6 +111,9 @@ class Device {
   static Result<std::unique_ptr<Device>> create(std::unique_ptr<Port> port, const DeviceConfig& config,
                                                 std::shared_ptr<MbufPool> buffers);
   ~Device();
+  // Another user of the same device, as a second ibv_open_device in a process: asynchronous events of what is made through it,
+  // and those of the port, come here; everything else is shared. Fails when the system has no file descriptor to give.
+  [[nodiscard]] Result<std::unique_ptr<Device>> share() const;
 
   [[nodiscard]] const std::string& name() const;
   [[nodiscard]] ibv_device_attr query_device() const;
@@ -115,7 +127,10 @@ class Device {
   // `entries`: at least 1, at most max_cqe of query_device(). `context` comes back in the queue's events, which go to
   // `channel` when they are about completions.
   Result<std::unique_ptr<CompletionQueue>> create_cq(int entries, void* context = nullptr,
-                                                     CompletionChannel* channel = nullptr);
+                                                     CompletionChannel* channel = nullptr,
+                                                     TimeStamps stamps = TimeStamps::kNone);
+  // As ibv_open_xrcd without a file: nobody else has the domain.
+  Result<std::unique_ptr<XrcDomain>> open_xrc_domain();
   // Fails when the system has no file descriptor to give.
   Result<std::unique_ptr<CompletionChannel>> create_channel();
 
@@ -123,7 +138,7 @@ class Device {
   // one that waits already is not queued again, and one that finds the queue full is lost and counted (events_lost).
   // Those of an object disappear with it.
   std::optional<AsyncEvent> get_async_event();
-  // Readable while events wait, for poll() and its kin; not to be read or closed.
+  // Readable while events wait, for poll() and its kin; not to be read or closed. O_NONBLOCK on it is the caller's.
   [[nodiscard]] int async_fd() const;
 
   // Finds the MAC of a peer and waits for it up to `timeout`, driving the device meanwhile unless progress is
@@ -147,8 +162,9 @@ class Device {
   [[nodiscard]] Host& host() { return *host_; }  // the insides, for the layers of this project
 
  private:
-  explicit Device(std::shared_ptr<Host> host);
+  Device(std::shared_ptr<Host> host, std::shared_ptr<EventQueue> events);
   std::shared_ptr<Host> host_;
+  std::shared_ptr<EventQueue> events_;  // of this user
 };
 
 // Memory and queue pairs that may be used together (IBTA 10.2.3).
@@ -156,7 +172,9 @@ class ProtectionDomain {
  public:
   ~ProtectionDomain();
   // `access` is a set of ibv_access_flags; remote write needs local write (IBTA 11.2.8.2). The memory stays the
-  // caller's and must outlive the region. Length 0 is allowed; address + length must not wrap.
+  // caller's and should outlive the region (DeviceConfig::guard_memory). It must be mapped, and writable for access other than
+  // remote read: EFAULT otherwise, as from the Linux kernel; with IBV_ACCESS_ON_DEMAND it need not be yet, so all addresses
+  // can be one region, from null on with a length of SIZE_MAX. Length 0 is allowed; address + length must not wrap.
   // Work requests name its bytes by address, or from 0 on with IBV_ACCESS_ZERO_BASED.
   Result<std::unique_ptr<MemoryRegion>> register_memory(void* address, size_t length, int access);
   // The same, named from `iova` on (ibv_reg_mr_iova).
@@ -164,13 +182,17 @@ class ProtectionDomain {
                                                         int access);
   // As ibv_alloc_mw: a window that gives access to nothing until it is bound.
   Result<std::unique_ptr<MemoryWindow>> allocate_window(ibv_mw_type type);
-  // RC, UC or UD; capabilities come back in `init->cap` (at least what was asked). With a shared receive queue the
+  // RC, UC, UD or XRC_SEND; capabilities come back in `init->cap` (at least what was asked). With a shared receive queue the
   // queue pair has none of its own, and init->cap.max_recv_* come back as 0; init->srq is not used and must be null.
+  // XRC_SEND receives nothing: recv_cq is not used, and a shared receive queue not taken. XRC_RECV is made by an XrcDomain.
   Result<std::unique_ptr<QueuePair>> create_qp(ibv_qp_init_attr* init, CompletionQueue& send_cq,
                                                CompletionQueue& recv_cq, SharedReceiveQueue* srq = nullptr);
   // What init->attr holds is what there is afterwards (max_sge at least 1). srq_limit is not looked at, as in
   // ibv_create_srq: an empty queue would be below any limit.
   Result<std::unique_ptr<SharedReceiveQueue>> create_srq(ibv_srq_init_attr* init);
+  // The same for the targets of an XRC domain, which messages name by its xrc_number(); what arrives completes in `cq`.
+  Result<std::unique_ptr<SharedReceiveQueue>> create_srq(ibv_srq_init_attr* init, XrcDomain& domain,
+                                                         CompletionQueue& cq);
   // Checks the address and does not wait for its MAC: the first datagram there starts the search and waits for it;
   // Device::resolve() does it beforehand. A group's GID is allowed.
   Result<std::unique_ptr<AddressHandle>> create_address_handle(const ibv_ah_attr& attr);
@@ -178,8 +200,9 @@ class ProtectionDomain {
  private:
   friend class Device;
   friend class MemoryRegion;
-  ProtectionDomain(std::shared_ptr<Host> host, uint32_t number);
+  ProtectionDomain(std::shared_ptr<Host> host, std::shared_ptr<EventQueue> events, uint32_t number);
   std::shared_ptr<Host> host_;
+  std::shared_ptr<EventQueue> events_;  // of who made it
   uint32_t number_;
 };
 
@@ -207,9 +230,16 @@ class QueuePair {
   // As ibv_post_send and ibv_post_recv: 0, or an errno with *bad at the request that was not taken (those before it
   // were). Send opcodes: SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM, RDMA_READ,
   // ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD (of 8 aligned bytes), BIND_MW, LOCAL_INV; others EOPNOTSUPP. UC has no
-  // READ, no atomics and no SEND_WITH_INV, UD only has SENDs, of one packet: EINVAL otherwise.
+  // READ, no atomics and no SEND_WITH_INV, UD only has SENDs, of one packet, XRC_RECV has nothing to post: EINVAL otherwise.
+  // XRC_SEND has what RC has; each request names in qp_type.xrc.remote_srqn the peer's shared receive queue.
   int post_send(ibv_send_wr* list, ibv_send_wr** bad);
   int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
+  // As post_send, but all of the list or nothing (ibv_wr_complete).
+  int post_send_all(ibv_send_wr* list);
+  // Whether everything that it has to send at once has been handed to the port: requests as far as its window allows, and
+  // answers. To be waited for, driving the device, before a queue pair is destroyed whose peer may still wait for an
+  // acknowledgement.
+  [[nodiscard]] bool settled() const;
   // As ibv_bind_mw, for windows of type 1: posts a bind, after which the window has its next key; 0 or an errno. A
   // length of 0 unbinds.
   int bind_window(MemoryWindow& window, const ibv_mw_bind& bind);
@@ -223,9 +253,10 @@ class QueuePair {
 
  private:
   friend class ProtectionDomain;
+  friend class XrcDomain;
   QueuePair(std::shared_ptr<Host> host, std::unique_ptr<AttachedQueuePair> attached,
             std::shared_ptr<CompletionRing> send_cq, std::shared_ptr<CompletionRing> recv_cq,
-            std::shared_ptr<SharedReceiveRing> srq);
+            std::shared_ptr<SharedReceiveRing> srq, std::shared_ptr<XrcDomainCore> domain = nullptr);
   template <class Change>
   Status change_group(const ibv_gid& group, Change change);
   Status modify_with_token(const ibv_qp_attr& attr, int mask);
@@ -235,6 +266,7 @@ class QueuePair {
   std::shared_ptr<Host> host_;
   std::shared_ptr<CompletionRing> send_cq_, recv_cq_;
   std::shared_ptr<SharedReceiveRing> srq_;
+  std::shared_ptr<XrcDomainCore> xrc_domain_;  // of an XRC target
   std::unique_ptr<AttachedQueuePair> attached_;
   // For query(): as last set, and what the maker's ibv_qp_init_attr held.
   ibv_ah_attr path_{};

@@ -34,6 +34,8 @@ class Strong {
 
 // Queue pair number, 24 bits on the wire. 0 and 1 are the management queue pairs, 0xffffff is multicast.
 using Qpn = Strong<struct QpnTag, uint32_t>;
+// Number of an XRC shared receive queue, 24 bits on the wire.
+using Srqn = Strong<struct SrqnTag, uint32_t>;
 // L_Key or R_Key of a memory region or window, 32 bits.
 using MemoryKey = Strong<struct MemoryKeyTag, uint32_t>;
 // Q_Key of an unreliable datagram queue pair, 32 bits.

@@ -18,12 +18,14 @@ Status check_entries(int entries) {
 }  // namespace
 
 Result<std::unique_ptr<CompletionQueue>> Device::create_cq(int entries, void* context,
-                                                           CompletionChannel* channel) {
+                                                           CompletionChannel* channel, TimeStamps stamps) {
   ROCI_TRY(check_entries(entries));
   const EventObject object{EventSource::kCompletionQueue, host_->next_cq.fetch_add(1), context};
   auto ring = std::make_shared<CompletionRing>(
       static_cast<uint32_t>(entries), 0, object, channel != nullptr ? channel->queue_ : nullptr,
       host_->workers() == 1 ? CompletionRing::Producers::kOne : CompletionRing::Producers::kMany);
+  if (stamps == TimeStamps::kMonotonic) ring->keep_times();
+  host_->events().assign(EventSource::kCompletionQueue, object.number, events_);
   return std::unique_ptr<CompletionQueue>(new CompletionQueue(host_, std::move(ring)));
 }
 
@@ -51,11 +53,13 @@ CompletionQueue::~CompletionQueue() {
 uint32_t CompletionQueue::number() const { return ring_->object().number; }
 uint32_t CompletionQueue::entries() const { return ring_->capacity(); }
 
-int CompletionQueue::poll(int count, ibv_wc* out) {
-  const int got = ring_->poll(count, out);
+int CompletionQueue::poll(int count, ibv_wc* out) { return poll(count, out, nullptr); }
+
+int CompletionQueue::poll(int count, ibv_wc* out, uint64_t* stamps) {
+  const int got = ring_->poll(count, out, stamps);
   if (got != 0 || !host_->application_drives()) return got;
   host_->drive();
-  return ring_->poll(count, out);
+  return ring_->poll(count, out, stamps);
 }
 
 Status CompletionQueue::resize(int entries) {
@@ -67,6 +71,8 @@ Status CompletionQueue::resize(int entries) {
 }
 
 void CompletionQueue::request_notify(bool solicited_only) { ring_->request_notify(solicited_only); }
+bool CompletionQueue::empty() const { return ring_->empty(); }
+bool CompletionQueue::take_back_event() { return ring_->take_back_event(); }
 void CompletionQueue::ack_events(uint32_t count) { ring_->ack_events(count); }
 uint32_t CompletionQueue::unacknowledged() const { return ring_->unacknowledged(); }
 

@@ -35,7 +35,8 @@ constexpr uint8_t kPhysDisabled = 3, kPhysLinkUp = 5;  // IBTA 14.2.5.6, PortPhy
 
 }  // namespace
 
-Device::Device(std::shared_ptr<Host> host) : host_(std::move(host)) {}
+Device::Device(std::shared_ptr<Host> host, std::shared_ptr<EventQueue> events)
+    : host_(std::move(host)), events_(std::move(events)) {}
 Device::~Device() = default;
 
 Result<std::unique_ptr<Device>> Device::create(std::unique_ptr<Port> port, const DeviceConfig& config) {
@@ -46,7 +47,14 @@ Result<std::unique_ptr<Device>> Device::create(std::unique_ptr<Port> port, const
                                                std::shared_ptr<MbufPool> buffers) {
   auto host = Host::create(std::move(port), config, std::move(buffers));
   if (!host) return fail(host.error());
-  return std::unique_ptr<Device>(new Device(std::move(*host)));
+  std::shared_ptr<EventQueue> events = (*host)->events().first();
+  return std::unique_ptr<Device>(new Device(std::move(*host), std::move(events)));
+}
+
+Result<std::unique_ptr<Device>> Device::share() const {
+  auto events = host_->events().add_user();
+  if (!events) return fail(events.error().within("device " + name()));
+  return std::unique_ptr<Device>(new Device(host_, std::move(*events)));
 }
 
 const std::string& Device::name() const { return host_->config().name; }
@@ -71,7 +79,8 @@ ibv_device_attr Device::query_device() const {
   attr.device_cap_flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
                           IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_RC_RNR_NAK_GEN |
                           IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE |
-                          IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR;
+                          IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
+                          IBV_DEVICE_XRC;
   attr.max_pd = 1 << 23;
   attr.max_qp_rd_atom = kMaxReads;
   attr.max_qp_init_rd_atom = kMaxReads;
@@ -129,7 +138,7 @@ Result<uint16_t> Device::query_pkey(int index) const {
 int Device::gid_count() const { return static_cast<int>(host_->gids().size()); }
 
 Result<std::unique_ptr<ProtectionDomain>> Device::allocate_pd() {
-  return std::unique_ptr<ProtectionDomain>(new ProtectionDomain(host_, host_->next_pd.fetch_add(1)));
+  return std::unique_ptr<ProtectionDomain>(new ProtectionDomain(host_, events_, host_->next_pd.fetch_add(1)));
 }
 
 Status Device::resolve(const ibv_gid& peer, std::chrono::nanoseconds timeout) {
@@ -138,8 +147,8 @@ Status Device::resolve(const ibv_gid& peer, std::chrono::nanoseconds timeout) {
 
 bool Device::progress() { return host_->application_drives() && host_->drive(); }
 
-std::optional<AsyncEvent> Device::get_async_event() { return host_->events().take(); }
-int Device::async_fd() const { return host_->events().fd(); }
+std::optional<AsyncEvent> Device::get_async_event() { return events_->take(); }
+int Device::async_fd() const { return events_->fd(); }
 
 Poller& Device::poller() { return *host_; }
 Poller& Device::poller(uint32_t worker) { return host_->poller(worker); }
@@ -164,8 +173,9 @@ std::vector<CongestionFlowReport> Device::congestion_report() const {
   return flows;
 }
 
-ProtectionDomain::ProtectionDomain(std::shared_ptr<Host> host, uint32_t number)
-    : host_(std::move(host)), number_(number) {}
+ProtectionDomain::ProtectionDomain(std::shared_ptr<Host> host, std::shared_ptr<EventQueue> events,
+                                   uint32_t number)
+    : host_(std::move(host)), events_(std::move(events)), number_(number) {}
 ProtectionDomain::~ProtectionDomain() = default;
 
 }  // namespace roci

@@ -237,6 +237,7 @@ Status read_host_keys(ConfigNode& node, DeviceConfig& device) {
   ROCI_TRY(node.optional("packets_per_turn", device.packets_per_turn,
                          integer_in<uint32_t>(0, kMostPacketsPerTurn)));
   ROCI_TRY(node.optional("check_before_placing", device.check_before_placing));
+  ROCI_TRY(node.optional("guard_memory", device.guard_memory));
   Bytes window{device.window_bytes};
   ROCI_TRY(node.optional("window", window, parse_window));
   device.window_bytes = static_cast<uint32_t>(window.value());

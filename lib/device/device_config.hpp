@@ -19,6 +19,7 @@
 //     packets_per_ack: 64                          # that one acknowledgement stands for, 1 to 1024
 //     packets_per_turn: 0                          # of a queue pair before the next one's, 1 to 64; 0: what costs least
 //     check_before_placing: false                  # no byte of a packet is placed before its ICRC is checked
+//     guard_memory: true                           # registered memory that is gone is an error of the request, not a crash
 //     extensions:                                  # beyond the standard, with peers that have them too
 //       mode: auto                                 # auto | on (a peer without them is an error) | off
 //       selective_repeat: false                    # a loss costs the lost packets, not all behind them
@@ -81,7 +82,7 @@ struct DeviceFile {
 // The section `device`, which is required. Addresses are checked here, so that the error names file and line.
 Status read_device_section(ConfigNode& root, DeviceFile& config);
 // The keys of it that say how a host behaves, wherever it is: from `extensions` on, and `tx_buffers`, `packets_per_ack`,
-// `packets_per_turn` and `check_before_placing`.
+// `packets_per_turn`, `check_before_placing` and `guard_memory`.
 Status read_host_keys(ConfigNode& node, DeviceConfig& device);
 
 }  // namespace roci

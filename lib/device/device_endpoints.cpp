@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "device/queue_pair_report.hpp"
+#include "telemetry/rdma_statistic.hpp"
 #include "transport/qp_transitions.hpp"
 
 namespace roci {
@@ -16,10 +17,6 @@ constexpr uint32_t kNoQpn = 0x1000000;  // beyond all
 constexpr size_t kActivitiesAPage = 512, kQueuePairsAPage = 128;
 constexpr size_t kReportsAhead = 32;  // made before it is known whether they fit
 constexpr size_t kMostGids = 64;
-
-std::string type_name(ibv_qp_type type) {
-  return type == IBV_QPT_RC ? "RC" : type == IBV_QPT_UC ? "UC" : type == IBV_QPT_UD ? "UD" : "?";
-}
 
 // "QPN" or "QPN/responses".
 constexpr std::string_view kResponses = "/responses";
@@ -56,7 +53,7 @@ TelemetryMap row_of(const QueuePairReport& report) {
   const CongestionFlowReport& flow = report.flow;
   return {{"qpn", uint64_t{flow.qp_num}},
           {"responses", uint64_t{flow.responses}},
-          {"type", type_name(report.type)},
+          {"type", qp_type_name(report.type)},
           {"state", std::string(qp_state_name(report.state))},
           {"peer", report.peer},
           {"peer_qpn", uint64_t{report.peer_qp_num}},
@@ -156,6 +153,8 @@ Result<std::unique_ptr<DeviceEndpoints>> DeviceEndpoints::open(std::vector<Devic
   const Question questions[] = {
       {"/roci/device/counters", "Counters of a device. Parameters: device[,first]",
        &DeviceEndpoints::counters},
+      {"/roci/device/statistic", "Counters named as by 'rdma statistic'. Parameters: device",
+       &DeviceEndpoints::statistic},
       {"/roci/device/info", "What is there once for a device. Parameters: device", &DeviceEndpoints::info},
       {"/roci/device/states", "Queue pairs by type and state. Parameters: device", &DeviceEndpoints::states},
       {"/roci/device/activity", "A little of all queue pairs. Parameters: device[,first QPN]",
@@ -223,6 +222,19 @@ Result<TelemetryAnswer> DeviceEndpoints::counters(std::string_view parameters) c
   return TelemetryAnswer{std::move(out)};
 }
 
+Result<TelemetryAnswer> DeviceEndpoints::statistic(std::string_view parameters) const {
+  auto device = take_device(parameters);
+  if (!device) return fail(device.error());
+  const Host& host = (*device)->host();
+  TelemetryMap out;
+  for (const RdmaStatistic& statistic : rdma_statistics()) {
+    uint64_t sum = 0;
+    for (const Counter counter : statistic.of) sum += counter == Counter::kCount ? 0 : host.counter(counter);
+    out.emplace_back(std::string(statistic.name), sum);
+  }
+  return TelemetryAnswer{std::move(out)};
+}
+
 Result<TelemetryAnswer> DeviceEndpoints::info(std::string_view parameters) const {
   auto device = take_device(parameters);
   if (!device) return fail(device.error());
@@ -260,7 +272,7 @@ Result<TelemetryAnswer> DeviceEndpoints::states(std::string_view parameters) con
   auto device = take_device(parameters);
   if (!device) return fail(device.error());
   Host& host = (*device)->host();
-  constexpr std::array kTypes = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
+  constexpr std::array kTypes = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV};
   std::array<uint64_t, kTypes.size()> types{};
   std::array<uint64_t, IBV_QPS_ERR + 1> states{};
   for (const QueuePairActivity& qp : queue_pair_activity(host, queue_pair_numbers(host, 0, kNoQpn))) {
@@ -268,7 +280,7 @@ Result<TelemetryAnswer> DeviceEndpoints::states(std::string_view parameters) con
     ++states[qp.state];
   }
   TelemetryMap out;
-  for (size_t i = 0; i < kTypes.size(); ++i) out.emplace_back(type_name(kTypes[i]), types[i]);
+  for (size_t i = 0; i < kTypes.size(); ++i) out.emplace_back(qp_type_name(kTypes[i]), types[i]);
   for (size_t i = 0; i < states.size(); ++i)
     out.emplace_back(std::string(qp_state_name(static_cast<ibv_qp_state>(i))), states[i]);
   return TelemetryAnswer{std::move(out)};

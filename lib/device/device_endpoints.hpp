@@ -3,6 +3,7 @@
 //   /roci/device/list                          names
 //   /roci/device/info,DEVICE                   addresses, MTU, link, workers, how many queue pairs; what the port counts
 //   /roci/device/counters,DEVICE[,FIRST]       counters, as many as fit, from the FIRST one on
+//   /roci/device/statistic,DEVICE              the same under the names of `rdma statistic` (telemetry/rdma_statistic.hpp)
 //   /roci/device/states,DEVICE                 how many queue pairs of each type and in each state
 //   /roci/device/activity,DEVICE[,QPN]         a little of each queue pair, some hundred in one answer: by number, as many as
 //                                              fit, from QPN on; `psns` has grown by the packets that came and went (mod 2^24)
@@ -35,6 +36,7 @@ class DeviceEndpoints {
   [[nodiscard]] Result<TelemetryAnswer> list() const;
   [[nodiscard]] Result<TelemetryAnswer> info(std::string_view parameters) const;
   [[nodiscard]] Result<TelemetryAnswer> counters(std::string_view parameters) const;
+  [[nodiscard]] Result<TelemetryAnswer> statistic(std::string_view parameters) const;
   [[nodiscard]] Result<TelemetryAnswer> states(std::string_view parameters) const;
   [[nodiscard]] Result<TelemetryAnswer> activity(std::string_view parameters) const;
   [[nodiscard]] Result<TelemetryAnswer> queue_pairs(std::string_view parameters) const;

@@ -8,10 +8,11 @@
 
 namespace roci {
 
-Result<std::unique_ptr<EventQueue>> EventQueue::create() {
-  const int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+Result<std::shared_ptr<EventQueue>> EventQueue::create() {
+  // Programs say with O_NONBLOCK whether they want to wait for events, so it is theirs to set.
+  const int fd = eventfd(0, EFD_CLOEXEC);
   if (fd < 0) return fail(std::string("no eventfd for asynchronous events: ") + std::strerror(errno), errno);
-  return std::unique_ptr<EventQueue>(new EventQueue(fd));
+  return std::shared_ptr<EventQueue>(new EventQueue(fd));
 }
 
 EventQueue::~EventQueue() { close(fd_); }
@@ -56,6 +57,44 @@ void EventQueue::forget(EventSource source, uint32_t number) {
   }
   if (kept == 0 && count_ > 0) set_readable(false);
   count_ = kept;
+}
+
+std::shared_ptr<EventQueue> EventRouter::queue_of(EventSource source, uint32_t number) {
+  const std::scoped_lock guard(mutex_);
+  const auto found = assigned_.find({source, number});
+  return found == assigned_.end() ? first_ : found->second;
+}
+
+bool EventRouter::raise(const AsyncEvent& event) {
+  if (event.object.source != EventSource::kPort)
+    return queue_of(event.object.source, event.object.number)->raise(event);
+  bool all = first_->raise(event);
+  const std::scoped_lock guard(mutex_);
+  for (const auto& other : others_) {
+    if (const auto queue = other.lock()) all = queue->raise(event) && all;
+  }
+  return all;
+}
+
+Result<std::shared_ptr<EventQueue>> EventRouter::add_user() {
+  auto queue = EventQueue::create();
+  if (!queue) return queue;
+  const std::scoped_lock guard(mutex_);
+  std::erase_if(others_, [](const auto& other) { return other.expired(); });
+  others_.push_back(*queue);
+  return queue;
+}
+
+void EventRouter::assign(EventSource source, uint32_t number, const std::shared_ptr<EventQueue>& queue) {
+  if (queue == first_) return;
+  const std::scoped_lock guard(mutex_);
+  assigned_[{source, number}] = queue;
+}
+
+void EventRouter::forget(EventSource source, uint32_t number) {
+  queue_of(source, number)->forget(source, number);
+  const std::scoped_lock guard(mutex_);
+  assigned_.erase({source, number});
 }
 
 }  // namespace roci

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/result.hpp"
 #include "base/spinlock.hpp"
@@ -18,7 +22,7 @@ class EventQueue final : public EventSink {
   static constexpr uint32_t kCapacity = 1024;
 
   // Fails when the system has no eventfd to give.
-  static Result<std::unique_ptr<EventQueue>> create();
+  static Result<std::shared_ptr<EventQueue>> create();
   ~EventQueue() override;
 
   bool raise(const AsyncEvent& event) override;
@@ -39,6 +43,28 @@ class EventQueue final : public EventSink {
   std::array<AsyncEvent, kCapacity> events_{};
   uint32_t first_ = 0;
   uint32_t count_ = 0;
+};
+
+// Brings each event of a host to who made the object that it is about. Those of the port are for all. Any thread.
+class EventRouter final : public EventSink {
+ public:
+  // The queue of the first user, which gets what has not been assigned to another.
+  explicit EventRouter(std::shared_ptr<EventQueue> first) : first_(std::move(first)) {}
+
+  bool raise(const AsyncEvent& event) override;
+  [[nodiscard]] const std::shared_ptr<EventQueue>& first() const { return first_; }
+  // Another user, for as long as the queue lives.
+  Result<std::shared_ptr<EventQueue>> add_user();
+  void assign(EventSource source, uint32_t number, const std::shared_ptr<EventQueue>& queue);
+  // The object is going away, and what waits about it with it.
+  void forget(EventSource source, uint32_t number);
+
+ private:
+  std::shared_ptr<EventQueue> queue_of(EventSource source, uint32_t number);
+  const std::shared_ptr<EventQueue> first_;
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<EventQueue>> others_;
+  std::map<std::pair<EventSource, uint32_t>, std::shared_ptr<EventQueue>> assigned_;
 };
 
 }  // namespace roci

@@ -26,6 +26,7 @@
 #include "port/port.hpp"
 #include "port/realtime_runner.hpp"
 #include "roci/device.hpp"
+#include "transport/xrc_receive_queues.hpp"
 
 namespace roci {
 
@@ -46,6 +47,8 @@ class alignas(64) Host final : public Poller {
   [[nodiscard]] Poller& poller(uint32_t worker) { return *pollers_[worker]; }
   // One round with the clock read here; for applications that make their own progress.
   bool drive();
+  // Whether a round could bring anything to the port at once.
+  [[nodiscard]] bool has_something_to_send();
 
   [[nodiscard]] const DeviceConfig& config() const { return config_; }
   [[nodiscard]] Port& port() { return *port_; }
@@ -85,9 +88,11 @@ class alignas(64) Host final : public Poller {
     return control_cores_;
   }
   [[nodiscard]] MulticastTable& groups() { return groups_; }
+  // Changed by the holder of all tokens.
+  [[nodiscard]] XrcReceiveQueues& xrc_queues() { return xrc_queues_; }
   [[nodiscard]] SparseArena& arena() { return arena_; }  // of the queue pairs; any thread
   [[nodiscard]] RetiredAddresses& retired_addresses() { return retired_addresses_; }
-  [[nodiscard]] EventQueue& events() { return *events_; }  // any thread
+  [[nodiscard]] EventRouter& events() { return *events_; }  // any thread
   // Of all workers.
   [[nodiscard]] uint64_t counter(Counter counter) const;
   // Buffers with frames that are on their way, or with whoever received them; not those that the workers hold ready.
@@ -95,8 +100,8 @@ class alignas(64) Host final : public Poller {
   [[nodiscard]] uint32_t tx_buffers_in_use() const;
 
   [[nodiscard]] const std::vector<Gid>& gids() const { return gids_; }
-  // The largest path MTU, in bytes, whose packets fit the port's MTU over this IP version.
-  [[nodiscard]] uint32_t largest_path_mtu(bool ipv6) const;
+  // The largest path MTU, in bytes, whose packets fit the port's MTU over this IP version, by the headers of that service.
+  [[nodiscard]] uint32_t largest_path_mtu(bool ipv6, ibv_qp_type type = IBV_QPT_RC) const;
   [[nodiscard]] bool application_drives() const { return config_.progress == Progress::kApplication; }
   // The time of the last round.
   [[nodiscard]] Nanos last_poll() const { return Nanos{last_poll_.load(std::memory_order_relaxed)}; }
@@ -146,7 +151,7 @@ class alignas(64) Host final : public Poller {
   std::vector<Gid> gids_;
   IdSource ids_;
   MemoryTable memory_;
-  std::unique_ptr<EventQueue> events_;
+  std::unique_ptr<EventRouter> events_;
   std::shared_ptr<MbufPool> tx_pool_;
   HandOver hand_over_;
   FlowCounts flows_;
@@ -155,6 +160,7 @@ class alignas(64) Host final : public Poller {
   std::unique_ptr<Profiles> profiles_;
   std::vector<std::unique_ptr<ControlCore>> control_cores_;
   MulticastTable groups_;
+  XrcReceiveQueues xrc_queues_;
   std::vector<std::unique_ptr<Worker>> workers_;
   RetiredAddresses retired_addresses_;  // they hold neighbours of the workers
   std::vector<std::unique_ptr<WorkerPoller>> pollers_;

@@ -3,10 +3,20 @@
 #include <utility>
 
 #include "device/host.hpp"
+#include "memory/mapped_range.hpp"
 #include "roci/device.hpp"
 
 namespace roci {
 namespace {
+
+// Whether the memory is there and may be used so, as the Linux kernel asks before it pins: what may change it needs it to be
+// writable. Memory on demand may come and go; and where nothing has payload nobody looks at any.
+Status check_memory(const Host& host, const void* address, size_t length, int access) {
+  constexpr int kChanges =
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
+  if ((access & IBV_ACCESS_ON_DEMAND) != 0 || host.config().without_payload) return {};
+  return check_mapped(address, length, (access & kChanges) != 0);
+}
 
 uint64_t own_iova(const void* address, int access) {
   return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : reinterpret_cast<uint64_t>(address);
@@ -21,6 +31,8 @@ Result<std::unique_ptr<MemoryRegion>> ProtectionDomain::register_memory(void* ad
 
 Result<std::unique_ptr<MemoryRegion>> ProtectionDomain::register_memory(void* address, size_t length,
                                                                         uint64_t iova, int access) {
+  ROCI_TRY(MemoryTable::check_region(address, iova, length, access));
+  ROCI_TRY(check_memory(*host_, address, length, access));  // while the workers go on
   const std::scoped_lock guard(host_->all_workers());
   auto key = host_->memory().add(PdNumber{number_}, address, length, iova, access);
   if (!key) return fail(key.error());
@@ -78,6 +90,10 @@ Status MemoryRegion::reregister(int flags, const ProtectionDomain* pd, void* add
   const size_t next_length = moves ? length : verbs_.length;
   const bool base_changes = ((next_access ^ access_) & IBV_ACCESS_ZERO_BASED) != 0;
   const uint64_t next_iova = moves || base_changes ? own_iova(next_address, next_access) : iova_;
+  if (moves || next_access != access_) {
+    ROCI_TRY(MemoryTable::check_region(next_address, next_iova, next_length, next_access));
+    ROCI_TRY(check_memory(*host_, next_address, next_length, next_access));
+  }
   ROCI_TRY(host_->memory().replace(MemoryKey{lkey()}, PdNumber{next_pd}, next_address, next_length, next_iova,
                                    next_access));
   verbs_.addr = next_address;

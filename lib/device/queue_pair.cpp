@@ -19,11 +19,25 @@ Status check_range(const char* what, uint64_t value, uint64_t most) {
               std::to_string(most) + " is allowed");
 }
 
-Status check_capabilities(const ibv_qp_init_attr& init) {
-  if (init.qp_type != IBV_QPT_RC && init.qp_type != IBV_QPT_UC && init.qp_type != IBV_QPT_UD) {
-    return fail("queue pair: type " + std::to_string(init.qp_type) + " is not supported; RC, UC and UD are",
-                EOPNOTSUPP);
+Status check_type(const ibv_qp_init_attr& init, bool shares_receives) {
+  switch (init.qp_type) {
+    case IBV_QPT_RC:
+    case IBV_QPT_UC:
+    case IBV_QPT_UD:
+      return {};
+    case IBV_QPT_XRC_SEND:
+      if (!shares_receives) return {};
+      return fail("queue pair: XRC_SEND receives nothing, so it takes no shared receive queue");
+    case IBV_QPT_XRC_RECV:
+      return fail("queue pair: XRC_RECV is made by an XRC domain, and has no protection domain");
+    default:
+      return fail(
+          "queue pair: type " + std::to_string(init.qp_type) + " is not supported; RC, UC, UD and XRC are",
+          EOPNOTSUPP);
   }
+}
+
+Status check_capabilities(const ibv_qp_init_attr& init) {
   if (init.srq != nullptr)
     return fail("queue pair: init->srq must be null; a shared receive queue is an argument of its own");
   ROCI_TRY(check_range("max_send_wr", init.cap.max_send_wr, kMaxWorkRequests));
@@ -33,13 +47,20 @@ Status check_capabilities(const ibv_qp_init_attr& init) {
   return check_range("max_inline_data", init.cap.max_inline_data, kMaxInline);
 }
 
-Result<uint32_t> read_path_mtu(const Host& host, ibv_mtu code, bool ipv6) {
+// What it has of its device.
+void take_settings(QueuePairConfig& config, const DeviceConfig& of) {
+  config.without_payload = of.without_payload && is_reliable(config.type);
+  config.window_bytes = of.window_bytes;
+  config.packets_per_ack = static_cast<uint16_t>(std::clamp(of.packets_per_ack, 1U, 1024U));
+}
+
+Result<uint32_t> read_path_mtu(const Host& host, ibv_mtu code, bool ipv6, ibv_qp_type type) {
   if (code < IBV_MTU_256 || code > IBV_MTU_4096) {
     return fail("queue pair: path MTU code " + std::to_string(static_cast<int>(code)) +
                 " is unknown; 1 (256) to 5 (4096) are allowed");
   }
   const uint32_t mtu = 128U << code;
-  const uint32_t most = host.largest_path_mtu(ipv6);
+  const uint32_t most = host.largest_path_mtu(ipv6, type);
   if (mtu > most) {
     return fail("queue pair: path MTU " + std::to_string(mtu) + " does not fit port MTU " +
                 std::to_string(host.port_mtu()) + "; at most " + std::to_string(most) + " does");
@@ -53,27 +74,28 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
                                                                CompletionQueue& send_cq,
                                                                CompletionQueue& recv_cq,
                                                                SharedReceiveQueue* srq) {
+  ROCI_TRY(check_type(*init, srq != nullptr));
   ROCI_TRY(check_capabilities(*init));
   if (send_cq.host_ != host_ || recv_cq.host_ != host_)
     return fail("queue pair: its completion queues and its protection domain must belong to the same device");
   if (srq != nullptr && srq->host_ != host_)
     return fail(
         "queue pair: its shared receive queue and its protection domain must belong to the same device");
+  if (srq != nullptr && srq->xrc_ != nullptr)
+    return fail("queue pair: an XRC shared receive queue is for the targets of its domain");
+  const bool receives = srq == nullptr && init->qp_type != IBV_QPT_XRC_SEND;  // into a queue of its own
   QueuePairConfig config;
   config.type = init->qp_type;
   config.pd = PdNumber{number_};
   config.context = init->qp_context;
   config.max_send_wr = std::bit_ceil(std::max(1U, init->cap.max_send_wr));
-  config.max_recv_wr = srq != nullptr ? 0 : std::bit_ceil(std::max(1U, init->cap.max_recv_wr));
+  config.max_recv_wr = receives ? std::bit_ceil(std::max(1U, init->cap.max_recv_wr)) : 0;
   config.max_send_sge = static_cast<uint8_t>(std::max(1U, init->cap.max_send_sge));
-  config.max_recv_sge =
-      srq != nullptr ? uint8_t{0} : static_cast<uint8_t>(std::max(1U, init->cap.max_recv_sge));
+  config.max_recv_sge = receives ? static_cast<uint8_t>(std::max(1U, init->cap.max_recv_sge)) : uint8_t{0};
   config.srq = srq != nullptr ? srq->ring_.get() : nullptr;
   config.max_inline = static_cast<uint16_t>(init->cap.max_inline_data);
   config.signal_all = init->sq_sig_all != 0;
-  config.without_payload = host_->config().without_payload && init->qp_type == IBV_QPT_RC;
-  config.window_bytes = host_->config().window_bytes;
-  config.packets_per_ack = static_cast<uint16_t>(std::clamp(host_->config().packets_per_ack, 1U, 1024U));
+  take_settings(config, host_->config());
 
   auto attached = host_->attach([&](Qpn number) {
     config.number = number;
@@ -87,20 +109,48 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
                .max_send_sge = config.max_send_sge,
                .max_recv_sge = config.max_recv_sge,
                .max_inline_data = config.max_inline};
+  host_->events().assign(EventSource::kQueuePair, qp->qp_num(), events_);
   qp->verbs_send_cq_ = init->send_cq;
   qp->verbs_recv_cq_ = init->recv_cq;
   return qp;
 }
 
+Result<std::unique_ptr<QueuePair>> XrcDomain::create_target(ibv_qp_init_attr* init) {
+  if (init->qp_type != IBV_QPT_XRC_RECV) {
+    return fail("XRC domain: its targets are queue pairs of type XRC_RECV, not of type " +
+                std::to_string(init->qp_type));
+  }
+  if (init->srq != nullptr)
+    return fail("XRC domain: a target has no shared receive queue of its own; each message names one");
+  QueuePairConfig config;
+  config.type = IBV_QPT_XRC_RECV;
+  config.context = init->qp_context;
+  config.max_send_wr = config.max_recv_wr = 0;
+  config.max_send_sge = 0;
+  config.max_recv_sge = kMaxSge;  // room for a request of any shared receive queue
+  take_settings(config, host_->config());
+  auto attached = host_->attach([&](Qpn number) {
+    config.number = number;
+    return make_xrc_target(host_->arena(), config, host_->xrc_queues(), *core_);
+  });
+  if (!attached) return fail(attached.error());
+  std::unique_ptr<QueuePair> qp(new QueuePair(host_, std::move(*attached), nullptr, nullptr, nullptr, core_));
+  host_->events().assign(EventSource::kQueuePair, qp->qp_num(), events_);
+  init->cap = {};
+  return qp;
+}
+
 QueuePair::QueuePair(std::shared_ptr<Host> host, std::unique_ptr<AttachedQueuePair> attached,
                      std::shared_ptr<CompletionRing> send_cq, std::shared_ptr<CompletionRing> recv_cq,
-                     std::shared_ptr<SharedReceiveRing> srq)
+                     std::shared_ptr<SharedReceiveRing> srq, std::shared_ptr<XrcDomainCore> domain)
     : host_(std::move(host)),
       send_cq_(std::move(send_cq)),
       recv_cq_(std::move(recv_cq)),
       srq_(std::move(srq)),
+      xrc_domain_(std::move(domain)),
       attached_(std::move(attached)) {
   if (srq_ != nullptr) ++srq_->users;
+  if (xrc_domain_ != nullptr) ++xrc_domain_->users;
   if (attached_->core.config.type != IBV_QPT_UD) profile_ = host_->profiles().standard();
 }
 
@@ -113,6 +163,7 @@ QueuePair::~QueuePair() {
   host_->detach(*attached_);
   attached_->core.to_reset();
   if (srq_ != nullptr) --srq_->users;
+  if (xrc_domain_ != nullptr) --xrc_domain_->users;
   host_->memory().unbind_windows_of(attached_->core.number());
   host_->events().forget(EventSource::kQueuePair, qp_num());
 }
@@ -125,6 +176,18 @@ int QueuePair::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
   const int code = attached_->core.post_send(list, bad);
   attached_->worker->ring(*attached_);
   return code;
+}
+
+int QueuePair::post_send_all(ibv_send_wr* list) {
+  attached_->prefetch();
+  const int code = attached_->core.post_send_all(list);
+  attached_->worker->ring(*attached_);
+  return code;
+}
+
+bool QueuePair::settled() const {
+  const std::scoped_lock guard(attached_->worker->token());
+  return !attached_->ready && !attached_->rung.load() && !attached_->worker->has_staged();
 }
 
 int QueuePair::post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) {
@@ -238,12 +301,13 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
     if (!path) return fail(path.error());
     next.path = *path;
   }
-  if (from == IBV_QPS_SQD && next.path_mtu > host_->largest_path_mtu(!next.path.destination_ip.is_v4())) {
+  if (from == IBV_QPS_SQD &&
+      next.path_mtu > host_->largest_path_mtu(!next.path.destination_ip.is_v4(), core.config.type)) {
     return fail("queue pair: path MTU " + std::to_string(next.path_mtu) +
                 " does not fit the port's MTU over the IP version of the new path");
   }
   if ((mask & IBV_QP_PATH_MTU) != 0) {
-    auto mtu = read_path_mtu(*host_, attr.path_mtu, !next.path.destination_ip.is_v4());
+    auto mtu = read_path_mtu(*host_, attr.path_mtu, !next.path.destination_ip.is_v4(), core.config.type);
     if (!mtu) return fail(mtu.error());
     next.path_mtu = *mtu;
   }
@@ -355,7 +419,7 @@ void QueuePair::query(ibv_qp_attr* attr, ibv_qp_init_attr* init) const {
   const ibv_qp_cap cap{.max_send_wr = config.max_send_wr,
                        .max_recv_wr = config.max_recv_wr,
                        .max_send_sge = config.max_send_sge,
-                       .max_recv_sge = config.max_recv_sge,
+                       .max_recv_sge = config.max_recv_wr == 0 ? 0U : config.max_recv_sge,
                        .max_inline_data = config.max_inline};
   if (init != nullptr) {
     *init = {};

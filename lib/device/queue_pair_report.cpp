@@ -157,4 +157,21 @@ std::vector<std::pair<uint32_t, uint32_t>> queue_pair_flows(Host& host, std::spa
   return out;
 }
 
+std::string qp_type_name(ibv_qp_type type) {
+  switch (type) {
+    case IBV_QPT_RC:
+      return "RC";
+    case IBV_QPT_UC:
+      return "UC";
+    case IBV_QPT_UD:
+      return "UD";
+    case IBV_QPT_XRC_SEND:
+      return "XRC_SEND";
+    case IBV_QPT_XRC_RECV:
+      return "XRC_RECV";
+    default:
+      return "?";
+  }
+}
+
 }  // namespace roci

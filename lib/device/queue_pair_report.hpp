@@ -45,6 +45,9 @@ std::vector<QueuePairActivity> queue_pair_activity(Host& host, std::span<const u
 // The same; requests come first, and READ responses when any has been sent.
 std::vector<QueuePairReport> report_queue_pairs(Host& host, std::span<const uint32_t> numbers);
 
+// "RC", "UC", "UD", "XRC_SEND", "XRC_RECV".
+std::string qp_type_name(ibv_qp_type type);
+
 // What is counted of a flow, by the names under which people see it.
 std::vector<std::pair<std::string, uint64_t>> numbers_of(const CongestionFlowReport& flow);
 

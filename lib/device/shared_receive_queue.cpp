@@ -4,7 +4,7 @@
 #include "device/host.hpp"
 #include "device/limits.hpp"
 #include "roci/device.hpp"
-#include "transport/shared_receive_ring.hpp"
+#include "transport/xrc_receive_queues.hpp"
 
 namespace roci {
 namespace {
@@ -27,6 +27,7 @@ Result<std::unique_ptr<SharedReceiveQueue>> ProtectionDomain::create_srq(ibv_srq
   auto ring = std::make_shared<SharedReceiveRing>(
       init->attr.max_wr, init->attr.max_sge, PdNumber{number_},
       EventObject{EventSource::kSharedReceiveQueue, host_->next_srq.fetch_add(1), init->srq_context});
+  host_->events().assign(EventSource::kSharedReceiveQueue, ring->object().number, events_);
   return std::unique_ptr<SharedReceiveQueue>(new SharedReceiveQueue(host_, std::move(ring)));
 }
 
@@ -36,6 +37,7 @@ SharedReceiveQueue::SharedReceiveQueue(std::shared_ptr<Host> host, std::shared_p
 SharedReceiveQueue::~SharedReceiveQueue() {
   const std::scoped_lock guard(host_->all_workers());
   static_cast<void>(ring_->arm(0));  // nobody is left to be told
+  if (xrc_ != nullptr) leave_domain();
   host_->events().forget(EventSource::kSharedReceiveQueue, number());
 }
 

@@ -3,15 +3,17 @@
 #include "transport/datagram_queue_pair.hpp"
 #include "transport/reliable_queue_pair.hpp"
 #include "transport/unreliable_queue_pair.hpp"
+#include "transport/xrc_initiator.hpp"
+#include "transport/xrc_target.hpp"
 
 namespace roci {
 namespace {
 
 template <class Service>
 struct Attached final : AttachedQueuePair {
-  Attached(SparseArena& arena, const QueuePairConfig& config, CompletionRing& send_cq,
-           CompletionRing& recv_cq)
-      : AttachedQueuePair(service), service(arena, config, send_cq, recv_cq) {}
+  template <class... Needs>
+  explicit Attached(SparseArena& arena, Needs&&... needs)
+      : AttachedQueuePair(service), service(arena, std::forward<Needs>(needs)...) {}
   Service service;
 };
 
@@ -19,10 +21,10 @@ struct Attached final : AttachedQueuePair {
 static_assert(sizeof(AttachedQueuePair) == 2 * 64);
 static_assert(sizeof(Attached<ReliableQueuePair>) == 12 * 64 && alignof(Attached<ReliableQueuePair>) == 64);
 
-template <class Service>
-std::unique_ptr<AttachedQueuePair> make(SparseArena& arena, const QueuePairConfig& config,
-                                        CompletionRing& send_cq, CompletionRing& recv_cq) {
-  std::unique_ptr<AttachedQueuePair> made(new (arena) Attached<Service>(arena, config, send_cq, recv_cq));
+template <class Service, class... Needs>
+std::unique_ptr<AttachedQueuePair> make(SparseArena& arena, Needs&&... needs) {
+  std::unique_ptr<AttachedQueuePair> made(new (arena)
+                                              Attached<Service>(arena, std::forward<Needs>(needs)...));
   return made != nullptr && made->core.complete() ? std::move(made) : nullptr;
 }
 
@@ -35,9 +37,16 @@ std::unique_ptr<AttachedQueuePair> make_queue_pair(SparseArena& arena, const Que
       return make<UnreliableQueuePair>(arena, config, send_cq, recv_cq);
     case IBV_QPT_UD:
       return make<DatagramQueuePair>(arena, config, send_cq, recv_cq);
+    case IBV_QPT_XRC_SEND:
+      return make<XrcInitiator>(arena, config, send_cq, recv_cq);
     default:
       return make<ReliableQueuePair>(arena, config, send_cq, recv_cq);
   }
+}
+
+std::unique_ptr<AttachedQueuePair> make_xrc_target(SparseArena& arena, const QueuePairConfig& config,
+                                                   XrcReceiveQueues& queues, const XrcDomainCore& domain) {
+  return make<XrcTarget>(arena, config, queues, domain);
 }
 
 }  // namespace roci

@@ -14,6 +14,8 @@
 namespace roci {
 
 class Worker;
+struct XrcDomainCore;
+struct XrcReceiveQueues;
 
 // Two cache lines (64 bytes): what scheduling it touches, and what keeps the way to its peer. The queue pair lies behind
 // them (queue_pair_core.hpp).
@@ -67,5 +69,8 @@ struct AttachedQueuePair : Timer {
 // checked the type. Null when the arena has no memory for it and its queues.
 std::unique_ptr<AttachedQueuePair> make_queue_pair(SparseArena& arena, const QueuePairConfig& config,
                                                    CompletionRing& send_cq, CompletionRing& recv_cq);
+// The same for an XRC target, which has a domain and all shared receive queues there are instead of completion queues.
+std::unique_ptr<AttachedQueuePair> make_xrc_target(SparseArena& arena, const QueuePairConfig& config,
+                                                   XrcReceiveQueues& queues, const XrcDomainCore& domain);
 
 }  // namespace roci

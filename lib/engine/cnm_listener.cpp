@@ -9,18 +9,6 @@ std::span<const uint8_t> bytes_of(const rte_mbuf& frame) {
   return {rte_pktmbuf_mtod(&frame, const uint8_t*), rte_pktmbuf_data_len(&frame)};
 }
 
-// Which service's opcodes a queue pair sends.
-TransportClass service_of(const QueuePairCore& qp) {
-  switch (qp.config.type) {
-    case IBV_QPT_UC:
-      return TransportClass::kUc;
-    case IBV_QPT_UD:
-      return TransportClass::kUd;
-    default:
-      return TransportClass::kRc;
-  }
-}
-
 }  // namespace
 
 CnmListener::CnmListener(const CongestionConfig& config, CongestionFlows& flows, uint16_t int_port,
@@ -117,7 +105,7 @@ CnmListener::Proof CnmListener::prove(const HeardCnm& heard, const QueuePairCore
   if (!is_addressed_as(sampled, qp)) return Proof::kWrong;
   if (sampled.flow.destination_port != kRoceUdpPort) return Proof::kShort;  // telemetry stands before the BTH
   if (sampled.opcode == nullptr) return heard.cnm.msdu.size() < kMaxCnmMsdu ? Proof::kShort : Proof::kWrong;
-  if (sampled.opcode->transport != service_of(qp)) return Proof::kWrong;
+  if (sampled.opcode->transport != qp.service) return Proof::kWrong;
   if (qp.config.type != IBV_QPT_UD && sampled.destination_qp != qp.attributes.remote_qp) return Proof::kWrong;
   if (sampled.source_qp && *sampled.source_qp != qp.number()) return Proof::kWrong;
   if (!sampled.opcode->is_request() && !sampled.is_response()) return Proof::kWrong;

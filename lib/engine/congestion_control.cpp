@@ -127,7 +127,7 @@ Status CongestionControl::change(AttachedQueuePair& qp, const Profile* profile, 
 uint32_t CongestionControl::provided(const QueuePairCore& core, uint32_t direction,
                                      const Profile& profile) const {
   const ExtensionSession* session = core.session.get();
-  const bool reliable = core.config.type == IBV_QPT_RC;
+  const bool reliable = is_reliable(core.config.type);
   const bool requests = direction == ROCI_CC_REQUESTS;
   const auto both = [&](Capability what) { return session != nullptr && session->takes(what); };
   const auto says = [&](ExtensionType what) {
@@ -158,11 +158,12 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
   controlled.session = core.session.get();
   controlled.could_send = core.session != nullptr && core.session->terms.may_send;
   controlled.answers = answers_reads(core);
-  const bool unknown = core.extensions_undecided || controlled.qp->session_due ||
-                       (core.session != nullptr && !core.session->terms.may_send);
+  const bool unknown =
+      core.extensions_undecided || (core.session != nullptr && !core.session->terms.may_send);
   // Before its first round a worker that somebody else drives does not know what time it is.
   if (controlled.since == Nanos{0}) controlled.since = now;
-  const bool undecided = unknown && now - controlled.since < kLongestPatience;
+  // A queue pair that has had nothing to say yet has no session, however long ago it was connected.
+  const bool undecided = controlled.qp->session_due || (unknown && now - controlled.since < kLongestPatience);
   controlled.phase = ControlledQueuePair::Phase::kRunning;
   for (uint32_t direction = 0; direction < 2; ++direction) {
     if (direction == ROCI_CC_RESPONSES && !answers_reads(core)) break;

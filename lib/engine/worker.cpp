@@ -1,8 +1,10 @@
 #include "engine/worker.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "base/guarded_access.hpp"
 #include "wire/copy_crc.hpp"
 
 namespace roci {
@@ -24,6 +26,7 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       index_(index),
       port_(surroundings.port),
       mac_(surroundings.port.mac()),
+      mac_bits_(mac_.bits()),
       memory_(surroundings.memory),
       groups_(surroundings.groups),
       events_(surroundings.events),
@@ -91,6 +94,7 @@ Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
 Worker::~Worker() {
   for (size_t i = 0; i < staged_count_; ++i) rte_pktmbuf_free(staged_[i]);
   while (!loopback_.empty()) rte_pktmbuf_free(loopback_.pop());
+  while (!to_ourselves_.empty()) rte_pktmbuf_free(to_ourselves_.pop());
 }
 
 bool Worker::attach(AttachedQueuePair& qp) {
@@ -198,21 +202,26 @@ bool Worker::poll(Nanos now) {
   }
   completions_.show();
   if (controls) control_.tell(now, context.flows);
-  worked |= receive_own_multicasts(context);
+  if (!loopback_.empty()) [[unlikely]]
+    worked |= receive_own_multicasts(context);
   worked |= neighbours_->poll(now);
   if (peers_ != nullptr) worked |= peers_->poll(now);
   worked |= wake_waiting();
+  if (to_ourselves_.size() >= kToOurselves) [[unlikely]]
+    blocked_ = true;  // what we have sent ourselves is received first
   worked |= serve_ready(context);
   if (passed_on_) deliver_outboxes();  // own multicasts
   worked |= relay();
   worked |= flush();
   completions_.show();
+  if (memory_faults.uncounted != 0) [[unlikely]]
+    counters_.add(Counter::kMemoryFaults, std::exchange(memory_faults.uncounted, 0));
   return worked;
 }
 
 Nanos Worker::next_deadline() const {
   if (rung_.load(std::memory_order_relaxed) != nullptr || ready_.count > 0 || staged_count_ > 0 ||
-      !loopback_.empty()) {
+      !loopback_.empty() || !to_ourselves_.empty()) {
     return Nanos{0};
   }
   const auto waits = [](const FrameRing* ring) { return !ring->empty(); };
@@ -382,10 +391,21 @@ rte_mbuf* Worker::allocate() {
   return frame;
 }
 
+// A frame for ourselves is received in the next round. It would not come back from the network: no switch sends a frame out of
+// the port that it came in by. NICs do the same.
 void Worker::send(rte_mbuf* frame) {
-  staged_[staged_count_++] = frame;
   bytes_in_turn_ += frame->pkt_len;
   counters_.add(Counter::kTxFrames);
+  uint64_t first = 0;  // bytes: the destination, and two of the source
+  std::memcpy(&first, rte_pktmbuf_mtod(frame, const void*), sizeof first);
+  if (((first ^ mac_bits_) << 16) == 0) [[unlikely]]
+    return keep_for_ourselves(frame);
+  staged_[staged_count_++] = frame;
+}
+
+void Worker::keep_for_ourselves(rte_mbuf* frame) {
+  to_ourselves_.push(frame);
+  if (to_ourselves_.size() >= kToOurselves) blocked_ = true;
 }
 
 // Stages what workers without a port queue want sent, as far as half of the stage has room. Whether there was any.

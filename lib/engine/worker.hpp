@@ -85,6 +85,13 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   [[nodiscard]] std::string_view name() const override { return name_; }
 
   [[nodiscard]] WorkerToken& token() { return token_; }
+  // Whether frames wait for the port.
+  [[nodiscard]] bool has_staged() const { return staged_count_ > 0; }
+  // Whether a round could bring anything to the port at once: requests, or answers.
+  [[nodiscard]] bool has_something_to_send() const {
+    return staged_count_ > 0 || !to_ourselves_.empty() || ready_.count > 0 ||
+           rung_.load(std::memory_order_relaxed) != nullptr;
+  }
   // Taken from the pool for frames to come.
   [[nodiscard]] uint32_t tx_buffers_held() const { return tx_buffers_.held(); }
   [[nodiscard]] Counters& counters() { return counters_; }
@@ -165,6 +172,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   // Above so many frames in it an inbox takes no copies: a storm of ARP must not crowd out packets.
   static constexpr uint32_t kCopiesBelow = 64;
   static constexpr size_t kLoopback = 256;  // copies of own multicasts that wait for the next reception
+  static constexpr size_t kToOurselves =
+      256;  // frames from queue pairs of the host to others of it that do the same
 
   struct Received {
     rte_mbuf* frame = nullptr;
@@ -241,7 +250,9 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   void parse(Received& received) const;
   Fate classify_neighbourly(const FrameView& view, rte_mbuf* frame, Nanos now, Origin origin);
   [[nodiscard]] bool is_for_datagrams(const FrameView& view) const;
-  bool receive_own_multicasts(TransportContext& context);
+  [[gnu::cold, gnu::noinline]] bool receive_own_multicasts(TransportContext& context);
+  [[gnu::cold, gnu::noinline]] void keep_for_ourselves(rte_mbuf* frame);
+  [[gnu::cold, gnu::noinline]] bool receive_from_ourselves(TransportContext& context);
   void deliver_multicast(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   bool check_late(Received& received);
   void pass_on(uint32_t worker, rte_mbuf* frame);
@@ -256,7 +267,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   std::string name_;
   const uint32_t index_;
   const Port& port_;
-  const MacAddress mac_;  // the port's
+  const MacAddress mac_;     // the port's
+  const uint64_t mac_bits_;  // the same
   MemoryTable& memory_;
   const MulticastTable& groups_;
   EventSink& events_;
@@ -318,6 +330,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   size_t staged_count_ = 0;
   size_t staged_first_ = 0;  // of them, those of send_first()
   GrowingRing<rte_mbuf*> loopback_{kLoopback};
+  GrowingRing<rte_mbuf*> to_ourselves_{kToOurselves};
 };
 
 }  // namespace roci

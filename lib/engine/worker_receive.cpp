@@ -2,6 +2,7 @@
 // else wants to see a frame.
 #include <algorithm>
 
+#include "base/guarded_access.hpp"
 #include "engine/worker.hpp"
 #include "transport/datagram.hpp"
 #include "wire/copy_crc.hpp"
@@ -51,7 +52,18 @@ bool Worker::receive(TransportContext& context) {
     execute(context, {burst.data(), count}, Origin::kPort);
     worked = true;
   }
+  if (!to_ourselves_.empty()) [[unlikely]]
+    worked |= receive_from_ourselves(context);
   return worked;
+}
+
+bool Worker::receive_from_ourselves(TransportContext& context) {
+  std::array<rte_mbuf*, kRxBurst> burst;
+  uint32_t count = 0;
+  while (count < burst.size() && !to_ourselves_.empty()) burst[count++] = to_ourselves_.pop();
+  counters_.add(Counter::kRxFrames, count);
+  execute(context, {burst.data(), count}, Origin::kPort);
+  return count > 0;
 }
 
 // Takes over the frames.
@@ -216,12 +228,17 @@ Worker::Fate Worker::classify_roce(Received& received, Origin origin) {
 }
 
 // A packet whose ICRC was not looked at. If its queue pair knows where its payload goes, the payload goes there while it is
-// summed. False when the ICRC is wrong.
+// summed. False when the ICRC is wrong. When the place is not there (base/guarded_access.hpp) it goes the usual way, on which
+// it is refused.
 bool Worker::check_late(Received& received) {
   FrameView& view = received.view;
   uint8_t* place = received.qp != nullptr ? received.qp->core.place_of(memory_, view) : nullptr;
-  view.placed = place != nullptr;
-  const uint32_t icrc = view.placed ? compute_icrc_copying(view, place) : compute_icrc(view);
+  uint32_t icrc = 0;
+  if (place != nullptr) {
+    icrc = compute_icrc_copying(view, place);
+    view.placed = !drop_memory_fault();
+  }
+  if (!view.placed) icrc = compute_icrc(view);
   const bool right = icrc == stored_icrc(view);
   counters_.add(right ? Counter::kRxRoce : Counter::kRxIcrcErrors);
   return right;

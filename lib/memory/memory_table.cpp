@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "memory/area_place.hpp"
+
 namespace roci {
 
 static_assert(static_cast<int>(Access::kLocalWrite) == IBV_ACCESS_LOCAL_WRITE);
@@ -12,17 +14,30 @@ static_assert(static_cast<int>(Access::kRemoteRead) == IBV_ACCESS_REMOTE_READ);
 static_assert(static_cast<int>(Access::kRemoteAtomic) == IBV_ACCESS_REMOTE_ATOMIC);
 
 namespace {
-// Flags of the optional range are hints, which a device need not know.
+// Flags of the optional range are hints, which a device need not know. Where the processor copies, every region is on
+// demand, and pages have any size.
 constexpr int kSupportedAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                                  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
+                                 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |
                                  static_cast<int>(IBV_ACCESS_OPTIONAL_RANGE);
 
-Status check_region(const void* address, uint64_t iova, uint64_t length, int access) {
+MemoryArea area_of(MemoryKey key, PdNumber pd, void* address, uint64_t length, uint64_t iova, int access) {
+  return {.key = key,
+          .pd = pd,
+          .start = iova,
+          .length = length,
+          .host = static_cast<uint8_t*>(address),
+          .access = access};
+}
+
+}  // namespace
+
+Status MemoryTable::check_region(const void* address, uint64_t iova, uint64_t length, int access) {
   if ((access & ~kSupportedAccess) != 0) {
     return fail(
         "memory region: access flags " + std::to_string(access) +
         " hold unsupported ones; local write, remote write, remote read, remote atomic, window bind, zero "
-        "based and optional ones are allowed");
+        "based, on demand, huge pages and optional ones are allowed");
   }
   if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0 &&
       (access & IBV_ACCESS_LOCAL_WRITE) == 0) {
@@ -36,17 +51,6 @@ Status check_region(const void* address, uint64_t iova, uint64_t length, int acc
     return fail("memory region: address + length goes past the end of the address space");
   return {};
 }
-
-MemoryArea area_of(MemoryKey key, PdNumber pd, void* address, uint64_t length, uint64_t iova, int access) {
-  return {.key = key,
-          .pd = pd,
-          .start = iova,
-          .length = length,
-          .host = static_cast<uint8_t*>(address),
-          .access = access};
-}
-
-}  // namespace
 
 MemoryTable::~MemoryTable() {
   table_.for_each([](uint32_t, MemoryEntry& entry) { delete &entry; });
@@ -140,7 +144,7 @@ AccessOutcome MemoryTable::check_area(const MemoryArea& area, MemoryKey key, PdN
   const uint64_t offset = va - area.start;  // wraps to something huge when va lies before the region
   if (va < area.start || offset > area.length || length > area.length - offset)
     return AccessOutcome::kOutOfRange;
-  *where = area.host + offset;
+  *where = place_in(area, offset);
   return AccessOutcome::kAllowed;
 }
 

@@ -76,6 +76,8 @@ class MemoryTable {
   MemoryTable(const MemoryTable&) = delete;
   MemoryTable& operator=(const MemoryTable&) = delete;
 
+  // What add() refuses of a region by itself.
+  static Status check_region(const void* address, uint64_t iova, uint64_t length, int access);
   // Registers memory that work requests name by its own address, or from 0 on with IBV_ACCESS_ZERO_BASED. Fails when
   // access asks for remote write or atomics without local write, holds unknown flags, or the range wraps; ENOMEM when
   // the table is full.

@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "memory/area_place.hpp"
 #include "memory/memory_table.hpp"
 
 namespace roci {
@@ -76,7 +77,7 @@ BindOutcome MemoryTable::bind(const Accessor& who, const WindowBind& request) {
     const MemoryArea& whole = region->region();
     area.start = (request.access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : request.start;
     area.length = request.length;
-    area.host = whole.host + (request.start - whole.start);
+    area.host = place_in(whole, request.start - whole.start);
     area.access = request.access;
     if (window->kind == EntryKind::kWindowType2) {
       area.qp = who.qp;

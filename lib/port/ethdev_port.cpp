@@ -42,6 +42,7 @@ void on_interrupt_thread(Work work) {
   };
   auto* reference = new std::shared_ptr<Call>(call);
   if (rte_eal_alarm_set(1, ring, reference) == 0) {
+    MemifGate::instance().hurry();
     call->done.get_future().wait();
   } else {
     delete reference;
@@ -125,8 +126,13 @@ EthdevPort::EthdevPort(std::string name, const EthdevConfig& config)
 
 uint16_t EthdevPort::data_room_for(const std::string& device, uint16_t mtu) {
   const uint32_t frame = uint32_t{mtu} + sizeof(EthernetHeader) + 2 * sizeof(VlanHeader);
-  const bool af_packet = device.starts_with("net_af_packet");
-  const uint32_t room = af_packet ? af_packet_data_bytes(af_packet_frame_size(mtu)) : frame;
+  constexpr uint32_t kLeastXdp = 2048;  // the kernel takes no smaller pieces of memory for XDP sockets
+  uint32_t room = frame;
+  if (device.starts_with("net_af_packet")) {
+    room = af_packet_data_bytes(af_packet_frame_size(mtu));
+  } else if (device.starts_with("net_af_xdp")) {
+    room = std::max(frame, kLeastXdp);
+  }
   return static_cast<uint16_t>(std::min<uint32_t>(room, UINT16_MAX - RTE_PKTMBUF_HEADROOM));
 }
 
@@ -198,7 +204,12 @@ Status EthdevPort::start_device() {
 }
 
 Status EthdevPort::restart() {
-  rte_eth_dev_stop(id_);
+  const auto stop = [id = id_] { rte_eth_dev_stop(id); };
+  if (name_.starts_with("net_memif")) {
+    on_interrupt_thread(stop);
+  } else {
+    stop();
+  }
   if (Status status = start_device(); !status) return fail(status.error().within("device " + name_));
   return {};
 }
@@ -250,6 +261,14 @@ Status EthdevPort::configure_queues(const EthdevConfig& config) {
     return fail("cannot be configured: " + reason(-result), -result);
   }
   for (uint16_t i = 0; i < queues; ++i) queues_.push_back(std::make_unique<Queue>(*this, i));
+  if (driver == "net_memif") {
+    // A server has new clients to answer.
+    const Nanos patience = is_memif_client_ ? Nanos{20ms} : Nanos{5ms};
+    for (const auto& queue : queues_) {
+      queue->visitor_ = std::make_unique<MemifGate::Visitor>();
+      MemifGate::instance().add(*queue->visitor_, patience);
+    }
+  }
   return set_up_queues(config);
 }
 
@@ -321,6 +340,9 @@ void EthdevPort::set_addresses(const EthdevConfig& config) {
 }
 
 EthdevPort::~EthdevPort() {
+  for (const auto& queue : queues_) {
+    if (queue->visitor_ != nullptr) MemifGate::instance().remove(*queue->visitor_);
+  }
   if (id_ == RTE_MAX_ETHPORTS) return;
   rte_eth_dev_info info{};
   const bool known = rte_eth_dev_info_get(id_, &info) == 0;
@@ -344,9 +366,25 @@ PortStats EthdevPort::stats() const {
   return sum;
 }
 
+uint16_t EthdevPort::Queue::receive_from_device(rte_mbuf** out, uint16_t room) {
+  if (visitor_ == nullptr) return rte_eth_rx_burst(port_.id_, index_, out, room);
+  if (!visitor_->enter()) return 0;
+  const uint16_t received = rte_eth_rx_burst(port_.id_, index_, out, room);
+  visitor_->leave();
+  return received;
+}
+
+uint16_t EthdevPort::Queue::send_by_device(rte_mbuf** frames, uint16_t count) {
+  if (visitor_ == nullptr) return rte_eth_tx_burst(port_.id_, index_, frames, count);
+  if (!visitor_->enter()) return 0;
+  const uint16_t accepted = rte_eth_tx_burst(port_.id_, index_, frames, count);
+  visitor_->leave();
+  return accepted;
+}
+
 uint16_t EthdevPort::Queue::rx_burst(std::span<rte_mbuf*> out, Nanos) {
   const auto room = static_cast<uint16_t>(std::min<size_t>(out.size(), UINT16_MAX));
-  const uint16_t received = rte_eth_rx_burst(port_.id_, index_, out.data(), room);
+  const uint16_t received = receive_from_device(out.data(), room);
   uint16_t kept = 0;
   uint64_t bytes = 0;
   for (uint16_t i = 0; i < received; ++i) {
@@ -398,8 +436,7 @@ bool EthdevPort::is_unsendable(const rte_mbuf& frame) const {
 
 // Hands frames to the device, all of which it can send, and which have so many bytes.
 uint16_t EthdevPort::Queue::send(std::span<rte_mbuf*> frames, uint64_t bytes) {
-  const uint16_t accepted =
-      rte_eth_tx_burst(port_.id_, index_, frames.data(), static_cast<uint16_t>(frames.size()));
+  const uint16_t accepted = send_by_device(frames.data(), static_cast<uint16_t>(frames.size()));
   for (const rte_mbuf* refused : frames.subspan(accepted)) bytes -= refused->pkt_len;
   bump(stats_.tx_packets, accepted);
   bump(stats_.tx_bytes, bytes);
@@ -458,10 +495,16 @@ bool EthdevPort::link_up() const {
 
 Status EthdevPort::wait_for_link(Nanos timeout) {
   constexpr Nanos kStep = 5ms;
-  // A memif client that calls while the server still sets itself up is turned away, and the driver does not try again.
-  constexpr Nanos kPatience = 1s;
+  // A memif client that calls while the server still sets itself up, or has not noticed yet that the one before has gone, is
+  // turned away, and the driver does not try again. But a server may be slow, so it gets twice the time with each call.
+  Nanos patience = 200ms;
+  Nanos call_again = patience;
   for (Nanos waited{0}; !link_up(); waited += kStep) {
-    if (is_memif_client_ && waited > Nanos{0} && waited % kPatience == Nanos{0}) ROCI_TRY(restart());
+    if (is_memif_client_ && waited >= call_again) {
+      ROCI_TRY(restart());
+      patience *= 2;
+      call_again = waited + patience;
+    }
     if (waited >= timeout) {
       return fail("device " + name_ + " has no link after " +
                       std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(timeout).count()) +

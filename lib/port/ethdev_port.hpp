@@ -11,6 +11,7 @@
 
 #include "base/result.hpp"
 #include "port/eal.hpp"
+#include "port/memif_gate.hpp"
 #include "port/port.hpp"
 
 struct rte_ring;
@@ -89,10 +90,15 @@ class EthdevPort final : public Port {
    private:
     uint16_t tx_carefully(std::span<rte_mbuf*> frames);
     uint16_t send(std::span<rte_mbuf*> frames, uint64_t bytes);
+    // Of the device; nothing while the interrupt thread has it.
+    uint16_t receive_from_device(rte_mbuf** out, uint16_t room);
+    uint16_t send_by_device(rte_mbuf** frames, uint16_t count);
 
+    friend class EthdevPort;
     const EthdevPort& port_;
     const uint16_t index_;
     PortStats stats_;
+    std::unique_ptr<MemifGate::Visitor> visitor_;  // of a memif device
   };
 
   EthdevPort(std::string name, const EthdevConfig& config);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "port/bit_errors.hpp"
 
@@ -14,6 +15,9 @@ constexpr unsigned kBitsSpoilt = 4;  // at most, of one frame; as SimFaults has 
 // Generators of their own, so that which frames are spoilt, and where, does not depend on which are lost.
 constexpr uint64_t kCorruptionSeed = 0x9e3779b97f4a7c15;
 constexpr uint64_t kBitsSeed = 0xd1b54a32d192ed03;
+constexpr uint64_t kDuplicationSeed = 0x8cb92ba72f3d8dd7;
+constexpr uint64_t kReorderingSeed = 0x2545f4914f6cdd1d;
+constexpr uint64_t kOvertakingSeed = 0xbf58476d1ce4e5b9;
 
 }  // namespace
 
@@ -37,31 +41,42 @@ FaultyPort::FaultyPort(std::unique_ptr<Port> port, const PortFaults& faults, uin
       copies_(std::move(copies)),
       loss_(0, seed),
       corruption_(0, seed ^ kCorruptionSeed),
-      bits_(seed ^ kBitsSeed) {
+      duplication_(0, seed ^ kDuplicationSeed),
+      reordering_(0, seed ^ kReorderingSeed),
+      bits_(seed ^ kBitsSeed),
+      overtaking_(seed ^ kOvertakingSeed) {
   set_faults(faults);
 }
 
 FaultyPort::~FaultyPort() {
   while (!held_.empty()) rte_pktmbuf_free(held_.pop().frame);
+  rte_pktmbuf_free(late_.frame);
 }
 
 void FaultyPort::set_faults(const PortFaults& faults) {
   loss_.set(faults.loss);
   corruption_.set(faults.corruption);
+  duplication_.set(faults.duplication);
+  reordering_.set(faults.reordering);
+  rearranges_ = faults.duplication > 0 || faults.reordering > 0;
   delay_ = std::clamp(faults.delay, Nanos{0}, kLongestFaultDelay);
   told_loss_.store(faults.loss, std::memory_order_relaxed);
   told_corruption_.store(faults.corruption, std::memory_order_relaxed);
+  told_duplication_.store(faults.duplication, std::memory_order_relaxed);
+  told_reordering_.store(faults.reordering, std::memory_order_relaxed);
   told_delay_.store(delay_.count(), std::memory_order_relaxed);
   down_.store(faults.down, std::memory_order_relaxed);
 }
 
 PortFaults FaultyPort::faults() const {
-  return {told_loss_.load(std::memory_order_relaxed), told_corruption_.load(std::memory_order_relaxed),
-          Nanos{told_delay_.load(std::memory_order_relaxed)}, down_.load(std::memory_order_relaxed)};
+  return {
+      told_loss_.load(std::memory_order_relaxed),         told_corruption_.load(std::memory_order_relaxed),
+      told_duplication_.load(std::memory_order_relaxed),  told_reordering_.load(std::memory_order_relaxed),
+      Nanos{told_delay_.load(std::memory_order_relaxed)}, down_.load(std::memory_order_relaxed)};
 }
 
 uint16_t FaultyPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
-  if (delay_ == Nanos{0} && held_.empty()) {
+  if (delay_ == Nanos{0} && !rearranges_ && held_.empty() && late_.frame == nullptr) {
     // When all of a burst are lost there may be more behind them: nothing says that nothing has arrived.
     for (unsigned bursts = 0; bursts < kMostBursts; ++bursts) {
       const uint16_t count = port_->rx_burst(out, now);
@@ -82,17 +97,43 @@ void FaultyPort::hold(Nanos now) {
   for (unsigned bursts = 0; bursts < kMostBursts; ++bursts) {
     const uint16_t count = port_->rx_burst(frames, now);
     const uint16_t kept = harm({frames.data(), count});
-    for (uint16_t i = 0; i < kept; ++i) {
-      if (held_.size() == kMostHeld) {
-        bump(counters_.delay_full);
-        rte_pktmbuf_free(frames[i]);
-        continue;
-      }
-      held_.push({now + delay_, frames[i]});  // nobody overtakes, not even when the delay has become shorter
-      bump(counters_.delayed);
-    }
-    if (count < frames.size()) return;
+    for (uint16_t i = 0; i < kept; ++i) rearrange(frames[i], now);
+    if (count < frames.size()) break;
   }
+  if (late_.frame != nullptr && late_.until <= now) put(std::exchange(late_.frame, nullptr), now);
+}
+
+// Puts a frame behind those before it, or lets others overtake it; and doubles it.
+void FaultyPort::rearrange(rte_mbuf* frame, Nanos now) {
+  if (duplication_.happens()) {
+    rte_mbuf* copy = copies_ == nullptr ? nullptr : rte_pktmbuf_copy(frame, copies_->get(), 0, UINT32_MAX);
+    if (copy != nullptr) {
+      bump(counters_.duplicated);
+      put(copy, now);
+    } else {
+      bump(counters_.no_buffer);
+    }
+  }
+  const bool is_late = reordering_.happens();
+  if (is_late && late_.frame == nullptr) {
+    late_ = {frame, 1 + static_cast<unsigned>(overtaking_.below(kMostOvertaking)), now + kLongestWait};
+    return;
+  }
+  put(frame, now);
+  if (late_.frame == nullptr || --late_.overtaking > 0) return;
+  bump(counters_.reordered);
+  put(std::exchange(late_.frame, nullptr), now);
+}
+
+// Those that are put do not overtake each other, not even when the delay has become shorter.
+void FaultyPort::put(rte_mbuf* frame, Nanos now) {
+  if (held_.size() == kMostHeld) {
+    bump(counters_.delay_full);
+    rte_pktmbuf_free(frame);
+    return;
+  }
+  held_.push({now + delay_, frame});
+  if (delay_ > Nanos{0}) bump(counters_.delayed);
 }
 
 // Leaves those that are not lost at the front, and says how many they are.
@@ -138,7 +179,10 @@ uint16_t FaultyPort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
 }
 
 Nanos FaultyPort::next_arrival() const {
-  return held_.empty() ? port_->next_arrival() : std::min(port_->next_arrival(), held_.front().due);
+  Nanos next = port_->next_arrival();
+  if (!held_.empty()) next = std::min(next, held_.front().due);
+  if (late_.frame != nullptr) next = std::min(next, late_.until);
+  return next;
 }
 
 }  // namespace roci

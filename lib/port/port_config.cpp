@@ -70,8 +70,19 @@ Status read_device(ConfigNode& node, EthdevConfig& config) {
 Status read_faults(ConfigNode& node, PortFaults& faults) {
   ROCI_TRY(node.optional("loss", faults.loss, number_in(0, 1)));
   ROCI_TRY(node.optional("corrupt", faults.corruption, number_in(0, 1)));
+  ROCI_TRY(node.optional("duplicate", faults.duplication, number_in(0, 1)));
+  ROCI_TRY(node.optional("reorder", faults.reordering, number_in(0, 1)));
   ROCI_TRY(node.optional("delay", faults.delay, parse_fault_delay));
   return node.optional("down", faults.down);
+}
+
+std::string faults_text(const PortFaults& faults) {
+  std::array<char, 192> text;
+  std::snprintf(text.data(), text.size(),
+                "loss: %.17g, corrupt: %.17g, duplicate: %.17g, reorder: %.17g, delay: %lldns, down: %s",
+                faults.loss, faults.corruption, faults.duplication, faults.reordering,
+                static_cast<long long>(faults.delay.count()), faults.down ? "true" : "false");
+  return text.data();
 }
 
 std::string describe(const PortFaults& faults) {
@@ -83,6 +94,8 @@ std::string describe(const PortFaults& faults) {
   };
   if (faults.loss > 0) add("loss", "", faults.loss);
   if (faults.corruption > 0) add("corrupt", "", faults.corruption);
+  if (faults.duplication > 0) add("duplicate", "", faults.duplication);
+  if (faults.reordering > 0) add("reorder", "", faults.reordering);
   if (faults.delay > Nanos{0}) add("delay", "us", static_cast<double>(faults.delay.count()) * 1e-3);
   if (faults.down) out += out.empty() ? "down" : ", down";
   return out.empty() ? "none" : out;

@@ -14,7 +14,8 @@
 //     rx_descriptors: 1024
 //     tx_descriptors: 1024
 //     connect_timeout: 5s           # how long a memif client waits for its server
-//     faults: {loss: 0.01, corrupt: 0.001, delay: 10us, down: false}   # where a program has them
+//     faults: {loss: 0.01, corrupt: 0.001, duplicate: 0.001, reorder: 0.001, delay: 10us, down: false}   # where a
+//                                   # program has them
 #pragma once
 
 #include "base/config.hpp"
@@ -33,6 +34,8 @@ Status read_device(ConfigNode& node, EthdevConfig& config);
 
 // The keys of `faults`, over what `faults` holds.
 Status read_faults(ConfigNode& node, PortFaults& faults);
+// The same keys as text, with all of their values: "loss: 0.01, corrupt: 0, …".
+std::string faults_text(const PortFaults& faults);
 // For people: "loss 0.01, delay 10us, down", or "none".
 std::string describe(const PortFaults& faults);
 

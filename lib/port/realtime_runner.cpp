@@ -64,7 +64,8 @@ class Idler {
       case IdlePolicy::kSleep:
         break;
     }
-    if (++idle_rounds_ <= kRoundsBeforeSleep) {
+    if (idle_rounds_ == 0) idle_since_ = now;
+    if (++idle_rounds_ <= kRoundsBeforeSleep || now - idle_since_ < config_.awake) {
       sched_yield();
       return;
     }
@@ -79,7 +80,8 @@ class Idler {
 
  private:
   const RunnerThreadConfig& config_;
-  unsigned idle_rounds_ = 0;
+  uint64_t idle_rounds_ = 0;
+  Nanos idle_since_{0};
   Nanos sleep_ = kFirstSleep;
 };
 

@@ -27,6 +27,7 @@ std::string_view counter_name(Counter counter) {
       "rx_refused",
       "rx_no_message",
       "messages_abandoned",
+      "rx_wrong_srq",
       "tx_frames",
       "tx_no_buffer",
       "tx_unreachable",
@@ -100,6 +101,7 @@ std::string_view counter_name(Counter counter) {
       "rp_cnp_ignored",
       "np_cnp_sent",
       "np_cnp_not_sent",
+      "memory_faults",
   };
   return kNames[static_cast<size_t>(counter)];
 }

@@ -21,7 +21,7 @@ enum class Counter : uint8_t {
   kRxUnknownQp,
   kRxWrongSource,  // source address is not the queue pair's peer
   kRxWrongPkey,
-  kRxWrongTransport,  // opcode of another transport service than the queue pair's
+  kRxWrongTransport,  // opcode of another transport service than the queue pair's, or of the other end of XRC
   kRxBadState,        // the queue pair's state does not take such packets
   kRxCnp,             // congestion notifications received
   kRxCeMarked,        // requests and responses that arrived with CE
@@ -32,6 +32,7 @@ enum class Counter : uint8_t {
   kRxRefused,          // UC: a length, key, range or access that is not allowed
   kRxNoMessage,        // UC: a middle or last packet of no message under way
   kMessagesAbandoned,  // UC: messages of which a part was lost
+  kRxWrongSrq,  // XRC: the shared receive queue that it names is none of the target's domain, or not the message's
   kTxFrames,
   kTxNoBuffer,        // a packet waited because the buffer pool was empty
   kTxUnreachable,     // messages of unreliable services that no next hop was found for
@@ -105,6 +106,7 @@ enum class Counter : uint8_t {
   kRpCnpsIgnored,        // and the others
   kNpCnpsSent,           // CNPs to senders whose packets arrived with CE
   kNpCnpsNotSent,        // for want of a buffer, or of room: the port has taken nothing for a while
+  kMemoryFaults,         // copies from or to registered memory that was not there any more
   kCount,
 };
 inline constexpr size_t kCounterCount = static_cast<size_t>(Counter::kCount);

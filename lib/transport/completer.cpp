@@ -255,10 +255,8 @@ void Requester::on_atomic_response(TransportContext& context, const FrameView& v
     return;
   }
   const uint64_t original = view.atomic_ack().original.get();
-  if (!for_each_sge(context.memory, qp_.config.pd, atomic->pieces(), 0, sizeof original, Access::kLocalWrite,
-                    [&](uint8_t* host, uint32_t at, uint32_t n) {
-                      std::memcpy(host, reinterpret_cast<const uint8_t*>(&original) + at, n);
-                    })) {
+  if (!scatter_bytes(context.memory, qp_.config.pd, atomic->pieces(),
+                     {reinterpret_cast<const uint8_t*>(&original), sizeof original})) {
     fail_oldest(context, IBV_WC_LOC_PROT_ERR);
     return;
   }

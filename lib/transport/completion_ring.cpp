@@ -23,7 +23,7 @@ CompletionRing::CompletionRing(uint32_t capacity, uint32_t first, const EventObj
 
 CompletionRing::~CompletionRing() { disown(); }
 
-bool CompletionRing::push(const ibv_wc& completion, bool solicited, CompletionBatch* batch) {
+bool CompletionRing::push(const ibv_wc& completion, bool solicited, CompletionBatch* batch, Nanos now) {
   solicited |= completion.status != IBV_WC_SUCCESS;
   {
     std::unique_lock guard(producers_, std::defer_lock);
@@ -33,6 +33,8 @@ bool CompletionRing::push(const ibv_wc& completion, bool solicited, CompletionBa
       overflowed_.store(true, std::memory_order_relaxed);
       return false;
     }
+    if (!times_.empty()) [[unlikely]]
+      times_[filled_ & (times_.size() - 1)] = static_cast<uint64_t>(now.count());
     at(filled_++) = completion;
     if (batch != nullptr && !many_producers_) {
       batch_solicited_ |= solicited;
@@ -73,37 +75,53 @@ void CompletionBatch::show() {
   }
 }
 
-int CompletionRing::poll(int count, ibv_wc* out) {
+int CompletionRing::poll(int count, ibv_wc* out, uint64_t* times) {
   if (empty()) return overflowed_.load(std::memory_order_relaxed) ? -1 : 0;
   const std::scoped_lock guard(consumers_);
   const uint32_t head = head_.load(std::memory_order_relaxed);
   const uint32_t waiting = tail_.load(std::memory_order_acquire) - head;
   const uint32_t take = count < 0 ? 0 : std::min(static_cast<uint32_t>(count), waiting);
   for (uint32_t i = 0; i < take; ++i) out[i] = at(head + i);
+  for (uint32_t i = 0; times != nullptr && i < take; ++i)
+    times[i] = times_.empty() ? 0 : times_[(head + i) & (times_.size() - 1)];
   head_.store(head + take, std::memory_order_release);
   return static_cast<int>(take);
 }
 
 bool CompletionRing::resize(uint32_t capacity) {
   std::vector<ibv_wc> larger(std::bit_ceil(capacity));
+  std::vector<uint64_t> times(times_.empty() ? 0 : larger.size());
   const std::scoped_lock guard(producers_, consumers_);
   const uint32_t head = head_.load(std::memory_order_relaxed);
   const uint32_t tail = tail_.load(std::memory_order_relaxed);
   if (tail - head > capacity) return false;
-  for (uint32_t i = head; i != tail; ++i) larger[i & (larger.size() - 1)] = at(i);
+  for (uint32_t i = head; i != tail; ++i) {
+    if (!times.empty()) times[i & (times.size() - 1)] = times_[i & (times_.size() - 1)];
+    larger[i & (larger.size() - 1)] = at(i);
+  }
   entries_.swap(larger);
+  times_.swap(times);
   capacity_.store(capacity, std::memory_order_relaxed);
   return true;
 }
 
 void CompletionRing::request_notify(bool solicited_only) {
   if (channel_ == nullptr || disowned_.load(std::memory_order_relaxed)) return;
+  asked_for_solicited_.store(solicited_only, std::memory_order_relaxed);
   if (!solicited_only) {
     armed_.store(Armed::kAny, std::memory_order_seq_cst);
     return;
   }
   auto idle = Armed::kNo;
   armed_.compare_exchange_strong(idle, Armed::kSolicited, std::memory_order_seq_cst);
+}
+
+bool CompletionRing::take_back_event() {
+  if (!empty() || overflowed()) return false;
+  request_notify(asked_for_solicited_.load(std::memory_order_relaxed));
+  if (!empty()) return false;  // a completion came before the request, so nobody tells of it
+  ack_events(1);
+  return true;
 }
 
 void CompletionRing::ack_events(uint32_t count) {
@@ -128,7 +146,9 @@ void CompletionRing::forget(uint32_t qp_num) {
   uint32_t kept = head;
   for (uint32_t i = head; i != tail; ++i) {
     const ibv_wc& wc = at(i);
-    if (wc.qp_num != qp_num) at(kept++) = wc;
+    if (wc.qp_num == qp_num) continue;
+    if (!times_.empty()) times_[kept & (times_.size() - 1)] = times_[i & (times_.size() - 1)];
+    at(kept++) = wc;
   }
   filled_ = kept;
   tail_.store(kept, std::memory_order_release);

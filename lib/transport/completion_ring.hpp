@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/spinlock.hpp"
+#include "base/types.hpp"
 #include "roci/events.hpp"
 #include "transport/channel_queue.hpp"
 
@@ -49,17 +50,21 @@ class CompletionRing {
   [[nodiscard]] uint32_t capacity() const { return capacity_.load(std::memory_order_relaxed); }
   [[nodiscard]] const EventObject& object() const { return member_.object; }
 
+  // From now on the time of each completion is kept. Before the first one.
+  void keep_times() { times_.resize(entries_.size()); }
+
   // The worker's side. False when the ring is full: the queue is then in error for good and loses this completion
   // (IBTA 11.6.3.1), since overwriting or waiting would both be worse.
   // With one producer the completion is shown with the batch; with many, or without a batch, at once.
-  bool push(const ibv_wc& completion, bool solicited, CompletionBatch* batch = nullptr);
+  bool push(const ibv_wc& completion, bool solicited, CompletionBatch* batch = nullptr, Nanos now = Nanos{0});
   // A completion has been lost.
   [[nodiscard]] bool overflowed() const { return overflowed_.load(std::memory_order_relaxed); }
   // True for the first to ask after an overflow: that one tells the application. Never once it was disowned.
   bool claim_overflow() { return !overflow_claimed_.exchange(true, std::memory_order_relaxed); }
 
   // The application's side: up to `count` completions; -1 when the queue is in error and empty.
-  int poll(int count, ibv_wc* out);
+  // With `times`, when each was made, as its maker's clock says, in ns; 0 where that is not kept.
+  int poll(int count, ibv_wc* out, uint64_t* times = nullptr);
   [[nodiscard]] bool empty() const {
     return head_.load(std::memory_order_relaxed) == tail_.load(std::memory_order_seq_cst);
   }
@@ -68,6 +73,9 @@ class CompletionRing {
 
   // One-shot notification through the channel.
   void request_notify(bool solicited_only);
+  // The event just given out tells nothing when its completions have been polled meanwhile: then it is as if it had not been,
+  // and the next completion is an event. False when there is something to poll.
+  bool take_back_event();
   void ack_events(uint32_t count);
   [[nodiscard]] uint32_t unacknowledged();
   // Takes out what still waits for a queue pair that is going away (IBTA 11.2.5.4 lets them disappear).
@@ -90,14 +98,16 @@ class CompletionRing {
   // A power of two, else the place of a number would jump when numbers wrap. Used under either lock, replaced under
   // both. With one producer, its token stands for the first of them.
   std::vector<ibv_wc> entries_;
+  std::vector<uint64_t> times_;  // of the entries, if it is kept
   Spinlock producers_;
   Spinlock consumers_;
   std::atomic<bool> overflowed_{false};
   std::atomic<bool> overflow_claimed_{false};
   std::atomic<bool> disowned_{false};
   std::atomic<Armed> armed_{Armed::kNo};
-  alignas(64) std::atomic<uint32_t> head_{0};  // next to poll
-  alignas(64) std::atomic<uint32_t> tail_{0};  // next to fill, as far as the application knows
+  std::atomic<bool> asked_for_solicited_{false};  // by the last request
+  alignas(64) std::atomic<uint32_t> head_{0};     // next to poll
+  alignas(64) std::atomic<uint32_t> tail_{0};     // next to fill, as far as the application knows
   // The producer's.
   alignas(64) uint32_t filled_ = 0;  // next to fill; ahead of tail_ while in a batch
   uint32_t head_seen_ = 0;           // head_ when it was last looked at

@@ -1,7 +1,5 @@
 #include "transport/datagram_queue_pair.hpp"
 
-#include <cstring>
-
 #include "transport/datagram.hpp"
 #include "transport/message_packet.hpp"
 #include "transport/receive_completion.hpp"
@@ -19,10 +17,7 @@ constexpr uint8_t packet_type(const FrameView& view) { return view.ipv6 ? 0x9 : 
 // The 40 bytes of the network header into the front of a receive request's memory.
 bool scatter_network_header(const TransportContext& context, PdNumber pd, const RecvWqe& wqe,
                             const FrameView& view) {
-  const auto bytes = network_header(view);
-  return for_each_sge(
-      context.memory, pd, wqe.pieces(), 0, kGrhBytes, Access::kLocalWrite,
-      [&](uint8_t* host, uint32_t at, uint32_t n) { std::memcpy(host, bytes.data() + at, n); });
+  return scatter_bytes(context.memory, pd, wqe.pieces(), network_header(view));
 }
 
 }  // namespace

@@ -36,14 +36,8 @@ const OpcodesOfMessage& reliable_opcodes(ibv_wr_opcode request) {
   }
 }
 
-// Services number the operations that they share alike; the top three bits are the service (IBTA table 35).
-Opcode of_service(Opcode reliable, TransportClass service) {
-  return static_cast<Opcode>(static_cast<unsigned>(service) << 5 | static_cast<unsigned>(reliable));
-}
-static_assert(static_cast<unsigned>(TransportClass::kRc) == 0);
-static_assert((static_cast<unsigned>(TransportClass::kUc) << 5 |
-               static_cast<unsigned>(Opcode::kRcWriteOnlyImm)) ==
-              static_cast<unsigned>(Opcode::kUcWriteOnlyImm));
+// What most packets of messages do not have.
+constexpr HeaderSet kSeldom{Header::kXrcEth, Header::kImmDt, Header::kIeth};
 
 }  // namespace
 
@@ -52,7 +46,7 @@ MessagePacket cut_message(const SendWqe& wqe, TransportClass service, uint32_t p
   const auto length = static_cast<uint32_t>(std::min<uint64_t>(path_mtu, wqe.length - offset));
   const bool last = offset + length == wqe.length;
   const size_t position = packet == 0 ? (last ? 0 : 1) : (last ? 3 : 2);
-  return {.opcode = of_service(reliable_opcodes(wqe.opcode)[position], service),
+  return {.opcode = opcode_of(service, reliable_opcodes(wqe.opcode)[position]),
           .offset = offset,
           .length = length,
           .last = last,
@@ -66,13 +60,23 @@ bool fill_payload(const MemoryTable& memory, PdNumber pd, const SendWqe& wqe, ui
   return true;
 }
 
+void put_xrc_eth(const SendWqe& wqe, RoceWriter::Open& open) {
+  auto& header = open.header<XrcEth>(Header::kXrcEth);
+  header.reserved = 0;
+  header.srq.set(wqe.remote_srq.value());
+}
+
 bool fill_message_packet(const MemoryTable& memory, PdNumber pd, const SendWqe& wqe,
                          const MessagePacket& packet, RoceWriter::Open& open) {
   const OpcodeInfo& info = *open.view.opcode;
   if (info.has(Header::kReth))
     RoceWriter::put_reth(open, wqe.remote_address, MemoryKey{wqe.rkey}, wqe.length);
-  if (info.has(Header::kImmDt)) open.header<ImmDt>(Header::kImmDt).data.set(__builtin_bswap32(wqe.immediate));
-  if (info.has(Header::kIeth)) open.header<Ieth>(Header::kIeth).rkey.set(wqe.immediate);
+  if (info.headers.has_any_of(kSeldom)) [[unlikely]] {
+    if (info.has(Header::kXrcEth)) put_xrc_eth(wqe, open);
+    if (info.has(Header::kImmDt))
+      open.header<ImmDt>(Header::kImmDt).data.set(__builtin_bswap32(wqe.immediate));
+    if (info.has(Header::kIeth)) open.header<Ieth>(Header::kIeth).rkey.set(wqe.immediate);
+  }
   return fill_payload(memory, pd, wqe, packet.offset, packet.length, open);
 }
 

@@ -6,47 +6,74 @@
 namespace roci {
 namespace {
 
+using Masks = std::optional<AttributeMasks>;
+
 // The attributes of one transition for each service; none for the services that do not have it.
 struct Transition {
   ibv_qp_state from, to;
-  std::optional<AttributeMasks> rc, uc, ud;
+  Masks rc, uc, ud, xrc_send, xrc_recv;
 };
 
 constexpr AttributeMasks kNothing{};
 constexpr int kPlace = IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 constexpr int kPeer = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 constexpr int kRetries = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
-constexpr int kRunningRc = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER;
-constexpr int kRunningUc = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS;
+constexpr int kAnswers =
+    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;  // of a responder that acknowledges
+constexpr int kRunning = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS;
 constexpr int kRunningUd = IBV_QP_CUR_STATE | IBV_QP_QKEY;
 
-// IBTA table 96 without what only path migration has. To RESET and ERR leads every state, with nothing.
+constexpr AttributeMasks kOpened{kPlace | IBV_QP_ACCESS_FLAGS, 0};
+constexpr AttributeMasks kMoved{0, kPlace | IBV_QP_ACCESS_FLAGS};
+constexpr int kMayChange = IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX;
+constexpr AttributeMasks kRunningPlain{0, kRunning};
+constexpr AttributeMasks kRunningAnswers{0, kRunning | IBV_QP_MIN_RNR_TIMER};
+constexpr AttributeMasks kRunningDatagrams{0, kRunningUd};
+constexpr AttributeMasks kDrains{0, IBV_QP_EN_SQD_ASYNC_NOTIFY};
+
+// IBTA table 96 and, for XRC, annex A14, without what only path migration has. The two ends of XRC have the attributes of
+// RC's requester and of its responder. To RESET and ERR leads every state, with nothing.
 constexpr Transition kTransitions[] = {
-    {IBV_QPS_RESET, IBV_QPS_INIT, AttributeMasks{kPlace | IBV_QP_ACCESS_FLAGS, 0},
-     AttributeMasks{kPlace | IBV_QP_ACCESS_FLAGS, 0}, AttributeMasks{kPlace | IBV_QP_QKEY, 0}},
-    {IBV_QPS_INIT, IBV_QPS_INIT, AttributeMasks{0, kPlace | IBV_QP_ACCESS_FLAGS},
-     AttributeMasks{0, kPlace | IBV_QP_ACCESS_FLAGS}, AttributeMasks{0, kPlace | IBV_QP_QKEY}},
-    {IBV_QPS_INIT, IBV_QPS_RTR,
-     AttributeMasks{kPeer | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-                    IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
-     AttributeMasks{kPeer, IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
-     AttributeMasks{0, IBV_QP_QKEY | IBV_QP_PKEY_INDEX}},
-    {IBV_QPS_RTR, IBV_QPS_RTS, AttributeMasks{kRetries | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC, kRunningRc},
-     AttributeMasks{IBV_QP_SQ_PSN, kRunningUc}, AttributeMasks{IBV_QP_SQ_PSN, kRunningUd}},
-    {IBV_QPS_RTS, IBV_QPS_RTS, AttributeMasks{0, kRunningRc}, AttributeMasks{0, kRunningUc},
-     AttributeMasks{0, kRunningUd}},
-    {IBV_QPS_RTS, IBV_QPS_SQD, AttributeMasks{0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
-     AttributeMasks{0, IBV_QP_EN_SQD_ASYNC_NOTIFY}, AttributeMasks{0, IBV_QP_EN_SQD_ASYNC_NOTIFY}},
+    {IBV_QPS_RESET, IBV_QPS_INIT, kOpened, kOpened, AttributeMasks{kPlace | IBV_QP_QKEY, 0}, kOpened,
+     kOpened},
+    {IBV_QPS_INIT, IBV_QPS_INIT, kMoved, kMoved, AttributeMasks{0, kPlace | IBV_QP_QKEY}, kMoved, kMoved},
+    {IBV_QPS_INIT, IBV_QPS_RTR, AttributeMasks{kPeer | kAnswers, kMayChange},
+     AttributeMasks{kPeer, kMayChange}, AttributeMasks{0, IBV_QP_QKEY | IBV_QP_PKEY_INDEX},
+     AttributeMasks{kPeer, kMayChange}, AttributeMasks{kPeer | kAnswers, kMayChange}},
+    {IBV_QPS_RTR, IBV_QPS_RTS,
+     AttributeMasks{kRetries | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC, kRunning | IBV_QP_MIN_RNR_TIMER},
+     AttributeMasks{IBV_QP_SQ_PSN, kRunning}, AttributeMasks{IBV_QP_SQ_PSN, kRunningUd},
+     AttributeMasks{kRetries | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC, kRunning},
+     AttributeMasks{IBV_QP_TIMEOUT | IBV_QP_SQ_PSN, kRunning | IBV_QP_MIN_RNR_TIMER}},
+    {IBV_QPS_RTS, IBV_QPS_RTS, kRunningAnswers, kRunningPlain, kRunningDatagrams, kRunningPlain,
+     kRunningAnswers},
+    {IBV_QPS_RTS, IBV_QPS_SQD, kDrains, kDrains, kDrains, kDrains, kDrains},
     {IBV_QPS_SQD, IBV_QPS_SQD,
-     AttributeMasks{0, kPlace | IBV_QP_AV | kRetries | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC |
-                           IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
-     AttributeMasks{0, IBV_QP_AV | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
-     AttributeMasks{0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY}},
-    {IBV_QPS_SQD, IBV_QPS_RTS, AttributeMasks{0, kRunningRc}, AttributeMasks{0, kRunningUc},
-     AttributeMasks{0, kRunningUd}},
+     AttributeMasks{0,
+                    kPlace | IBV_QP_AV | kRetries | IBV_QP_MAX_QP_RD_ATOMIC | kAnswers | IBV_QP_ACCESS_FLAGS},
+     AttributeMasks{0, IBV_QP_AV | kMayChange}, AttributeMasks{0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
+     AttributeMasks{0, kPlace | IBV_QP_AV | kRetries | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_ACCESS_FLAGS},
+     AttributeMasks{0, kPlace | IBV_QP_AV | IBV_QP_TIMEOUT | kAnswers | IBV_QP_ACCESS_FLAGS}},
+    {IBV_QPS_SQD, IBV_QPS_RTS, kRunningAnswers, kRunningPlain, kRunningDatagrams, kRunningPlain,
+     kRunningAnswers},
     // Reliable services have no SQE: their local errors end in ERR (IBTA 10.3.1.6).
-    {IBV_QPS_SQE, IBV_QPS_RTS, std::nullopt, AttributeMasks{0, kRunningUc}, AttributeMasks{0, kRunningUd}},
+    {IBV_QPS_SQE, IBV_QPS_RTS, std::nullopt, kRunningPlain, kRunningDatagrams, std::nullopt, std::nullopt},
 };
+
+Masks Transition::*masks_of(ibv_qp_type type) {
+  switch (type) {
+    case IBV_QPT_UC:
+      return &Transition::uc;
+    case IBV_QPT_UD:
+      return &Transition::ud;
+    case IBV_QPT_XRC_SEND:
+      return &Transition::xrc_send;
+    case IBV_QPT_XRC_RECV:
+      return &Transition::xrc_recv;
+    default:
+      return &Transition::rc;
+  }
+}
 
 struct AttributeName {
   int bit;
@@ -99,8 +126,7 @@ std::optional<AttributeMasks> find_transition(ibv_qp_type type, ibv_qp_state fro
   if (from > IBV_QPS_ERR) return std::nullopt;
   if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) return kNothing;
   for (const Transition& t : kTransitions) {
-    if (t.from != from || t.to != to) continue;
-    return type == IBV_QPT_UD ? t.ud : type == IBV_QPT_UC ? t.uc : t.rc;
+    if (t.from == from && t.to == to) return t.*masks_of(type);
   }
   return std::nullopt;
 }

@@ -18,7 +18,7 @@ struct AttributeMasks {
   int optional = 0;
 };
 
-// None when the service (RC, UC or UD) has no such transition.
+// None when the service has no such transition.
 std::optional<AttributeMasks> find_transition(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to);
 
 // `mask` may hold IBV_QP_STATE. The sentence names the attributes that are missing or too many.

@@ -40,6 +40,7 @@ bool is_atomic(ibv_wr_opcode opcode) {
 
 // Which work requests a service can carry (IBTA 9.1, table 36). Those of other services are invalid ones.
 bool service_has(ibv_qp_type service, ibv_wr_opcode opcode) {
+  if (service == IBV_QPT_XRC_RECV) return false;  // it sends nothing
   switch (opcode) {
     case IBV_WR_SEND:
     case IBV_WR_SEND_WITH_IMM:
@@ -50,7 +51,21 @@ bool service_has(ibv_qp_type service, ibv_wr_opcode opcode) {
     case IBV_WR_LOCAL_INV:
       return service != IBV_QPT_UD;
     default:
-      return service == IBV_QPT_RC;
+      return service == IBV_QPT_RC || service == IBV_QPT_XRC_SEND;
+  }
+}
+
+TransportClass service_of(ibv_qp_type type) {
+  switch (type) {
+    case IBV_QPT_UC:
+      return TransportClass::kUc;
+    case IBV_QPT_UD:
+      return TransportClass::kUd;
+    case IBV_QPT_XRC_SEND:
+    case IBV_QPT_XRC_RECV:
+      return TransportClass::kXrc;
+    default:
+      return TransportClass::kRc;
   }
 }
 
@@ -85,7 +100,8 @@ QueuePairCore::QueuePairCore(SparseArena& arena, const QueuePairConfig& c, Compl
       send_queue(send_capacity(c), send_trailer(c), arena.take(send_bytes(c)), send_done_),
       recv_queue(recv_capacity(c), recv_trailer(c), arena.take(recv_bytes(c)), recv_done_),
       send_cq(send_completions),
-      recv_cq(recv_completions) {}
+      recv_cq(&recv_completions),
+      service(service_of(c.type)) {}
 
 QueuePairCore::~QueuePairCore() {
   if (send_queue.storage() != nullptr) SparseArena::give_back(send_queue.storage(), send_bytes(config));
@@ -137,6 +153,21 @@ int QueuePairCore::check_datagram(const ibv_send_wr& wr, uint64_t length) const 
 
 int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
   const std::scoped_lock guard(send_queue.lock);
+  return post_send_locked(list, bad);
+}
+
+int QueuePairCore::post_send_all(ibv_send_wr* list) {
+  const std::scoped_lock guard(send_queue.lock);
+  uint32_t count = 0;
+  for (const ibv_send_wr* wr = list; wr != nullptr; wr = wr->next, ++count) {
+    uint64_t length = 0;
+    if (const int code = check_send(*wr, &length); code != 0) return code;
+  }
+  if (count > send_queue.room()) return ENOMEM;
+  return post_send_locked(list, nullptr);
+}
+
+int QueuePairCore::post_send_locked(ibv_send_wr* list, ibv_send_wr** bad) {
   const auto refuse = [&](ibv_send_wr* wr, int code) {
     if (bad != nullptr) *bad = wr;
     return code;
@@ -158,6 +189,8 @@ int QueuePairCore::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
       send_queue.publish();
       continue;
     }
+    if (config.type == IBV_QPT_XRC_SEND) [[unlikely]]
+      wqe.remote_srq = Srqn{wr->qp_type.xrc.remote_srqn};
     if (config.type == IBV_QPT_UD) {
       wqe.address = static_cast<AddressPath*>(wr->wr.ud.ah);
       wqe.address->uses.fetch_add(1, std::memory_order_relaxed);
@@ -195,7 +228,7 @@ int QueuePairCore::post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) {
     if (bad != nullptr) *bad = wr;
     return code;
   };
-  if (state() == IBV_QPS_RESET || config.srq != nullptr) return refuse(list, EINVAL);
+  if (state() == IBV_QPS_RESET || config.max_recv_wr == 0) return refuse(list, EINVAL);
   for (ibv_recv_wr* wr = list; wr != nullptr; wr = wr->next) {
     if (recv_queue.full()) return refuse(wr, ENOMEM);
     if (!recv_queue.next_free().fill(*wr, config.max_recv_sge)) return refuse(wr, EINVAL);
@@ -276,7 +309,7 @@ void QueuePairCore::to_reset() {
   reset_responder(Psn{0});
   path_ready_ = last_receive_raised_ = false;
   send_cq.forget(config.number.value());
-  if (&recv_cq != &send_cq) recv_cq.forget(config.number.value());
+  if (recv_cq != &send_cq) recv_cq->forget(config.number.value());
 }
 
 void QueuePairCore::retire_send() {
@@ -320,7 +353,7 @@ void QueuePairCore::complete_send(TransportContext& context, const SendWqe& wqe,
   wc.opcode = completion_opcode(wqe.opcode);
   wc.byte_len = wqe.length;
   wc.qp_num = config.number.value();
-  if (!send_cq.push(wc, false, context.completions)) on_overflow(context, send_cq);
+  if (!send_cq.push(wc, false, context.completions, context.now)) on_overflow(context, send_cq);
 }
 
 void QueuePairCore::complete_recv(TransportContext& context, ibv_wc& wc, bool solicited) {
@@ -328,7 +361,7 @@ void QueuePairCore::complete_recv(TransportContext& context, ibv_wc& wc, bool so
   wc.qp_num = config.number.value();
   if (config.type != IBV_QPT_UD) wc.src_qp = attributes.remote_qp.value();
   recv_queue.pop();
-  if (!recv_cq.push(wc, solicited, context.completions)) on_overflow(context, recv_cq);
+  if (!recv_cq->push(wc, solicited, context.completions, context.now)) on_overflow(context, *recv_cq);
 }
 
 void QueuePairCore::flush_receives(TransportContext& context) {
@@ -337,7 +370,7 @@ void QueuePairCore::flush_receives(TransportContext& context) {
     wc.status = IBV_WC_WR_FLUSH_ERR;
     complete_recv(context, wc, false);
   }
-  if (config.srq == nullptr || last_receive_raised_) return;
+  if (config.srq == nullptr || last_receive_raised_ || config.type == IBV_QPT_XRC_RECV) return;
   last_receive_raised_ = true;
   raise(context, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
@@ -356,7 +389,7 @@ void QueuePairCore::fail_for_good(TransportContext& context) {
 }
 
 void QueuePairCore::check_completion_queues(TransportContext& context) {
-  if (state() != IBV_QPS_RESET && (send_cq.overflowed() || recv_cq.overflowed())) fail_for_good(context);
+  if (state() != IBV_QPS_RESET && (send_cq.overflowed() || recv_cq->overflowed())) fail_for_good(context);
 }
 
 void QueuePairCore::raise(TransportContext& context, ibv_event_type type) const {

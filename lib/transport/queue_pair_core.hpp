@@ -1,6 +1,7 @@
 // What the queue pairs of all transport services have: attributes, a state, work queues, completions. The engine gives
 // a queue pair packets, doorbells and deadlines; it gives back packets and completions. It knows no port, no thread and
-// no clock. The services derive from it: ReliableQueuePair (RC), UnreliableQueuePair (UC), DatagramQueuePair (UD).
+// no clock. The services derive from it: ReliableQueuePair (RC), UnreliableQueuePair (UC), DatagramQueuePair (UD),
+// XrcInitiator and XrcTarget (the two ends of XRC).
 //
 // Ownership: everything but post_send(), post_recv(), state() and number() belongs to whoever holds the token of the
 // worker that the queue pair is attached to.
@@ -38,7 +39,7 @@
 
 namespace roci {
 
-// What stays the same for a queue pair's life.
+// What stays the same for a queue pair's life; of an XRC target, pd and srq are those of the message that came last.
 struct QueuePairConfig {
   ibv_qp_type type = IBV_QPT_RC;
   Qpn number{0};
@@ -59,6 +60,9 @@ struct QueuePairConfig {
   [[nodiscard]] PdNumber recv_pd() const { return srq == nullptr ? pd : srq->pd(); }
 };
 static_assert(sizeof(QueuePairConfig) == 48);  // a cache line together with the state
+
+inline bool is_xrc(ibv_qp_type type) { return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV; }
+inline bool is_reliable(ibv_qp_type type) { return type == IBV_QPT_RC || is_xrc(type); }
 
 // What modify() sets (IBTA 11.2.5.2), in our types.
 struct QueuePairAttributes {
@@ -89,6 +93,8 @@ class alignas(64) QueuePairCore {
   // Any thread. 0 or an errno, as ibv_post_send; the caller rings the doorbell afterwards.
   int post_send(ibv_send_wr* list, ibv_send_wr** bad);
   int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
+  // All of the list or, where any request of it cannot be taken, nothing.
+  int post_send_all(ibv_send_wr* list);
 
   // The engine's side.
   // A packet for this queue pair with a right ICRC. `frame` is only read.
@@ -180,7 +186,7 @@ class alignas(64) QueuePairCore {
   std::unique_ptr<ExtensionSession> session;
   SendGates* gates = nullptr;  // the engine's; null: nothing but the protocol holds it back
   CompletionRing& send_cq;
-  CompletionRing& recv_cq;
+  CompletionRing* recv_cq;
 
  private:
   std::atomic<uint32_t> send_done_{0}, recv_done_{0};  // the queues'
@@ -189,7 +195,8 @@ class alignas(64) QueuePairCore {
   RoceWriter writer;
   // It is not known yet what the peer speaks: a packet that says it has an extension block cannot be read.
   bool extensions_undecided = false;
-  uint16_t cn_flow = 0;  // in the CN-TAG of requests and READ responses; 0: they have none
+  const TransportClass service;  // whose opcodes its packets have
+  uint16_t cn_flow = 0;          // in the CN-TAG of requests and READ responses; 0: they have none
 
  private:
   bool notify_drained_ = false;       // in SQD: the application wants to know when no request is under way
@@ -242,6 +249,7 @@ class alignas(64) QueuePairCore {
   bool take_shared_receive(TransportContext& context);
   int check_datagram(const ibv_send_wr& wr, uint64_t length) const;
   int check_send(const ibv_send_wr& wr, uint64_t* length) const;
+  int post_send_locked(ibv_send_wr* list, ibv_send_wr** bad);
 };
 
 // Writes and sends one packet of `qp`, with an extension block if `extras` has types. fill(open, block) is called with the frame's headers and an empty block in place, to fill the extended headers, the block and the payload, and

@@ -142,7 +142,7 @@ Requester::Step Requester::send_at(TransportContext& context, Cursor& cursor) {
   } else if (wqe.is_atomic()) {
     step = send_atomic_request(context, wqe);
   } else {
-    const MessagePacket cut = cut_message(wqe, TransportClass::kRc, cursor.packet, qp_.attributes.path_mtu);
+    const MessagePacket cut = cut_message(wqe, qp_.service, cursor.packet, qp_.attributes.path_mtu);
     const Psn psn = wqe.first_psn + cursor.packet;
     const bool again = sent_before(psn);
     if (!again && !fits_window(wqe, cut, psn)) return Step::kWait;
@@ -268,7 +268,7 @@ Requester::Step Requester::send_message_packet(TransportContext& context, SendWq
 Requester::Step Requester::send_read_request(TransportContext& context, SendWqe& wqe, uint32_t packet) {
   const uint64_t offset = static_cast<uint64_t>(packet) * qp_.attributes.path_mtu;
   const Psn psn = wqe.first_psn + packet;
-  const BthFields bth{.opcode = Opcode::kRcReadRequest,
+  const BthFields bth{.opcode = opcode_of(qp_.service, Opcode::kRcReadRequest),
                       .destination_qp = qp_.attributes.remote_qp,
                       .psn = psn,
                       .pkey = qp_.attributes.pkey,
@@ -276,6 +276,8 @@ Requester::Step Requester::send_read_request(TransportContext& context, SendWqe&
                       .ect = sent_before(psn)};
   const auto outcome = send_packet(
       context, qp_, bth, 0, data_extras(), [&](RoceWriter::Open& open, const ExtensionView& block) {
+        if (qp_.service == TransportClass::kXrc) [[unlikely]]
+          put_xrc_eth(wqe, open);
         RoceWriter::put_reth(open, wqe.remote_address + offset, MemoryKey{wqe.rkey},
                              static_cast<uint32_t>(wqe.length - offset));
         session_block(block, wqe.first_lsn, context.now);
@@ -290,7 +292,8 @@ Requester::Step Requester::send_read_request(TransportContext& context, SendWqe&
 
 Requester::Step Requester::send_atomic_request(TransportContext& context, SendWqe& wqe) {
   const BthFields bth{
-      .opcode = wqe.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? Opcode::kRcFetchAdd : Opcode::kRcCompareSwap,
+      .opcode = opcode_of(qp_.service, wqe.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? Opcode::kRcFetchAdd
+                                                                                 : Opcode::kRcCompareSwap),
       .destination_qp = qp_.attributes.remote_qp,
       .psn = wqe.first_psn,
       .pkey = qp_.attributes.pkey,
@@ -299,6 +302,8 @@ Requester::Step Requester::send_atomic_request(TransportContext& context, SendWq
   const auto outcome = send_packet(context, qp_, bth, 0, data_extras(),
                                    [&](RoceWriter::Open& open, const ExtensionView& block) {
                                      const bool add = wqe.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+                                     if (qp_.service == TransportClass::kXrc) [[unlikely]]
+                                       put_xrc_eth(wqe, open);
                                      auto& atomic = open.header<AtomicEth>(Header::kAtomicEth);
                                      atomic.va.set(wqe.remote_address);
                                      atomic.rkey.set(wqe.rkey);

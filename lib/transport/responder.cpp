@@ -50,6 +50,11 @@ void Responder::on_request(TransportContext& context, const FrameView& view, con
   }
 }
 
+void Responder::refuse(TransportContext& context, const FrameView& view) {
+  nak_sent_ = false;
+  answer(context, view, Verdict::kInvalidRequest);
+}
+
 uint8_t* Responder::place_of(const MemoryTable& memory, const FrameView& view) {
   if (view.opcode->position != Position::kMiddle || !(view.psn() == expected_) || !in_message_ ||
       check_sequence(view) != Verdict::kExecuted || check_length(view) != Verdict::kExecuted) {
@@ -222,8 +227,10 @@ Responder::Verdict Responder::execute_write(TransportContext& context, const Fra
     return Verdict::kAccessError;
   }
   if (info.consumes_receive() && !qp_.take_receive(context)) return Verdict::kNotReady;
-  if (view.payload_length > 0 && !view.placed)
-    write_payload(where, frame, view.payload_offset, view.payload_length, info.ends_message());
+  if (view.payload_length > 0 && !view.placed &&
+      !write_payload(where, frame, view.payload_offset, view.payload_length, info.ends_message())) {
+    return Verdict::kAccessError;
+  }
   va_ += view.payload_length;
   received_ += view.payload_length;
   if (info.ends_message() && info.consumes_receive()) complete_message(context, view);
@@ -245,6 +252,7 @@ Responder::Verdict Responder::execute_read(TransportContext& context, const Fram
   Resource& read = take_resource();
   read.operation = Operation::kReadRequest;
   read.packets = std::max(1U, (length + mtu - 1) / mtu);
+  read.pd = qp_.config.pd;
   read.va = reth.va.get();
   read.rkey = reth.rkey.get();
   read.length = length;
@@ -266,13 +274,12 @@ Responder::Verdict Responder::execute_atomic(TransportContext& context, const Fr
   }
   // A region may map an aligned address to a place that is not.
   if (reinterpret_cast<uintptr_t>(where) % sizeof(uint64_t) != 0) return Verdict::kOperationError;
-  const std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(where));
-  uint64_t original = request.compare.get();
-  if (view.opcode->operation == Operation::kFetchAdd) {
-    original = word.fetch_add(request.swap_or_add.get());
-  } else {
-    word.compare_exchange_strong(original, request.swap_or_add.get());  // leaves in `original` what was there
-  }
+  auto* const word = reinterpret_cast<uint64_t*>(where);
+  const uint64_t original =
+      view.opcode->operation == Operation::kFetchAdd
+          ? guarded_fetch_add(word, request.swap_or_add.get())
+          : guarded_compare_swap(word, request.compare.get(), request.swap_or_add.get());
+  if (take_memory_fault()) return Verdict::kAccessError;
   Resource& atomic = take_resource();
   atomic.operation = view.opcode->operation;
   atomic.packets = 1;

@@ -35,6 +35,8 @@ class Responder {
   // `block`: the packet's extension block, absent when it has none. The frame may be kept (reorder_buffer.hpp).
   void on_request(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
                   const ExtensionView& block);
+  // The packet, which is the expected one, is an invalid request, for what its sender knows and the responder does not.
+  void refuse(TransportContext& context, const FrameView& view);
   // QueuePairCore::place_of() of a request.
   [[nodiscard]] uint8_t* place_of(const MemoryTable& memory, const FrameView& view);
   // The peer acknowledges READ responses, or asks for a round trip.
@@ -53,6 +55,7 @@ class Responder {
   [[nodiscard]] const SendFlow& response_flow() const;
   void set_first_lsn(Lsn lsn) { flow_.received = lsn; }  // as the peer's requester
 
+  [[nodiscard]] bool in_message() const { return in_message_; }
   [[nodiscard]] Psn expected() const { return expected_; }
   [[nodiscard]] Msn msn() const { return msn_; }
 
@@ -82,6 +85,7 @@ class Responder {
     uint32_t length = 0;
     uint64_t original = 0;  // atomics: what was there before
     Msn msn{};
+    PdNumber pd{0};       // whose memory was asked for
     Lsn lsn{};            // of the answer's first byte
     bool replay = false;  // its answer has been sent before, whole
     uint32_t begin = 0;   // packet at which the answer under way began

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "base/guarded_access.hpp"
 #include "transport/queue_pair_core.hpp"
 #include "transport/responder.hpp"
 
@@ -379,8 +380,9 @@ SendOutcome Responder::send_read_response(TransportContext& context, const Resou
   const uint32_t length = packet_bytes(read, read.next);
   const bool first = read.next == read.begin;
   const bool last = read.next + 1 == read.end;
-  const BthFields bth{.opcode = first ? (last ? Opcode::kRcReadResponseOnly : Opcode::kRcReadResponseFirst)
-                                      : (last ? Opcode::kRcReadResponseLast : Opcode::kRcReadResponseMiddle),
+  const Opcode opcode = first ? (last ? Opcode::kRcReadResponseOnly : Opcode::kRcReadResponseFirst)
+                              : (last ? Opcode::kRcReadResponseLast : Opcode::kRcReadResponseMiddle);
+  const BthFields bth{.opcode = opcode_of(qp_.service, opcode),
                       .destination_qp = qp_.attributes.remote_qp,
                       .psn = read.first + read.next,
                       .pkey = qp_.attributes.pkey,
@@ -395,17 +397,17 @@ SendOutcome Responder::send_read_response(TransportContext& context, const Resou
           ExtensionSession::write_data_block(block, qp_.number(), read.lsn + offset, context.now);
         if (open.view.opcode->has(Header::kAeth)) RoceWriter::put_aeth(open, kSyndromeAck, read.msn);
         uint8_t* where = nullptr;
-        if (context.memory.check_remote(MemoryKey{read.rkey}, qp_.accessor(), read.va + offset, length,
-                                        Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
+        if (context.memory.check_remote(MemoryKey{read.rkey}, {read.pd, qp_.number()}, read.va + offset,
+                                        length, Access::kRemoteRead, &where) != AccessOutcome::kAllowed) {
           return false;
         }
         if (length > 0) RoceWriter::copy_payload(open, open.payload, where, length);
-        return true;
+        return !take_memory_fault();
       });
 }
 
 SendOutcome Responder::send_atomic_response(TransportContext& context, const Resource& atomic) {
-  const BthFields bth{.opcode = Opcode::kRcAtomicAcknowledge,
+  const BthFields bth{.opcode = opcode_of(qp_.service, Opcode::kRcAtomicAcknowledge),
                       .destination_qp = qp_.attributes.remote_qp,
                       .psn = atomic.first,
                       .pkey = qp_.attributes.pkey,
@@ -420,7 +422,7 @@ SendOutcome Responder::send_atomic_response(TransportContext& context, const Res
 bool Responder::send_pending(TransportContext& context) {
   const bool ack = pending_ == Pending::kAck;
   const uint8_t syndrome = ack ? kSyndromeAck : pending_syndrome_;
-  const BthFields bth{.opcode = Opcode::kRcAcknowledge,
+  const BthFields bth{.opcode = opcode_of(qp_.service, Opcode::kRcAcknowledge),
                       .destination_qp = qp_.attributes.remote_qp,
                       .psn = ack ? expected_ - 1 : pending_psn_,
                       .pkey = qp_.attributes.pkey,

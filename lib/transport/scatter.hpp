@@ -4,11 +4,12 @@
 #include <infiniband/verbs.h>
 #include <rte_mbuf.h>
 
-#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <span>
 
+#include "base/guarded_access.hpp"
+#include "base/guarded_copy.hpp"
 #include "memory/memory_table.hpp"
 #include "wire/roce_writer.hpp"
 
@@ -35,15 +36,14 @@ void for_each_piece(const rte_mbuf* frame, uint32_t offset, uint32_t length, F&&
 inline void copy_ending(uint8_t* to, const uint8_t* from, uint32_t length) {
   if (length == 0) return;
   if (length >= 8 && (reinterpret_cast<uintptr_t>(to) + length) % 8 == 0) {
-    std::memcpy(to, from, length - 8);
+    guarded_copy(to, from, length - 8);
     uint64_t word = 0;
     std::memcpy(&word, from + length - 8, 8);
-    std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(to + length - 8))
-        .store(word, std::memory_order_release);
+    guarded_store_release(to + length - 8, word);
     return;
   }
-  std::memcpy(to, from, length - 1);
-  std::atomic_ref<uint8_t>(to[length - 1]).store(from[length - 1], std::memory_order_release);
+  guarded_copy(to, from, length - 1);
+  guarded_store_release(to + length - 1, from[length - 1]);
 }
 
 // Walks `length` bytes of a scatter list from `offset` on and calls move(host_pointer, list_offset, length) for each
@@ -86,40 +86,48 @@ inline uint8_t* one_piece(const MemoryTable& memory, PdNumber pd, std::span<cons
   return whole ? place : nullptr;
 }
 
-// From memory into the payload of a frame that is being written, from its start on.
+// From memory into the payload of a frame that is being written, from its start on. False also when the memory is not there
+// (base/guarded_access.hpp); so with scatter() and write_payload(), which may then have written a part.
 inline bool gather(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list, uint64_t offset,
                    uint32_t length, RoceWriter::Open& frame) {
-  return for_each_sge(memory, pd, list, offset, length, Access::kLocalRead,
-                      [&](const uint8_t* host, uint32_t at, uint32_t n) {
-                        RoceWriter::copy_payload(frame, frame.payload + at, host, n);
-                      });
+  const bool allowed = for_each_sge(memory, pd, list, offset, length, Access::kLocalRead,
+                                    [&](const uint8_t* host, uint32_t at, uint32_t n) {
+                                      RoceWriter::copy_payload(frame, frame.payload + at, host, n);
+                                    });
+  return !take_memory_fault() && allowed;
 }
 
 // From a packet into memory.
 inline bool scatter(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list, uint64_t offset,
                     const rte_mbuf* frame, uint32_t frame_offset, uint32_t length) {
-  return for_each_sge(memory, pd, list, offset, length, Access::kLocalWrite,
-                      [&](uint8_t* host, uint32_t at, uint32_t n) {
-                        uint32_t done = 0;
-                        for_each_piece(frame, frame_offset + at, n, [&](const uint8_t* from, uint32_t piece) {
-                          std::memcpy(host + done, from, piece);
-                          done += piece;
-                        });
-                      });
+  const bool allowed = for_each_sge(
+      memory, pd, list, offset, length, Access::kLocalWrite, [&](uint8_t* host, uint32_t at, uint32_t n) {
+        uint32_t done = 0;
+        for_each_piece(frame, frame_offset + at, n, [&](const uint8_t* from, uint32_t piece) {
+          guarded_copy(host + done, from, piece);
+          done += piece;
+        });
+      });
+  return !take_memory_fault() && allowed;
 }
 
+// From bytes of ours, as many as there are, into memory from the list's start on.
+[[gnu::noinline]] bool scatter_bytes(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list,
+                                     std::span<const uint8_t> bytes);
+
 // The payload of a WRITE into memory that has been checked. `ending`: it is the end of the message.
-inline void write_payload(uint8_t* where, const rte_mbuf* frame, uint32_t frame_offset, uint32_t length,
+inline bool write_payload(uint8_t* where, const rte_mbuf* frame, uint32_t frame_offset, uint32_t length,
                           bool ending) {
   uint32_t done = 0;
   for_each_piece(frame, frame_offset, length, [&](const uint8_t* from, uint32_t piece) {
     if (ending && done + piece == length) {
       copy_ending(where + done, from, piece);
     } else {
-      std::memcpy(where + done, from, piece);
+      guarded_copy(where + done, from, piece);
     }
     done += piece;
   });
+  return !take_memory_fault();
 }
 
 }  // namespace roci

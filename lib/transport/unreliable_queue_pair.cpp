@@ -230,8 +230,10 @@ bool UnreliableQueuePair::execute_write(TransportContext& context, const FrameVi
     context.counters.add(Counter::kRxNoReceive);
     return false;
   }
-  if (view.payload_length > 0)
-    write_payload(where, frame, view.payload_offset, view.payload_length, info.ends_message());
+  if (view.payload_length > 0 &&
+      !write_payload(where, frame, view.payload_offset, view.payload_length, info.ends_message())) {
+    return refuse();
+  }
   va_ += view.payload_length;
   received_ += view.payload_length;
   if (completes) {

@@ -39,6 +39,8 @@ struct SendWqe {
   AddressPath* address = nullptr;  // held until the request is done
   Qpn remote_qp{0};
   QKey qkey{0};
+  // XRC only: the shared receive queue of the peer.
+  Srqn remote_srq{0};
 
   // Set by the requester when it starts the request.
   bool started = false;
@@ -121,6 +123,10 @@ class WorkRing {
   [[nodiscard]] void* storage() const { return storage_; }
 
   // The poster's side, under `lock`.
+  [[nodiscard]] uint32_t room() {
+    seen_done_ = done_.load(std::memory_order_acquire);
+    return capacity() - (posted_.load(std::memory_order_relaxed) - seen_done_);
+  }
   [[nodiscard]] bool full() {
     const uint32_t posted = posted_.load(std::memory_order_relaxed);
     if (posted - seen_done_ < capacity()) return false;

@@ -2,8 +2,8 @@
 
 #include <immintrin.h>
 
-#include <cstring>
-
+#include "base/guarded_access.hpp"
+#include "base/guarded_copy.hpp"
 #include "wire/crc_factors.hpp"
 #include "wire/crc_sum.hpp"
 #include "wire/icrc.hpp"
@@ -18,7 +18,7 @@ __m128i factors_for() {
 }
 
 uint32_t with_isal(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
-  std::memcpy(to, from, length);
+  guarded_copy(to, from, length);
   return icrc_continue(state, to, length);
 }
 
@@ -26,8 +26,11 @@ uint32_t with_isal(uint32_t state, uint8_t* to, const uint8_t* from, size_t leng
 // instructions: they come after the wide registers have been given up (icrc_continue() says why).
 __attribute__((noinline)) ROCI_PCLMUL uint32_t finish(__m128i sum, uint8_t* to, const uint8_t* from,
                                                       uint32_t left) {
-  return crc_of_sum(crc_pieces(sum, to, from, left, 0));
+  return crc_of_sum(copy_crc_pieces(sum, to, from, left, 0));
 }
+
+// Otherwise the loop loads the constant anew behind each store that it may leave from.
+#define ROCI_KEEP(kind, value) asm("" : "+" kind(value))
 
 #define ROCI_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,vpclmulqdq,pclmul,sse4.1")))
 
@@ -37,9 +40,17 @@ ROCI_AVX512 __m512i fold(__m512i sum, __m512i factors, __m512i data) {
   return _mm512_ternarylogic_epi64(low, high, data, 0x96);  // exclusive or of the three
 }
 
+ROCI_AVX512 __m512i load_64(const uint8_t* from) {
+  __m512i data;
+  ROCI_GUARDED_LOAD("vmovdqu64", "v", data, from);
+  return data;
+}
+ROCI_AVX512 bool store_64_went(uint8_t* to, __m512i data) {
+  ROCI_RETURN_GUARDED_STORE("vmovdqu64", "v", data, to);
+}
 ROCI_AVX512 __m512i copy_64(uint8_t* to, const uint8_t* from) {
-  const __m512i data = _mm512_loadu_si512(from);
-  _mm512_storeu_si512(to, data);
+  const __m512i data = load_64(from);
+  ROCI_GUARDED_STORE("vmovdqu64", "v", data, to);
   return data;
 }
 
@@ -55,9 +66,12 @@ ROCI_AVX512 uint32_t with_avx512(uint32_t state, uint8_t* to, const uint8_t* fro
   to += kStep;
   from += kStep;
   length -= kStep;
-  const __m512i by_step = _mm512_broadcast_i32x4(factors_for<8 * kStep>());
+  __m512i by_step = _mm512_broadcast_i32x4(factors_for<8 * kStep>());
+  ROCI_KEEP("v", by_step);
   for (; length >= kStep; length -= kStep) {
-    a = fold(a, by_step, copy_64(to, from));
+    const __m512i first = load_64(from);
+    if (!store_64_went(to, first)) return 0;
+    a = fold(a, by_step, first);
     b = fold(b, by_step, copy_64(to + kLane, from + kLane));
     c = fold(c, by_step, copy_64(to + 2 * kLane, from + 2 * kLane));
     d = fold(d, by_step, copy_64(to + 3 * kLane, from + 3 * kLane));
@@ -91,29 +105,51 @@ ROCI_AVX2 __m256i fold(__m256i sum, __m256i factors, __m256i data) {
   return _mm256_xor_si256(_mm256_xor_si256(low, high), data);
 }
 
+ROCI_AVX2 __m256i load_32(const uint8_t* from) {
+  __m256i data;
+  ROCI_GUARDED_LOAD("vmovdqu", "x", data, from);
+  return data;
+}
+ROCI_AVX2 bool store_32_went(uint8_t* to, __m256i data) {
+  ROCI_RETURN_GUARDED_STORE("vmovdqu", "x", data, to);
+}
 ROCI_AVX2 __m256i copy_32(uint8_t* to, const uint8_t* from) {
-  const __m256i data = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), data);
+  const __m256i data = load_32(from);
+  ROCI_GUARDED_STORE("vmovdqu", "x", data, to);
   return data;
 }
 
+// The lanes have names: an array of them stays in memory where the copies are assembly.
 ROCI_AVX2 uint32_t with_avx2(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
   constexpr size_t kLane = 32;
-  constexpr size_t kLanes = 8;
-  constexpr size_t kStep = kLanes * kLane;
+  constexpr size_t kStep = 8 * kLane;
   if (length < kCopyCrcWorthwhile) return with_isal(state, to, from, length);
-  __m256i sums[kLanes];
-  for (size_t i = 0; i < kLanes; ++i) sums[i] = copy_32(to + i * kLane, from + i * kLane);
-  sums[0] = _mm256_xor_si256(sums[0], _mm256_zextsi128_si256(_mm_cvtsi32_si128(static_cast<int>(~state))));
-  const __m256i by_step = _mm256_broadcastsi128_si256(factors_for<8 * kStep>());
-  for (to += kStep, from += kStep, length -= kStep; length >= kStep;
-       to += kStep, from += kStep, length -= kStep) {
-    for (size_t i = 0; i < kLanes; ++i)
-      sums[i] = fold(sums[i], by_step, copy_32(to + i * kLane, from + i * kLane));
+  __m256i a = copy_32(to, from), b = copy_32(to + kLane, from + kLane);
+  __m256i c = copy_32(to + 2 * kLane, from + 2 * kLane), d = copy_32(to + 3 * kLane, from + 3 * kLane);
+  __m256i e = copy_32(to + 4 * kLane, from + 4 * kLane), f = copy_32(to + 5 * kLane, from + 5 * kLane);
+  __m256i g = copy_32(to + 6 * kLane, from + 6 * kLane), h = copy_32(to + 7 * kLane, from + 7 * kLane);
+  a = _mm256_xor_si256(a, _mm256_zextsi128_si256(_mm_cvtsi32_si128(static_cast<int>(~state))));
+  __m256i by_step = _mm256_broadcastsi128_si256(factors_for<8 * kStep>());
+  ROCI_KEEP("x", by_step);
+  const size_t whole = length - length % kStep;
+  for (size_t at = kStep; at != whole; at += kStep) {
+    const __m256i first = load_32(from + at);
+    if (!store_32_went(to + at, first)) return 0;
+    a = fold(a, by_step, first);
+    b = fold(b, by_step, copy_32(to + at + kLane, from + at + kLane));
+    c = fold(c, by_step, copy_32(to + at + 2 * kLane, from + at + 2 * kLane));
+    d = fold(d, by_step, copy_32(to + at + 3 * kLane, from + at + 3 * kLane));
+    e = fold(e, by_step, copy_32(to + at + 4 * kLane, from + at + 4 * kLane));
+    f = fold(f, by_step, copy_32(to + at + 5 * kLane, from + at + 5 * kLane));
+    g = fold(g, by_step, copy_32(to + at + 6 * kLane, from + at + 6 * kLane));
+    h = fold(h, by_step, copy_32(to + at + 7 * kLane, from + at + 7 * kLane));
   }
+  to += whole;
+  from += whole;
+  length -= whole;
   const __m256i by_lane = _mm256_broadcastsi128_si256(factors_for<8 * kLane>());
-  __m256i sum = sums[0];
-  for (size_t i = 1; i < kLanes; ++i) sum = fold(sum, by_lane, sums[i]);
+  __m256i sum = fold(fold(fold(a, by_lane, b), by_lane, c), by_lane, d);
+  sum = fold(fold(fold(fold(sum, by_lane, e), by_lane, f), by_lane, g), by_lane, h);
   for (; length >= kLane; to += kLane, from += kLane, length -= kLane)
     sum = fold(sum, by_lane, copy_32(to, from));
   const auto left = static_cast<uint32_t>(length);
@@ -132,28 +168,43 @@ ROCI_PCLMUL __m128i fold(__m128i sum, __m128i factors, __m128i data) {
 }
 
 ROCI_PCLMUL __m128i copy_16(uint8_t* to, const uint8_t* from) {
-  const __m128i data = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), data);
+  __m128i data;
+  guarded_load(from, data);
+  guarded_store(to, data);
   return data;
 }
 
 ROCI_PCLMUL uint32_t with_pclmul(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
   constexpr size_t kLane = 16;
-  constexpr size_t kLanes = 8;
-  constexpr size_t kStep = kLanes * kLane;
+  constexpr size_t kStep = 8 * kLane;
   if (length < kCopyCrcWorthwhile) return with_isal(state, to, from, length);
-  __m128i sums[kLanes];
-  for (size_t i = 0; i < kLanes; ++i) sums[i] = copy_16(to + i * kLane, from + i * kLane);
-  sums[0] = _mm_xor_si128(sums[0], _mm_cvtsi32_si128(static_cast<int>(~state)));
-  const __m128i by_step = factors_for<8 * kStep>();
-  for (to += kStep, from += kStep, length -= kStep; length >= kStep;
-       to += kStep, from += kStep, length -= kStep) {
-    for (size_t i = 0; i < kLanes; ++i)
-      sums[i] = fold(sums[i], by_step, copy_16(to + i * kLane, from + i * kLane));
+  __m128i a = copy_16(to, from), b = copy_16(to + kLane, from + kLane);
+  __m128i c = copy_16(to + 2 * kLane, from + 2 * kLane), d = copy_16(to + 3 * kLane, from + 3 * kLane);
+  __m128i e = copy_16(to + 4 * kLane, from + 4 * kLane), f = copy_16(to + 5 * kLane, from + 5 * kLane);
+  __m128i g = copy_16(to + 6 * kLane, from + 6 * kLane), h = copy_16(to + 7 * kLane, from + 7 * kLane);
+  a = _mm_xor_si128(a, _mm_cvtsi32_si128(static_cast<int>(~state)));
+  __m128i by_step = factors_for<8 * kStep>();
+  ROCI_KEEP("x", by_step);
+  const size_t whole = length - length % kStep;
+  for (size_t at = kStep; at != whole; at += kStep) {
+    __m128i first;
+    guarded_load(from + at, first);
+    if (!guarded_store_went(to + at, first)) return 0;
+    a = fold(a, by_step, first);
+    b = fold(b, by_step, copy_16(to + at + kLane, from + at + kLane));
+    c = fold(c, by_step, copy_16(to + at + 2 * kLane, from + at + 2 * kLane));
+    d = fold(d, by_step, copy_16(to + at + 3 * kLane, from + at + 3 * kLane));
+    e = fold(e, by_step, copy_16(to + at + 4 * kLane, from + at + 4 * kLane));
+    f = fold(f, by_step, copy_16(to + at + 5 * kLane, from + at + 5 * kLane));
+    g = fold(g, by_step, copy_16(to + at + 6 * kLane, from + at + 6 * kLane));
+    h = fold(h, by_step, copy_16(to + at + 7 * kLane, from + at + 7 * kLane));
   }
+  to += whole;
+  from += whole;
+  length -= whole;
   const __m128i by_lane = factors_for<8 * kLane>();
-  __m128i sum = sums[0];
-  for (size_t i = 1; i < kLanes; ++i) sum = fold(sum, by_lane, sums[i]);
+  __m128i sum = fold(fold(fold(a, by_lane, b), by_lane, c), by_lane, d);
+  sum = fold(fold(fold(fold(sum, by_lane, e), by_lane, f), by_lane, g), by_lane, h);
   const auto left = static_cast<uint32_t>(length);
   return finish(crc_piece(sum, left), to, from, left);
 }

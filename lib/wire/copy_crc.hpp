@@ -10,7 +10,9 @@ namespace roci {
 inline constexpr size_t kCopyCrcWorthwhile = 1536;
 
 // Copies `length` bytes and returns the CRC register after them, as icrc_continue(state, from, length) does. The ranges
-// must not overlap. Takes what the processor has: VPCLMULQDQ with AVX-512 or with AVX2, PCLMULQDQ, or ISA-L after memcpy.
+// must not overlap. `from` may be memory that is not there any more, and so may `to` when copies_in_one_pass() and there are
+// kCopyCrcWorthwhile bytes: the accesses are guarded (base/guarded_access.hpp), and the register means nothing after a fault.
+// Takes what the processor has: VPCLMULQDQ with AVX-512 or with AVX2, PCLMULQDQ, or ISA-L after memcpy.
 uint32_t copy_crc(uint32_t state, uint8_t* to, const uint8_t* from, size_t length);
 
 // Whether that is faster than a CRC first and a copy of what is in the caches then.

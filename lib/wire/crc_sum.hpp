@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/guarded_access.hpp"
 #include "wire/crc_factors.hpp"
 
 namespace roci {
@@ -58,14 +59,23 @@ ROCI_PCLMUL inline __m128i crc_piece_of_4(uint32_t bytes, uint32_t behind) {
   return crc_piece_of_8(uint64_t{bytes} << 32, behind);
 }
 
-// `length` bytes of memory, which end `behind` bytes before the end of the run; copied to `to` when that is not null.
-ROCI_PCLMUL inline __m128i crc_pieces(__m128i sum, uint8_t* to, const uint8_t* from, uint32_t length,
+namespace crc_sum {
+
+// What is summed only is ours and there; what is copied comes from or goes to the application's memory.
+enum class Copies : uint8_t { kNo, kYes };
+
+template <Copies kCopies>
+ROCI_PCLMUL inline __m128i add_pieces(__m128i sum, uint8_t* to, const uint8_t* from, uint32_t length,
                                       uint32_t behind) {
   const auto moved = [&to](const uint8_t* source, auto& value) {
-    std::memcpy(&value, source, sizeof value);
-    if (to == nullptr) return;
-    std::memcpy(to, &value, sizeof value);
-    to += sizeof value;
+    if constexpr (kCopies == Copies::kNo) {
+      static_cast<void>(to);
+      std::memcpy(&value, source, sizeof value);
+    } else {
+      guarded_load(source, value);
+      guarded_store(to, value);
+      to += sizeof value;
+    }
   };
   behind += length;
   for (; length >= 16; length -= 16, from += 16) {
@@ -95,6 +105,18 @@ ROCI_PCLMUL inline __m128i crc_pieces(__m128i sum, uint8_t* to, const uint8_t* f
     sum = _mm_xor_si128(sum, crc_piece_of_4(uint32_t{byte} << 24, behind));
   }
   return sum;
+}
+
+}  // namespace crc_sum
+
+// `length` bytes of memory, which end `behind` bytes before the end of the run.
+ROCI_PCLMUL inline __m128i crc_pieces(__m128i sum, const uint8_t* from, uint32_t length, uint32_t behind) {
+  return crc_sum::add_pieces<crc_sum::Copies::kNo>(sum, nullptr, from, length, behind);
+}
+// The same, copied to `to` with guarded accesses (base/guarded_access.hpp).
+ROCI_PCLMUL inline __m128i copy_crc_pieces(__m128i sum, uint8_t* to, const uint8_t* from, uint32_t length,
+                                           uint32_t behind) {
+  return crc_sum::add_pieces<crc_sum::Copies::kYes>(sum, to, from, length, behind);
 }
 
 // The CRC register after the run, which began with an empty register, in the form of icrc_continue().

@@ -74,6 +74,7 @@ struct FrameView {
   [[nodiscard]] const ImmDt& imm() const { return extended<ImmDt>(Header::kImmDt); }
   [[nodiscard]] const Ieth& ieth() const { return extended<Ieth>(Header::kIeth); }
   [[nodiscard]] const Deth& deth() const { return extended<Deth>(Header::kDeth); }
+  [[nodiscard]] Srqn xrc_srq() const { return Srqn{extended<XrcEth>(Header::kXrcEth).srq.get()}; }
 
   [[nodiscard]] const Probe& probe() const { return extended<Probe>(Header::kProbe); }
   [[nodiscard]] const ProbeTimes& probe_times() const { return extended<ProbeTimes>(Header::kProbeTimes); }

@@ -112,6 +112,10 @@ struct Deth {
   uint8_t reserved = 0;
   Be24 source_qp;
 };
+struct XrcEth {  // annex A14
+  uint8_t reserved = 0;
+  Be24 srq;  // of the shared receive queue that is asked for
+};
 struct Reth {
   Be64 va;
   Be32 rkey;
@@ -170,6 +174,7 @@ static_assert(sizeof(ProbeTimes) == header_size(Header::kProbeTimes));
 static_assert(sizeof(IntReport) == header_size(Header::kIntReport));
 
 static_assert(sizeof(Deth) == header_size(Header::kDeth));
+static_assert(sizeof(XrcEth) == header_size(Header::kXrcEth));
 static_assert(sizeof(Reth) == header_size(Header::kReth));
 static_assert(sizeof(AtomicEth) == header_size(Header::kAtomicEth));
 static_assert(sizeof(Aeth) == header_size(Header::kAeth));
@@ -178,10 +183,11 @@ static_assert(sizeof(ImmDt) == header_size(Header::kImmDt));
 static_assert(sizeof(Ieth) == header_size(Header::kIeth));
 static_assert(sizeof(CnpReserved) == header_size(Header::kCnpReserved));
 
-// The longest a RoCEv2 header chain of ours gets: Ethernet, two tags, IPv6, UDP, BTH, RETH and ImmDt or AtomicETH
+// The longest a RoCEv2 header chain of ours gets: Ethernet, two tags, IPv6, UDP, BTH, XRCETH and AtomicETH
 // (private opcodes are longer).
-inline constexpr uint32_t kMaxHeaderBytes = 14 + 8 + 40 + 8 + 12 + 28;
-// What a path MTU adds up to as an IP packet, at worst (RETH and ImmDt, IPv6): the port's MTU must be this much more.
+inline constexpr uint32_t kMaxHeaderBytes = 14 + 8 + 40 + 8 + 12 + 4 + 28;
+// What a path MTU adds up to as an IP packet, at worst (RETH and ImmDt, IPv6): the port's MTU must be this much more, and of XRC
+// another XRCETH.
 inline constexpr uint32_t kMaxIpOverhead = 40 + 8 + 12 + 16 + 4 + kIcrcBytes;
 
 // The largest path MTU whose packets, with `overhead` bytes each, fit a port's MTU; 0 when none does.

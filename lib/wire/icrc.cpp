@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/guarded_copy.hpp"
 #include "wire/copy_crc.hpp"
 #include "wire/crc_sum.hpp"
 #include "wire/icrc_pieces.hpp"
@@ -65,7 +66,7 @@ ROCI_PCLMUL uint32_t state_behind_headers(const FrameView& view) { return crc_of
 
 ROCI_PCLMUL uint32_t sum_short(const FrameView& view, uint32_t begin, uint32_t length) {
   const __m128i headers = sum_headers(view, length);
-  return icrc_finish(crc_of_sum(crc_pieces(headers, nullptr, view.frame + begin, length, 0)));
+  return icrc_finish(crc_of_sum(crc_pieces(headers, view.frame + begin, length, 0)));
 }
 
 }  // namespace
@@ -103,7 +104,12 @@ uint32_t compute_icrc_copying(const FrameView& view, uint8_t* to) {
   uint32_t state = kSums && !has_options(view) ? state_behind_headers(view) : icrc_headers(view);
   if (view.payload_offset != begin)
     state = icrc_continue(state, view.frame + begin, view.payload_offset - begin);
-  state = copy_crc(state, to, payload, view.payload_length);
+  if (copies_in_one_pass()) {
+    state = copy_crc(state, to, payload, view.payload_length);
+  } else {  // as copy_crc(), but for reading the copy, which may not be there
+    guarded_copy(to, payload, view.payload_length);
+    state = icrc_continue(state, payload, view.payload_length);
+  }
   if (view.pad != 0) state = icrc_continue(state, payload + view.payload_length, view.pad);
   return icrc_finish(state);
 }

@@ -23,7 +23,8 @@ uint32_t compute_icrc(const FrameView& view);
 // The same as one CRC from front to back, which is how long frames are done, and all on processors without
 // carry-less products.
 uint32_t compute_icrc_in_order(const FrameView& view);
-// The same with the payload being copied to `to` in one pass. Worthwhile as copy_crc() is.
+// The same with the payload being copied to `to` in one pass. Worthwhile as copy_crc() is. Means nothing when an access to
+// `to` has faulted (base/guarded_access.hpp).
 uint32_t compute_icrc_copying(const FrameView& view, uint8_t* to);
 // The same for a chain of segments; the headers up to the payload must lie in the first.
 uint32_t compute_icrc(const FrameView& view, const rte_mbuf* chain);

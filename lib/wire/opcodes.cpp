@@ -66,6 +66,30 @@ constexpr std::array kTable = {
     entry(Opcode::kUdSendOnly, "UD_SEND_ONLY", kSend, kOnly, kUpToMtu, kDeth),
     entry(Opcode::kUdSendOnlyImm, "UD_SEND_ONLY_IMM", kSend, kOnly, kUpToMtu, kDeth, kImmDt),
     entry(Opcode::kCnp, "CNP", kCongestionNotification, kOnly, kNone, kCnpReserved),
+    entry(Opcode::kXrcSendFirst, "XRC_SEND_FIRST", kSend, kFirst, kFullMtu, kXrcEth),
+    entry(Opcode::kXrcSendMiddle, "XRC_SEND_MIDDLE", kSend, kMiddle, kFullMtu, kXrcEth),
+    entry(Opcode::kXrcSendLast, "XRC_SEND_LAST", kSend, kLast, kOneToMtu, kXrcEth),
+    entry(Opcode::kXrcSendLastImm, "XRC_SEND_LAST_IMM", kSend, kLast, kOneToMtu, kXrcEth, kImmDt),
+    entry(Opcode::kXrcSendOnly, "XRC_SEND_ONLY", kSend, kOnly, kUpToMtu, kXrcEth),
+    entry(Opcode::kXrcSendOnlyImm, "XRC_SEND_ONLY_IMM", kSend, kOnly, kUpToMtu, kXrcEth, kImmDt),
+    entry(Opcode::kXrcWriteFirst, "XRC_WRITE_FIRST", kWrite, kFirst, kFullMtu, kXrcEth, kReth),
+    entry(Opcode::kXrcWriteMiddle, "XRC_WRITE_MIDDLE", kWrite, kMiddle, kFullMtu, kXrcEth),
+    entry(Opcode::kXrcWriteLast, "XRC_WRITE_LAST", kWrite, kLast, kOneToMtu, kXrcEth),
+    entry(Opcode::kXrcWriteLastImm, "XRC_WRITE_LAST_IMM", kWrite, kLast, kOneToMtu, kXrcEth, kImmDt),
+    entry(Opcode::kXrcWriteOnly, "XRC_WRITE_ONLY", kWrite, kOnly, kUpToMtu, kXrcEth, kReth),
+    entry(Opcode::kXrcWriteOnlyImm, "XRC_WRITE_ONLY_IMM", kWrite, kOnly, kUpToMtu, kXrcEth, kReth, kImmDt),
+    entry(Opcode::kXrcReadRequest, "XRC_READ_REQUEST", kReadRequest, kOnly, kNone, kXrcEth, kReth),
+    entry(Opcode::kXrcReadResponseFirst, "XRC_READ_RESP_FIRST", kReadResponse, kFirst, kFullMtu, kAeth),
+    entry(Opcode::kXrcReadResponseMiddle, "XRC_READ_RESP_MIDDLE", kReadResponse, kMiddle, kFullMtu),
+    entry(Opcode::kXrcReadResponseLast, "XRC_READ_RESP_LAST", kReadResponse, kLast, kOneToMtu, kAeth),
+    entry(Opcode::kXrcReadResponseOnly, "XRC_READ_RESP_ONLY", kReadResponse, kOnly, kUpToMtu, kAeth),
+    entry(Opcode::kXrcAcknowledge, "XRC_ACK", kAcknowledge, kOnly, kNone, kAeth),
+    entry(Opcode::kXrcAtomicAcknowledge, "XRC_ATOMIC_ACK", kAtomicAcknowledge, kOnly, kNone, kAeth,
+          kAtomicAckEth),
+    entry(Opcode::kXrcCompareSwap, "XRC_CMP_SWAP", kCompareSwap, kOnly, kNone, kXrcEth, kAtomicEth),
+    entry(Opcode::kXrcFetchAdd, "XRC_FETCH_ADD", kFetchAdd, kOnly, kNone, kXrcEth, kAtomicEth),
+    entry(Opcode::kXrcSendLastInv, "XRC_SEND_LAST_INV", kSend, kLast, kOneToMtu, kXrcEth, kIeth),
+    entry(Opcode::kXrcSendOnlyInv, "XRC_SEND_ONLY_INV", kSend, kOnly, kUpToMtu, kXrcEth, kIeth),
     entry(Opcode::kCcProbe, "CC_PROBE", kProbeRequest, kOnly, kNone, kProbe),
     entry(Opcode::kCcProbeResponse, "CC_PROBE_RESP", kProbeResponse, kOnly, kNone, kProbe, kProbeTimes),
     entry(Opcode::kCcReadAcknowledge, "CC_RRACK", kReadAcknowledge, kOnly, kNone, kAeth),
@@ -86,8 +110,8 @@ constexpr auto kIndex = [] {
 
 std::string_view header_name(Header h) {
   constexpr std::string_view kNames[kHeaderCount] = {
-      "DETH", "RETH",         "AtomicETH", "AETH",        "AtomicAckETH", "ImmDt",
-      "IETH", "CNP reserved", "probe",     "probe times", "INT report"};
+      "DETH",  "XRCETH", "RETH",         "AtomicETH", "AETH",        "AtomicAckETH",
+      "ImmDt", "IETH",   "CNP reserved", "probe",     "probe times", "INT report"};
   return kNames[static_cast<unsigned>(h)];
 }
 

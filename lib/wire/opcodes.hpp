@@ -8,7 +8,7 @@
 
 namespace roci {
 
-// BTH opcode (IBTA table 35; CNP: RoCEv2 annex A17.9.3). Those from 0xe0 on are left to manufacturers; these are ours
+// BTH opcode (IBTA table 35; XRC: annex A14; CNP: RoCEv2 annex A17.9.3). Those from 0xe0 on are left to manufacturers; these are ours
 // and only travel between hosts that agreed on them (docs/wire-extensions.md).
 enum class Opcode : uint8_t {
   kRcSendFirst = 0x00,
@@ -49,6 +49,29 @@ enum class Opcode : uint8_t {
   kUdSendOnly = 0x64,
   kUdSendOnlyImm = 0x65,
   kCnp = 0x81,
+  kXrcSendFirst = 0xa0,
+  kXrcSendMiddle = 0xa1,
+  kXrcSendLast = 0xa2,
+  kXrcSendLastImm = 0xa3,
+  kXrcSendOnly = 0xa4,
+  kXrcSendOnlyImm = 0xa5,
+  kXrcWriteFirst = 0xa6,
+  kXrcWriteMiddle = 0xa7,
+  kXrcWriteLast = 0xa8,
+  kXrcWriteLastImm = 0xa9,
+  kXrcWriteOnly = 0xaa,
+  kXrcWriteOnlyImm = 0xab,
+  kXrcReadRequest = 0xac,
+  kXrcReadResponseFirst = 0xad,
+  kXrcReadResponseMiddle = 0xae,
+  kXrcReadResponseLast = 0xaf,
+  kXrcReadResponseOnly = 0xb0,
+  kXrcAcknowledge = 0xb1,
+  kXrcAtomicAcknowledge = 0xb2,
+  kXrcCompareSwap = 0xb3,
+  kXrcFetchAdd = 0xb4,
+  kXrcSendLastInv = 0xb6,
+  kXrcSendOnlyInv = 0xb7,
   kCcProbe = 0xe0,
   kCcProbeResponse = 0xe1,
   kCcReadAcknowledge = 0xe2,
@@ -57,7 +80,7 @@ enum class Opcode : uint8_t {
 };
 
 // The transport service an opcode belongs to: the top three bits.
-enum class TransportClass : uint8_t { kRc = 0, kUc = 1, kUd = 3, kCnp = 4, kPrivate = 7 };
+enum class TransportClass : uint8_t { kRc = 0, kUc = 1, kUd = 3, kCnp = 4, kXrc = 5, kPrivate = 7 };
 
 enum class Operation : uint8_t {
   kSend,
@@ -76,12 +99,20 @@ enum class Operation : uint8_t {
   kReceiverWindow,   // the receiver's window when there is nothing else to send
 };
 
+// The opcode that another connected service has for an operation of RC: services number alike what they share.
+constexpr Opcode opcode_of(TransportClass service, Opcode reliable) {
+  return static_cast<Opcode>(static_cast<unsigned>(service) << 5 | static_cast<unsigned>(reliable));
+}
+static_assert(opcode_of(TransportClass::kUc, Opcode::kRcWriteOnlyImm) == Opcode::kUcWriteOnlyImm);
+static_assert(opcode_of(TransportClass::kXrc, Opcode::kRcSendOnlyInv) == Opcode::kXrcSendOnlyInv);
+
 // Where in its message a packet stands.
 enum class Position : uint8_t { kFirst, kMiddle, kLast, kOnly };
 
 // The extended headers behind the BTH, in the order of their bits on the wire.
 enum class Header : uint8_t {
   kDeth,
+  kXrcEth,
   kReth,
   kAtomicEth,
   kAeth,
@@ -93,7 +124,7 @@ enum class Header : uint8_t {
   kProbeTimes,
   kIntReport,
 };
-inline constexpr unsigned kHeaderCount = 11;
+inline constexpr unsigned kHeaderCount = 12;
 
 class HeaderSet {
  public:
@@ -101,6 +132,7 @@ class HeaderSet {
   template <class... H>
   constexpr explicit HeaderSet(H... headers)
       : bits_(static_cast<uint16_t>((0U | ... | (1U << static_cast<unsigned>(headers))))) {}
+  [[nodiscard]] constexpr bool has_any_of(HeaderSet others) const { return (bits_ & others.bits_) != 0; }
   [[nodiscard]] constexpr bool has(Header h) const { return (bits_ >> static_cast<unsigned>(h) & 1U) != 0; }
   friend constexpr bool operator==(HeaderSet, HeaderSet) = default;
 
@@ -174,7 +206,7 @@ struct OpcodeInfo {
 
 // Bytes of one extended header on the wire.
 constexpr uint8_t header_size(Header h) {
-  constexpr uint8_t kSizes[kHeaderCount] = {8, 16, 28, 4, 8, 4, 4, 16, 24, 28, 40};
+  constexpr uint8_t kSizes[kHeaderCount] = {8, 4, 16, 28, 4, 8, 4, 4, 16, 24, 28, 40};
   return kSizes[static_cast<unsigned>(h)];
 }
 std::string_view header_name(Header h);

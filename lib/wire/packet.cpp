@@ -90,6 +90,7 @@ void append_extended(ByteVector& out, const Packet& p) {
   if (p.deth) {
     append(out, Deth{Be32{p.deth->qkey.value()}, p.deth->reserved, Be24{p.deth->source_qp.value()}});
   }
+  if (p.xrc_eth) append(out, XrcEth{p.xrc_eth->reserved, Be24{p.xrc_eth->srq.value()}});
   if (p.reth) append(out, Reth{Be64{p.reth->va}, Be32{p.reth->rkey.value()}, Be32{p.reth->length}});
   if (p.atomic_eth) {
     append(out, AtomicEth{Be64{p.atomic_eth->va}, Be32{p.atomic_eth->rkey.value()},
@@ -170,6 +171,9 @@ void decode_extended(Packet& p, const FrameView& view) {
     const Deth& h = view.deth();
     p.deth = DethValues{QKey{h.qkey.get()}, h.reserved, Qpn{h.source_qp.get()}};
   }
+  if (info.has(Header::kXrcEth)) {
+    p.xrc_eth = XrcEthValues{view.extended<XrcEth>(Header::kXrcEth).reserved, view.xrc_srq()};
+  }
   if (info.has(Header::kReth)) {
     const Reth& h = view.reth();
     p.reth = RethValues{h.va.get(), MemoryKey{h.rkey.get()}, h.length.get()};
@@ -243,6 +247,11 @@ Packet& Packet::requesting_ack() {
   return *this;
 }
 
+Packet& Packet::with_xrc_srq(Srqn srq) {
+  xrc_eth = XrcEthValues{0, srq};
+  return *this;
+}
+
 Packet& Packet::with_reth(uint64_t va, MemoryKey rkey, uint32_t length) {
   reth = RethValues{va, rkey, length};
   return *this;
@@ -295,6 +304,7 @@ Packet make_packet(Opcode opcode, bool ipv6) {
   const OpcodeInfo* info = find_opcode(static_cast<uint8_t>(opcode));
   if (info == nullptr) return p;
   if (info->has(Header::kDeth)) p.deth.emplace();
+  if (info->has(Header::kXrcEth)) p.xrc_eth.emplace();
   if (info->has(Header::kReth)) p.reth.emplace();
   if (info->has(Header::kAtomicEth)) p.atomic_eth.emplace();
   if (info->has(Header::kAeth)) p.aeth = AethValues{kSyndromeAck, Msn{}};

@@ -64,6 +64,11 @@ struct DethValues {
   Qpn source_qp;
   friend bool operator==(const DethValues&, const DethValues&) = default;
 };
+struct XrcEthValues {
+  uint8_t reserved = 0;
+  Srqn srq;
+  friend bool operator==(const XrcEthValues&, const XrcEthValues&) = default;
+};
 struct RethValues {
   uint64_t va = 0;
   MemoryKey rkey;
@@ -119,6 +124,7 @@ struct Packet {
   BthValues bth;
   // Written in this order, whether or not the opcode's table row has them.
   std::optional<DethValues> deth;
+  std::optional<XrcEthValues> xrc_eth;
   std::optional<RethValues> reth;
   std::optional<AtomicEthValues> atomic_eth;
   std::optional<AethValues> aeth;
@@ -155,6 +161,7 @@ struct Packet {
   Packet& with_traffic_class(uint8_t value);
   Packet& with_payload(std::span<const uint8_t> bytes);  // and the zero pad that belongs to it
   Packet& requesting_ack();
+  Packet& with_xrc_srq(Srqn srq);
   Packet& with_reth(uint64_t va, MemoryKey rkey, uint32_t length);
   Packet& with_aeth(uint8_t syndrome, Msn msn);
   Packet& with_imm(uint32_t data);

@@ -154,6 +154,11 @@ void add_extended(FieldList& list, const Packet& p) {
     list.next(1).hex("reserved", p.deth->reserved, 2);
     list.next(3).hex("source_qp", p.deth->source_qp.value(), 6);
   }
+  if (p.xrc_eth) {
+    list.header("xrceth");
+    list.next(1).hex("reserved", p.xrc_eth->reserved, 2);
+    list.next(3).hex("srq", p.xrc_eth->srq.value(), 6);
+  }
   if (p.reth) {
     list.header("reth");
     list.next(8).hex("va", p.reth->va, 16);

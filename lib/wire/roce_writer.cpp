@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/guarded_copy.hpp"
 #include "wire/checksum.hpp"
 #include "wire/copy_crc.hpp"
 #include "wire/icrc.hpp"
@@ -33,7 +34,7 @@ ROCI_PCLMUL void begin_sum(RoceWriter::Open& open, const Headers& headers) {
 
 // Adds what the frame holds between what is summed and `to`, which is not beyond the end of the sum.
 ROCI_PCLMUL void sum_up_to(RoceWriter::Open& open, const uint8_t* to) {
-  open.sum = crc_pieces(open.sum, nullptr, open.summed, static_cast<uint32_t>(to - open.summed),
+  open.sum = crc_pieces(open.sum, open.summed, static_cast<uint32_t>(to - open.summed),
                         static_cast<uint32_t>(open.sum_end - to));
   open.summed = to;
 }
@@ -47,7 +48,7 @@ ROCI_PCLMUL uint32_t end_sum(RoceWriter::Open& open) {
 ROCI_PCLMUL void copy_into_sum(RoceWriter::Open& open, uint8_t* to, const uint8_t* from, uint32_t length) {
   if (open.summed != to) sum_up_to(open, to);
   open.summed = to + length;
-  open.sum = crc_pieces(open.sum, to, from, length, static_cast<uint32_t>(open.sum_end - open.summed));
+  open.sum = copy_crc_pieces(open.sum, to, from, length, static_cast<uint32_t>(open.sum_end - open.summed));
 }
 
 ROCI_PCLMUL void put_reth_into_sum(RoceWriter::Open& open, uint8_t* to, __m128i reth) {
@@ -229,7 +230,7 @@ void RoceWriter::copy_payload(Open& open, uint8_t* to, const uint8_t* from, uint
   if (open.icrc_state) {
     open.icrc_state = copy_crc(*open.icrc_state, to, from, length);
   } else {
-    std::memcpy(to, from, length);
+    guarded_copy(to, from, length);
   }
 }
 

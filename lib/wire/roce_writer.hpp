@@ -96,6 +96,7 @@ class RoceWriter {
   static void put_aeth(Open& open, uint8_t syndrome, Msn msn);
   // Copies the next `length` bytes of the payload to `to`, which lies in it. When the payload is copied with nothing but
   // this, in order and whole, and everything before it has been written, its bytes are not read again for the ICRC.
+  // `from` may be memory that is not there any more: then the frame is worth nothing (take_memory_fault()).
   static void copy_payload(Open& open, uint8_t* to, const uint8_t* from, uint32_t length);
 
  private:

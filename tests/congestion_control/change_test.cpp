@@ -74,6 +74,25 @@ TEST(Change, who_was_connected_without_stays_without) {
   EXPECT_NE(refused.error().message.find("connected again"), std::string::npos) << refused.error().message;
 }
 
+// What the peer understands is asked when the queue pair is connected, and taken over when it has something to send.
+TEST(Change, who_says_nothing_for_long_may_still_begin) {
+  FanInOptions options;
+  options.senders = options.flows = 1;
+  options.control = with_profile("ldcp");
+  FanIn net(options);
+  const Qpn number{net.queue_pair(0).qp_num()};
+  Worker& worker = net.hosts[0]->device->host().worker_of(number);
+  for (int seconds = 0; seconds < 3; ++seconds) {
+    net.run(1s);
+    worker.ring(*worker.find(number));  // a turn with nothing to do
+    net.run(1ms);
+    ASSERT_EQ(net.core(0).state(), IBV_QPS_RTS) << "refused";
+  }
+  EXPECT_EQ(net.control(0), nullptr);
+  EXPECT_LT(net.time_of(0, 1 << 20), 10ms);
+  EXPECT_STREQ(net.control(0)->profile.plugin->name, "ldcp");
+}
+
 // The receiving end of an algorithm comes and goes with it, and believes nothing of what was before.
 TEST(Change, receiving_ends_come_and_go) {
   FanInOptions options;

@@ -44,7 +44,7 @@ TEST(Attributes, device_has_what_it_says) {
                             IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_RC_RNR_NAK_GEN |
                             IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_SRQ_RESIZE |
                             IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_BAD_PKEY_CNTR |
-                            IBV_DEVICE_BAD_QKEY_CNTR;
+                            IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_XRC;
   EXPECT_EQ(attr.device_cap_flags, kHas);
 }
 
@@ -77,31 +77,32 @@ TEST(Attributes, limits_of_a_queue_can_be_had_and_not_one_more) {
 
 TEST(Attributes, types_of_queue_pairs_that_no_roce_device_has_are_refused) {
   TwoHosts hosts;
-  for (const ibv_qp_type type : {IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV, IBV_QPT_DRIVER}) {
+  for (const ibv_qp_type type : {IBV_QPT_RAW_PACKET, IBV_QPT_DRIVER}) {
     ibv_qp_init_attr init{};
     init.qp_type = type;
     const auto qp = hosts.a.pd->create_qp(&init, *hosts.a.cq, *hosts.a.cq);
     ASSERT_FALSE(qp);
     EXPECT_EQ(qp.error().code, EOPNOTSUPP);
     EXPECT_EQ(qp.error().message,
-              "queue pair: type " + std::to_string(type) + " is not supported; RC, UC and UD are");
+              "queue pair: type " + std::to_string(type) + " is not supported; RC, UC, UD and XRC are");
   }
 }
 
 TEST(Attributes, access_that_the_device_does_not_have_is_refused_and_hints_are_taken) {
   TwoHosts hosts;
   std::vector<uint8_t> bytes(64);
-  for (const int access : {int{IBV_ACCESS_ON_DEMAND}, int{IBV_ACCESS_HUGETLB}, 1 << 8}) {
+  for (const int access : {1 << 8, 1 << 9, 1 << 10, 1 << 30}) {
     const auto region = hosts.a.pd->register_memory(bytes.data(), bytes.size(), access);
     ASSERT_FALSE(region);
     EXPECT_EQ(region.error().code, EINVAL);
     EXPECT_EQ(region.error().message, "memory region: access flags " + std::to_string(access) +
                                           " hold unsupported ones; local write, remote write, remote read, "
                                           "remote atomic, window bind, zero "
-                                          "based and optional ones are allowed");
+                                          "based, on demand, huge pages and optional ones are allowed");
   }
-  EXPECT_TRUE(hosts.a.pd->register_memory(bytes.data(), bytes.size(),
-                                          IBV_ACCESS_LOCAL_WRITE | int{IBV_ACCESS_RELAXED_ORDERING}));
+  for (const int access : {int{IBV_ACCESS_RELAXED_ORDERING}, int{IBV_ACCESS_OPTIONAL_RANGE},
+                           int{IBV_ACCESS_ON_DEMAND}, int{IBV_ACCESS_HUGETLB}})
+    EXPECT_TRUE(hosts.a.pd->register_memory(bytes.data(), bytes.size(), IBV_ACCESS_LOCAL_WRITE | access));
 }
 
 TEST(Attributes, port_says_what_its_link_is) {

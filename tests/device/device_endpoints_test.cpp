@@ -108,6 +108,23 @@ TEST_F(DeviceEndpointsTest, the_facts_of_a_host_are_there) {
   EXPECT_FALSE(endpoints_->info("c"));
 }
 
+TEST_F(DeviceEndpointsTest, counters_have_the_names_of_rdma_statistic_too) {
+  open();
+  hosts_->connect();
+  ASSERT_EQ(hosts_->write(1, 0, 10'000), 0);
+  hosts_->run();
+  const TelemetryMap statistic = map_of(endpoints_->statistic("b"));
+  const TelemetryMap counters = map_of(endpoints_->counters("b"));
+  EXPECT_GT(number_in(statistic, "rcvd_pkts"), 0U);
+  EXPECT_EQ(number_in(statistic, "rcvd_pkts"), number_in(counters, "rx_roce"));
+  EXPECT_EQ(number_in(statistic, "sent_pkts"), number_in(counters, "tx_frames"));
+  EXPECT_EQ(number_in(statistic, "out_of_buffer"), 0U);
+  std::set<std::string> names;
+  for (const auto& [name, value] : statistic) names.insert(name);
+  EXPECT_EQ(names.size(), statistic.size()) << "a name is there twice";
+  EXPECT_FALSE(endpoints_->statistic("nobody"));
+}
+
 TEST_F(DeviceEndpointsTest, a_row_says_what_a_queue_pair_does) {
   open();
   hosts_->connect();

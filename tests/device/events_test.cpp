@@ -95,7 +95,7 @@ TEST(Events, a_queue_pair_or_completion_queue_takes_its_events_with_it) {
   hosts.connect();
   while (hosts.a.device->get_async_event()) {
   }
-  EventQueue& queue = hosts.a.device->host().events();
+  EventRouter& queue = hosts.a.device->host().events();
   const auto cq = must(hosts.a.device->create_cq(1));
   queue.raise(qp_event(hosts.a.qp->qp_num()));
   queue.raise({IBV_EVENT_CQ_ERR, {EventSource::kCompletionQueue, hosts.a.cq->number(), nullptr}});

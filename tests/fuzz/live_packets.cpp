@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fuzz/fuzz_opcodes.hpp"
 #include "fuzz/live_host.hpp"
 #include "port/neighbours.hpp"
 #include "transport/datagram.hpp"
@@ -101,8 +102,7 @@ ExtensionBlock LiveHost::block_of(const Step& step, const Slot& slot, Psn near) 
 }
 
 Packet LiveHost::make(const Step& step, const Slot& slot) {
-  const auto table = opcode_table();
-  const OpcodeInfo& info = table[step.opcode % table.size()];
+  const OpcodeInfo& info = fuzz::opcode_of(step.opcode);
   const Peer& peer = peers_[slot.peer];
   const bool ipv6 = !peer.address.is_v4();
   Packet packet = make_packet(info.opcode, ipv6);

@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 
+#include "fuzz/fuzz_opcodes.hpp"
 #include "fuzz/host_program.hpp"
 #include "support/services.hpp"
 #include "support/two_hosts.hpp"
@@ -181,11 +182,7 @@ class Conversion {
     Step::set(step.length, std::min<size_t>(length, 16384));
   }
 
-  static uint8_t row(Opcode opcode) {
-    const auto table = opcode_table();
-    const auto found = std::ranges::find(table, opcode, &OpcodeInfo::opcode);
-    return static_cast<uint8_t>(found - table.begin());
-  }
+  static uint8_t row(Opcode opcode) { return fuzz::number_of(opcode); }
 
   static uint8_t types_of(const ExtensionBlock& block) {
     return static_cast<uint8_t>((block.ce_echo ? Step::kCeEcho : 0) | (block.lsn ? Step::kLsn : 0) |
@@ -218,8 +215,7 @@ void write_parts(const std::string& name, const Packet& packet) {
   if (!packet.extensions) return;
   const auto length = static_cast<uint32_t>(frame.size());
   const FrameView view = parse_frame(frame.data(), length, length, OpcodeRange::kWithPrivate);
-  const auto row = static_cast<uint8_t>(
-      std::ranges::find(opcode_table(), packet.bth.opcode, &OpcodeInfo::opcode) - opcode_table().begin());
+  const uint8_t row = fuzz::number_of(packet.bth.opcode);
   ByteVector seed{row};
   const uint8_t* behind = frame.data() + view.bth_offset + sizeof(Bth);
   seed.insert(seed.end(), behind, frame.data() + view.icrc_offset);

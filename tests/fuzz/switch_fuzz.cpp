@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "fuzz/fuzz_opcodes.hpp"
 #include "fuzz/fuzz_target.hpp"
 #include "port/sim_link.hpp"
 #include "support/frames.hpp"
@@ -172,8 +173,7 @@ std::vector<uint8_t> self_defined_cnm(const FrameSpec& spec) {
 // Who sends what is learnt from these: data of a few flows with SOURCE-QPN or without, what answers it, CNPs, and what
 // the connection manager says.
 std::vector<uint8_t> of_a_flow(Input& input, const FrameSpec& spec) {
-  const auto table = opcode_table();
-  const OpcodeInfo& info = table[input.byte() % table.size()];
+  const OpcodeInfo& info = fuzz::opcode_of(input.byte());
   const uint8_t which = input.byte();
   Packet packet = make_packet(info.opcode).to(Qpn{which % 4U}, Psn{input.byte()});
   packet.between(spec.source, spec.from, spec.destination, spec.to).with_traffic_class(spec.traffic_class);

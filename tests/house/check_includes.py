@@ -14,8 +14,11 @@ BOTTOM = ["base", "wire", "telemetry"]
 MIDDLE = BOTTOM + ["port", "memory"]
 PROTOCOL = MIDDLE + ["transport", "congestion"]
 DEVICE = PROTOCOL + ["engine", "device", "api"]
-ALL = DEVICE + ["verbs", "cm", "lab", "switch", "cc", "apps"]
+ALL = DEVICE + ["net", "verbs", "cm", "lab", "switch", "cc", "apps"]
 PLUGIN_ROOMS = ("cc", "examples")
+# Examples that are programs: what users of the C++ API and of verbs may see, and no more.
+PROGRAM_EXAMPLES = {"kv-store": "kv-store", "block-target": "block-target", "common": "examples-common"}
+OUTSIDE_ROOMS = (*PLUGIN_ROOMS, *PROGRAM_EXAMPLES.values())
 MAY_INCLUDE = {
     "api": [],
     "base": [],
@@ -27,21 +30,26 @@ MAY_INCLUDE = {
     "congestion": MIDDLE,
     "engine": PROTOCOL,
     "device": PROTOCOL + ["engine", "api"],
-    "verbs": DEVICE,
-    "cm": DEVICE,
+    "net": DEVICE,
+    "paths": [],
+    "verbs": DEVICE + ["net"],
+    "cm": DEVICE + ["net"],
     "lab": DEVICE + ["switch"],
     "cc": [],
     "examples": [],
+    "examples-common": [],
+    "kv-store": ["api", "examples-common"],
+    "block-target": ["examples-common"],
     "switch": BOTTOM + ["port"],
     "apps": [room for room in ALL if room != "cc"],
-    "tests": ALL,
+    "tests": ALL + ["kv-store", "block-target"],
     "bench": ALL + ["tests"],  # their support, for what both set up alike
 }
 
 # Public headers that are not the whole API but a word everybody may use, and the plugin ABI.
 API_FOR_ROOM = {
     "roci/version.h": set(MAY_INCLUDE),
-    "roci/result.hpp": set(MAY_INCLUDE) - set(PLUGIN_ROOMS),
+    "roci/result.hpp": set(MAY_INCLUDE) - set(OUTSIDE_ROOMS),
     "roci/extension_config.hpp": {"engine"},
     "roci/telemetry_config.hpp": {"transport", "engine"},
     "roci/flow_control_config.hpp": {"engine"},
@@ -60,22 +68,22 @@ OUTSIDE = [
     (["rte_ethdev*", "rte_eth_*", "rte_dev.h", "rte_bus*", "rte_pci*", "rte_vdev*"], ["port", "tests", "bench"],
      "ethernet devices of DPDK belong behind lib/port"),
     (["rte_mbuf.h", "rte_ip.h", "rte_ether.h", "rte_byteorder.h", "rte_prefetch.h", "rte_branch_prediction.h"],
-     [room for room in MAY_INCLUDE if room not in ("api", "base", *PLUGIN_ROOMS)],
+     [room for room in MAY_INCLUDE if room not in ("api", "base", *OUTSIDE_ROOMS)],
      "this room is free of DPDK"),
-    (["rte_*"], [room for room in MAY_INCLUDE if room not in ("api", "base", "wire", *PLUGIN_ROOMS)],
+    (["rte_*"], [room for room in MAY_INCLUDE if room not in ("api", "base", "wire", *OUTSIDE_ROOMS)],
      "of DPDK, wire takes only rte_mbuf.h, rte_ip.h and helpers without state; api, base, cc and examples take nothing"),
     (["infiniband/*", "rdma/*"],
-     [room for room in MAY_INCLUDE if room not in ("base", "wire", "port", "switch", *PLUGIN_ROOMS)],
+     [room for room in MAY_INCLUDE if room not in ("base", "wire", "port", "switch", "examples-common", *PLUGIN_ROOMS)],
      "verbs' types begin above the port"),
     (["gtest/*", "gmock/*"], ["tests"], "test libraries belong into tests/"),
     (["benchmark/*", "ns3/*"], ["bench"], "Google Benchmark and ns-3 belong into bench/"),
     (["CLI/*"], ["apps", "tests", "bench"], "command lines belong into apps/"),
     (["yaml-cpp/*"],
-     [room for room in MAY_INCLUDE if room not in ("api", "wire", "transport", "congestion", *PLUGIN_ROOMS)],
+     [room for room in MAY_INCLUDE if room not in ("api", "wire", "transport", "congestion", *OUTSIDE_ROOMS)],
      "configuration files are not read here"),
     (["spdlog/*", "tl/*", "nlohmann/*", "oneapi/*", "tbb/*", "isa-l/*", "isa-l.h"],
-     [room for room in MAY_INCLUDE if room not in PLUGIN_ROOMS],
-     "a plugin sees roci/cc.h and the standard headers alone"),
+     [room for room in MAY_INCLUDE if room not in OUTSIDE_ROOMS],
+     "a plugin sees roci/cc.h and the standard headers alone, other examples what users see"),
 ]
 API_EXTRA = re.compile(r"^(spdlog|nlohmann|oneapi|tbb|isa-l|rdma)\b")
 
@@ -90,6 +98,8 @@ def room_of(path):
         return parts[1]
     if parts[:2] == ("include", "roci"):
         return "api"
+    if len(parts) > 2 and parts[0] == "examples" and parts[1] in PROGRAM_EXAMPLES:
+        return PROGRAM_EXAMPLES[parts[1]]
     return parts[0] if parts[0] in TOP_ROOMS else None
 
 
@@ -117,7 +127,7 @@ def why_not_ours(room, target):
         nothing = "roci/cc.h alone" if room in PLUGIN_ROOMS else "nothing of ours outside roci/"
         rooms = ", ".join(MAY_INCLUDE[room]) or nothing
         return f"{room} may not include {to or target}; it may include {rooms}"
-    if to == "port" and target.name.startswith("ethdev") and room not in ("apps", "tests", "bench", "device", "lab"):
+    if to == "port" and target.name.startswith("ethdev") and room not in ("apps", "tests", "bench", "device", "lab", "net"):
         return f"{room} knows ports as port/port.hpp, not as Ethernet devices"
     return None
 

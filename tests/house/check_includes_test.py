@@ -24,6 +24,9 @@ SOUND_HOUSE = {
     "lib/device/device.cpp": '#include "roci/device.hpp"\n#include "engine/worker.hpp"\n',
     "cc/static_rate.c": "#include <roci/cc.h>\n#include <math.h>\n",
     "examples/cc-plugin/half.c": "#include <roci/cc.h>\n",
+    "examples/common/tcp.h": "#include <stddef.h>\n",
+    "examples/kv-store/client.cpp": '#include "../common/tcp.h"\n#include "roci/device.hpp"\n',
+    "examples/block-target/target.c": '#include <infiniband/verbs.h>\n#include "../common/tcp.h"\n',
     "switch/switch.hpp": '#include "port/port.hpp"\n',
     "apps/roci-perf/main.cpp": '#include "roci/device.hpp"\n#include "switch/switch.hpp"\n#include <CLI/CLI.hpp>\n',
     "tests/wire/icrc_test.cpp": '#include "wire/icrc.hpp"\n#include <gtest/gtest.h>\n',
@@ -80,6 +83,13 @@ class CheckIncludes(unittest.TestCase):
                      "<spdlog/spdlog.h>", "<rte_mbuf.h>"):
             for name in ("cc/dcqcn.c", "examples/other/x.c"):
                 self.expect_complaint(f"{name}:1", "", {name: f"#include {text}\n"})
+
+    def test_examples_of_programs_see_what_users_see(self):
+        for name, text in (("kv-store/x.cpp", '"base/types.hpp"'), ("kv-store/x.cpp", "<rte_mbuf.h>"),
+                           ("kv-store/x.cpp", "<spdlog/spdlog.h>"), ("block-target/x.c", '"roci/device.hpp"'),
+                           ("block-target/x.c", '"roci/result.hpp"'), ("common/x.c", "<infiniband/verbs.h>"),
+                           ("common/x.c", '"roci/result.hpp"')):
+            self.expect_complaint(f"examples/{name}:1", "", {f"examples/{name}": f"#include {text}\n"})
 
     def test_the_switch_knows_no_queue_pair(self):
         self.expect_complaint("switch/x.cpp:1", "switch may not include transport",

@@ -94,7 +94,8 @@ TEST_F(Memory, zero_based_regions_are_named_by_offset_and_others_by_their_iova) 
 TEST_F(Memory, access_flags_that_do_not_go_together_or_are_unknown_are_refused) {
   EXPECT_FALSE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_REMOTE_WRITE));
   EXPECT_FALSE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_REMOTE_ATOMIC));
-  EXPECT_FALSE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_ON_DEMAND));
+  EXPECT_FALSE(table.add(kPd, bytes.data(), 8, 1 << 8));  // IBV_ACCESS_FLUSH_GLOBAL
+  EXPECT_TRUE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB));
   EXPECT_TRUE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_REMOTE_READ));
   EXPECT_TRUE(table.add(kPd, bytes.data(), 8, IBV_ACCESS_RELAXED_ORDERING | 1 << 25));  // hints
 }

@@ -209,6 +209,45 @@ TEST_F(FaultyPortTest, holds_only_so_many_frames_and_counts_those_beyond) {
   EXPECT_EQ(port_->counters().delay_full, kMore);
 }
 
+TEST_F(FaultyPortTest, doubles_as_many_as_it_was_asked_to_one_behind_the_other) {
+  make({.duplication = 0.01});
+  const std::vector<Seen> seen = carry(kFrames);
+  expect_rate(port_->counters().duplicated, kFrames, 0.01);
+  EXPECT_EQ(seen.size(), kFrames + port_->counters().duplicated);
+  EXPECT_TRUE(std::ranges::is_sorted(numbers(seen)));
+  for (size_t i = 1; i < seen.size(); ++i) {
+    if (seen[i].number != seen[i - 1].number) continue;
+    ASSERT_EQ(seen[i].bytes, seen[i - 1].bytes);
+  }
+}
+
+TEST_F(FaultyPortTest, lets_up_to_four_overtake_a_frame_that_is_late_and_loses_none) {
+  make({.reordering = 0.01});
+  std::vector<uint32_t> seen = numbers(carry(kFrames));
+  EXPECT_FALSE(std::ranges::is_sorted(seen));
+  // Those that come while another is late are not late themselves, so a few fewer.
+  EXPECT_GT(port_->counters().reordered, kFrames / 100 * 3 / 4);
+  uint64_t late = 0;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    const auto by = static_cast<int64_t>(i) - static_cast<int64_t>(seen[i]);
+    EXPECT_LE(by, int64_t{FaultyPort::kMostOvertaking});
+    late += by > 0 ? 1 : 0;
+  }
+  EXPECT_EQ(late, port_->counters().reordered);
+  std::ranges::sort(seen);
+  ASSERT_EQ(seen.size(), kFrames);
+  for (uint32_t i = 0; i < kFrames; ++i) ASSERT_EQ(seen[i], i);
+}
+
+TEST_F(FaultyPortTest, a_late_frame_that_nobody_overtakes_comes_all_the_same) {
+  make({.reordering = 1});
+  send(0);
+  const std::vector<Seen> seen = receive(1ms);
+  ASSERT_EQ(numbers(seen), std::vector<uint32_t>{0});
+  EXPECT_EQ(seen[0].at, 1us + FaultyPort::kLongestWait);
+  EXPECT_EQ(port_->counters().reordered, 0U) << "it was late, and in its place";
+}
+
 TEST_F(FaultyPortTest, down_loses_everything_in_both_directions_and_says_so) {
   make({.down = true});
   EXPECT_FALSE(port_->link_up());

@@ -132,7 +132,7 @@ class ReplayHost {
   HandPort port_;
   IdSource ids_{1};
   MemoryTable memory_{ids_};
-  std::unique_ptr<EventQueue> events_ = std::move(*EventQueue::create());
+  std::shared_ptr<EventQueue> events_ = std::move(*EventQueue::create());
   MulticastTable groups_;
   CompletionRing completions_{1024};
   Regions regions_;

@@ -39,8 +39,8 @@ expect:
 # SHA-256 of what the runs of SCENARIO come down to. It is the same in every build and on every machine; a change of what hosts
 # or switches do changes it, and then this.
 SUMMARIES = {
-    "dcqcn": "025311c153a78f4d73319a9df920d92baa01bb735701f95519738029b0fad716",
-    "dctcp": "7098121a59d47c537656d497416165e9eb49aeb0c7b2c303e26a0e055711bfb3",
+    "dcqcn": "0c8043ff76a5ae65ecaf634eabf8011e333a618866ee13ff76e8815300021478",
+    "dctcp": "8b01373c48ed92ed82febd7c1d754daca23afcc2d242fc2711eb531613b8273d",
 }
 
 

@@ -21,7 +21,8 @@ ibv_ah_attr address_of(const ibv_gid& gid, uint8_t traffic_class) {
 
 void connect_to(QueuePair& qp, ibv_qp_type type, const ibv_gid& peer, uint32_t remote_qp,
                 const ConnectOptions& options) {
-  const bool reliable = type == IBV_QPT_RC;
+  const bool asks = type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND;
+  const bool answers = type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = 1;
@@ -37,7 +38,7 @@ void connect_to(QueuePair& qp, ibv_qp_type type, const ibv_gid& peer, uint32_t r
   attr.ah_attr = address_of(peer, options.traffic_class);
   attr.ah_attr.grh.sgid_index = options.sgid_index;
   must(qp.modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                           (reliable ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)));
+                           (answers ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0)));
   attr = {};
   attr.qp_state = IBV_QPS_RTS;
   attr.timeout = options.timeout;
@@ -45,10 +46,11 @@ void connect_to(QueuePair& qp, ibv_qp_type type, const ibv_gid& peer, uint32_t r
   attr.rnr_retry = options.rnr_retry;
   attr.sq_psn = options.sq_psn & kPsnMask;
   attr.max_rd_atomic = options.reads;
-  must(qp.modify(
-      attr,
-      IBV_QP_STATE | IBV_QP_SQ_PSN |
-          (reliable ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0)));
+  must(qp.modify(attr,
+                 IBV_QP_STATE | IBV_QP_SQ_PSN |
+                     (asks ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC
+                      : answers ? int{IBV_QP_TIMEOUT}
+                                : 0)));
 }
 
 void open_datagrams(QueuePair& qp, uint32_t qkey, uint32_t sq_psn) {

@@ -82,6 +82,10 @@ const char* status_name(ibv_wc_status status) {
       return "WR_FLUSH_ERR";
     case IBV_WC_REM_INV_REQ_ERR:
       return "REM_INV_REQ_ERR";
+    case IBV_WC_REM_ACCESS_ERR:
+      return "REM_ACCESS_ERR";
+    case IBV_WC_REM_OP_ERR:
+      return "REM_OP_ERR";
     default:
       return "other";
   }

@@ -179,5 +179,22 @@ TEST(CompletionRing, without_a_channel_nothing_is_notified) {
   EXPECT_EQ(ring.unacknowledged(), 0U);
 }
 
+TEST(CompletionRing, takes_back_an_event_whose_completions_were_polled_before_it_was_seen) {
+  const auto channel = make_channel();
+  CompletionRing ring(4, 0, {}, channel);
+  ibv_wc out{};
+  ring.request_notify(false);
+  ring.push(completion(1), false);
+  ASSERT_EQ(ring.poll(1, &out), 1);
+  ASSERT_TRUE(channel->take());
+  EXPECT_TRUE(ring.take_back_event());
+  EXPECT_EQ(ring.unacknowledged(), 0U);
+  EXPECT_FALSE(channel->take());
+  ring.push(completion(2), false);  // without another request
+  ASSERT_TRUE(channel->take());
+  EXPECT_FALSE(ring.take_back_event());
+  EXPECT_EQ(ring.unacknowledged(), 1U);
+}
+
 }  // namespace
 }  // namespace roci

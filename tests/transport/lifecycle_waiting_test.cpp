@@ -223,7 +223,8 @@ TEST(Lifecycle, acknowledgement_of_everything_open_at_once_counts) {
   // A READ of 2^31 - 256 bytes takes 2^23 - 1 PSNs, a WRITE behind it the last one.
   constexpr uint32_t kPsns = (1U << 23) - 1;
   const size_t huge = size_t{kPsns} * 256;
-  auto region = must(host.side.pd->register_memory(nullptr, huge, IBV_ACCESS_LOCAL_WRITE));  // never touched
+  auto region = must(host.side.pd->register_memory(
+      nullptr, huge, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND));  // never touched
   ibv_sge sge{0, static_cast<uint32_t>(huge), region->lkey()};
   ibv_send_wr wr{};
   wr.sg_list = &sge;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr ibv_qp_state kStates[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
                                     IBV_QPS_SQD,   IBV_QPS_SQE,  IBV_QPS_ERR};
-constexpr ibv_qp_type kTypes[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
+constexpr ibv_qp_type kTypes[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV};
 constexpr int kAttributeBits = 21;  // CUR_STATE to DEST_QPN, and RATE_LIMIT
 
 // The n-th set of attributes.
@@ -35,6 +35,27 @@ const std::map<std::string, std::string> kUd = {
     {"RESET INIT", "kpQ|"}, {"INIT INIT", "|kpQ"}, {"INIT RTR", "|kQ"},
     {"RTR RTS", "S|CQ"},    {"RTS RTS", "|CQ"},    {"RTS SQD", "|N"},
     {"SQD SQD", "|kQ"},     {"SQD RTS", "|CQ"},    {"SQE RTS", "|CQ"}};
+const std::map<std::string, std::string> kXrcSend = {
+    {"RESET INIT", "kpa|"}, {"INIT INIT", "|kpa"}, {"INIT RTR", "AmDs|ak"},  {"RTR RTS", "trRSq|Ca"},
+    {"RTS RTS", "|Ca"},     {"RTS SQD", "|N"},     {"SQD SQD", "|pAtrRqak"}, {"SQD RTS", "|Ca"}};
+const std::map<std::string, std::string> kXrcRecv = {
+    {"RESET INIT", "kpa|"}, {"INIT INIT", "|kpa"}, {"INIT RTR", "AmDsdn|ak"}, {"RTR RTS", "tS|Can"},
+    {"RTS RTS", "|Can"},    {"RTS SQD", "|N"},     {"SQD SQD", "|pAtdakn"},   {"SQD RTS", "|Can"}};
+
+const std::map<std::string, std::string>& rows_of(ibv_qp_type type) {
+  switch (type) {
+    case IBV_QPT_UC:
+      return kUc;
+    case IBV_QPT_UD:
+      return kUd;
+    case IBV_QPT_XRC_SEND:
+      return kXrcSend;
+    case IBV_QPT_XRC_RECV:
+      return kXrcRecv;
+    default:
+      return kRc;
+  }
+}
 
 int bits_of(const std::string& letters) {
   static const std::map<char, int> kBits = {{'C', IBV_QP_CUR_STATE},
@@ -67,7 +88,7 @@ struct Expected {
 
 Expected expected(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to) {
   if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) return {true, 0, 0};
-  const auto& rows = type == IBV_QPT_RC ? kRc : type == IBV_QPT_UC ? kUc : kUd;
+  const auto& rows = rows_of(type);
   const auto row = rows.find(std::string(qp_state_name(from)) + " " + std::string(qp_state_name(to)));
   if (row == rows.end()) return {};
   const size_t bar = row->second.find('|');

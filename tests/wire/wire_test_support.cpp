@@ -105,6 +105,7 @@ Packet random_packet(Rng& rng, Opcode opcode, bool ipv6, unsigned vlan_tags, siz
   p.bth.reserved7 = u8() & 0x7f;
   p.to(Qpn{u24()}, Psn{u24()});
   if (p.deth) p.deth = DethValues{QKey{u32()}, u8(), Qpn{u24()}};
+  if (p.xrc_eth) p.xrc_eth = XrcEthValues{u8(), Srqn{u24()}};
   if (p.reth) p.reth = RethValues{rng.next(), MemoryKey{u32()}, u32()};
   if (p.atomic_eth) p.atomic_eth = AtomicEthValues{rng.next(), MemoryKey{u32()}, rng.next(), rng.next()};
   if (p.aeth) p.aeth = AethValues{u8(), Msn{u24()}};

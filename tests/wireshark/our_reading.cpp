@@ -66,7 +66,9 @@ void add_infiniband(Fields& out, const Packet& p) {
   out.number("infiniband.bth.destqp", bth.destination_qp.value());
   out.number("infiniband.bth.a", bth.ack_request);
   out.number("infiniband.bth.psn", bth.psn.value());
-  if (opcode_info(bth.opcode).is_private() || bth.opcode == Opcode::kCnp) return;  // of those only the BTH
+  const OpcodeInfo& info = opcode_info(bth.opcode);
+  // Of those only the BTH; XRC's it knows by name (4.0), and no header of them.
+  if (info.is_private() || info.transport == TransportClass::kXrc || bth.opcode == Opcode::kCnp) return;
   if (p.deth) {
     out.number("infiniband.deth.q_key", p.deth->qkey.value());
     out.number("infiniband.deth.srcqp", p.deth->source_qp.value());

@@ -1,0 +1,245 @@
+// roci-run: runs a program with RDMA devices of ours, in a network of this machine or on a device of its own.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "congestion/profile.hpp"
+#include "net/device_identity.hpp"
+#include "net/net_control.hpp"
+#include "net/runtime_folder.hpp"
+#include "net/stats_file.hpp"
+#include "port/port_config.hpp"
+#include "roci-run/nets.hpp"
+#include "roci-run/program.hpp"
+#include "roci-run/stats_tables.hpp"
+#include "roci-run/surroundings.hpp"
+
+namespace roci::run {
+namespace {
+
+constexpr int kFailed = 125;  // of roci-run itself, as with env and timeout
+
+struct Options {
+  std::string net, config, cc, identity, stop;
+  bool list = false, stats = false;
+  std::optional<double> loss, corrupt, duplicate, reorder;
+  std::string delay;
+  std::vector<std::string> command;
+
+  [[nodiscard]] bool has_faults() const { return loss || corrupt || duplicate || reorder || !delay.empty(); }
+};
+
+int complain(const Error& error) {
+  std::fprintf(stderr, "roci-run: %s\n", error.message.c_str());
+  return kFailed;
+}
+
+Status add_faults(const Options& options, NetConfig& net) {
+  if (!options.has_faults()) return {};
+  PortFaults faults = net.faults.value_or(PortFaults{});
+  faults.loss = options.loss.value_or(faults.loss);
+  faults.corruption = options.corrupt.value_or(faults.corruption);
+  faults.duplication = options.duplicate.value_or(faults.duplication);
+  faults.reordering = options.reorder.value_or(faults.reordering);
+  if (!options.delay.empty()) {
+    const auto delay = parse_duration(options.delay);
+    if (!delay) return fail(delay.error().within("--delay"));
+    if (*delay > kLongestFaultDelay) return fail("--delay: '" + options.delay + "' is longer than 1s");
+    faults.delay = *delay;
+  }
+  net.faults = faults;
+  return {};
+}
+
+// Which congestion control the program will have, before it starts: --cc, or ROCI_CC, or what the file says.
+Status check_congestion_control(CongestionControlConfig control) {
+  if (const char* chosen = std::getenv("ROCI_CC"); chosen != nullptr && *chosen != '\0')
+    control.profile = chosen;
+  if (const auto profiles = Profiles::create(control); !profiles)
+    return fail(profiles.error().within("congestion control"));
+  return {};
+}
+
+Status join_net(const Options& options, NetConfig net, bool exactly, const std::filesystem::path& programs) {
+  ROCI_TRY(add_faults(options, net));
+  CongestionControlConfig control;
+  control.profile = net.congestion_control.profile;
+  control.base_rtt = net.congestion_control.base_rtt;
+  ROCI_TRY(check_congestion_control(control));
+  const auto folder = ensure_switch({.net = std::move(net),
+                                     .exactly = exactly || options.has_faults(),
+                                     .program = programs / "roci-switch"});
+  if (!folder) return fail(folder.error());
+  setenv("ROCI_NET", folder->c_str(), 1);
+  unsetenv("ROCI_CONFIG");
+  return {};
+}
+
+Status use_device(const Options& options, const DeviceFile& device) {
+  if (options.has_faults())
+    return fail("faults are injected by the switch of a network; '" + options.config +
+                "' describes a device");
+  ROCI_TRY(check_congestion_control(device.device.congestion_control));
+  const std::filesystem::path file = std::filesystem::absolute(options.config);
+  setenv("ROCI_CONFIG", file.c_str(), 1);
+  unsetenv("ROCI_NET");
+  return {};
+}
+
+Status set_up(const Options& options) {
+  if (!options.cc.empty()) setenv("ROCI_CC", options.cc.c_str(), 1);
+  if (!options.identity.empty()) {
+    if (const auto identity = parse_identity(options.identity); !identity)
+      return fail(identity.error().within("--identity"));
+    setenv(kIdentityVariable, options.identity.c_str(), 1);
+  }
+  const auto programs = program_folder();
+  if (!programs) return fail(programs.error());
+  std::string device_name = "roci0";
+  if (options.config.empty()) {
+    NetConfig net;
+    net.name = options.net.empty() ? "default" : options.net;
+    ROCI_TRY(join_net(options, std::move(net), false, *programs));
+  } else {
+    auto file = read_run_file(options.config);
+    if (!file) return fail(file.error());
+    if (file->net) {
+      ROCI_TRY(join_net(options, std::move(*file->net), true, *programs));
+    } else {
+      device_name = file->device->device.name;
+      ROCI_TRY(use_device(options, *file->device));
+    }
+  }
+  return set_surroundings(*programs, device_name);
+}
+
+int run_with_stats(const std::vector<std::string>& command) {
+  const auto folder = runtime_folder();
+  if (!folder) return complain(folder.error());
+  const std::filesystem::path file = *folder / (".stats-" + std::to_string(getpid()));
+  std::error_code ignored;
+  std::filesystem::remove(file, ignored);
+  setenv("ROCI_STATS", file.c_str(), 1);
+  const int exit_code = run_and_wait(command);
+  std::vector<DeviceStats> all;
+  if (std::filesystem::exists(file, ignored)) {
+    auto read = read_stats(file.string());
+    if (!read) {
+      complain(read.error());
+    } else {
+      all = std::move(*read);
+    }
+    std::filesystem::remove(file, ignored);
+  }
+  std::fputs(stats_tables(all).c_str(), stderr);
+  return exit_code;
+}
+
+int say(const Result<std::string>& text) {
+  if (!text) return complain(text.error());
+  std::fputs(text->c_str(), stdout);
+  return 0;
+}
+
+int run(const Options& options) {
+  if (options.list) return say(nets_table());
+  if (!options.stop.empty()) return say(stop_net(options.stop));
+  if (options.command.empty()) return complain({"which program? 'roci-run --help' shows how it is called"});
+  if (options.command.front().starts_with('-'))
+    return complain(
+        {"there is no option '" + options.command.front() + "'; options of the program go behind its name"});
+  if (const Status ready = set_up(options); !ready) return complain(ready.error());
+  return options.stats ? run_with_stats(options.command) : become(options.command);
+}
+
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return "\nUsage: roci-run [OPTIONS] PROGRAM [ARGUMENTS...]\n";
+  }
+  // The kind of its value and nothing else.
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string type = option->get_type_name();
+    return type.empty() ? "" : " " + type.substr(0, type.find(':'));
+  }
+};
+
+void add_options(CLI::App& app, Options& options) {
+  const char* where = "Where";
+  auto* net = app.add_option("--net", options.net,
+                             "network of this machine to join; made when it is not there [default]")
+                  ->type_name("NAME")
+                  ->group(where);
+  app.add_option(
+         "--config", options.config,
+         "a network or a device of the program's own (config/net-default.yaml, config/run-af-xdp.yaml)")
+      ->type_name("FILE")
+      ->excludes(net)
+      ->group(where);
+  const char* how = "How";
+  app.add_option("--cc", options.cc,
+                 "congestion control: an algorithm (roci-cc list), a profile of the file, or none")
+      ->type_name("NAME")
+      ->group(how);
+  app.add_option("--identity", options.identity,
+                 "numbers that the device shows; 0x2c9:4119 lets perftest take it for a ConnectX-5")
+      ->type_name("VENDOR:PART")
+      ->group(how);
+  app.add_flag("--stats", options.stats, "print counters and queue pairs when the program has ended")
+      ->group(how);
+  const char* faults = "Faults of a network that is made for this";
+  const auto probability = [&](const char* name, std::optional<double>& value, const char* help) {
+    app.add_option(name, value, help)->type_name("P")->check(CLI::Range(0.0, 1.0))->group(faults);
+  };
+  probability("--loss", options.loss, "probability that a frame is lost");
+  probability("--corrupt", options.corrupt, "... that bits of it are flipped");
+  probability("--duplicate", options.duplicate, "... that it comes twice");
+  probability("--reorder", options.reorder, "... that others overtake it");
+  app.add_option("--delay", options.delay, "of every frame, like 20us")->type_name("TIME")->group(faults);
+  const char* instead = "Instead of running a program";
+  app.add_flag("--list", options.list, "show the networks of this machine, and who is in them")
+      ->group(instead);
+  app.add_option("--stop", options.stop, "end the switch of a network")->type_name("NAME")->group(instead);
+}
+
+int main_(int argc, char** argv) {
+  CLI::App app{
+      "Runs a program with RDMA devices made of software: programs on one machine share a network, whose "
+      "switch\n"
+      "starts with the first of them and ends a minute after the last."};
+  Options options;
+  app.prefix_command();
+  auto formatter = std::make_shared<HelpFormatter>();
+  formatter->column_width(20);
+  app.formatter(formatter);
+  add_options(app, options);
+  app.footer(
+      "Examples:\n"
+      "  roci-run ib_write_bw                          the server gets 10.77.0.1 ...\n"
+      "  roci-run --cc dcqcn ib_write_bw 10.77.0.1     ... and the client, in another terminal, 10.77.0.2\n"
+      "  roci-run --net lab mpirun -n 4 program\n"
+      "  roci-run --net lossy --loss 0.01 --stats program\n\n"
+      "Exit status: the program's, or 128 and the signal that ended it; 125 when roci-run itself fails, 126 "
+      "and\n"
+      "127 when the program cannot be run or is not there.");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "roci-run: %s\n", error.what());
+    return kFailed;
+  }
+  options.command = app.remaining();
+  return run(options);
+}
+
+}  // namespace
+}  // namespace roci::run
+
+int main(int argc, char** argv) { return roci::run::main_(argc, argv); }

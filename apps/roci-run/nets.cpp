@@ -1,0 +1,67 @@
+#include "roci-run/nets.hpp"
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+
+#include "net/net_control.hpp"
+#include "net/net_place.hpp"
+#include "net/runtime_folder.hpp"
+
+namespace roci::run {
+namespace {
+
+std::string places_text(const std::vector<TakenPlace>& taken) {
+  std::string text;
+  for (const TakenPlace& place : taken) {
+    std::string program = "?";
+    std::ifstream{"/proc/" + std::to_string(place.pid) + "/comm"} >> program;
+    text += (text.empty() ? "" : ", ") + std::to_string(place.number) + ": " + program + " (" +
+            std::to_string(place.pid) + ")";
+  }
+  return text.empty() ? "-" : text;
+}
+
+Result<std::string> row(const std::string& name) {
+  const auto folder = find_net(name);
+  if (!folder) return fail(folder.error());
+  const auto net = read_net_file((*folder / kNetFile).string());
+  if (!net) return fail(net.error());
+  const auto taken = taken_places(*folder, net->places);
+  if (!taken) return fail(taken.error());
+  const NetSwitchState state = net_switch_state(*folder);
+  const std::string runs = !state.running ? "ended" : state.pid == 0 ? "starting" : std::to_string(state.pid);
+  const std::string used = std::to_string(taken->size()) + "/" + std::to_string(net->places);
+  std::array<char, 160> line;
+  std::snprintf(line.data(), line.size(), "%-16s %9s %8s  %-18s ", name.c_str(), runs.c_str(), used.c_str(),
+                net->networks.front().to_string().c_str());
+  return line.data() + places_text(*taken) + "\n";
+}
+
+}  // namespace
+
+Result<std::string> nets_table() {
+  const auto names = list_nets();
+  if (!names) return fail(names.error());
+  if (names->empty()) return std::string{"there is no network on this machine yet\n"};
+  std::array<char, 160> heading;
+  std::snprintf(heading.data(), heading.size(), "%-16s %9s %8s  %-18s %s\n", "network", "switch", "places",
+                "addresses", "who has which place");
+  std::string table = heading.data();
+  for (const std::string& name : *names) {
+    const auto text = row(name);
+    table += text ? *text : name + ": " + text.error().message + "\n";
+  }
+  return table;
+}
+
+Result<std::string> stop_net(const std::string& name) {
+  constexpr Nanos kPatience = 5s;
+  const auto folder = find_net(name);
+  if (!folder) return fail(folder.error());
+  const auto ended = stop_switch(*folder, kPatience);
+  if (!ended) return fail(ended.error().within("network '" + name + "'"));
+  return "the network '" + name + "' " + (*ended ? "has ended" : "did not run") + "\n";
+}
+
+}  // namespace roci::run

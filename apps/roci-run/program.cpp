@@ -1,0 +1,83 @@
+#include "roci-run/program.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+namespace roci::run {
+namespace {
+
+constexpr std::array kForwarded{SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,  SIGUSR1,
+                                SIGUSR2, SIGALRM, SIGTSTP, SIGWINCH, SIGCONT};
+
+void stop_with_the_program(pid_t child) {
+  raise(SIGSTOP);
+  kill(child, SIGCONT);
+}
+
+// Whether it has ended; its exit code then.
+bool has_ended(pid_t child, int& exit_code) {
+  int status = 0;
+  while (waitpid(child, &status, WNOHANG | WUNTRACED) == child) {
+    if (WIFEXITED(status)) {
+      exit_code = WEXITSTATUS(status);
+      return true;
+    }
+    if (WIFSIGNALED(status)) {
+      exit_code = 128 + WTERMSIG(status);
+      return true;
+    }
+    if (WIFSTOPPED(status)) stop_with_the_program(child);
+  }
+  return false;
+}
+
+}  // namespace
+
+int become(const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  for (const std::string& one : command) arguments.push_back(const_cast<char*>(one.c_str()));
+  arguments.push_back(nullptr);
+  execvp(arguments.front(), arguments.data());
+  const int code = errno;
+  std::fprintf(stderr, "roci-run: '%s' cannot be run: %s\n", command.front().c_str(), std::strerror(code));
+  return code == ENOENT ? kNotFound : kCannotRun;
+}
+
+int run_and_wait(const std::vector<std::string>& command) {
+  sigset_t waited, before;
+  sigemptyset(&waited);
+  for (const int signal : kForwarded) sigaddset(&waited, signal);
+  sigaddset(&waited, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &waited, &before);
+  // Whoever ignores it, as this process's parent may have, cannot wait for anybody.
+  const auto inherited = std::signal(SIGCHLD, SIG_DFL);
+  const pid_t child = fork();
+  if (child < 0) {
+    std::fprintf(stderr, "roci-run: no process for '%s': %s\n", command.front().c_str(),
+                 std::strerror(errno));
+    return kCannotRun;
+  }
+  if (child == 0) {
+    std::signal(SIGCHLD, inherited);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    _exit(become(command));
+  }
+  int exit_code = 0;
+  while (!has_ended(child, exit_code)) {
+    siginfo_t info{};
+    const int signal = sigwaitinfo(&waited, &info);
+    // The kernel's own, from the terminal, have gone to its whole process group, the program included.
+    if (signal > 0 && signal != SIGCHLD && info.si_code <= 0) kill(child, signal);
+  }
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  return exit_code;
+}
+
+}  // namespace roci::run

@@ -1,0 +1,42 @@
+# `./roci package`: a Debian package of what is installed. Which libraries it needs dpkg-shlibdeps finds out.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME rocinante)
+set(CPACK_PACKAGE_VENDOR Rocinante)
+set(CPACK_PACKAGE_CONTACT "The authors of Rocinante <rocinante@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
+"A RoCEv2 transport in user space on DPDK: queue pairs, memory regions, READ,
+WRITE and SEND, on the same wire as an RDMA NIC or the Linux kernel's soft-RoCE,
+over any port that DPDK can open. With a software switch, congestion control by
+name or by plugin, a lab for experiments of whole networks, and a libibverbs for
+programs that know nothing of it.")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_PACKAGE_DIRECTORY ${CMAKE_BINARY_DIR})
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
+  OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+
+# DPDK's drivers are plug-ins: nothing links them, so nothing finds them. Their packages have DPDK's ABI in their names.
+file(REAL_PATH ${RTE_NET_RING} ring)
+if(NOT ring MATCHES "\\.so\\.([0-9]+)")
+  message(WARNING "the Debian package will not name DPDK's drivers: ${ring} has no ABI in its name")
+endif()
+set(abi ${CMAKE_MATCH_1})
+set(drivers)
+foreach(driver bus-vdev bus-pci mempool-ring net-ring net-memif net-af-packet net-tap net-null)
+  list(APPEND drivers librte-${driver}${abi})
+endforeach()
+list(JOIN drivers ", " CPACK_DEBIAN_PACKAGE_DEPENDS)
+# Drivers of NICs; what the C++ API's headers include.
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "librte-meta-net, libibverbs-dev, libexpected-dev")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "bash-completion, perftest, wireshark")
+
+# For packages that link librocinante.so; not for the libibverbs.so.1 that nobody is to link by chance.
+configure_file(${CMAKE_SOURCE_DIR}/packaging/shlibs.in ${CMAKE_BINARY_DIR}/debian/shlibs @ONLY)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_BINARY_DIR}/debian/shlibs)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+include(CPack)

@@ -1,0 +1,26 @@
+// Options of the two programs: `--name value` pairs, and at most one word that is none.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "roci/result.hpp"
+
+namespace kv {
+
+class Arguments {
+ public:
+  // Takes the options that `allowed` names (with their standard values) and one more word, if there is one.
+  static roci::Result<Arguments> parse(int count, char** words, std::map<std::string, std::string> allowed);
+
+  [[nodiscard]] const std::string& text(const std::string& name) const { return values_.at(name); }
+  [[nodiscard]] roci::Result<uint64_t> number(const std::string& name, uint64_t most) const;
+  [[nodiscard]] const std::string& word() const { return word_; }
+
+ private:
+  std::map<std::string, std::string> values_;
+  std::string word_;
+};
+
+}  // namespace kv

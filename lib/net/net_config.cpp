@@ -1,0 +1,203 @@
+#include "net/net_config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <sstream>
+
+#include "net/runtime_folder.hpp"
+#include "port/port_config.hpp"
+#include "wire/headers.hpp"
+
+namespace roci {
+namespace {
+
+constexpr const char* kStandardV4 = "10.77.0.0/16";
+constexpr const char* kStandardV6 = "fd77::/64";
+constexpr uint32_t kMostFirst = 1U << 24;
+
+// How many host numbers a network has.
+uint64_t hosts_of(const IpNetwork& network) {
+  const unsigned bits = (network.address.is_v4() ? 32U : 128U) - network.prefix_length;
+  return bits >= 63 ? UINT64_MAX : uint64_t{1} << bits;
+}
+
+Status check_networks(const ConfigNode& node, const NetConfig& net) {
+  if (net.networks.empty()) return node.error("addresses", "must name a network, such as [10.77.0.0/16]");
+  size_t v4 = 0;
+  const uint64_t last = uint64_t{net.first} + net.places - 1;
+  for (const IpNetwork& network : net.networks) {
+    v4 += network.address.is_v4() ? 1 : 0;
+    // In IPv4 the last address is everybody's.
+    const uint64_t most = hosts_of(network) - (network.address.is_v4() ? 2 : 1);
+    if (network.prefix_length == (network.address.is_v4() ? 32 : 128) || last > most)
+      return node.error("addresses", network.to_string() + " is too small for " + std::to_string(net.places) +
+                                         " places from host number " + std::to_string(net.first) + " on");
+  }
+  if (v4 > 1 || net.networks.size() - v4 > 1)
+    return node.error("addresses", "has two networks of the same IP version; places get one address of each");
+  return {};
+}
+
+Status read_marking(ConfigNode& node, NetMarking& marking) {
+  return node.section("marking", Need::kOptional, [&](ConfigNode& section) -> Status {
+    ROCI_TRY(section.optional("enabled", marking.enabled));
+    ROCI_TRY(section.optional("kmin", marking.kmin));
+    ROCI_TRY(section.optional("kmax", marking.kmax));
+    ROCI_TRY(section.optional("pmax", marking.pmax, number_in(0, 1)));
+    if (marking.kmin > marking.kmax) return section.error("kmin", "must not be above kmax");
+    return {};
+  });
+}
+
+Status read_telemetry(ConfigNode& node, NetTelemetry& telemetry) {
+  return node.section("telemetry", Need::kOptional, [&](ConfigNode& section) -> Status {
+    ROCI_TRY(section.optional("enabled", telemetry.enabled));
+    ROCI_TRY(section.optional("udp_port", telemetry.udp_port, integer_in<uint16_t>(1, UINT16_MAX)));
+    if (telemetry.udp_port == kRoceUdpPort) return section.error("udp_port", "is RoCEv2's own");
+    return section.optional("domain", telemetry.domain);
+  });
+}
+
+Status read_congestion_control(ConfigNode& node, NetCongestionControl& control) {
+  return node.section("congestion_control", Need::kOptional, [&](ConfigNode& section) -> Status {
+    ROCI_TRY(section.optional("profile", control.profile));
+    ROCI_TRY(section.optional("base_rtt", control.base_rtt));
+    if (control.base_rtt <= Nanos{0} || control.base_rtt > Nanos{10s})
+      return section.error("base_rtt", "must be more than 0 and at most 10s");
+    ROCI_TRY(section.optional("line_rate", control.line_rate));
+    if (control.line_rate.value() == 0) return section.error("line_rate", "must be more than 0");
+    return {};
+  });
+}
+
+Status read_faults_of_places(ConfigNode& node, NetConfig& net) {
+  return node.section("faults", Need::kOptional, [&](ConfigNode& section) -> Status {
+    net.faults.emplace();
+    ROCI_TRY(section.optional("seed", net.fault_seed));
+    return read_faults(section, *net.faults);
+  });
+}
+
+// Whole MiB, as read_eal() has it.
+Result<uint32_t> parse_memory(std::string_view text) {
+  const auto bytes = parse_bytes(text);
+  if (!bytes) return fail(bytes.error());
+  const uint64_t mib = bytes->value() >> 20;
+  if (bytes->value() != mib << 20 || mib < 64 || mib > (1U << 20))
+    return fail("'" + std::string{text} + "' is not a whole number of MiB from 64MiB to 1TiB");
+  return static_cast<uint32_t>(mib);
+}
+
+Status read_net_section(ConfigNode& node, NetConfig& net) {
+  ROCI_TRY(node.optional("name", net.name));
+  if (const Status good = check_net_name(net.name); !good) return node.error("name", good.error().message);
+  ROCI_TRY(node.optional_list("addresses", net.networks));
+  for (IpNetwork& network : net.networks) network = network.masked();
+  ROCI_TRY(node.optional("first", net.first, integer_in<uint32_t>(1, kMostFirst)));
+  ROCI_TRY(node.optional("places", net.places, integer_in<uint32_t>(1, kMostPlaces)));
+  ROCI_TRY(check_networks(node, net));
+  ROCI_TRY(node.optional("mtu", net.mtu, integer_in<uint16_t>(576, 9600)));
+  ROCI_TRY(node.optional("linger", net.linger));
+  ROCI_TRY(read_idle(node, net.idle));
+  ROCI_TRY(node.optional("memory", net.memory_mib, parse_memory));
+  ROCI_TRY(node.optional("rate", net.rate));
+  ROCI_TRY(node.optional("queue", net.queue));
+  ROCI_TRY(node.optional("queue_frames", net.queue_frames, integer_in<uint32_t>(16, 1U << 16)));
+  ROCI_TRY(read_marking(node, net.marking));
+  ROCI_TRY(read_telemetry(node, net.telemetry));
+  ROCI_TRY(read_congestion_control(node, net.congestion_control));
+  ROCI_TRY(node.section("uplink", Need::kOptional, [&](ConfigNode& section) -> Status {
+    net.uplink.emplace();
+    net.uplink->mtu = net.mtu;
+    return read_device(section, *net.uplink);
+  }));
+  if (net.uplink && !node.has("places")) net.places = kMostPlaces - 1;
+  if (net.uplink && net.places == kMostPlaces)
+    return node.error("places", "can be " + std::to_string(kMostPlaces - 1) + " at most beside an uplink");
+  ROCI_TRY(node.optional("pci", net.pci));
+  return read_faults_of_places(node, net);
+}
+
+std::string nanos_text(Nanos time) { return time == kNever ? "never" : std::to_string(time.count()) + "ns"; }
+
+void write_uplink(std::ostringstream& out, const EthdevConfig& uplink) {
+  out << "  uplink:\n    device: \"" << uplink.device << "\"\n    mtu: " << uplink.mtu
+      << "\n    rx_descriptors: " << uplink.rx_descriptors
+      << "\n    tx_descriptors: " << uplink.tx_descriptors
+      << "\n    connect_timeout: " << nanos_text(uplink.connect_timeout) << "\n";
+  if (uplink.mac) out << "    mac: \"" << uplink.mac->to_string() << "\"\n";
+}
+
+}  // namespace
+
+NetConfig::NetConfig() {
+  for (const char* text : {kStandardV4, kStandardV6}) {
+    if (auto network = IpNetwork::parse(text)) networks.push_back(*network);
+  }
+}
+
+IpNetwork NetConfig::address(const IpNetwork& network, uint32_t place) const {
+  IpNetwork own = network;
+  uint64_t carry = uint64_t{first} + place;
+  for (size_t i = own.address.bytes.size(); carry > 0 && i-- > 0; carry >>= 8) {
+    carry += own.address.bytes[i];
+    own.address.bytes[i] = static_cast<uint8_t>(carry);
+  }
+  return own;
+}
+
+MacAddress NetConfig::mac(uint32_t place) const {
+  const IpAddress address_of_place = address(networks.front(), place).address;
+  MacAddress mac{{0x02, 0x77}};
+  std::copy_n(address_of_place.bytes.end() - 4, 4, mac.bytes.begin() + 2);
+  return mac;
+}
+
+Result<RunFile> read_run_file(const std::string& path) {
+  RunFile file;
+  const Status status = read_config(path, [&](ConfigNode& root) -> Status {
+    if (root.has("device") && root.has("net"))
+      return root.error("has a section 'net' and a section 'device'; a process uses one of them");
+    if (root.has("device")) return read_device_section(root, file.device.emplace());
+    NetConfig& net = file.net.emplace();
+    net.name = std::filesystem::path{path}.stem().string();
+    return root.section("net", Need::kRequired,
+                        [&](ConfigNode& node) { return read_net_section(node, net); });
+  });
+  if (!status) return fail(status.error());
+  return file;
+}
+
+Result<NetConfig> read_net_file(const std::string& path) {
+  auto file = read_run_file(path);
+  if (!file) return fail(file.error());
+  if (!file->net) return fail("'" + path + "' describes a device and not a network");
+  return std::move(*file->net);
+}
+
+std::string net_text(const NetConfig& net) {
+  std::ostringstream out;
+  out.precision(17);
+  out << "# Written by roci-run.\nnet:\n  name: " << net.name << "\n  addresses: [";
+  for (size_t i = 0; i < net.networks.size(); ++i)
+    out << (i == 0 ? "\"" : ", \"") << net.networks[i].to_string() << '"';
+  out << "]\n  first: " << net.first << "\n  places: " << net.places << "\n  mtu: " << net.mtu
+      << "\n  linger: " << nanos_text(net.linger) << "\n  idle: " << idle_policy_name(net.idle)
+      << "\n  memory: " << net.memory_mib << "MiB\n  rate: " << net.rate.value()
+      << "bps\n  queue: " << net.queue.value() << "B\n  queue_frames: " << net.queue_frames << "\n";
+  const auto flag = [](bool value) { return value ? "true" : "false"; };
+  out << "  marking: {enabled: " << flag(net.marking.enabled) << ", kmin: " << net.marking.kmin.value()
+      << "B, kmax: " << net.marking.kmax.value() << "B, pmax: " << net.marking.pmax << "}\n"
+      << "  telemetry: {enabled: " << flag(net.telemetry.enabled) << ", udp_port: " << net.telemetry.udp_port
+      << ", domain: " << net.telemetry.domain << "}\n"
+      << "  congestion_control: {profile: \"" << net.congestion_control.profile
+      << "\", base_rtt: " << nanos_text(net.congestion_control.base_rtt)
+      << ", line_rate: " << net.congestion_control.line_rate.value() << "bps}\n"
+      << "  pci: " << flag(net.pci) << "\n";
+  if (net.uplink) write_uplink(out, *net.uplink);
+  if (net.faults) out << "  faults: {seed: " << net.fault_seed << ", " << faults_text(*net.faults) << "}\n";
+  return out.str();
+}
+
+}  // namespace roci

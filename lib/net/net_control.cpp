@@ -1,0 +1,170 @@
+#include "net/net_control.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "net/file_lock.hpp"
+#include "net/net_place.hpp"
+#include "net/net_switch.hpp"
+#include "net/runtime_folder.hpp"
+
+namespace roci {
+namespace {
+
+constexpr Nanos kStep = 5ms;
+
+std::string content_of(const std::filesystem::path& file) {
+  std::ifstream in{file};
+  return {std::istreambuf_iterator<char>{in}, {}};
+}
+
+Status write_file(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream out{file, std::ios::trunc};
+  out << text << std::flush;
+  if (out) return {};
+  return fail("'" + file.string() + "' cannot be written: " + std::strerror(errno), errno);
+}
+
+Status make_folders(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder / kNetPlaces, error);
+  if (error) return fail("'" + folder.string() + "' cannot be made: " + error.message(), error.value());
+  return {};
+}
+
+// What is below is called between fork() and exec().
+[[noreturn]] void become_switch(int lock, int log, const std::vector<const char*>& arguments) {
+  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  // Above what close() is about to end.
+  const int kept = fcntl(lock, F_DUPFD, 3);
+  dup2(null, 0);
+  dup2(log, 1);
+  dup2(log, 2);
+  const long most = sysconf(_SC_OPEN_MAX);
+  for (int fd = 3; fd < (most > 0 && most < 65536 ? static_cast<int>(most) : 65536); ++fd) {
+    if (fd != kept) close(fd);
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  // Not what is laid over the libraries of the program that is run.
+  unsetenv("LD_PRELOAD");
+  execv(arguments.front(), const_cast<char* const*>(arguments.data()));
+  _exit(127);
+}
+
+// As nobody's child, so that the program which this process becomes has none that it does not know of.
+Status spawn(const std::filesystem::path& folder, const SwitchStart& start, int lock) {
+  const std::string program = start.program.string(), config = (folder / kNetSwitchFile).string(),
+                    ready = (folder / kNetSwitchPid).string(),
+                    linger = std::to_string(start.net.linger.count()) + "ns";
+  std::vector<const char*> arguments{program.c_str(), "--config", config.c_str(), "--ready-file",
+                                     ready.c_str()};
+  if (start.net.linger != kNever) arguments.insert(arguments.end(), {"--linger", linger.c_str()});
+  arguments.push_back(nullptr);
+  const int log = open((folder / kNetSwitchLog).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (log < 0) return fail((folder / kNetSwitchLog).string() + ": " + std::strerror(errno), errno);
+  const pid_t child = fork();
+  if (child == 0) {
+    setsid();
+    if (fork() == 0) become_switch(lock, log, arguments);
+    _exit(0);
+  }
+  const int code = errno;
+  close(log);
+  if (child < 0) return fail(std::string{"no process for the switch: "} + std::strerror(code), code);
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return {};
+}
+
+std::string last_line(const std::filesystem::path& file) {
+  std::ifstream in{file};
+  std::string line, last;
+  while (std::getline(in, line)) {
+    if (!line.empty()) last = line;
+  }
+  return last;
+}
+
+Status start_switch(const std::filesystem::path& folder, const SwitchStart& start, SharedLock lock) {
+  std::error_code ignored;
+  std::filesystem::remove(folder / kNetSwitchPid, ignored);  // of one that was killed; before others can take it for ours
+  ROCI_TRY(write_file(folder / kNetFile, net_text(start.net)));
+  ROCI_TRY(write_file(folder / kNetSwitchFile, net_switch_text(start.net, folder)));
+  return spawn(folder, start, lock.fd());
+}
+
+// It is ready, and knows that somebody is about to come.
+bool is_ready(const std::filesystem::path& folder) {
+  return utimensat(AT_FDCWD, (folder / kNetSwitchPid).c_str(), nullptr, 0) == 0;
+}
+
+}  // namespace
+
+Result<std::filesystem::path> ensure_switch(const SwitchStart& start) {
+  auto found = net_folder(start.net.name);
+  if (!found) return found;
+  const std::filesystem::path folder = *found;
+  ROCI_TRY(make_folders(folder));
+  bool started = false;
+  for (Nanos waited{0}; waited < start.timeout; waited += kStep) {
+    auto lock = SharedLock::take(folder / kNetSwitchLock);
+    if (!lock) return fail(lock.error());
+    if (*lock) {
+      if (started) {
+        const std::string said = last_line(folder / kNetSwitchLog);
+        return fail("the switch of the network '" + start.net.name + "' did not start: " +
+                    (said.empty() ? "'" + start.program.string() + "' cannot be run" : said));
+      }
+      ROCI_TRY(start_switch(folder, start, std::move(**lock)));
+      started = true;
+    } else if (is_ready(folder)) {
+      if (!started && start.exactly && content_of(folder / kNetFile) != net_text(start.net)) {
+        return fail(
+            "the network '" + start.net.name +
+                "' runs already, with another description; give this one another name, or end that one: "
+                "roci-run --stop " +
+                start.net.name,
+            EBUSY);
+      }
+      return folder;
+    }
+    std::this_thread::sleep_for(kStep);
+  }
+  return fail("the switch of the network '" + start.net.name + "' is not ready after " +
+                  std::to_string(start.timeout / Nanos{1s}) + " s; " + (folder / kNetSwitchLog).string() +
+                  " has what it says",
+              ETIMEDOUT);
+}
+
+Result<bool> stop_switch(const std::filesystem::path& folder, Nanos timeout) {
+  int signal = SIGTERM;
+  bool running = false;
+  for (Nanos waited{0}; waited < timeout * 2; waited += kStep) {
+    const NetSwitchState state = net_switch_state(folder);
+    if (!state.running) return running;
+    if (state.pid > 0 && (!running || (signal == SIGTERM && waited >= timeout))) {
+      if (running) signal = SIGKILL;
+      running = true;
+      if (kill(state.pid, signal) != 0 && errno != ESRCH)
+        return fail(
+            "the switch (process " + std::to_string(state.pid) + ") cannot be ended: " + std::strerror(errno),
+            errno);
+    }
+    std::this_thread::sleep_for(kStep);
+  }
+  return fail("the switch does not end", ETIMEDOUT);
+}
+
+}  // namespace roci

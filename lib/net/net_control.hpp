@@ -1,0 +1,29 @@
+// Starting and ending the switch of a network of this machine.
+//
+// Whoever takes the network's switch lock starts the switch, which has the lock from then on for as long as it lives; whoever
+// does not get it waits for the switch that another starts. So of several who start at the same time one does.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "net/net_config.hpp"
+
+namespace roci {
+
+struct SwitchStart {
+  NetConfig net;
+  // Whether it has to be this network; otherwise one of its name that runs already will do.
+  bool exactly = false;
+  std::filesystem::path program;  // roci-switch
+  Nanos timeout = 30s;
+};
+
+// Makes sure that the network's switch runs and is ready; the folder of the network. Fails with the switch's own words when it
+// does not start, and when one with another description runs.
+Result<std::filesystem::path> ensure_switch(const SwitchStart& start);
+
+// Ends the switch; false when none runs. After `timeout` by force.
+Result<bool> stop_switch(const std::filesystem::path& folder, Nanos timeout);
+
+}  // namespace roci

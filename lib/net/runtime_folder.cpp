@@ -1,0 +1,109 @@
+#include "net/runtime_folder.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace roci {
+namespace {
+
+constexpr size_t kLongestName = 48;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Makes the folder, and of those above it at most the one that ROCI_RUNTIME may name deeper.
+Status make_private(const std::filesystem::path& folder) {
+  const auto wrong = [&](const std::string& why, int code) {
+    return fail("the runtime folder '" + folder.string() + "' " + why +
+                    "; ROCI_RUNTIME in the environment names another one",
+                code);
+  };
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    return wrong(std::string{"cannot be made: "} + std::strerror(errno), errno);
+  struct stat found {};
+  if (lstat(folder.c_str(), &found) != 0) return wrong(std::strerror(errno), errno);
+  if (!S_ISDIR(found.st_mode)) return wrong("is not a folder", ENOTDIR);
+  // Who can write there could put sockets and locks of their own in the place of ours.
+  if (found.st_uid != geteuid()) return wrong("belongs to another user", EPERM);
+  if ((found.st_mode & 022) != 0) return wrong("may be written by other users; chmod 700 it", EPERM);
+  return {};
+}
+
+}  // namespace
+
+Result<std::filesystem::path> runtime_folder() {
+  if (const std::string given = variable("ROCI_RUNTIME"); !given.empty()) {
+    std::error_code error;
+    const std::filesystem::path folder = std::filesystem::absolute(given, error);
+    if (error) return fail("ROCI_RUNTIME '" + given + "': " + error.message(), error.value());
+    ROCI_TRY(make_private(folder));
+    return folder;
+  }
+  if (const std::string base = variable("XDG_RUNTIME_DIR"); base.starts_with('/')) {
+    std::filesystem::path folder = std::filesystem::path{base} / "rocinante";
+    if (make_private(folder)) return folder;
+  }
+  if (geteuid() == 0) {
+    std::filesystem::path folder = "/run/rocinante";
+    if (make_private(folder)) return folder;
+  }
+  std::filesystem::path folder = "/tmp/rocinante-" + std::to_string(geteuid());
+  ROCI_TRY(make_private(folder));
+  return folder;
+}
+
+Status check_net_name(std::string_view name) {
+  const bool good = !name.empty() && name.size() <= kLongestName && name.front() != '.' &&
+                    name.front() != '-' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+                      return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+                    });
+  if (good) return {};
+  return fail("'" + std::string{name} + "' cannot be a network's name: 1 to " + std::to_string(kLongestName) +
+              " letters, digits, '-', '_' and '.', the first a letter, a digit or '_'");
+}
+
+Result<std::filesystem::path> net_folder(std::string_view name) {
+  ROCI_TRY(check_net_name(name));
+  auto folder = runtime_folder();
+  if (!folder) return folder;
+  return *folder / name;
+}
+
+Result<std::filesystem::path> find_net(std::string_view name) {
+  auto folder = net_folder(name);
+  if (!folder) return folder;
+  std::error_code ignored;
+  if (std::filesystem::exists(*folder / kNetFile, ignored)) return folder;
+  std::string known;
+  if (const auto names = list_nets()) {
+    for (const std::string& one : *names) known += (known.empty() ? "" : ", ") + one;
+  }
+  return fail("there is no network '" + std::string{name} + "'; there " +
+                  (known.empty() ? "is none yet, roci-run makes one" : "are: " + known),
+              ENOENT);
+}
+
+Result<std::vector<std::string>> list_nets() {
+  const auto folder = runtime_folder();
+  if (!folder) return fail(folder.error());
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator{*folder, error}) {
+    std::error_code ignored;
+    if (std::filesystem::exists(entry.path() / kNetFile, ignored))
+      names.push_back(entry.path().filename().string());
+  }
+  if (error) return fail("'" + folder->string() + "' cannot be read: " + error.message(), error.value());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace roci

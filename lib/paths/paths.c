@@ -1,0 +1,204 @@
+/* The path shim: for the process that it is preloaded into, /dev/infiniband and /sys/class/infiniband look as if a device of
+ * ours were there, without root and without touching either. Some programs (UCX) look for a device's files themselves, beside
+ * what libibverbs tells them, and leave out one that has none.
+ *
+ * ROCI_PATHS names a tree with `sys/class/infiniband/NAME/...` and `dev/infiniband/NAME` in it. A path below one of the two
+ * folders that the tree has, and that is not there or not accessible in the real ones, is redirected: in /sys into the tree, in
+ * /dev to /dev/null, which is a character device that may be read and written. What really is there stays visible. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static const char kSys[] = "/sys/class/infiniband";
+static const char kDev[] = "/dev/infiniband";
+
+/* Not through access(), which is one of those below. */
+static int may(const char* path, int mode) { return syscall(SYS_faccessat, AT_FDCWD, path, mode) == 0; }
+
+static int is_below(const char* path, const char* folder, size_t length) {
+  return strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == '\0');
+}
+
+/* The path to use instead, in `buffer` of PATH_MAX bytes where it is another. Leaves errno alone. */
+static const char* redirect(const char* path, char* buffer) {
+  if (path == NULL || path[0] != '/') return path;
+  const int in_sys = is_below(path, kSys, sizeof kSys - 1);
+  const int in_dev = !in_sys && is_below(path, kDev, sizeof kDev - 1);
+  if (!in_sys && !in_dev) return path;
+  const char* tree = getenv("ROCI_PATHS");
+  if (tree == NULL || tree[0] == '\0') return path;
+  const int before = errno;
+  const char* instead = path;
+  if (!may(path, in_sys ? R_OK : R_OK | W_OK)) {
+    const int length = snprintf(buffer, PATH_MAX, "%s%s", tree, path);
+    if (length > 0 && length < PATH_MAX && may(buffer, F_OK)) {
+      const int is_device = in_dev && path[sizeof kDev - 1] == '/' && path[sizeof kDev] != '\0';
+      instead = is_device ? "/dev/null" : buffer;
+    }
+  }
+  errno = before;
+  return instead;
+}
+
+/* libc's function of a name, found at the first call. */
+#define REAL(result, name, ...)                  \
+  static result (*real)(__VA_ARGS__);            \
+  if (real == NULL) {                            \
+    void* const found = dlsym(RTLD_NEXT, #name); \
+    if (found == NULL) {                         \
+      errno = ENOSYS;                            \
+      return FAILED;                             \
+    }                                            \
+    memcpy((void*)&real, &found, sizeof real);   \
+  }                                              \
+  char buffer[PATH_MAX]
+
+#define FAILED (-1)
+
+EXPORT int stat(const char* path, struct stat* out) {
+  REAL(int, stat, const char*, struct stat*);
+  return real(redirect(path, buffer), out);
+}
+EXPORT int stat64(const char* path, struct stat64* out) {
+  REAL(int, stat64, const char*, struct stat64*);
+  return real(redirect(path, buffer), out);
+}
+EXPORT int lstat(const char* path, struct stat* out) {
+  REAL(int, lstat, const char*, struct stat*);
+  return real(redirect(path, buffer), out);
+}
+EXPORT int lstat64(const char* path, struct stat64* out) {
+  REAL(int, lstat64, const char*, struct stat64*);
+  return real(redirect(path, buffer), out);
+}
+EXPORT int fstatat(int folder, const char* path, struct stat* out, int flags) {
+  REAL(int, fstatat, int, const char*, struct stat*, int);
+  return real(folder, redirect(path, buffer), out, flags);
+}
+EXPORT int fstatat64(int folder, const char* path, struct stat64* out, int flags) {
+  REAL(int, fstatat64, int, const char*, struct stat64*, int);
+  return real(folder, redirect(path, buffer), out, flags);
+}
+EXPORT int statx(int folder, const char* path, int flags, unsigned mask, struct statx* out) {
+  REAL(int, statx, int, const char*, int, unsigned, struct statx*);
+  return real(folder, redirect(path, buffer), flags, mask, out);
+}
+/* What programs call that were built against a glibc before 2.33. */
+EXPORT int __xstat(int version, const char* path, struct stat* out) {
+  REAL(int, __xstat, int, const char*, struct stat*);
+  return real(version, redirect(path, buffer), out);
+}
+EXPORT int __xstat64(int version, const char* path, struct stat64* out) {
+  REAL(int, __xstat64, int, const char*, struct stat64*);
+  return real(version, redirect(path, buffer), out);
+}
+EXPORT int __lxstat(int version, const char* path, struct stat* out) {
+  REAL(int, __lxstat, int, const char*, struct stat*);
+  return real(version, redirect(path, buffer), out);
+}
+EXPORT int __lxstat64(int version, const char* path, struct stat64* out) {
+  REAL(int, __lxstat64, int, const char*, struct stat64*);
+  return real(version, redirect(path, buffer), out);
+}
+
+EXPORT int access(const char* path, int mode) {
+  REAL(int, access, const char*, int);
+  return real(redirect(path, buffer), mode);
+}
+EXPORT int eaccess(const char* path, int mode) {
+  REAL(int, eaccess, const char*, int);
+  return real(redirect(path, buffer), mode);
+}
+EXPORT int euidaccess(const char* path, int mode) {
+  REAL(int, euidaccess, const char*, int);
+  return real(redirect(path, buffer), mode);
+}
+EXPORT int faccessat(int folder, const char* path, int mode, int flags) {
+  REAL(int, faccessat, int, const char*, int, int);
+  return real(folder, redirect(path, buffer), mode, flags);
+}
+
+/* The third argument is there when a file may be made. */
+#define MODE_BEHIND(flags)                                          \
+  mode_t mode = 0;                                                  \
+  if (((flags)&O_CREAT) != 0 || ((flags)&O_TMPFILE) == O_TMPFILE) { \
+    va_list more;                                                   \
+    va_start(more, flags);                                          \
+    mode = va_arg(more, mode_t);                                    \
+    va_end(more);                                                   \
+  }
+
+EXPORT int open(const char* path, int flags, ...) {
+  REAL(int, open, const char*, int, ...);
+  MODE_BEHIND(flags)
+  return real(redirect(path, buffer), flags, mode);
+}
+EXPORT int open64(const char* path, int flags, ...) {
+  REAL(int, open64, const char*, int, ...);
+  MODE_BEHIND(flags)
+  return real(redirect(path, buffer), flags, mode);
+}
+EXPORT int openat(int folder, const char* path, int flags, ...) {
+  REAL(int, openat, int, const char*, int, ...);
+  MODE_BEHIND(flags)
+  return real(folder, redirect(path, buffer), flags, mode);
+}
+EXPORT int openat64(int folder, const char* path, int flags, ...) {
+  REAL(int, openat64, int, const char*, int, ...);
+  MODE_BEHIND(flags)
+  return real(folder, redirect(path, buffer), flags, mode);
+}
+/* What the calls above become with _FORTIFY_SOURCE. */
+EXPORT int __open_2(const char* path, int flags) {
+  REAL(int, __open_2, const char*, int);
+  return real(redirect(path, buffer), flags);
+}
+EXPORT int __open64_2(const char* path, int flags) {
+  REAL(int, __open64_2, const char*, int);
+  return real(redirect(path, buffer), flags);
+}
+
+EXPORT ssize_t readlink(const char* path, char* out, size_t size) {
+  REAL(ssize_t, readlink, const char*, char*, size_t);
+  return real(redirect(path, buffer), out, size);
+}
+EXPORT ssize_t readlinkat(int folder, const char* path, char* out, size_t size) {
+  REAL(ssize_t, readlinkat, int, const char*, char*, size_t);
+  return real(folder, redirect(path, buffer), out, size);
+}
+
+#undef FAILED
+#define FAILED NULL
+
+EXPORT FILE* fopen(const char* path, const char* mode) {
+  REAL(FILE*, fopen, const char*, const char*);
+  return real(redirect(path, buffer), mode);
+}
+EXPORT FILE* fopen64(const char* path, const char* mode) {
+  REAL(FILE*, fopen64, const char*, const char*);
+  return real(redirect(path, buffer), mode);
+}
+EXPORT DIR* opendir(const char* path) {
+  REAL(DIR*, opendir, const char*);
+  return real(redirect(path, buffer));
+}
+EXPORT char* realpath(const char* path, char* out) {
+  REAL(char*, realpath, const char*, char*);
+  return real(redirect(path, buffer), out);
+}
+EXPORT char* __realpath_chk(const char* path, char* out, size_t size) {
+  REAL(char*, __realpath_chk, const char*, char*, size_t);
+  return real(redirect(path, buffer), out, size);
+}

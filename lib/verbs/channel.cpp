@@ -1,0 +1,111 @@
+// Completion channels, and the waiting for their events.
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "verbs/calls.hpp"
+#include "verbs/error.hpp"
+#include "verbs/fork_guard.hpp"
+#include "verbs/waiting.hpp"
+
+namespace roci::verbs {
+
+namespace {
+
+// Programs poll what comes while they handle an event, and then the event of that finds nothing. Some take an empty queue for an
+// error, so they are not told; the next completion is an event again. But others count events, whichever of a channel's queues
+// they are of: while another queue has completions its event may be the one that this one is taken for.
+bool is_idle(Channel& channel, Cq& of) {
+  const std::scoped_lock guard(channel.mutex);
+  return std::ranges::all_of(channel.queues, [](const Cq* cq) { return cq->queue->empty(); }) &&
+         of.queue->take_back_event();
+}
+
+}  // namespace
+
+void EventDebt::note_given_out() {
+  pthread_mutex_lock(&mutex_);
+  ++given_out_;
+  pthread_mutex_unlock(&mutex_);
+}
+
+void EventDebt::note_acknowledged(uint32_t count) {
+  pthread_mutex_lock(&mutex_);
+  completed_ += count;
+  pthread_cond_broadcast(&cond_);
+  pthread_mutex_unlock(&mutex_);
+}
+
+void EventDebt::wait_until_paid() {
+  pthread_mutex_lock(&mutex_);
+  while (completed_ < given_out_) pthread_cond_wait(&cond_, &mutex_);
+  pthread_mutex_unlock(&mutex_);
+}
+
+int wait_readable(Device& device, int fd) {
+  if ((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) return EAGAIN;
+  // An answer that comes at once is sooner here than a thread can be woken for it.
+  constexpr std::chrono::microseconds kBusy{50};
+  pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
+  const auto end = std::chrono::steady_clock::now() + kBusy;
+  do {
+    device.progress();
+    const int ready = poll(&entry, 1, 0);
+    if (ready != 0) return ready > 0 ? 0 : errno;
+  } while (std::chrono::steady_clock::now() < end);
+  return poll(&entry, 1, -1) > 0 ? 0 : errno;
+}
+
+}  // namespace roci::verbs
+
+using namespace roci;         // NOLINT(google-build-using-namespace): the rest is the skin
+using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
+
+extern "C" {
+
+ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  if (const int code = refuse_child(); code != 0) return refuse(code);
+  auto made = Context::of(context).device->create_channel();
+  if (!made) return refuse(made.error());
+  auto* channel = new Channel;
+  channel->channel = std::move(*made);
+  channel->verbs.context = context;
+  channel->verbs.fd = channel->channel->fd();
+  return &channel->verbs;
+}
+
+int ibv_destroy_comp_channel(ibv_comp_channel* handle) {
+  if (const int code = refuse_child(); code != 0) return code;
+  Channel& channel = of<Channel>(handle);
+  if (channel.channel->users() > 0) return EBUSY;
+  delete &channel;
+  return 0;
+}
+
+int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** cq, void** user) {
+  if (const int code = refuse_child(); code != 0) return errno = code, -1;
+  Channel& channel = of<Channel>(handle);
+  for (;;) {
+    if (const auto event = channel.channel->get_event()) {
+      Cq& from = *static_cast<Cq*>(event->context);
+      if (is_idle(channel, from)) continue;
+      from.completion_events.note_given_out();
+      *cq = from.handle();
+      *user = from.verbs.cq_context;
+      return 0;
+    }
+    if (const int code = wait_readable(*Context::of(handle->context).device, handle->fd); code != 0)
+      return errno = code, -1;
+  }
+}
+
+void ibv_ack_cq_events(ibv_cq* handle, unsigned count) {
+  Cq& cq = of<Cq>(handle);
+  cq.queue->ack_events(count);
+  cq.completion_events.note_acknowledged(count);
+}
+
+}  // extern "C"

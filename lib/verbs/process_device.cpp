@@ -1,0 +1,201 @@
+#include "verbs/process_device.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/log.hpp"
+#include "device/device_config.hpp"
+#include "device/device_endpoints.hpp"
+#include "device/host.hpp"
+#include "device/start_device.hpp"
+#include "net/net_place.hpp"
+#include "net/stats_file.hpp"
+#include "verbs/fork_guard.hpp"
+
+namespace roci::verbs {
+namespace {
+
+// How long the end of the process, or of a queue pair, may wait for a port that takes nothing.
+constexpr std::chrono::milliseconds kSettle{20};
+// After the last frame was handed to the port: memif drops what its other side has not taken when we go.
+constexpr std::chrono::milliseconds kLinger{2};
+
+// libmlx5 and libefa take any ibv_device for their own and look behind its end, where theirs have a pointer (null is: not theirs).
+struct ListedDevice {
+  ibv_device verbs{};
+  std::byte behind[1024]{};
+};
+
+// Lives as long as the process: threads of programs may use it while static objects are torn down.
+struct ProcessDevice {
+  std::mutex mutex;
+  pid_t looked = 0;  // the process that has looked for a device
+  std::unique_ptr<NetPlace> place;
+  EalConfig eal;
+  DeviceFile file;
+  DeviceIdentity identity;
+  ListedDevice listed;
+  std::unique_ptr<Device> device;  // the first user; those of contexts are its like
+  std::unique_ptr<DeviceEndpoints> endpoints;
+};
+
+ProcessDevice& process_device() {
+  static auto* const kDevice = new ProcessDevice;
+  return *kDevice;
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Programs of verbs spin on few cores, and on memory that their peer writes.
+void look_after_promptly(DeviceConfig& device) {
+  device.idle = IdlePolicy::kSleep;
+  device.takeover = std::chrono::microseconds{20};
+}
+
+// Where the device comes from. ENODEV, without a word to the log, when nothing says there is one.
+Status find_device(ProcessDevice& self) {
+  auto identity = parse_identity(environment(kIdentityVariable));
+  if (!identity) return fail(identity.error().within(kIdentityVariable));
+  self.identity = *identity;
+  if (const std::string file = environment("ROCI_CONFIG"); !file.empty()) {
+    look_after_promptly(self.file.device);
+    return read_config(file, [&](ConfigNode& root) -> Status {
+      ROCI_TRY(read_eal(root, self.eal));
+      return read_device_section(root, self.file);
+    });
+  }
+  const std::string folder = environment("ROCI_NET");
+  if (folder.empty())
+    return fail("no device: neither ROCI_CONFIG nor ROCI_NET is set; roci-run sets them", ENODEV);
+  auto place = NetPlace::take(folder);
+  if (!place) return fail(place.error());
+  self.place = std::move(*place);
+  self.file = self.place->device();
+  look_after_promptly(self.file.device);
+  return {};
+}
+
+void describe(ProcessDevice& self) {
+  ibv_device& device = self.listed.verbs;
+  device.node_type = IBV_NODE_CA;
+  device.transport_type = IBV_TRANSPORT_IB;
+  const std::string& name = self.file.device.name;
+  std::snprintf(device.name, sizeof device.name, "%s", name.c_str());
+  std::snprintf(device.dev_name, sizeof device.dev_name, "uverbs0");
+  std::snprintf(device.dev_path, sizeof device.dev_path, "/sys/class/infiniband_verbs/uverbs0");
+  std::snprintf(device.ibdev_path, sizeof device.ibdev_path, "/sys/class/infiniband/%s", name.c_str());
+}
+
+// Frames leave, and the device goes on answering meanwhile, until nothing waits or `limit` is over.
+template <class Done>
+void drive_until(Device& device, std::chrono::nanoseconds limit, Done done) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!done() && std::chrono::steady_clock::now() < end) {
+    if (!device.progress()) std::this_thread::yield();
+  }
+}
+
+// At exit(): acknowledgements that the peer waits for must not die with us.
+void leave() {
+  ProcessDevice& self = process_device();
+  if (is_forked_child() || self.device == nullptr) return;
+  settle(*self.device, nullptr);
+  drive_until(*self.device, kLinger, [] { return false; });
+  if (const std::string file = environment("ROCI_STATS"); !file.empty()) {
+    if (Status written = write_stats(file, *self.device); !written) log().warn("{}", written.error().message);
+  }
+}
+
+// Once in each process: a child of one that has only looked takes a place of its own.
+void look(ProcessDevice& self) {
+  if (self.looked == getpid() || self.device != nullptr) return;
+  self.looked = getpid();
+  self.place.reset();
+  self.eal = {};
+  self.file = {};
+  if (Status found = find_device(self); found) {
+    describe(self);
+  } else if (found.error().code == ENODEV) {
+    log().info("{}", found.error().message);
+  } else {
+    log().error("{}", found.error().message);
+  }
+}
+
+Status start(ProcessDevice& self) {
+  self.eal.telemetry = true;
+  auto device = start_device(self.eal, self.file);
+  if (!device) return fail(device.error());
+  self.device = std::move(*device);
+  if (auto endpoints = DeviceEndpoints::open({self.device.get()}); endpoints) {
+    self.endpoints = std::move(*endpoints);
+  } else {
+    log().warn("{}; roci-top will not see this process", endpoints.error().message);
+  }
+  guard_forks();
+  if (std::atexit(leave) != 0)
+    log().warn("what is to be sent when the process ends may be lost: atexit() refused");
+  return {};
+}
+
+}  // namespace
+
+ibv_device* listed_device() {
+  ProcessDevice& self = process_device();
+  const std::scoped_lock guard(self.mutex);
+  look(self);
+  return self.listed.verbs.name[0] == 0 ? nullptr : &self.listed.verbs;
+}
+
+DeviceIdentity listed_identity() {
+  ProcessDevice& self = process_device();
+  const std::scoped_lock guard(self.mutex);
+  return self.identity;
+}
+
+uint64_t listed_guid() {
+  ProcessDevice& self = process_device();
+  const std::scoped_lock guard(self.mutex);
+  if (!self.file.port.mac && self.device == nullptr) return 0;
+  const MacAddress mac = self.device != nullptr ? self.device->host().mac() : *self.file.port.mac;
+  const Gid link_local = IpAddress::link_local(mac);
+  uint64_t guid = 0;
+  std::memcpy(&guid, link_local.bytes.data() + 8, sizeof guid);
+  return guid;
+}
+
+Result<std::unique_ptr<Device>> open_listed_device() {
+  ProcessDevice& self = process_device();
+  const std::scoped_lock guard(self.mutex);
+  look(self);
+  if (self.device == nullptr) ROCI_TRY(start(self));
+  return self.device->share();
+}
+
+void note_end_of(Device& device, uint32_t qp_num) {
+  const std::string file = environment("ROCI_STATS");
+  if (file.empty()) return;
+  if (Status written = write_stats(file, device, qp_num); !written) log().warn("{}", written.error().message);
+}
+
+void settle(Device& device, const QueuePair* queue_pair) {
+  drive_until(device, kSettle, [&] {
+    return queue_pair != nullptr ? queue_pair->settled() : !device.host().has_something_to_send();
+  });
+}
+
+}  // namespace roci::verbs

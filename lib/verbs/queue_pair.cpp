@@ -1,0 +1,199 @@
+// Queue pairs and what is posted to them.
+#include <infiniband/verbs.h>
+
+#include "verbs/calls.hpp"
+#include "verbs/error.hpp"
+#include "verbs/fork_guard.hpp"
+#include "verbs/process_device.hpp"
+
+namespace roci::verbs {
+namespace {
+
+constexpr uint32_t kInitMask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS |
+                               IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+
+void count_users(Qp& qp, uint32_t change) {
+  if (qp.pd != nullptr) qp.pd->users += change;
+  if (qp.send_cq != nullptr) qp.send_cq->users += change;
+  if (qp.recv_cq != nullptr) qp.recv_cq->users += change;
+}
+
+void hand_out(Qp& qp, ibv_context* context, const ibv_qp_init_attr& attr) {
+  ibv_qp& verbs = qp.verbs.qp_base;
+  verbs.context = context;
+  verbs.qp_context = attr.qp_context;
+  verbs.send_cq = attr.send_cq;
+  verbs.recv_cq = attr.recv_cq;
+  verbs.srq = attr.srq;
+  verbs.handle = verbs.qp_num = qp.queue_pair->qp_num();
+  verbs.state = IBV_QPS_RESET;
+  verbs.qp_type = attr.qp_type;
+  pthread_mutex_init(&verbs.mutex, nullptr);
+  pthread_cond_init(&verbs.cond, nullptr);
+  count_users(qp, 1);
+}
+
+// `attr` as the caller gave it, with its own pointers; its capabilities are what there is afterwards.
+Result<std::unique_ptr<Qp>> create(ibv_pd* pd, ibv_qp_init_attr& attr) {
+  if (attr.qp_type == IBV_QPT_XRC_SEND) attr.recv_cq = attr.send_cq;  // it receives nothing
+  if (pd == nullptr || attr.send_cq == nullptr || attr.recv_cq == nullptr)
+    return fail("queue pair: it needs a protection domain and both completion queues");
+  auto qp = std::make_unique<Qp>();
+  qp->pd = &of<Pd>(pd);
+  qp->send_cq = &of<Cq>(attr.send_cq);
+  qp->recv_cq = &of<Cq>(attr.recv_cq);
+  ibv_qp_init_attr init = attr;
+  init.qp_context = qp.get();
+  init.srq = nullptr;
+  auto made = qp->pd->domain->create_qp(&init, *qp->send_cq->queue, *qp->recv_cq->queue,
+                                        attr.srq == nullptr ? nullptr : of<Srq>(attr.srq).queue.get());
+  if (!made) return fail(made.error());
+  qp->queue_pair = std::move(*made);
+  attr.cap = init.cap;
+  qp->verbs.qp_base.pd = pd;
+  hand_out(*qp, pd->context, attr);
+  return qp;
+}
+
+Result<std::unique_ptr<Qp>> create_target(ibv_context* context, ibv_xrcd* xrcd, ibv_qp_init_attr& attr) {
+  if (xrcd == nullptr) return fail("queue pair: an XRC target needs an XRC domain");
+  auto qp = std::make_unique<Qp>();
+  ibv_qp_init_attr init{};
+  init.qp_type = attr.qp_type;
+  init.qp_context = qp.get();
+  auto made = of<Xrcd>(xrcd).domain->create_target(&init);
+  if (!made) return fail(made.error());
+  qp->queue_pair = std::move(*made);
+  attr.cap = init.cap;
+  attr.send_cq = attr.recv_cq = nullptr;
+  attr.srq = nullptr;
+  hand_out(*qp, context, attr);
+  return qp;
+}
+
+}  // namespace
+
+int post_send(ibv_qp* handle, ibv_send_wr* list, ibv_send_wr** bad) {
+  ibv_send_wr* refused = nullptr;
+  const int code = of<Qp>(handle).queue_pair->post_send(list, &refused);
+  note_binds(list, refused);
+  if (code != 0 && bad != nullptr) *bad = refused;
+  // The request leaves now: the program may wait for its effect without a call of ours.
+  Context::of(handle->context).device->progress();
+  return code;
+}
+
+int post_recv(ibv_qp* qp, ibv_recv_wr* list, ibv_recv_wr** bad) {
+  return of<Qp>(qp).queue_pair->post_recv(list, bad);
+}
+
+void note_binds(const ibv_send_wr* list, const ibv_send_wr* end) {
+  for (const ibv_send_wr* wr = list; wr != end; wr = wr->next) {
+    if (wr->opcode == IBV_WR_BIND_MW) wr->bind_mw.mw->rkey = wr->bind_mw.rkey;
+  }
+}
+
+ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
+  if (const int code = refuse_child(); code != 0) return refuse(code);
+  if ((attr->comp_mask & ~kInitMask) != 0) return refuse(EOPNOTSUPP);
+  const bool target = attr->qp_type == IBV_QPT_XRC_RECV;
+  if ((attr->comp_mask & (target ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD)) == 0) return refuse(EINVAL);
+  if ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && attr->create_flags != 0)
+    return refuse(EOPNOTSUPP);
+  ibv_qp_init_attr init{.qp_context = attr->qp_context,
+                        .send_cq = attr->send_cq,
+                        .recv_cq = attr->recv_cq,
+                        .srq = attr->srq,
+                        .cap = attr->cap,
+                        .qp_type = attr->qp_type,
+                        .sq_sig_all = attr->sq_sig_all};
+  auto qp = target ? create_target(context, attr->xrcd, init) : create(attr->pd, init);
+  if (!qp) return refuse(qp.error());
+  if (!target && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
+    if (Status filled = fill_sending(**qp, attr->send_ops_flags); !filled) {
+      ibv_destroy_qp((*qp).release()->handle());
+      return refuse(filled.error());
+    }
+  }
+  attr->cap = init.cap;
+  return (*qp).release()->handle();
+}
+
+}  // namespace roci::verbs
+
+using namespace roci;         // NOLINT(google-build-using-namespace): the rest is the skin
+using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
+
+extern "C" {
+
+ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* attr) {
+  if (const int code = refuse_child(); code != 0) return refuse(code);
+  auto qp = create(pd, *attr);
+  if (!qp) return refuse(qp.error());
+  return (*qp).release()->handle();
+}
+
+ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* handle) {
+  Qp& qp = of<Qp>(handle);
+  return qp.list == nullptr ? nullptr : &qp.verbs;
+}
+
+int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attr, int mask) {
+  if (const int code = refuse_child(); code != 0) return code;
+  QueuePair& queue_pair = *of<Qp>(handle).queue_pair;
+  const int code = code_of(queue_pair.modify(*attr, mask));
+  handle->state = queue_pair.state();
+  return code;
+}
+
+int ibv_query_qp(ibv_qp* handle, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
+  if (const int code = refuse_child(); code != 0) return code;
+  of<Qp>(handle).queue_pair->query(attr, init);
+  handle->state = attr->qp_state;
+  init->qp_context = handle->qp_context;
+  init->send_cq = handle->send_cq;
+  init->recv_cq = handle->recv_cq;
+  init->srq = handle->srq;
+  return 0;
+}
+
+int ibv_destroy_qp(ibv_qp* handle) {
+  if (const int code = refuse_child(); code != 0) return code;
+  Qp& qp = of<Qp>(handle);
+  // An acknowledgement that the peer waits for is sent before what makes it is gone.
+  Device& device = *Context::of(handle->context).device;
+  settle(device, qp.queue_pair.get());
+  note_end_of(device, handle->qp_num);
+  qp.queue_pair.reset();
+  qp.async_events.wait_until_paid();
+  count_users(qp, -1U);
+  pthread_mutex_destroy(&handle->mutex);
+  pthread_cond_destroy(&handle->cond);
+  delete &qp;
+  return 0;
+}
+
+int ibv_attach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t) {
+  if (const int code = refuse_child(); code != 0) return code;
+  return code_of(of<Qp>(qp).queue_pair->attach_multicast(*gid));
+}
+
+int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t) {
+  if (const int code = refuse_child(); code != 0) return code;
+  return code_of(of<Qp>(qp).queue_pair->detach_multicast(*gid));
+}
+
+// There are no options to agree on.
+int ibv_query_ece(ibv_qp*, ibv_ece* ece) {
+  *ece = {};
+  return 0;
+}
+int ibv_set_ece(ibv_qp*, ibv_ece* ece) {
+  if (ece->comp_mask != 0) return EINVAL;
+  return ece->vendor_id == 0 && ece->options == 0 ? 0 : EOPNOTSUPP;
+}
+
+// The order of bytes within a message is not promised: what is lost is sent again, and may lie behind what came later.
+int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, uint32_t) { return 0; }
+
+}  // extern "C"

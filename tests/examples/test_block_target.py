@@ -1,0 +1,184 @@
+"""The block target: a target and its initiators, each a process on our libibverbs, over a network that loses, doubles and
+swaps frames."""
+
+import re
+import socket
+import subprocess
+
+import example_harness
+from example_harness import ExampleTest
+
+
+class BlockTarget(ExampleTest):
+    def verbs_environment(self, config):
+        """The environment in which a program of verbs has the host of this configuration as its device."""
+        folder = self.programs["libibverbs"].parent
+        return {**self.environment, "LD_LIBRARY_PATH": str(folder), "ROCI_CONFIG": config}
+
+    def start_target(self, config, *options):
+        target = self.start([self.programs["block-target"], "--port", self.tcp_port, *options],
+                            env=self.verbs_environment(config))
+        self.expect_line(target, "serving")
+        return target
+
+    def initiator(self, config, *words, options=(), **how):
+        command = [self.programs["block-initiator"], "--port", self.tcp_port, *options, "127.0.0.1", *words]
+        how.setdefault("env", self.verbs_environment(config))
+        return self.start(command, **how)
+
+    def bytes_of(self, config, *words, given=b""):
+        """What an initiator that succeeds writes to standard output."""
+        command = [str(word) for word in
+                   (self.programs["block-initiator"], "--port", self.tcp_port, "127.0.0.1", *words)]
+        return subprocess.run(command, input=given, stdout=subprocess.PIPE, check=True, env=self.verbs_environment(config),
+                              timeout=example_harness.perf_harness.TIMEOUT).stdout
+
+    def succeed(self, process):
+        self.finish(process)
+        self.assertEqual(process.returncode, 0, process.out + process.err)
+        return process.out
+
+    def exercise(self, config, first, operations=800, seed=None, options=()):
+        return self.initiator(config, "exercise", options=[
+            "--seed", seed if seed is not None else self.random.randrange(1, 2**32), "--operations", operations,
+            "--first", first, "--blocks", "512", *options])
+
+    def test_every_byte_of_several_initiators_is_as_expected(self):
+        target_config, *configs = self.network(4)
+        target = self.start_target(target_config)
+        runs = [self.exercise(config, 1000 * i, options=["--events"] if i == 1 else [])
+                for i, config in enumerate(configs)]
+        for run in runs:
+            out = self.succeed(run)
+            overtaken = re.search(r"(\d+) ended before one that began earlier; all bytes are as expected", out)
+            self.assertIsNotNone(overtaken, out)
+            self.assertGreater(int(overtaken.group(1)), 0, "responses came in order")
+        self.assertIsNone(target.poll())
+
+    def test_a_target_that_sleeps_between_completions(self):
+        target_config, config = self.network(2)
+        self.start_target(target_config, "--events")
+        self.assertIn("all bytes are as expected", self.succeed(self.exercise(config, 0, 300, options=["--events"])))
+
+    # Depth 1 leaves no credit to spare; 64 is the most.
+    def test_queue_depths(self):
+        target_config, config = self.network(2)
+        self.start_target(target_config, "--depth", "64")
+        for depth in (1, 2, 64):
+            with self.subTest(depth):
+                out = self.succeed(self.exercise(config, 0, 150, options=["--depth", depth, "--max-blocks", "64"]))
+                self.assertIn("all bytes are as expected", out)
+                if depth == 1:
+                    self.assertIn(" 0 ended before one that began earlier", out)
+
+    # Two who write to the same blocks must see that: the check can fail.
+    def test_bytes_of_somebody_else_are_found(self):
+        target_config, *configs = self.network(3, faults=False)
+        self.start_target(target_config)
+        long = self.exercise(configs[0], 0, 10**6)
+        self.expect_line(long, "seed")
+        short = self.exercise(configs[1], 0, 1000)
+        self.finish(short)
+        if short.returncode == 0:  # then the other one has seen it
+            self.wait_until(lambda: long.poll() is not None, "somebody to complain")
+        long.kill()
+        self.finish(long)
+        self.assertIn(1, [short.returncode, long.returncode])
+        self.assertRegex(short.err + long.err, r"block \d+, byte \d+ is [0-9a-f]{2} and should be [0-9a-f]{2}")
+
+    def test_a_killed_initiator_costs_the_others_nothing(self):
+        target_config, *configs = self.network(4)
+        target = self.start_target(target_config)
+        dies = self.exercise(configs[0], 0, 10**6)
+        self.expect_line(dies, "seed")
+        stays = self.exercise(configs[1], 1000)
+        self.expect_line(stays, "seed")
+        dies.kill()
+        self.finish(dies)
+        self.assertIn("all bytes are as expected", self.succeed(stays))
+        self.expect_line(target, "initiator ")
+        self.assertIn("all bytes are as expected", self.succeed(self.exercise(configs[2], 0)))
+        self.assertIsNone(target.poll())
+
+    def test_a_killed_target_is_an_error_and_no_silence(self):
+        target_config, config = self.network(2)
+        target = self.start_target(target_config)
+        for options in ([], ["--events"]):
+            with self.subTest(options):
+                run = self.exercise(config, 0, 10**6, options=options)
+                self.expect_line(run, "seed")
+                target.kill()
+                self.finish(target)
+                self.assert_failed(run, 1, "block-initiator: ", "seed")
+            if not options:
+                target = self.start_target(target_config)
+
+    # What a broken rule costs: a status, or the connection of who broke it. Never anybody else's.
+    def test_hostile_commands_are_refused(self):
+        target_config, config, other = self.network(3, faults=False)
+        target = self.start_target(target_config)
+        bystander = self.exercise(other, 1000, 10**6)
+        self.expect_line(bystander, "seed")
+        for case, answer in (("opcode", "there is no such command"), ("reserved", "a field of the command is wrong"),
+                             ("beyond", "beyond the end"), ("wraps", "beyond the end"), ("crosses", "beyond the end"),
+                             ("long", "too many blocks"), ("endless", "too many blocks"),
+                             ("short-buffer", "the buffer is too short"), ("nothing", "a field of the command is wrong"),
+                             ("wrong-key", "lost: "), ("wrong-key-write", "lost: "), ("wrong-address", "lost: "),
+                             ("half", "lost: ")):
+            with self.subTest(case):
+                hostile = self.start([self.programs["hostile-initiator"], "127.0.0.1", self.tcp_port, case],
+                                     env=self.verbs_environment(config))
+                self.assertIn(answer, self.succeed(hostile))
+        self.assertIsNone(bystander.poll(), "the bystander has ended")
+        bystander.kill()
+        self.finish(bystander)
+        self.assertIn("all bytes are as expected", self.succeed(self.exercise(config, 0, 100)))
+        self.assertIsNone(target.poll())
+
+    def test_more_commands_than_credits_end_the_connection(self):
+        target_config, config = self.network(2, faults=False)
+        target = self.start_target(target_config, "--depth", "2")
+        hostile = self.start([self.programs["hostile-initiator"], "127.0.0.1", self.tcp_port, "flood"],
+                             env=self.verbs_environment(config))
+        self.assertIn("lost: ", self.succeed(hostile))
+        self.expect_line(target, "more commands than it has credits")
+        self.assertIn("all bytes are as expected", self.succeed(self.exercise(config, 0, 50)))
+
+    def test_a_disk_in_a_file_keeps_what_was_written(self):
+        target_config, config = self.network(2, faults=False)
+        disk, content = self.folder / "disk", self.random.randbytes(512 * 300)
+        target = self.start_target(target_config, "--file", disk, "--blocks", "400")
+        self.assertEqual(self.succeed(self.initiator(config, "identify")),
+                         "400 blocks of 512 bytes, 256 in one command, 16 commands at a time, in a file\n")
+        self.assertEqual(self.bytes_of(config, "write", "77", given=content), b"")
+        self.succeed(self.initiator(config, "flush"))
+        target.kill()
+        self.finish(target)
+        self.start_target(target_config, "--file", disk, "--blocks", "400")
+        self.assertEqual(self.bytes_of(config, "read", "77", "300"), content)
+        self.assert_failed(self.initiator(config, "read", "399", "2"), 1, "beyond the end of the disk")
+
+    def test_strangers_on_the_tcp_port_disturb_nobody(self):
+        target_config, config = self.network(2, faults=False)
+        target = self.start_target(target_config, "--initiators", "2")
+        with socket.create_connection(("127.0.0.1", int(self.tcp_port))) as silent:
+            with socket.create_connection(("127.0.0.1", int(self.tcp_port))) as loud:
+                loud.sendall(b"GET / HTTP/1.1\r\n\r\n" * 8)
+                self.expect_line(target, "could not be connected")
+            self.assertIn("65536 blocks", self.succeed(self.initiator(config, "identify")))
+            silent.sendall(b"half")
+        self.assertIsNone(target.poll())
+
+    def test_options_that_cannot_be(self):
+        for options in (["--blocks", "0"], ["--depth", "65"], ["--block", "1"], ["--port"], ["word"]):
+            with self.subTest(options):
+                self.assert_failed(self.start([self.programs["block-target"], *options],
+                                              env=self.verbs_environment("none")), 2, "block-target")
+        self.assert_failed(self.start([self.programs["block-target"], "--device", "none"],
+                                      env=self.verbs_environment("none")), 1, "no device")
+        self.assert_failed(self.start([self.programs["block-target"], "--file", self.folder],
+                                      env=self.verbs_environment("none")), 1, "Is a directory")
+
+
+if __name__ == "__main__":
+    example_harness.main("block-target", "block-initiator", "hostile-initiator", "libibverbs", "roci-switch")

@@ -1,0 +1,29 @@
+// The opcodes by the numbers that inputs of fuzzers have for them. Inputs are kept, so a service that came later (XRC) stands
+// behind what there was before.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "wire/opcodes.hpp"
+
+namespace roci::fuzz {
+
+inline const std::vector<OpcodeInfo>& opcodes() {
+  static const std::vector<OpcodeInfo> all = [] {
+    std::vector<OpcodeInfo> table(opcode_table().begin(), opcode_table().end());
+    std::stable_partition(table.begin(), table.end(),
+                          [](const OpcodeInfo& info) { return info.transport != TransportClass::kXrc; });
+    return table;
+  }();
+  return all;
+}
+
+inline const OpcodeInfo& opcode_of(uint8_t number) { return opcodes()[number % opcodes().size()]; }
+
+inline uint8_t number_of(Opcode opcode) {
+  return static_cast<uint8_t>(std::ranges::find(opcodes(), opcode, &OpcodeInfo::opcode) - opcodes().begin());
+}
+
+}  // namespace roci::fuzz

@@ -1,0 +1,125 @@
+"""Every file is where it is looked for; manual pages read well; completion knows what --help knows."""
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+import installed
+from installed import Installed, run
+
+SECTIONS = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "FILES", "EXIT STATUS", "EXAMPLES", "SEE ALSO"]
+
+
+def options_of(text):
+    """The names at the beginnings of lines of --help."""
+    return {name for names in re.findall(r"(?m)^  (-\S+)", text) for name in names.split(",")}
+
+
+class Files(Installed):
+    def names(self, folder):
+        return sorted(path.name for path in (self.prefix / folder).iterdir())
+
+    def help_of(self, *words):
+        return self.pipe(self.prefix / "bin" / words[0], *words[1:], "--help")
+
+    def commands(self, *words):
+        """A command and those below it, as --help lists them: ("roci-perf",), ("roci-perf", "write") …"""
+        below = re.search(r"(?ms)^Subcommands:\n(.*)", self.help_of(*words))
+        found = [words]
+        for word in re.findall(r"(?m)^  (\w+) ", below[1].split("\n\n\n")[0] if below else ""):
+            found += self.commands(*words, word)
+        return found
+
+    def test_programs_headers_and_libraries_are_there(self):
+        self.assertEqual(self.names("bin"), ["roci-cc", "roci-lab", "roci-pcap", "roci-perf", "roci-run", "roci-switch",
+                                             "roci-top"])
+        headers = sorted(path.name for path in (installed.SOURCE / "include/roci").iterdir())
+        self.assertEqual(self.names("include/roci"), headers)
+        libraries = {path.name for path in self.prefix.glob("lib*/**/rocinante/*.so*")}
+        self.assertEqual(libraries, {"libibverbs.so.1", "libroci-paths.so"})
+
+    def test_examples_and_documents_are_there(self):
+        there = sorted(str(path.relative_to(installed.SOURCE)) for path in (installed.SOURCE / "config").rglob("*"))
+        share = self.prefix / "share/rocinante"
+        self.assertEqual(sorted(str(path.relative_to(share)) for path in (share / "config").rglob("*")), there)
+        self.assertEqual(self.names("share/doc/rocinante"), ["LICENSE", "README.md", "copyright"])
+        self.pipe(self.prefix / "bin/roci-switch", "--check", "--config", share / "config/switch-memif.yaml")
+
+    def test_programs_run_where_they_are(self):
+        listed = self.pipe(self.prefix / "bin/roci-lab", "list", self.prefix / "share/rocinante/config/lab")
+        self.assertIn("incast", listed)
+        self.pipe(self.prefix / "bin/roci-perf", "write", "bw", "--loopback", "--direct", "-n", "50", "-s", "4096")
+
+    def test_all_that_the_pages_refer_to_is_there(self):
+        pages = {path.name for folder in ("man1", "man7") for path in (self.prefix / "share/man" / folder).iterdir()}
+        self.assertEqual(pages, {f"{program}.1" for program in installed.PROGRAMS} | {"rocinante.7"})
+        for page in sorted(pages):
+            text = (self.prefix / f"share/man/man{page[-1]}" / page).read_text()
+            named = {f"{name}.{section}" for name, section in re.findall(r"(?m)^\.BR (ro\S+) \((\d)\)", text.replace("\\-", "-"))}
+            self.assertTrue(named, page)
+            self.assertEqual(named - pages, set(), page)
+
+    @unittest.skipIf(shutil.which("man") is None, "there is no man(1)")
+    def test_the_pages_are_sound_and_have_every_option(self):
+        environment = installed.clean_environment(MANWIDTH="300", MANPAGER="cat")
+        for path in sorted((self.prefix / "share/man").rglob("*.[17]")):
+            with self.subTest(path.name):
+                shown = subprocess.run(["man", "--warnings", "-l", path], capture_output=True, text=True, timeout=60,
+                                       check=True, env=environment)
+                self.assertEqual(shown.stderr, "")
+                headings = [line for line in shown.stdout.splitlines() if re.fullmatch(r"[A-Z][A-Z ]+", line)]
+                if path.suffix == ".7":
+                    self.assertEqual(headings, ["NAME", "DESCRIPTION", "FILES", "ENVIRONMENT", "SEE ALSO"])
+                    continue
+                self.assertEqual([heading for heading in headings if heading != "ENVIRONMENT"], SECTIONS)
+                in_page = set(re.findall(r"(?<![\w-])--?[\w-]+", shown.stdout.split("\nFILES\n")[0]))
+                for words in self.commands(path.stem):
+                    self.assertEqual(options_of(self.help_of(*words)) - in_page, set(), words)
+                    if "Subcommands:" not in self.help_of(*words):
+                        self.assertRegex(shown.stdout, rf"(?m)^ +{' '.join(words)} \[OPTIONS\]")
+
+    def completed(self, *words):
+        """What bash offers for the last of these words."""
+        program = words[0]
+        script = ('. "$1"; shift; function=$(complete -p "$1" | sed "s/.*-F \\([^ ]*\\).*/\\1/"); COMP_WORDS=("$@"); '
+                  'COMP_CWORD=$(($# - 1)); "$function" "$1"; [[ ${#COMPREPLY[@]} -eq 0 ]] || printf "%s\\n" "${COMPREPLY[@]}"')
+        path = f"{self.prefix / 'bin'}:{os.environ['PATH']}"
+        file = self.prefix / "share/bash-completion/completions" / program
+        said = self.pipe("bash", "--norc", "-uc", script, "bash", file, *words, cwd=self.prefix,
+                         env=installed.clean_environment(PATH=path))
+        return said.split("\n")[:-1]
+
+    def test_every_option_of_help_is_completed(self):
+        self.assertEqual(self.names("share/bash-completion/completions"), sorted(installed.PROGRAMS))
+        for program in installed.PROGRAMS:
+            for words in self.commands(program):
+                with self.subTest(" ".join(words)):
+                    wanted = options_of(self.help_of(*words))
+                    self.assertGreaterEqual(wanted, {"-h", "--help"})
+                    self.assertEqual(set(self.completed(*words, "-")), wanted)
+
+    def test_subcommands_are_completed(self):
+        self.assertEqual(self.completed("roci-perf", ""), ["write", "read", "send"])
+        self.assertEqual(self.completed("roci-perf", "write", "l"), ["lat"])
+        self.assertEqual(set(self.completed("roci-cc", "")), {"list", "show", "check", "replay", "csv"})
+
+    def test_algorithms_are_completed(self):
+        listed = self.pipe(self.prefix / "bin/roci-cc", "list")
+        algorithms = set(re.findall(r"(?m)^([a-z]\w*) ", listed))
+        self.assertGreaterEqual(algorithms, {"dcqcn", "hpcc"})
+        self.assertEqual(set(self.completed("roci-perf", "write", "bw", "-s", "64", "--cc", "")), algorithms | {"none"})
+        self.assertEqual(self.completed("roci-cc", "show", "dcq"), ["dcqcn"])
+
+    def test_other_values_are_files_or_words_or_nothing(self):
+        self.assertEqual(self.completed("roci-perf", "read", "lat", "--config", "sh"), ["share"])
+        self.assertEqual(self.completed("roci-switch", "--config", "share/ma"), ["share/man"])
+        self.assertEqual(self.completed("roci-lab", "run", "inc"), ["include"])
+        self.assertEqual(self.completed("roci-perf", "write", "bw", "--recovery", "s"), ["selective"])
+        self.assertEqual(self.completed("roci-perf", "write", "bw", "--iters", ""), [])
+
+    def test_completion_is_sound_as_a_script(self):
+        if shutil.which("shellcheck") is None:
+            self.skipTest("there is no shellcheck")
+        for path in (self.prefix / "share/bash-completion/completions").iterdir():
+            self.assertEqual(run("shellcheck", "--shell=bash", path).stdout, "", path.name)

@@ -1,0 +1,111 @@
+#include "net/net_config.hpp"
+
+#include "net/net_switch.hpp"
+#include "net_fixture.hpp"
+
+namespace roci {
+namespace {
+
+class NetFile : public test::NetTest {
+ protected:
+  std::string write(const std::string& text) {
+    const std::string path = (root_ / "mine.yaml").string();
+    std::ofstream{path} << text;
+    return path;
+  }
+  void expect_error(const std::string& text, const std::string& message) {
+    const auto net = read_net_file(write(text));
+    ASSERT_FALSE(net) << text;
+    EXPECT_NE(net.error().message.find(message), std::string::npos) << net.error().message;
+  }
+};
+
+TEST_F(NetFile, that_says_nothing_is_the_default_by_the_files_name) {
+  const auto net = read_net_file(write("net: {}\n"));
+  ASSERT_TRUE(net) << net.error().message;
+  NetConfig expected;
+  expected.name = "mine";
+  EXPECT_EQ(*net, expected);
+  EXPECT_EQ(net->places, 32U);
+}
+
+TEST_F(NetFile, written_and_read_again_is_the_same) {
+  NetConfig net;
+  net.name = "other";
+  net.networks = {*IpNetwork::parse("192.168.4.0/24")};
+  net.first = 7;
+  net.places = 5;
+  net.mtu = 1500;
+  net.linger = kNever;
+  net.idle = IdlePolicy::kSpin;
+  net.memory_mib = 128;
+  net.rate = BitsPerSec{2'500'000'000};
+  net.queue = 1_MiB;
+  net.queue_frames = 99;
+  net.marking = {false, 10_KiB, 20_KiB, 0.1};
+  net.telemetry = {false, 6000, 4};
+  net.congestion_control = {"dcqcn", 7us, BitsPerSec{1'000'000'000}};
+  net.pci = true;
+  net.uplink.emplace();
+  net.uplink->device = "net_af_packet0,iface=veth0";
+  net.uplink->mtu = 1400;
+  net.uplink->mac = MacAddress::local(3);
+  net.faults =
+      PortFaults{.loss = 0.01, .corruption = 0.1, .duplication = 1e-3, .reordering = 0.5, .delay = 3us};
+  net.fault_seed = 9;
+  const auto again = read_net_file(write(net_text(net)));
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(*again, net);
+  EXPECT_EQ(*read_net_file(write(net_text(NetConfig{}))), NetConfig{});
+}
+
+TEST_F(NetFile, mistakes_are_named_with_file_and_line) {
+  expect_error("net:\n  placse: 3\n", "mine.yaml:2: net.placse is an unknown key, did you mean 'places'?");
+  expect_error("net:\n  places: 33\n", "mine.yaml:2: net.places: '33'");
+  expect_error("net:\n  addresses: [10.0.0.0/30]\n", "10.0.0.0/30 is too small for 32 places");
+  expect_error("net:\n  addresses: [10.0.0.0/24, 10.1.0.0/24]\n", "two networks of the same IP version");
+  expect_error("net:\n  addresses: []\n", "must name a network");
+  expect_error("net:\n  name: a/b\n", "cannot be a network's name");
+  expect_error("net:\n  marking: {kmin: 2MiB}\n", "must not be above kmax");
+  expect_error("net:\n  telemetry: {udp_port: 4791}\n", "is RoCEv2's own");
+  expect_error("net: {}\ndevice: {port: {device: net_null0}}\n", "a process uses one of them");
+  expect_error("device: {port: {device: net_null0}}\n", "describes a device and not a network");
+  expect_error("net:\n  places: 32\n  uplink: {device: net_null0}\n", "can be 31 at most beside an uplink");
+  expect_error("net:\n  uplink: {mtu: 1500}\n", "the required key 'device' is missing");
+}
+
+TEST_F(NetFile, with_a_device_describes_one_that_a_process_has_to_itself) {
+  const auto file = read_run_file(write("device: {port: {device: net_null0}, addresses: [10.0.0.1/24]}\n"));
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_FALSE(file->net);
+  ASSERT_TRUE(file->device);
+  EXPECT_EQ(file->device->port.device, "net_null0");
+}
+
+TEST_F(NetFile, examples_are_correct) {
+  const std::filesystem::path config = std::filesystem::path{ROCI_SOURCE_DIR} / "config";
+  const auto standard = read_net_file((config / "net-default.yaml").string());
+  ASSERT_TRUE(standard) << standard.error().message;
+  EXPECT_EQ(*standard, NetConfig{}) << "it shows the defaults";
+  const auto lossy = read_net_file((config / "net-lossy.yaml").string());
+  ASSERT_TRUE(lossy) << lossy.error().message;
+  ASSERT_TRUE(lossy->faults);
+  EXPECT_GT(lossy->faults->loss, 0);
+  const auto device = read_run_file((config / "run-af-xdp.yaml").string());
+  ASSERT_TRUE(device) << device.error().message;
+  ASSERT_TRUE(device->device);
+  EXPECT_TRUE(device->device->port.device.starts_with("net_af_xdp"));
+}
+
+TEST(NetConfig, places_have_addresses_from_the_first_host_number_on) {
+  NetConfig net;
+  EXPECT_EQ(net.address(net.networks[0], 0).to_string(), "10.77.0.1/16");
+  EXPECT_EQ(net.address(net.networks[0], 255).to_string(), "10.77.1.0/16");
+  EXPECT_EQ(net.address(net.networks[1], 31).to_string(), "fd77::20/64");
+  net.first = 100;
+  EXPECT_EQ(net.address(net.networks[0], 1).to_string(), "10.77.0.101/16");
+  EXPECT_EQ(net.mac(1).to_string(), "02:77:0a:4d:00:65");
+}
+
+}  // namespace
+}  // namespace roci

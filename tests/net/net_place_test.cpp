@@ -1,0 +1,94 @@
+#include "net/net_place.hpp"
+
+#include "net_fixture.hpp"
+
+namespace roci {
+namespace {
+
+class Place : public test::NetTest {
+ protected:
+  void SetUp() override {
+    NetTest::SetUp();
+    config_.places = 3;
+  }
+  NetConfig config_;
+};
+
+TEST_F(Place, is_the_lowest_free_one_with_addresses_to_match) {
+  const auto folder = make_net(config_);
+  auto first = NetPlace::take(folder);
+  ASSERT_TRUE(first) << first.error().message;
+  auto second = NetPlace::take(folder);
+  ASSERT_TRUE(second);
+  EXPECT_EQ((*first)->number(), 0U);
+  EXPECT_EQ((*second)->number(), 1U);
+  const DeviceFile& device = (*second)->device();
+  EXPECT_EQ(device.device.name, "roci0");
+  EXPECT_EQ(device.device.addresses, (std::vector<std::string>{"10.77.0.2/16", "fd77::2/64"}));
+  EXPECT_EQ(device.port.mac, config_.mac(1));
+  EXPECT_EQ(device.port.mtu, config_.mtu);
+  EXPECT_EQ(device.port.device, "net_memif1,role=client,id=1,socket=" + (folder / "memif.sock").string());
+  first->reset();
+  EXPECT_EQ((*NetPlace::take(folder))->number(), 0U) << "free again";
+}
+
+TEST_F(Place, is_free_when_its_process_is_killed) {
+  const auto folder = make_net(config_);
+  test::Child other{[&] {
+    auto place = NetPlace::take(folder);
+    return place && place->release() != nullptr;
+  }};
+  ASSERT_TRUE(other.done());
+  EXPECT_EQ((*NetPlace::take(folder))->number(), 1U);
+  const auto taken = taken_places(folder, config_.places);
+  ASSERT_EQ(taken->size(), 1U);
+  EXPECT_EQ(taken->front().pid, other.pid());
+  other.end(SIGKILL);
+  EXPECT_EQ((*NetPlace::take(folder))->number(), 0U);
+}
+
+TEST_F(Place, there_is_none_when_all_are_taken_and_it_is_said_by_whom) {
+  const auto folder = make_net(config_);
+  std::vector<std::unique_ptr<NetPlace>> places;
+  for (int i = 0; i < 3; ++i) {
+    auto place = NetPlace::take(folder);
+    ASSERT_TRUE(place);
+    places.push_back(std::move(*place));
+  }
+  const auto more = NetPlace::take(folder);
+  ASSERT_FALSE(more);
+  const std::string pid = std::to_string(getpid());
+  EXPECT_EQ(more.error().message, "all 3 places of the network 'default' are taken (by the processes " + pid +
+                                      ", " + pid + ", " + pid +
+                                      "); a configuration with more 'places' gives more");
+}
+
+TEST_F(Place, there_is_none_without_the_switch) {
+  const auto folder = make_net(config_);
+  switch_lock_.reset();
+  const auto place = NetPlace::take(folder);
+  ASSERT_FALSE(place);
+  EXPECT_EQ(place.error().message,
+            "the switch of the network 'default' does not run; start the program with roci-run");
+}
+
+TEST_F(Place, files_that_earlier_processes_left_mean_nothing) {
+  const auto folder = make_net(config_);
+  for (const char* name : {"0", "1", "2"}) std::ofstream{folder / kNetPlaces / name} << "4711\n";
+  EXPECT_EQ((*NetPlace::take(folder))->number(), 0U);
+}
+
+TEST_F(Place, begins_telemetry_only_for_algorithms_that_need_it) {
+  const auto folder = make_net(config_);
+  EXPECT_EQ((*NetPlace::take(folder))->device().device.telemetry.begin, TelemetryBegin::kNone);
+  EXPECT_FALSE((*NetPlace::take(folder))->device().device.extensions.timestamps);
+  EXPECT_TRUE((*NetPlace::take(folder))->device().device.extensions.selective_repeat);
+  setenv("ROCI_CC", "dcqcn", 1);
+  EXPECT_EQ((*NetPlace::take(folder))->device().device.telemetry.begin, TelemetryBegin::kNone);
+  EXPECT_TRUE((*NetPlace::take(folder))->device().device.extensions.timestamps);
+  setenv("ROCI_CC", "hpcc", 1);
+  EXPECT_EQ((*NetPlace::take(folder))->device().device.telemetry.begin, TelemetryBegin::kAll);
+}
+
+}  // namespace
+}  // namespace roci

@@ -1,0 +1,70 @@
+#include "net/runtime_folder.hpp"
+
+#include <sys/stat.h>
+
+#include "net_fixture.hpp"
+
+namespace roci {
+namespace {
+
+using RuntimeFolder = test::NetTest;
+
+TEST_F(RuntimeFolder, is_made_for_its_user_alone) {
+  setenv("ROCI_RUNTIME", (root_ / "new").c_str(), 1);
+  const auto folder = runtime_folder();
+  ASSERT_TRUE(folder) << folder.error().message;
+  EXPECT_EQ(*folder, root_ / "new");
+  struct stat found {};
+  ASSERT_EQ(stat(folder->c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 0777U, 0700U);
+}
+
+TEST_F(RuntimeFolder, is_in_the_sessions_folder_when_none_is_named) {
+  unsetenv("ROCI_RUNTIME");
+  setenv("XDG_RUNTIME_DIR", root_.c_str(), 1);
+  const auto folder = runtime_folder();
+  unsetenv("XDG_RUNTIME_DIR");
+  ASSERT_TRUE(folder);
+  EXPECT_EQ(*folder, root_ / "rocinante");
+}
+
+TEST_F(RuntimeFolder, that_others_may_write_to_is_refused) {
+  chmod(root_.c_str(), 0777);
+  const auto folder = runtime_folder();
+  ASSERT_FALSE(folder);
+  EXPECT_NE(folder.error().message.find("may be written by other users"), std::string::npos);
+  EXPECT_EQ(folder.error().code, EPERM);
+}
+
+TEST_F(RuntimeFolder, that_is_no_folder_is_refused) {
+  std::ofstream{root_ / "file"} << "x";
+  setenv("ROCI_RUNTIME", (root_ / "file").c_str(), 1);
+  const auto folder = runtime_folder();
+  ASSERT_FALSE(folder);
+  EXPECT_EQ(folder.error().code, ENOTDIR);
+}
+
+TEST_F(RuntimeFolder, networks_are_listed_and_found_by_name) {
+  EXPECT_TRUE(list_nets()->empty());
+  const auto none = find_net("default");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message, "there is no network 'default'; there is none yet, roci-run makes one");
+  NetConfig config;
+  config.name = "two";
+  make_net(config);
+  config.name = "one";
+  const auto folder = make_net(config);
+  std::filesystem::create_directory(root_ / "not-a-net");
+  EXPECT_EQ(*list_nets(), (std::vector<std::string>{"one", "two"}));
+  EXPECT_EQ(*find_net("one"), folder);
+  EXPECT_EQ(find_net("three").error().message, "there is no network 'three'; there are: one, two");
+}
+
+TEST_F(RuntimeFolder, names_that_would_leave_it_are_refused) {
+  for (const char* name : {"", ".", "..", "a/b", "-a", "a b", ".hidden"})
+    EXPECT_FALSE(net_folder(name)) << name;
+  EXPECT_TRUE(net_folder("a.b-c_9"));
+}
+
+}  // namespace
+}  // namespace roci

@@ -1,0 +1,83 @@
+#include "port/memif_gate.hpp"
+
+#include <gtest/gtest.h>
+#include <rte_alarm.h>
+
+#include <array>
+#include <thread>
+
+#include "port/eal.hpp"
+
+namespace roci {
+namespace {
+
+// What the driver's handlers are to the gate: something that runs on the interrupt thread.
+struct Event {
+  std::array<std::atomic<bool>, 2>* inside;
+  std::atomic<int> met{0};  // somebody inside
+  std::atomic<int> runs{0};
+
+  static void run(void* passed) {
+    Event& event = *static_cast<Event*>(passed);
+    for (int look = 0; look < 100; ++look) {
+      for (const auto& one : *event.inside) event.met += one.load() ? 1 : 0;
+    }
+    ++event.runs;
+  }
+};
+
+TEST(MemifGate, nobody_is_inside_while_the_interrupt_thread_does_anything) {
+  ASSERT_TRUE(start_eal());
+  std::array<MemifGate::Visitor, 2> visitors;
+  std::array<std::atomic<bool>, 2> inside{};
+  for (auto& visitor : visitors) MemifGate::instance().add(visitor, 1ms);
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> visits{0};
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < visitors.size(); ++i) {
+    threads.emplace_back([&, i] {
+      while (!stop) {
+        if (!visitors[i].enter()) {
+          std::this_thread::yield();
+          continue;
+        }
+        inside[i] = true;
+        for (int work = 0; work < 50; ++work) inside[i] = true;
+        inside[i] = false;
+        visitors[i].leave();
+        ++visits;
+      }
+    });
+  }
+  Event event{&inside};
+  for (int i = 0; i < 100; ++i) {
+    const int before = event.runs;
+    ASSERT_EQ(rte_eal_alarm_set(1, Event::run, &event), 0);
+    while (event.runs == before) std::this_thread::sleep_for(100us);
+  }
+  stop = true;
+  for (auto& thread : threads) thread.join();
+  for (auto& visitor : visitors) MemifGate::instance().remove(visitor);
+  EXPECT_EQ(event.met, 0);
+  EXPECT_GT(visits, 100U) << "the gate is open most of the time";
+}
+
+TEST(MemifGate, is_open_again_for_those_who_come_after_all_have_gone) {
+  ASSERT_TRUE(start_eal());
+  for (int round = 0; round < 3; ++round) {
+    MemifGate::Visitor visitor;
+    MemifGate::instance().add(visitor, 1ms);
+    bool entered = false;
+    for (int i = 0; i < 20'000 && !entered; ++i) {
+      entered = visitor.enter();
+      if (!entered) std::this_thread::sleep_for(100us);
+    }
+    ASSERT_TRUE(entered);
+    visitor.leave();
+    MemifGate::instance().remove(visitor);
+    std::this_thread::sleep_for(5ms);
+  }
+}
+
+}  // namespace
+}  // namespace roci

@@ -1,0 +1,103 @@
+"""The same programs where the network loses, doubles and swaps frames, under congestion control, and when one side dies."""
+
+import signal
+import sys
+import time
+import unittest
+
+from programs import Programs, free_port
+from ucx_programs import DATAGRAMS, MPI, RELIABLE, MpiOver, UcxOver
+
+Programs.run_program = sys.argv.pop(1)
+MpiOver.mpi_check = sys.argv.pop(1)
+FAULTS = ("--loss", "0.01", "--duplicate", "0.01", "--reorder", "0.01")
+ALGORITHMS = ("ldcp", "dcqcn", "hpcc")
+
+
+class Faults(Programs):
+    net_options = FAULTS
+
+    def test_reliable_operations(self):
+        for tool in ("ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_atomic_bw", "ib_send_lat"):
+            with self.subTest(tool):
+                self.pair(tool, "-d", "roci0", "-n", "100", "-s", "8" if tool == "ib_atomic_bw" else "16384")
+
+    def test_all_bytes_arrive(self):
+        # The last acknowledgement may be lost, and who waits for it then finds nobody: so only one side must end well.
+        port = free_port()
+        command = ("ibv_rc_pingpong", "-n", "200", "-g", "1", "-c", "-p", port)
+        server = self.start(*command)
+        self.wait_for_server(server, port)
+        ends = [self.wait(process) for process in (self.start(*command, "127.0.0.1"), server)]
+        self.assertIn(0, [end.status for end in ends], "\n".join(end.text for end in ends))
+        for end in ends:
+            self.assertNotIn("invalid data", end.text)
+
+
+class UcxOverReliable(UcxOver, Programs):
+    net_options = FAULTS
+    environment_more = RELIABLE
+
+
+class UcxOverDatagrams(UcxOver, Programs):
+    net_options = FAULTS
+    environment_more = DATAGRAMS
+
+
+class MpiOverReliable(MpiOver, Programs):
+    net_options = FAULTS
+    environment_more = {**MPI, **RELIABLE}
+
+    def test_under_control(self):
+        for name in ALGORITHMS:
+            with self.subTest(name):
+                self.check(2, options=("--cc", name))
+
+
+class MpiOverDatagrams(MpiOver, Programs):
+    net_options = FAULTS
+    environment_more = {**MPI, **DATAGRAMS}
+
+
+class UnderControl(Programs):
+    def test_each_algorithm(self):
+        for name in ALGORITHMS:
+            with self.subTest(name):
+                self.pair("ib_write_bw", "-d", "roci0", "-n", "200", "-q", "2", options=("--cc", name))
+
+
+class Killed(Programs):
+    def end_of_client(self, *command, limit):
+        """What the client says of a server that is killed in the middle of its work."""
+        port = free_port()
+        command = (*command, "-p", port)
+        server = self.start(*command)
+        self.wait_for_server(server, port)
+        client = self.start(*command, "127.0.0.1")
+        time.sleep(3)
+        self.assertIsNone(client.poll(), self.text_of(client))
+        server.send_signal(signal.SIGKILL)
+        end = self.wait(client, limit)
+        self.assertNotEqual(end.status, 0)
+        return end.text
+
+    def test_the_other_side_gets_an_error_in_bounded_time(self):
+        for tool in ("ib_write_bw", "ib_send_bw", "ib_read_bw"):
+            with self.subTest(tool):
+                # 8 times 67 ms, and what a busy machine adds
+                text = self.end_of_client(tool, "-d", "roci0", "-D", "60", limit=30)
+                self.assertRegex(text, "Failed status 12|transport retry counter exceeded")
+
+
+class UcxKilled(Killed):
+    """UCX itself chooses how long it waits."""
+
+    environment_more = RELIABLE
+
+    def test_the_other_side_gets_an_error_in_bounded_time(self):
+        text = self.end_of_client("ucx_perftest", "-t", "tag_bw", "-s", "4096", "-n", "1000000000", limit=60)
+        self.assertRegex(text, "transport retry counter exceeded|Endpoint timeout|Connection reset")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,62 @@
+"""The examples of rdma-core, as Debian has them, over the drop-in library."""
+
+import sys
+import time
+import unittest
+
+from programs import Programs
+
+Programs.run_program = sys.argv.pop(1)
+
+ROUNDS = ("-n", "300", "-g", "1")  # GID 1 is the IPv4 address
+
+
+class Pingpong(Programs):
+    def test_all_bytes_arrive(self):
+        for service in ("rc", "uc", "srq", "xsrq"):
+            with self.subTest(service):
+                self.pair(f"ibv_{service}_pingpong", *ROUNDS, *(("-c",) if service != "xsrq" else ()))
+        self.pair("ibv_ud_pingpong", *ROUNDS)
+
+    def test_sleeping_on_events(self):
+        for service in ("rc", "uc", "ud", "srq", "xsrq"):
+            with self.subTest(service):
+                self.pair(f"ibv_{service}_pingpong", *ROUNDS, "-e")
+
+    def test_extended_calls(self):
+        self.pair("ibv_rc_pingpong", *ROUNDS, "-N", "-c")  # ibv_wr_*
+        self.pair("ibv_rc_pingpong", *ROUNDS, "-t")        # ibv_start_poll, with time stamps
+        self.pair("ibv_rc_pingpong", *ROUNDS, "-e", "-t")  # an event that finds an empty queue ends it
+
+    def test_memory_without_registration_and_device_memory(self):
+        self.pair("ibv_rc_pingpong", *ROUNDS, "-o", "-c")
+        self.pair("ibv_rc_pingpong", *ROUNDS, "-O", "-c")
+        self.pair("ibv_rc_pingpong", *ROUNDS, "-j", "-c")
+
+    def test_over_ipv6(self):
+        self.pair("ibv_rc_pingpong", "-n", "300", "-g", "0", "-c")
+
+
+class Devices(Programs):
+    def test_device_is_listed_and_described(self):
+        listed = self.wait(self.start("ibv_devices"))
+        self.assertEqual(listed.status, 0, listed.text)
+        self.assertIn("roci0", listed.text)
+        described = self.wait(self.start("ibv_devinfo", "-v"))
+        self.assertEqual(described.status, 0, described.text)
+        for words in ("hca_id:\troci0", "PORT_ACTIVE", "link_layer:\t\tEthernet", "RoCE v2", "::ffff:10.77.0.1",
+                      "ODP_SUPPORT"):
+            self.assertIn(words, described.text)
+
+    def test_program_that_waits_for_events_is_not_disturbed(self):
+        watch = self.start("ibv_asyncwatch", "-d", "roci0")
+        deadline = time.monotonic() + 60
+        while "async event FD" not in self.text_of(watch) and time.monotonic() < deadline:
+            self.assertIsNone(watch.poll(), self.text_of(watch))
+            time.sleep(0.05)
+        self.assertIn("async event FD", self.text_of(watch))
+        self.assertIsNone(watch.poll())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,61 @@
+"""perftest over interfaces of the kernel, veth0 and veth1 of tests/tools/netns.sh: each process owns one of them."""
+
+import subprocess
+import sys
+import unittest
+
+from programs import Programs, free_port
+
+Programs.run_program = sys.argv.pop(1)
+
+DEVICE = """
+device:
+  name: roci0
+  port: {{device: "net_{driver}{end},iface=veth{end}{more}", mtu: {mtu}}}
+  addresses: [10.66.0.{host}/24]
+"""
+
+
+class Interfaces(Programs):
+    @classmethod
+    def stop_net(cls):
+        pass  # there is none: roci-run starts no switch for a device of one's own
+
+    def run_pair(self, driver, mtu, more, *command):
+        files = []
+        for end in (0, 1):
+            file = self.folder / f"{driver}{end}.yaml"
+            file.write_text(DEVICE.format(driver=driver, end=end, more=more, mtu=mtu, host=end + 1), encoding="ascii")
+            files.append(file)
+        port = free_port()
+        command = [*command, "-p", str(port)]
+        server = self.start_with(files[0], *command)
+        self.wait_for_server(server, port)
+        client = self.start_with(files[1], *command, "127.0.0.1")
+        for process in (client, server):
+            end = self.wait(process)
+            self.assertEqual(end.status, 0, f"{process.args}:\n{end.text}")
+            self.assertTrue(self.result_lines(end.text), end.text)
+
+    def start_with(self, file, *command):
+        output = (self.folder / f"{file.stem}.out").open("w+b")
+        process = subprocess.Popen([self.run_program, "--config", file, *command], env=self.environment,
+                                   stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+        process.output = output
+        process.args = [str(part) for part in process.args]
+        self.addCleanup(self.end, process)
+        return process
+
+    def test_packet_sockets(self):
+        for tool in ("ib_write_bw", "ib_send_lat", "ib_read_bw"):
+            with self.subTest(tool):
+                self.run_pair("af_packet", 1500, "", tool, "-d", "roci0", "-c", "RC", "-n", "100", "-s", "4096")
+
+    def test_xdp_sockets(self):
+        for tool in ("ib_write_bw", "ib_send_lat", "ib_read_bw"):
+            with self.subTest(tool):
+                self.run_pair("af_xdp", 1500, ",start_queue=0", tool, "-d", "roci0", "-c", "RC", "-n", "100", "-s", "4096")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,89 @@
+"""perftest, as Debian has it, over the drop-in library."""
+
+import sys
+import unittest
+
+from programs import Programs
+
+Programs.run_program = sys.argv.pop(1)
+
+ITERATIONS = 200
+
+
+class Perftest(Programs):
+    def measure(self, tool, *arguments, iterations=ITERATIONS):
+        server, client = self.pair(tool, "-d", "roci0", "-n", iterations, *arguments)
+        self.assertTrue(self.result_lines(client.text), client.text)
+        return server, client
+
+    def test_every_operation_over_rc(self):
+        for tool in ("ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat", "ib_read_bw", "ib_read_lat",
+                     "ib_atomic_bw", "ib_atomic_lat"):
+            with self.subTest(tool):
+                self.measure(tool, "-c", "RC")
+
+    def test_unreliable_connections_and_datagrams(self):
+        for tool in ("ib_send_bw", "ib_send_lat", "ib_write_bw", "ib_write_lat"):
+            with self.subTest(tool):
+                self.measure(tool, "-c", "UC")
+        for tool in ("ib_send_bw", "ib_send_lat"):
+            with self.subTest(tool):
+                self.measure(tool, "-c", "UD")
+
+    def test_sleeping_on_events(self):
+        for tool in ("ib_send_bw", "ib_send_lat", "ib_read_bw"):
+            with self.subTest(tool):
+                self.measure(tool, "-e")
+
+    def test_several_queue_pairs(self):
+        for tool in ("ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_atomic_bw"):
+            with self.subTest(tool):
+                self.measure(tool, "-q", "4")
+
+    def test_both_ways_at_once(self):
+        for tool in ("ib_send_bw", "ib_write_bw", "ib_read_bw"):
+            with self.subTest(tool):
+                self.measure(tool, "-b")
+
+    def test_all_sizes(self):
+        for tool in ("ib_send_bw", "ib_write_lat", "ib_read_bw"):
+            with self.subTest(tool):
+                _, client = self.measure(tool, "-a", iterations=5)
+                sizes = [int(line.split()[0]) for line in self.result_lines(client.text)]
+                self.assertEqual(sizes, [2 ** n for n in range(1, 24)])
+
+    def test_shared_receive_queue(self):
+        for tool in ("ib_send_bw", "ib_send_lat"):
+            with self.subTest(tool):
+                self.measure(tool, "--use-srq")
+        self.measure("ib_send_bw", "--use-srq", "-q", "4")
+
+    def test_lists_of_requests(self):
+        self.measure("ib_write_bw", "-l", "4")
+        self.measure("ib_send_bw", "-l", "8")
+
+    def test_for_a_while(self):
+        _, client = self.pair("ib_write_bw", "-d", "roci0", "-D", "1")
+        self.assertTrue(self.result_lines(client.text), client.text)
+
+    def test_inline_and_queue_depth(self):
+        self.measure("ib_write_lat", "-I", "32")  # it says that it does without
+        self.measure("ib_send_bw", "-t", "16")
+        self.measure("ib_write_bw", "-t", "1")
+
+    def test_as_a_nic_that_perftest_knows(self):
+        for tool in ("ib_write_lat", "ib_send_lat", "ib_write_bw", "ib_send_bw", "ib_read_bw", "ib_atomic_lat"):
+            with self.subTest(tool):
+                inline = ("-I", "64") if "read" not in tool and "atomic" not in tool else ()
+                size = () if "atomic" in tool else ("-s", "64")
+                _, client = self.pair(tool, "-d", "roci0", "-n", ITERATIONS, *size, *inline,
+                                      options=("--identity", "0x2c9:4119"))
+                self.assertTrue(self.result_lines(client.text), client.text)
+                self.assertRegex(client.text, r"ibv_wr\* API +: ON")
+                self.assertNotIn("not recognized", client.text)
+                if inline:
+                    self.assertRegex(client.text, r"Max inline data +: 64\[B\]")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,118 @@
+"""Unmodified programs of the distribution in a network of their own: a server and its client, both through roci-run."""
+
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+LIMIT = 120  # seconds that a program may take, on a busy machine too
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def listens(port):
+    """Whether somebody of this machine waits for connections there."""
+    wanted = f":{port:04X} "
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in pathlib.Path(table).read_text(encoding="ascii").splitlines()[1:]:
+            fields = line.split()
+            if (fields[1] + " ").endswith(wanted) and fields[3] == "0A":
+                return True
+    return False
+
+
+class Finished:
+    def __init__(self, process, text):
+        self.status = process.returncode
+        self.text = text
+
+
+class Programs(unittest.TestCase):
+    """The tests of one class share a network."""
+
+    run_program = None      # roci-run
+    net_options = ()        # of every roci-run
+    environment_more = {}
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="programs-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.environment = {**os.environ, "ROCI_RUNTIME": str(cls.folder / "r"), "RUNTIME_DIRECTORY": folder.name,
+                           **cls.environment_more}
+        for name in ("ROCI_NET", "ROCI_CONFIG", "ROCI_CC", "ROCI_STATS", "LD_PRELOAD", "LD_LIBRARY_PATH"):
+            cls.environment.pop(name, None)
+        cls.net = cls.__name__.lower()
+        cls.addClassCleanup(cls.stop_net)
+
+    @classmethod
+    def stop_net(cls):
+        subprocess.run([cls.run_program, "--stop", cls.net], env=cls.environment, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, check=False)
+
+    def start(self, *command, options=()):
+        """The program, in the network of this class, in a session of its own."""
+        output = tempfile.TemporaryFile(dir=self.folder)
+        process = subprocess.Popen([self.run_program, "--net", self.net, *self.net_options, *options, *map(str, command)],
+                                   env=self.environment, stdin=subprocess.DEVNULL, stdout=output,
+                                   stderr=subprocess.STDOUT, cwd=self.folder)
+        process.output = output
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        process.output.close()
+
+    def wait(self, process, limit=LIMIT):
+        try:
+            process.wait(limit)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            self.fail(f"{' '.join(process.args)}: not ended after {limit} s:\n{self.text_of(process)}")
+        return Finished(process, self.text_of(process))
+
+    @staticmethod
+    def text_of(process):
+        process.output.seek(0)
+        return process.output.read().decode(errors="replace")
+
+    def wait_for_server(self, server, port):
+        deadline = time.monotonic() + LIMIT
+        while not listens(port):
+            if server.poll() is not None or time.monotonic() > deadline:
+                self.fail(f"{' '.join(server.args)} does not listen:\n{self.text_of(server)}")
+            time.sleep(0.02)
+
+    def pair(self, *command, options=(), port_option="-p", both=True):
+        """The same command as server and, with the server's address, as client; both have to end well."""
+        port = free_port()
+        command = [*command, port_option, port]
+        server = self.start(*command, options=options)
+        self.wait_for_server(server, port)
+        client = self.start(*command, "127.0.0.1", options=options)
+        client_end = self.wait(client)
+        self.assertEqual(client_end.status, 0, f"{command}: the client:\n{client_end.text}\nthe server:\n"
+                                               f"{self.text_of(server)}")
+        server_end = self.wait(server)
+        if both:
+            self.assertEqual(server_end.status, 0, f"{command}: the server:\n{server_end.text}")
+        return server_end, client_end
+
+    def result_lines(self, text):
+        """The lines of figures that perftest prints: infinite ones when it could not find out how fast the clock is, as on a
+        busy machine."""
+        return [line for line in text.splitlines() if re.match(r"^\s*\d+\s+\d+\s+([\d.]+|inf)", line)]

@@ -1,0 +1,33 @@
+"""UCX and MPI jobs over it as parts of test classes: with the path shim instead of files in /dev and /sys."""
+
+TESTS = (("tag_lat", 8), ("tag_bw", 65536), ("ucp_am_lat", 64), ("ucp_am_bw", 4096), ("ucp_put_lat", 8), ("ucp_put_bw", 65536),
+         ("ucp_get", 65536), ("ucp_fadd", 8), ("stream_bw", 4096))
+RELIABLE = {"UCX_TLS": "rc_v,self", "UCX_NET_DEVICES": "roci0:1"}
+DATAGRAMS = {"UCX_TLS": "ud_v,self", "UCX_NET_DEVICES": "roci0:1"}
+MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+class UcxOver:
+    def test_every_kind_of_message(self):
+        for name, size in TESTS:
+            with self.subTest(name):
+                server, client = self.pair("ucx_perftest", "-t", name, "-s", size, "-n", 200, "-w", 10)
+                self.assertIn("Final:", client.text)
+                self.assertNotIn("ERROR", server.text + client.text)
+
+
+class MpiOver:
+    mpi_check = None  # the program
+
+    def check(self, ranks, options=()):
+        job = self.wait(self.start("mpirun", "-n", ranks, "--oversubscribe", "--mca", "pml", "ucx", "--mca", "osc", "ucx",
+                                   "--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any",
+                                   "--mca", "mpi_yield_when_idle", "1", self.mpi_check, options=options), limit=240)
+        self.assertEqual(job.status, 0, job.text)
+        self.assertIn(f"{ranks} ranks: all bytes as they should be", job.text)
+
+    def test_two_ranks(self):
+        self.check(2)
+
+    def test_four_ranks(self):
+        self.check(4)

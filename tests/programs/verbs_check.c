@@ -1,0 +1,479 @@
+// A program of the verbs API, linked with the system's libibverbs: two processes, made before anything is opened, of which the
+// first asks the second over a socket pair. `verbs-check NAME` runs one check; exit status 1, after a sentence, when anything is
+// not as it must be.
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { kBytes = 1 << 16, kDepth = 64, kPatience = 20, kInline = 64, kThreads = 4, kPosts = 500 };
+
+struct place {  // what the other side must know
+  union ibv_gid gid;
+  uint32_t qpn[kThreads];
+  uint64_t address;
+  uint32_t rkey;
+};
+
+struct side {
+  struct ibv_context* context;
+  struct ibv_pd* pd;
+  struct ibv_cq_ex* cq_ex;
+  struct ibv_cq* cq;  // the same
+  struct ibv_qp* qp[kThreads];
+  struct ibv_mr* mr;
+  unsigned char* bytes;
+  int socket;
+  struct place peer;
+};
+
+static void must(int good, const char* what) {
+  if (good) return;
+  fprintf(stderr, "%s\n", what);
+  exit(1);
+}
+
+static void say(const struct side* s, const void* data, size_t length) {
+  must(write(s->socket, data, length) == (ssize_t)length, "the other process has gone");
+}
+static void hear(const struct side* s, void* data, size_t length) {
+  must(recv(s->socket, data, length, MSG_WAITALL) == (ssize_t)length, "the other process has gone");
+}
+
+static void open_side(struct side* s) {
+  struct ibv_device** devices = ibv_get_device_list(NULL);
+  must(devices != NULL && devices[0] != NULL, "there is no device");
+  s->context = ibv_open_device(devices[0]);
+  must(s->context != NULL, "the device does not open");
+  ibv_free_device_list(devices);
+  s->pd = ibv_alloc_pd(s->context);
+  struct ibv_cq_init_attr_ex queue = {.cqe = 2 * kDepth * kThreads, .wc_flags = IBV_WC_STANDARD_FLAGS};
+  s->cq_ex = ibv_create_cq_ex(s->context, &queue);
+  must(s->cq_ex != NULL, "no completion queue");
+  s->cq = ibv_cq_ex_to_cq(s->cq_ex);
+  s->bytes = mmap(NULL, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  must(s->pd != NULL && s->bytes != MAP_FAILED, "no domain, queue or memory");
+  s->mr = ibv_reg_mr(s->pd, s->bytes, kBytes,
+                     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                         IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND);
+  must(s->mr != NULL, "the memory cannot be registered");
+}
+
+static struct ibv_qp* make_qp(const struct side* s) {
+  struct ibv_qp_init_attr_ex init = {
+      .send_cq = s->cq,
+      .recv_cq = s->cq,
+      .qp_type = IBV_QPT_RC,
+      .cap = {.max_send_wr = kDepth,
+              .max_recv_wr = kDepth,
+              .max_send_sge = 2,
+              .max_recv_sge = 1,
+              .max_inline_data = kInline},
+      .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+      .pd = s->pd,
+      .send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_INV |
+                        IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                        IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                        IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_LOCAL_INV |
+                        IBV_QP_EX_WITH_BIND_MW,
+  };
+  struct ibv_qp* qp = ibv_create_qp_ex(s->context, &init);
+  must(qp != NULL, "no queue pair");
+  struct ibv_qp_attr attr = {
+      .qp_state = IBV_QPS_INIT,
+      .port_num = 1,
+      .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC};
+  must(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0,
+       "no INIT");
+  return qp;
+}
+
+static void connect_qp(struct ibv_qp* qp, const struct place* peer, uint32_t qpn) {
+  struct ibv_qp_attr attr = {
+      .qp_state = IBV_QPS_RTR,
+      .path_mtu = IBV_MTU_1024,
+      .dest_qp_num = qpn,
+      .max_dest_rd_atomic = 4,
+      .min_rnr_timer = 12,
+      .ah_attr = {.is_global = 1,
+                  .port_num = 1,
+                  .grh = {.dgid = peer->gid, .sgid_index = 1, .hop_limit = 64}},
+  };
+  must(ibv_modify_qp(qp, &attr,
+                     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                         IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0,
+       "no RTR");
+  attr = (struct ibv_qp_attr){
+      .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4};
+  must(ibv_modify_qp(qp, &attr,
+                     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                         IBV_QP_MAX_QP_RD_ATOMIC) == 0,
+       "no RTS");
+}
+
+static void connect_sides(struct side* s) {
+  struct place mine = {.address = (uintptr_t)s->bytes, .rkey = s->mr->rkey};
+  must(ibv_query_gid(s->context, 1, 1, &mine.gid) == 0, "the port has no GID 1");
+  for (int i = 0; i < kThreads; i++) {
+    s->qp[i] = make_qp(s);
+    mine.qpn[i] = s->qp[i]->qp_num;
+  }
+  say(s, &mine, sizeof mine);
+  hear(s, &s->peer, sizeof s->peer);
+  for (int i = 0; i < kThreads; i++) connect_qp(s->qp[i], &s->peer, s->peer.qpn[i]);
+  char ready = 1;
+  say(s, &ready, 1);
+  hear(s, &ready, 1);
+}
+
+static struct ibv_wc completion(const struct side* s) {
+  struct ibv_wc wc;
+  const time_t end = time(NULL) + kPatience;
+  int found = 0;
+  while ((found = ibv_poll_cq(s->cq, 1, &wc)) == 0) must(time(NULL) < end, "no completion came");
+  must(found == 1, "the queue cannot be asked");
+  return wc;
+}
+
+static void expect(const struct side* s, enum ibv_wc_opcode opcode, uint64_t id, const char* what) {
+  const struct ibv_wc wc = completion(s);
+  if (wc.status == IBV_WC_SUCCESS && wc.opcode == opcode && wc.wr_id == id) return;
+  fprintf(stderr, "%s: %s, opcode %d (not %d), request %llu\n", what, ibv_wc_status_str(wc.status),
+          (int)wc.opcode, (int)opcode, (unsigned long long)wc.wr_id);
+  exit(1);
+}
+
+// Each request has a place of its own in the second half.
+enum { kPlace = 64 };
+static unsigned char* place_of(const struct side* s, uint64_t id) {
+  return s->bytes + kBytes / 2 + id * kPlace;
+}
+
+static void post_receive(const struct side* s, uint64_t id) {
+  struct ibv_sge sge = {(uintptr_t)place_of(s, id), kPlace, s->mr->lkey};
+  struct ibv_recv_wr request = {.wr_id = id, .sg_list = &sge, .num_sge = 1};
+  struct ibv_recv_wr* bad = NULL;
+  must(ibv_post_recv(s->qp[0], &request, &bad) == 0, "no receive request");
+}
+
+// ------------------------------------------------------------------------------------- one request of each opcode
+
+enum { kReceives = 4, kImmediate = 0x1234 };  // of request i: kImmediate + i
+
+// What request i sends.
+enum { kMessage = 22 };
+static const char* message(int i) {
+  static char text[kMessage + 1];
+  snprintf(text, sizeof text, "message %d of two parts", i);
+  return text;
+}
+
+static void wr_peer(struct side* s) {
+  struct ibv_mw* window = ibv_alloc_mw(s->pd, IBV_MW_TYPE_2);
+  must(window != NULL, "no memory window");
+  struct ibv_qp_ex* q = ibv_qp_to_qp_ex(s->qp[0]);
+  const uint32_t rkey = ibv_inc_rkey(window->rkey);
+  ibv_wr_start(q);
+  q->wr_id = 50;
+  q->wr_flags = IBV_SEND_SIGNALED;
+  const struct ibv_mw_bind_info bind = {s->mr, (uintptr_t)s->bytes, 4096, IBV_ACCESS_REMOTE_WRITE};
+  ibv_wr_bind_mw(q, window, rkey, &bind);
+  must(ibv_wr_complete(q) == 0, "ibv_wr_bind_mw is refused");
+  expect(s, IBV_WC_BIND_MW, 50, "ibv_wr_bind_mw");
+  for (int i = 0; i < kReceives; i++) post_receive(s, (uint64_t)i);
+  say(s, &rkey, sizeof rkey);
+  for (int i = 0; i < kReceives; i++) {
+    const struct ibv_wc wc = completion(s);
+    must(wc.status == IBV_WC_SUCCESS && wc.wr_id == (uint64_t)i, "a receive fails");
+    const int is_write = i == 3;
+    must(wc.opcode == (is_write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV), "a receive has another opcode");
+    if (i == 1 || is_write)
+      must((wc.wc_flags & IBV_WC_WITH_IMM) != 0 && ntohl(wc.imm_data) == (uint32_t)(kImmediate + i),
+           "immediate data");
+    if (i == 2)
+      must((wc.wc_flags & IBV_WC_WITH_INV) != 0 && wc.invalidated_rkey == rkey, "what was invalidated");
+    if (!is_write)
+      must(wc.byte_len == kMessage && memcmp(place_of(s, (uint64_t)i), message(i), kMessage) == 0,
+           "what was sent");
+  }
+  char done = 0;
+  hear(s, &done, 1);
+  must(ibv_dealloc_mw(window) == 0, "the memory window stays");
+}
+
+static void set_message(struct ibv_qp_ex* q, const struct side* s, int i, int inline_data) {
+  unsigned char* from = s->bytes + i * kPlace;
+  memcpy(from, message(i), kMessage);
+  const struct ibv_data_buf buffers[2] = {{from, 10}, {from + 10, kMessage - 10}};
+  const struct ibv_sge list[2] = {{(uintptr_t)from, 10, s->mr->lkey},
+                                  {(uintptr_t)from + 10, kMessage - 10, s->mr->lkey}};
+  if (inline_data)
+    ibv_wr_set_inline_data_list(q, 2, buffers);
+  else
+    ibv_wr_set_sge_list(q, 2, list);
+}
+
+static void wr_asker(struct side* s) {
+  uint32_t window = 0;
+  hear(s, &window, sizeof window);
+  struct ibv_qp_ex* q = ibv_qp_to_qp_ex(s->qp[0]);
+
+  ibv_wr_start(q);
+  q->wr_flags = IBV_SEND_SIGNALED;
+  q->wr_id = 1;
+  ibv_wr_send(q);
+  set_message(q, s, 0, 0);
+  q->wr_id = 2;
+  ibv_wr_send_imm(q, htonl(kImmediate + 1));
+  set_message(q, s, 1, 1);
+  q->wr_id = 3;
+  ibv_wr_rdma_write(q, window, s->peer.address);
+  ibv_wr_set_inline_data(q, "through the window", 18);
+  q->wr_id = 4;
+  ibv_wr_send_inv(q, window);
+  set_message(q, s, 2, 0);
+  q->wr_id = 5;
+  ibv_wr_rdma_write_imm(q, s->peer.rkey, s->peer.address + 64, htonl(kImmediate + 3));
+  ibv_wr_set_sge(q, s->mr->lkey, (uintptr_t)s->bytes, kMessage);
+  must(ibv_wr_complete(q) == 0, "a list of requests is refused");
+  expect(s, IBV_WC_SEND, 1, "ibv_wr_send");
+  expect(s, IBV_WC_SEND, 2, "ibv_wr_send_imm");
+  expect(s, IBV_WC_RDMA_WRITE, 3, "ibv_wr_rdma_write");
+  expect(s, IBV_WC_SEND, 4, "ibv_wr_send_inv");
+  expect(s, IBV_WC_RDMA_WRITE, 5, "ibv_wr_rdma_write_imm");
+
+  ibv_wr_start(q);
+  q->wr_id = 6;
+  q->wr_flags = IBV_SEND_SIGNALED;
+  ibv_wr_rdma_read(q, s->peer.rkey, s->peer.address);
+  ibv_wr_set_sge(q, s->mr->lkey, (uintptr_t)s->bytes + 1024, 128);
+  must(ibv_wr_complete(q) == 0, "ibv_wr_rdma_read is refused");
+  expect(s, IBV_WC_RDMA_READ, 6, "ibv_wr_rdma_read");
+  must(memcmp(s->bytes + 1024, "through the window", 18) == 0,
+       "what was written through the window is not there");
+  must(memcmp(s->bytes + 1024 + 64, message(0), kMessage) == 0, "what was written is not there");
+
+  const uint64_t number = s->peer.address + 4096;  // it is zero
+  uint64_t* before = (uint64_t*)(void*)(s->bytes + 2048);
+  ibv_wr_start(q);
+  q->wr_flags = IBV_SEND_SIGNALED;
+  q->wr_id = 7;
+  ibv_wr_atomic_fetch_add(q, s->peer.rkey, number, 41);
+  ibv_wr_set_sge(q, s->mr->lkey, (uintptr_t)before, 8);
+  q->wr_id = 8;
+  ibv_wr_atomic_cmp_swp(q, s->peer.rkey, number, 41, 1000);
+  ibv_wr_set_sge(q, s->mr->lkey, (uintptr_t)(before + 1), 8);
+  q->wr_id = 9;
+  ibv_wr_atomic_fetch_add(q, s->peer.rkey, number, 0);
+  ibv_wr_set_sge(q, s->mr->lkey, (uintptr_t)(before + 2), 8);
+  must(ibv_wr_complete(q) == 0, "atomics are refused");
+  expect(s, IBV_WC_FETCH_ADD, 7, "ibv_wr_atomic_fetch_add");
+  expect(s, IBV_WC_COMP_SWAP, 8, "ibv_wr_atomic_cmp_swp");
+  expect(s, IBV_WC_FETCH_ADD, 9, "ibv_wr_atomic_fetch_add");
+  must(before[0] == 0 && before[1] == 41 && before[2] == 1000, "atomics give other numbers");
+
+  // What was begun and given up is not sent.
+  ibv_wr_start(q);
+  q->wr_id = 10;
+  ibv_wr_rdma_write(q, s->peer.rkey, s->peer.address);
+  ibv_wr_set_inline_data(q, "never", 5);
+  ibv_wr_abort(q);
+  // A window of ours that is bound, and no longer.
+  struct ibv_mw* own = ibv_alloc_mw(s->pd, IBV_MW_TYPE_2);
+  must(own != NULL, "no memory window");
+  const uint32_t rkey = ibv_inc_rkey(own->rkey);
+  const struct ibv_mw_bind_info bind = {s->mr, (uintptr_t)s->bytes, 4096, IBV_ACCESS_REMOTE_WRITE};
+  ibv_wr_start(q);
+  q->wr_flags = IBV_SEND_SIGNALED;
+  q->wr_id = 11;
+  ibv_wr_bind_mw(q, own, rkey, &bind);
+  q->wr_id = 12;
+  ibv_wr_local_inv(q, rkey);
+  must(ibv_wr_complete(q) == 0, "ibv_wr_local_inv is refused");
+  expect(s, IBV_WC_BIND_MW, 11, "ibv_wr_bind_mw");
+  expect(s, IBV_WC_LOCAL_INV, 12, "ibv_wr_local_inv");
+  must(ibv_dealloc_mw(own) == 0, "the memory window stays");
+  const char done = 1;
+  say(s, &done, 1);
+}
+
+// -------------------------------------------------------------------------------------- memory that is unmapped
+
+static void write_to_peer(const struct side* s, int i, uint64_t id, uint32_t length) {
+  struct ibv_sge sge = {(uintptr_t)s->bytes, length, s->mr->lkey};
+  struct ibv_send_wr request = {.wr_id = id,
+                                .sg_list = &sge,
+                                .num_sge = 1,
+                                .opcode = IBV_WR_RDMA_WRITE,
+                                .send_flags = IBV_SEND_SIGNALED};
+  request.wr.rdma.remote_addr = s->peer.address;
+  request.wr.rdma.rkey = s->peer.rkey;
+  struct ibv_send_wr* bad = NULL;
+  must(ibv_post_send(s->qp[i], &request, &bad) == 0, "no send request");
+}
+
+static void unmapped_peer(struct side* s) {
+  char step = 0;
+  hear(s, &step, 1);
+  must(munmap(s->bytes, kBytes) == 0, "the memory stays");
+  say(s, &step, 1);
+  hear(s, &step, 1);
+}
+
+static void unmapped_asker(struct side* s) {
+  char step = 1;
+  write_to_peer(s, 0, 1, 8192);
+  expect(s, IBV_WC_RDMA_WRITE, 1, "a WRITE to memory that is there");
+  say(s, &step, 1);
+  hear(s, &step, 1);
+  write_to_peer(s, 0, 2, 8192);
+  must(completion(s).status == IBV_WC_REM_ACCESS_ERR,
+       "a WRITE to the peer's unmapped memory is no remote access error");
+  must(munmap(s->bytes, kBytes) == 0, "the memory stays");
+  write_to_peer(s, 1, 3, 8192);
+  must(completion(s).status == IBV_WC_LOC_PROT_ERR, "a WRITE of unmapped memory is no protection error");
+  say(s, &step, 1);
+}
+
+// ------------------------------------------------------------------------------------------------------- fork
+
+static void wait_for_asker(struct side* s) {
+  char done = 0;
+  hear(s, &done, 1);
+}
+
+static void fork_asker(struct side* s) {
+  const pid_t child = fork();
+  must(child >= 0, "no child");
+  if (child == 0) {
+    struct ibv_wc wc;
+    struct ibv_send_wr request = {.opcode = IBV_WR_SEND};
+    struct ibv_send_wr* bad = NULL;
+    must(ibv_poll_cq(s->cq, 1, &wc) < 0, "the child can ask a queue");
+    must(ibv_post_send(s->qp[0], &request, &bad) == EIO && bad == &request, "the child can send");
+    struct ibv_qp_ex* q = ibv_qp_to_qp_ex(s->qp[0]);
+    ibv_wr_start(q);
+    ibv_wr_send(q);
+    must(ibv_wr_complete(q) == EIO, "the child can send what it builds");
+    struct ibv_poll_cq_attr none = {0};
+    must(ibv_start_poll(s->cq_ex, &none) == EIO, "the child can begin to read a queue");
+    must(ibv_dereg_mr(s->mr) == EIO, "the child can take memory away");
+    must(ibv_alloc_pd(s->context) == NULL && errno == EIO, "the child gets a domain");
+    struct ibv_device** devices = ibv_get_device_list(NULL);
+    must(devices == NULL || devices[0] == NULL || (ibv_open_device(devices[0]) == NULL && errno == EIO),
+         "the child can open the device");
+    _exit(0);
+  }
+  int status = 0;
+  must(waitpid(child, &status, 0) == child && status == 0, "the child is not content");
+  write_to_peer(s, 0, 1, 8192);
+  expect(s, IBV_WC_RDMA_WRITE, 1, "a WRITE of the parent");
+  const char done = 1;
+  say(s, &done, 1);
+}
+
+// --------------------------------------------------------------------------------------- every call, many threads
+
+static int completed;  // of all threads
+
+struct worker {
+  const struct side* side;
+  int number;
+  unsigned posted;
+};
+
+static void* work(void* argument) {
+  struct worker* w = argument;
+  const struct side* s = w->side;
+  const time_t end = time(NULL) + kPatience;
+  unsigned last_objects = 0;  // how many I had posted when I last made objects and destroyed them
+  while (__atomic_load_n(&completed, __ATOMIC_RELAXED) < kThreads * kPosts) {
+    must(time(NULL) < end, "the threads do not come to an end");
+    // Others may have taken my completions: no more than a whole queue at a time, then all.
+    if (w->posted < kPosts &&
+        w->posted < (unsigned)__atomic_load_n(&completed, __ATOMIC_RELAXED) / kThreads + kDepth / kThreads) {
+      write_to_peer(s, w->number, (uint64_t)w->number, 512);
+      w->posted++;
+    }
+    struct ibv_wc wc[8];
+    const int found = ibv_poll_cq(s->cq, 8, wc);
+    must(found >= 0, "the queue cannot be asked");
+    for (int i = 0; i < found; i++) must(wc[i].status == IBV_WC_SUCCESS, "a WRITE fails");
+    __atomic_add_fetch(&completed, found, __ATOMIC_RELAXED);
+    if (w->posted % 50 == 0 && last_objects != w->posted) {  // the others post meanwhile
+      last_objects = w->posted;
+      struct ibv_cq* cq = ibv_create_cq(s->context, 16, NULL, NULL, 0);
+      struct ibv_mr* mr = ibv_reg_mr(s->pd, s->bytes, 4096, IBV_ACCESS_LOCAL_WRITE);
+      struct ibv_pd* pd = ibv_alloc_pd(s->context);
+      must(cq != NULL && mr != NULL && pd != NULL, "a thread gets no objects");
+      struct ibv_qp* qp = make_qp(s);
+      must(ibv_destroy_qp(qp) == 0 && ibv_dereg_mr(mr) == 0 && ibv_destroy_cq(cq) == 0 &&
+               ibv_dealloc_pd(pd) == 0,
+           "an object stays");
+    }
+  }
+  return NULL;
+}
+
+static void threads_asker(struct side* s) {
+  pthread_t threads[kThreads];
+  struct worker workers[kThreads];
+  for (int i = 0; i < kThreads; i++) {
+    workers[i] = (struct worker){.side = s, .number = i};
+    must(pthread_create(&threads[i], NULL, work, &workers[i]) == 0, "no thread");
+  }
+  for (int i = 0; i < kThreads; i++) pthread_join(threads[i], NULL);
+  must(completed == kThreads * kPosts, "other completions than requests");
+  const char done = 1;
+  say(s, &done, 1);
+}
+
+static const struct check {
+  const char* name;
+  void (*asker)(struct side*);
+  void (*peer)(struct side*);
+} checks[] = {
+    {"wr", wr_asker, wr_peer},
+    {"unmapped", unmapped_asker, unmapped_peer},
+    {"fork", fork_asker, wait_for_asker},
+    {"threads", threads_asker, wait_for_asker},
+};
+
+static int run(const struct check* check, int socket, int is_asker) {
+  struct side s = {.socket = socket};
+  open_side(&s);
+  connect_sides(&s);
+  (is_asker ? check->asker : check->peer)(&s);
+  for (int i = 0; i < kThreads; i++) must(ibv_destroy_qp(s.qp[i]) == 0, "a queue pair stays");
+  must(ibv_dereg_mr(s.mr) == 0 && ibv_destroy_cq(s.cq) == 0 && ibv_dealloc_pd(s.pd) == 0, "an object stays");
+  must(ibv_close_device(s.context) == 0, "the device does not close");
+  return 0;
+}
+
+int main(int count, char** words) {
+  for (size_t i = 0; count == 2 && i < sizeof checks / sizeof checks[0]; i++) {
+    if (strcmp(checks[i].name, words[1]) != 0) continue;
+    int sockets[2];
+    must(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0, "no sockets");
+    const pid_t peer = fork();
+    must(peer >= 0, "no second process");
+    close(sockets[peer == 0 ? 0 : 1]);
+    if (peer == 0) return run(&checks[i], sockets[1], 0);
+    run(&checks[i], sockets[0], 1);
+    int status = 0;
+    must(waitpid(peer, &status, 0) == peer && status == 0, "the second process is not content");
+    printf("%s: as it should be\n", words[1]);
+    return 0;
+  }
+  fprintf(stderr, "usage: verbs-check wr|unmapped|fork|threads\n");
+  return 2;
+}

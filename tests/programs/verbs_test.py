@@ -1,0 +1,51 @@
+"""What the verbs promise to programs of several processes and threads: tests/programs/verbs_check.c."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+from programs import Programs, free_port
+
+Programs.run_program = sys.argv.pop(1)
+CHECK = sys.argv.pop(1)
+
+
+class Verbs(Programs):
+    def check(self, name, options=()):
+        done = self.wait(self.start(CHECK, name, options=options))
+        self.assertEqual(done.status, 0, done.text)
+        self.assertIn(f"{name}: as it should be", done.text)
+        return done.text
+
+    def test_a_request_of_each_opcode_by_the_calls_that_build_one(self):
+        self.check("wr")
+
+    def test_memory_that_is_unmapped_is_an_error_of_the_request(self):
+        self.check("unmapped")
+
+    def test_a_child_that_uses_what_its_parent_opened_is_told_so(self):
+        text = self.check("fork")
+        self.assertEqual(text.count("was forked from one that uses the RDMA device"), 1, text)
+
+    def test_threads_call_what_they_like(self):
+        self.check("threads")
+
+    def test_statistics_say_what_both_processes_did(self):
+        text = self.check("wr", options=["--stats"])
+        self.assertIn("requests", text)
+
+    def test_roci_top_sees_the_device_of_a_process(self):
+        port = free_port()
+        server = self.start("ib_write_bw", "-d", "roci0", "-p", port)
+        self.wait_for_server(server, port)
+        top = subprocess.run([pathlib.Path(self.run_program).with_name("roci-top"), "--once", "--json", "--interval", "0.2"],
+                             env=self.environment, capture_output=True, text=True, timeout=60, check=True)
+        hosts = [(process["program"], host["name"]) for process in json.loads(top.stdout)["processes"]
+                 for host in process["hosts"]]
+        self.assertIn(("ib_write_bw", "roci0"), hosts, top.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

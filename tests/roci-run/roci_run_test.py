@@ -1,0 +1,333 @@
+"""roci-run as its users see it: networks, places, exit codes, signals, the shim; and one sentence for every mistake."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+RUN, PERF, LOOK = (pathlib.Path(sys.argv.pop(1)) for _ in range(3))
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+SHELL = "/bin/sh"
+
+# A switch of few places: quick to start, small.
+SMALL = """
+net:
+  name: small
+  places: 3
+  memory: 128MiB
+  queue_frames: 256
+  linger: 60s
+"""
+
+
+def wait_until(true, seconds=30):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if true():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def is_alive(pid):
+    """Not when it has ended and nobody has asked how: containers may have no init that does. But while other threads of it
+    have not ended, it still has its files, and its locks."""
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
+        return state != "Z" or len(os.listdir(f"/proc/{pid}/task")) > 1
+    except OSError:
+        return False
+
+
+def end(process):
+    if process.poll() is None:
+        process.kill()
+    process.communicate()
+
+
+class RociRun(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.runtime = self.folder / "r"
+        self.config = self.folder / "small.yaml"
+        self.config.write_text(SMALL, encoding="utf-8")
+        self.environment = {**os.environ, "ROCI_RUNTIME": str(self.runtime), "RUNTIME_DIRECTORY": folder.name,
+                            "LOOK_FOLDER": folder.name}
+        for name in ("ROCI_NET", "ROCI_CONFIG", "ROCI_CC", "ROCI_STATS"):
+            self.environment.pop(name, None)
+        self.addCleanup(self.stop_all)
+
+    def stop_all(self):
+        for net in self.runtime.glob("*/net.yaml"):
+            self.run_("--stop", net.parent.name)
+
+    def run_(self, *arguments, **more):
+        return subprocess.run([RUN, *map(str, arguments)], capture_output=True, text=True, timeout=120, check=False,
+                              env={**self.environment, **more})
+
+    def start(self, *arguments, **more):
+        process = subprocess.Popen([RUN, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   env={**self.environment, **more})
+        self.addCleanup(end, process)
+        return process
+
+    def small(self, *arguments, **more):
+        return self.run_("--config", self.config, *arguments, **more)
+
+    def expect_error(self, message, *arguments, **more):
+        done = self.run_(*arguments, **more)
+        self.assertEqual(done.returncode, 125, done)
+        self.assertEqual(done.stdout, "")
+        self.assertRegex(done.stderr, r"\Aroci-run: [^\n]*\n\Z")
+        self.assertIn(message, done.stderr)
+
+    def switch_pid(self, net="small"):
+        return int((self.runtime / net / "switch.pid").read_text())
+
+    def place_holders(self):
+        found = re.search(r"^small +\S+ +(\d+)/3", self.run_("--list").stdout, re.MULTILINE)
+        return int(found[1]) if found else 0
+
+    # The program's own.
+
+    def test_exit_code_output_and_arguments_are_the_programs(self):
+        for stats in ([], ["--stats"]):
+            done = self.small(*stats, SHELL, "-c", "echo out; echo err >&2; echo $1; exit 7", "x", "--stats")
+            self.assertEqual(done.returncode, 7, done)
+            self.assertEqual(done.stdout, "out\n--stats\n")
+            self.assertTrue(done.stderr.startswith("err\n"), done.stderr)
+        self.assertEqual(done.stderr, "err\nroci-run: no device was used\n")
+
+    def test_a_signal_that_ends_the_program_is_in_the_exit_code(self):
+        done = self.small("--stats", SHELL, "-c", "kill -SEGV $$")
+        self.assertEqual(done.returncode, 128 + signal.SIGSEGV)
+        done = self.small(SHELL, "-c", "kill -TERM $$")
+        self.assertEqual(done.returncode, -signal.SIGTERM, "it is the program itself")
+
+    def test_a_program_that_is_not_there_or_cannot_be_run(self):
+        for stats in ([], ["--stats"]):
+            done = self.small(*stats, "/nonexistent/program")
+            self.assertEqual(done.returncode, 127)
+            self.assertIn("'/nonexistent/program' cannot be run: No such file or directory", done.stderr)
+            self.assertEqual(self.small(*stats, self.config).returncode, 126)
+
+    def test_signals_go_on_to_the_program(self):
+        script = ("trap 'echo usr1' USR1; trap 'echo term; exit 3' TERM; echo ready; "
+                  "while :; do sleep 0.05; done")
+        process = self.start("--config", self.config, "--stats", SHELL, "-c", script)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        process.send_signal(signal.SIGUSR1)
+        self.assertEqual(process.stdout.readline(), "usr1\n")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.stdout.readline(), "term\n")
+        process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 3)
+
+    def test_what_a_terminal_sends_to_all_comes_once(self):
+        script = "import signal,time,sys\nn=0\ndef h(*a):\n  global n; n+=1\nsignal.signal(signal.SIGINT,h)\n" \
+                 "print('ready',flush=True)\nend=time.time()+1\nwhile time.time()<end: time.sleep(0.05)\nprint(n)"
+        pid, terminal = os.forkpty()
+        if pid == 0:
+            os.execve(RUN, [str(RUN), "--config", str(self.config), "--stats", sys.executable, "-c", script],
+                      self.environment)
+        out = b""
+        while b"ready" not in out:
+            out += os.read(terminal, 1024)
+        os.write(terminal, b"\x03")
+        try:
+            while chunk := os.read(terminal, 1024):
+                out += chunk
+        except OSError:
+            pass
+        os.close(terminal)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0, out)
+        self.assertRegex(out, rb"(\n|\^C)1\r\n", "one, behind what the terminal echoes")
+
+    def test_a_program_that_stops_stops_roci_run_and_goes_on_with_it(self):
+        process = self.start("--config", self.config, "--stats", SHELL, "-c", "kill -STOP $$; echo on; exit 4")
+        state = lambda: pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        self.assertTrue(wait_until(lambda: state() == "T"))
+        process.send_signal(signal.SIGCONT)
+        out, _ = process.communicate(timeout=30)
+        self.assertEqual((out, process.returncode), ("on\n", 4))
+
+    # Networks.
+
+    def test_sets_what_the_program_needs(self):
+        done = self.small("--cc", "dcqcn", "/usr/bin/env")
+        values = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+        self.assertEqual(values["ROCI_NET"], str(self.runtime / "small"))
+        self.assertEqual(values["ROCI_CC"], "dcqcn")
+        libraries = values["LD_LIBRARY_PATH"].split(":")[0]
+        self.assertTrue(libraries.endswith("/lib/rocinante"), libraries)
+        self.assertEqual((self.runtime.stat().st_mode & 0o777), 0o700)
+
+    def test_several_that_start_together_start_one_switch(self):
+        processes = [self.start("--config", self.config, "/usr/bin/env") for _ in range(6)]
+        for process in processes:
+            _, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0, err)
+        log = (self.runtime / "small" / "switch.log").read_text()
+        self.assertEqual(log.count("is ready"), 1, log)
+        running = subprocess.run(["pgrep", "-f", f"{self.runtime}/small/switch.yaml"], capture_output=True, text=True,
+                                 check=False).stdout.split()
+        self.assertEqual(running, [str(self.switch_pid())])
+
+    def test_lists_and_stops(self):
+        self.assertEqual(self.run_("--list").stdout, "there is no network on this machine yet\n")
+        self.small("true")
+        pid = self.switch_pid()
+        self.assertRegex(self.run_("--list").stdout, rf"(?m)^small +{pid} +0/3  10\.77\.0\.0/16 +-$")
+        self.assertEqual(self.run_("--stop", "small").stdout, "the network 'small' has ended\n")
+        self.assertTrue(wait_until(lambda: not is_alive(pid), 5), "it may still be giving back its memory")
+        self.assertRegex(self.run_("--list").stdout, r"(?m)^small +ended +0/3")
+        self.assertEqual(self.run_("--stop", "small").stdout, "the network 'small' did not run\n")
+        self.expect_error("there is no network 'other'; there are: small", "--stop", "other")
+
+    def test_the_switch_ends_by_itself_after_its_linger_time(self):
+        self.config.write_text(SMALL.replace("60s", "1s"), encoding="utf-8")
+        self.small("true")
+        pid = self.switch_pid()
+        self.assertTrue(wait_until(lambda: not is_alive(pid)))
+        log = (self.runtime / "small" / "switch.log").read_text()
+        self.assertIn("roci-switch: 'small' ends: nobody is connected any more", log)
+        self.assertEqual(self.small("true").returncode, 0, "and starts again")
+
+    def test_a_switch_that_was_killed_is_started_again(self):
+        self.small("true")
+        first = self.switch_pid()
+        os.kill(first, signal.SIGKILL)
+        self.assertTrue(wait_until(lambda: not is_alive(first)))
+        self.assertEqual(self.small("true").returncode, 0)
+        self.assertNotEqual(self.switch_pid(), first)
+
+    def test_another_description_of_a_network_that_runs_is_refused(self):
+        self.small("true")
+        self.config.write_text(SMALL.replace("places: 3", "places: 4"), encoding="utf-8")
+        self.expect_error("the network 'small' runs already, with another description", "--config", self.config, "true")
+        self.assertEqual(self.run_("--net", "small", "true").returncode, 0, "by its name it is joined as it is")
+
+    # Traffic.
+
+    def perf(self, port, *options):
+        return ["--config", self.config, PERF, "write", "bw", "-s", "4096", "-n", "2000", "-p", str(port), *options]
+
+    def measure(self, port, more_run=(), **environment):
+        server = self.start(*more_run, *self.perf(port), **environment)
+        client = self.run_(*more_run, *self.perf(port), "localhost", **environment)
+        out, err = server.communicate(timeout=60)
+        self.assertEqual(client.returncode, 0, client.stderr + client.stdout)
+        self.assertEqual(server.returncode, 0, err + out)
+        return client
+
+    def test_two_processes_talk(self):
+        client = self.measure(23401)
+        self.assertIn("4096", client.stdout)
+        self.assertTrue(wait_until(lambda: self.place_holders() == 0))
+
+    def test_two_processes_talk_with_each_kind_of_congestion_control(self):
+        for number, name in enumerate(("dcqcn", "ldcp", "hpcc", "swift", "dctcp")):
+            self.measure(23410 + number, ("--cc", name))
+
+    def test_two_processes_talk_although_the_network_loses_doubles_and_swaps(self):
+        self.config.write_text(SMALL + "  faults: {loss: 0.01, duplicate: 0.01, reorder: 0.01}\n", encoding="utf-8")
+        self.measure(23420)
+        os.kill(self.switch_pid(), signal.SIGTERM)
+        log = self.runtime / "small" / "switch.log"
+        self.assertTrue(wait_until(lambda: "injected at place0" in log.read_text()))
+        self.assertRegex(log.read_text(), r"injected at place\d: lost \d+, duplicated \d+, reordered \d+")
+
+    def test_who_finds_no_place_is_told_who_has_them(self):
+        servers = [self.start(*self.perf(23430 + i)) for i in range(3)]
+        self.assertTrue(wait_until(lambda: self.place_holders() == 3))
+        done = self.run_(*self.perf(23433))
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("all 3 places of the network 'small' are taken (by the processes ", done.stderr)
+        for server in servers:
+            self.assertIn(str(server.pid), done.stderr)
+        servers[1].kill()
+        self.assertTrue(wait_until(lambda: self.place_holders() == 2))
+
+    def test_processes_that_are_killed_disturb_nobody(self):
+        # Two talk all the time; beside them two others begin to, and are killed in the middle of it, one before the other.
+        self.config.write_text(SMALL.replace("places: 3", "places: 4"), encoding="utf-8")
+        talk = ["--config", self.config, PERF, "write", "bw", "-D"]
+        server = self.start(*talk, "10", "-p", "23440")
+        client = self.start(*talk, "10", "-p", "23440", "localhost")
+        killed = 0
+        while client.poll() is None:
+            port = str(23450 + killed % 40)
+            victims = [self.start(*talk, "60", "-p", port), self.start(*talk, "60", "-p", port, "localhost")]
+            wait_until(lambda: len(re.findall(r"\d: roci-perf", self.run_("--list").stdout)) == 4, 3)
+            time.sleep(0.2 + 0.03 * (killed % 7))
+            for victim in victims if killed % 2 else reversed(victims):
+                victim.kill()
+                victim.communicate()
+            killed += 1
+        out, err = client.communicate(timeout=60)
+        self.assertEqual(client.returncode, 0, err + out)
+        server.communicate(timeout=60)
+        self.assertEqual(server.returncode, 0)
+        self.assertGreater(killed, 3)
+        self.measure(23442)
+
+    # The shim.
+
+    def test_the_device_has_its_files(self):
+        done = self.small(LOOK)
+        self.assertEqual((done.stdout, done.returncode), ("all found\n", 0), done)
+        listing = self.small("ls", "/sys/class/infiniband/roci0/ports/1/gid_attrs").stdout
+        self.assertEqual(listing.split(), ["ndevs", "types"])
+
+    # Mistakes.
+
+    def test_mistakes_are_one_sentence(self):
+        self.expect_error("which program?")
+        self.expect_error("there is no option '--nonsense'", "--nonsense", "true")
+        self.expect_error("cannot be a network's name", "--net", "../x", "true")
+        self.expect_error("--loss", "--loss", "2", "true")
+        self.expect_error("--delay: ", "--delay", "soon", "true")
+        self.expect_error("--identity: 'mlx5' is not VENDOR:PART", "--identity", "mlx5", "true")
+        self.expect_error("--net excludes --config", "--config", self.config, "--net", "x", "true")
+        self.expect_error("cannot be read", "--config", self.folder / "no.yaml", "true")
+        self.config.write_text("net:\n  plaecs: 3\n", encoding="utf-8")
+        self.expect_error("small.yaml:2: net.plaecs is an unknown key, did you mean 'places'?", "--config", self.config, "true")
+
+    def test_a_congestion_control_that_there_is_not_is_refused_with_those_that_there_are(self):
+        self.expect_error("dcqcn", "--cc", "dqcnc", "true")
+        self.expect_error("hpcc", "true", ROCI_CC="nonsense")
+        self.assertFalse((self.runtime / "default" / "net.yaml").exists(), "nothing was started")
+
+    def test_a_switch_that_cannot_start_says_why(self):
+        self.config.write_text(SMALL + "  uplink: {device: \"net_af_packet0,iface=nonexistent9\"}\n", encoding="utf-8")
+        self.expect_error("did not start: roci-switch: ", "--config", self.config, "true")
+
+    def test_a_device_of_the_programs_own(self):
+        file = self.folder / "device.yaml"
+        file.write_text("device: {name: mine0, port: {device: net_null0}, addresses: [10.0.0.1/24]}\n", encoding="utf-8")
+        done = self.run_("--config", file, SHELL, "-c", "echo $ROCI_CONFIG $ROCI_NET; ls /sys/class/infiniband")
+        self.assertEqual(done.stdout, f"{file}\nmine0\n", done.stderr)
+        self.expect_error("faults are injected by the switch of a network", "--config", file, "--loss", "0.1", "true")
+
+    def test_a_runtime_folder_that_is_others_is_refused(self):
+        self.runtime.mkdir(mode=0o777)
+        self.runtime.chmod(0o777)
+        self.expect_error("may be written by other users", "true")
+
+    def test_help_fits_a_terminal(self):
+        done = self.run_("--help")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("roci-run [OPTIONS] PROGRAM", done.stdout)
+        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 120)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

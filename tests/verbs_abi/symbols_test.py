@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Our libibverbs.so.1 has the names of the installed one, and every program here that wants it finds what it needs.
+
+usage: symbols_test.py OURS INSTALLED [unittest …]
+"""
+import glob
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+OURS = INSTALLED = pathlib.Path()
+
+# What must be there, and what is looked at where it is. All are Debian's.
+PROGRAMS = ["/usr/bin/ib_send_bw", "/usr/bin/ib_write_bw", "/usr/bin/ib_read_lat", "/usr/bin/ib_atomic_bw",
+            "/usr/bin/ibv_devices", "/usr/bin/ibv_devinfo", "/usr/bin/ibv_rc_pingpong", "/usr/bin/ibv_ud_pingpong"]
+LIBRARIES = ["libmlx5.so.1", "libefa.so.1"]
+PERHAPS = ["/usr/bin/ib_*", "/usr/bin/ibv_*", "/usr/bin/rping", "/usr/bin/ucmatose", "/usr/bin/fio", "/usr/bin/qperf"]
+PERHAPS_LIBRARIES = ["libmlx4.so.1", "libmana.so.1", "librdmacm.so.1", "libibverbs/*.so", "ucx/libuct_ib.so.0",
+                     "ucx/libuct_rdmacm.so.0", "libfabric.so.1", "librte_net_mlx4.so.23", "librte_net_mlx5.so.23"]
+
+# The installed library exports them and ours does not: 33 twins at IBVERBS_1.0 of names that new programs get at 1.1, for
+# programs of before 2006 with other structs, and how providers of that time presented themselves.
+def is_left_out(symbol):
+    name, version, default = symbol
+    return not default and (version == "IBVERBS_1.0" or (name, version) == ("ibv_register_driver", "IBVERBS_1.1"))
+
+
+def output_of(*command, **how):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **how)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, command))}: {done.stdout}")
+    return done.stdout
+
+
+def defined(library):
+    """The symbols that a library exports, versions themselves aside: (name, version, whether new programs get it)."""
+    found = set()
+    for line in output_of("nm", "-D", "--defined-only", "--with-symbol-versions", library).splitlines():
+        kind, symbol = line.split()[-2:]
+        if kind != "A":
+            name, at, version = symbol.partition("@")
+            found.add((name, version.lstrip("@"), version.startswith("@") or not at))
+    return found
+
+
+def needed(path):
+    """What a program or library wants of libibverbs.so.1: {(name, version)}."""
+    found = set()
+    for line in output_of("nm", "-D", "--undefined-only", "--with-symbol-versions", path).splitlines():
+        name, _, version = line.split()[-1].partition("@")
+        if version.lstrip("@").startswith("IBVERBS_"):
+            found.add((name, version.lstrip("@")))
+    return found
+
+
+def version_nodes(library):
+    """The version nodes that a library defines, in their order, each with its parents: [(name, [parent])]."""
+    text = output_of("readelf", "--wide", "--version-info", library, env={**os.environ, "LC_ALL": "C"})
+    definitions = re.search(r"^Version definition section.*?(?=^\S|\Z)", text, flags=re.MULTILINE | re.DOTALL)
+    nodes = []
+    for line in definitions.group(0).splitlines():
+        if name := re.search(r"Name: (\S+)", line):
+            nodes.append((name.group(1), []))
+        elif parent := re.search(r"Parent \d+: (\S+)", line):
+            nodes[-1][1].append(parent.group(1))
+    return nodes
+
+
+def dynamic(library, tag):
+    return re.findall(rf"\({tag}\).*\[(.*)\]", output_of("readelf", "--wide", "-d", library))
+
+
+def consumers():
+    """Programs and libraries to look at: those that must be there, and those that happen to be."""
+    folder = INSTALLED.parent
+    paths = {*PROGRAMS, *(str(folder / name) for name in LIBRARIES)}
+    for pattern in PERHAPS + [str(folder / name) for name in PERHAPS_LIBRARIES]:
+        paths.update(path for path in glob.glob(pattern) if is_elf(path))
+    return sorted(paths)
+
+
+def is_elf(path):
+    with open(path, "rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+class Symbols(unittest.TestCase):
+    def test_the_soname_is_the_installed_one(self):
+        self.assertEqual(dynamic(OURS, "SONAME"), ["libibverbs.so.1"])
+        self.assertEqual(dynamic(OURS, "SONAME"), dynamic(INSTALLED, "SONAME"))
+
+    def test_version_nodes_and_what_they_inherit_are_the_installed_ones(self):
+        ours = version_nodes(OURS)
+        self.assertIn(("IBVERBS_PRIVATE_34", []), ours)
+        self.assertIn(("IBVERBS_1.5", ["IBVERBS_1.1"]), ours)
+        self.assertEqual(ours, version_nodes(INSTALLED))
+
+    def test_names_are_the_installed_ones_at_their_versions_and_no_others(self):
+        installed = defined(INSTALLED)
+        self.assertGreater(len(installed), 140)
+        self.assertEqual(sum(map(is_left_out, installed)), 34)
+        self.assertEqual(sorted(defined(OURS)), sorted(symbol for symbol in installed if not is_left_out(symbol)))
+
+    def test_data_is_data(self):
+        # A function in its place would be read as if it were the value.
+        for library in (OURS, INSTALLED):
+            table = output_of("readelf", "--wide", "--dyn-syms", library)
+            row = next(line.split() for line in table.splitlines() if "verbs_allow_disassociate_destroy" in line)
+            self.assertEqual((row[2], row[3]), ("1", "OBJECT"), library)
+
+    def test_what_is_linked_is_there(self):
+        here = {(name, version) for name, version, _ in defined(OURS)}
+        all_needed = set()
+        for path in consumers():
+            with self.subTest(path):
+                wanted = needed(path)
+                all_needed |= wanted
+                if path in PROGRAMS:
+                    self.assertGreater(len(wanted), 2)
+                self.assertEqual(sorted(wanted - here), [])
+        self.assertGreater(len(all_needed), 50)
+
+    def test_programs_load_with_it_and_the_loader_has_nothing_to_say(self):
+        for path in PROGRAMS:
+            with self.subTest(path):
+                loaded = output_of("ldd", "-r", path, env={**os.environ, "LD_LIBRARY_PATH": str(OURS.parent)})
+                self.assertIn(f"libibverbs.so.1 => {OURS} ", loaded)
+                self.assertNotRegex(loaded, "undefined|not defined|version information|not found")
+
+    def test_it_is_without_shared_dpdk_whose_drivers_would_load_it_again(self):
+        loaded = output_of("ldd", OURS)
+        self.assertNotRegex(loaded, r"librte_|libibverbs|libmlx|librdmacm")
+
+
+if __name__ == "__main__":
+    OURS, INSTALLED = (pathlib.Path(argument).absolute() for argument in sys.argv[1:3])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

@@ -1,0 +1,66 @@
+// Calls that only map values: over their whole range they say what the installed library says.
+#include <gtest/gtest.h>
+#include <infiniband/verbs.h>
+
+#include <climits>
+#include <string>
+
+#include "verbs_abi/library.hpp"
+
+namespace roci {
+namespace {
+
+using Text = const char*(int);
+using Number = int(int);
+
+class Texts : public testing::TestWithParam<const char*> {};
+
+TEST_P(Texts, AreThoseOfTheInstalledLibrary) {
+  auto* ours_of = ours().get<Text>(GetParam());
+  auto* theirs_of = installed().get<Text>(GetParam());
+  for (int value = -3; value < 100; ++value) EXPECT_STREQ(ours_of(value), theirs_of(value)) << value;
+  EXPECT_STREQ(ours_of(INT_MIN), theirs_of(INT_MIN));
+  EXPECT_STREQ(ours_of(INT_MAX), theirs_of(INT_MAX));
+}
+
+INSTANTIATE_TEST_SUITE_P(OfEnumerators, Texts,
+                         testing::Values("ibv_node_type_str", "ibv_port_state_str", "ibv_event_type_str",
+                                         "ibv_wc_status_str"),
+                         [](const auto& one) { return std::string(one.param); });
+
+struct Range {
+  const char* name;
+  int last;
+};
+
+class Rates : public testing::TestWithParam<Range> {};
+
+TEST_P(Rates, AreThoseOfTheInstalledLibrary) {
+  auto* ours_of = ours().get<Number>(GetParam().name);
+  auto* theirs_of = installed().get<Number>(GetParam().name);
+  int known = 0;
+  for (int value = -3; value <= GetParam().last; ++value) {
+    const int theirs = theirs_of(value);
+    known += theirs > 0 ? 1 : 0;
+    ASSERT_EQ(ours_of(value), theirs) << value;
+  }
+  EXPECT_GT(known, 10);  // the range has them
+  EXPECT_EQ(ours_of(INT_MIN), theirs_of(INT_MIN));
+  EXPECT_EQ(ours_of(INT_MAX), theirs_of(INT_MAX));
+}
+
+INSTANTIATE_TEST_SUITE_P(BothWays, Rates,
+                         testing::Values(Range{"ibv_rate_to_mult", 300}, Range{"ibv_rate_to_mbps", 300},
+                                         Range{"mult_to_ibv_rate", 2000},
+                                         Range{"mbps_to_ibv_rate", 1'500'000}),
+                         [](const auto& one) { return std::string(one.param.name); });
+
+TEST(Fork, IsNothingToPrepareFor) {
+  EXPECT_EQ(ours().get<int()>("ibv_fork_init")(), 0);
+  EXPECT_EQ(ours().get<int()>("ibv_is_fork_initialized")(), IBV_FORK_UNNEEDED);
+  EXPECT_EQ(ours().get<int(void*, size_t)>("ibv_dontfork_range")(nullptr, 4096), 0);
+  EXPECT_EQ(ours().get<int(void*, size_t)>("ibv_dofork_range")(nullptr, 4096), 0);
+}
+
+}  // namespace
+}  // namespace roci
