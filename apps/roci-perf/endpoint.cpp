@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/log.hpp"
 #include "base/rng.hpp"
+#include "net/stats_file.hpp"
 
 namespace roci::perf {
 namespace {
@@ -62,9 +64,8 @@ Result<uint32_t> usable_mtu(const Device& device, uint32_t wanted) {
 
 Result<std::unique_ptr<Endpoint>> Endpoint::create(Device& device, const Options& options,
                                                    const Parameters& parameters, uint64_t size) {
-  std::unique_ptr<Endpoint> e(new Endpoint(layout_for(parameters, size)));
+  std::unique_ptr<Endpoint> e(new Endpoint(device, options, layout_for(parameters, size)));
   if (!options.peers.empty()) e->layout_.out_slots = e->layout_.in_slots = 1;  // more the peer may not have
-  e->options_ = &options;
   e->operation_ = parameters.operation;
   e->gid_index_ = chosen_gid_index(device, options);
   auto gid = device.query_gid(e->gid_index_);
@@ -84,6 +85,16 @@ Result<std::unique_ptr<Endpoint>> Endpoint::create(Device& device, const Options
   e->region_ = std::move(*region);
   ROCI_TRY(e->make_queue_pairs(device, options, parameters));
   return e;
+}
+
+Endpoint::~Endpoint() {
+  if (options_.stats_file.empty()) return;
+  for (const auto& queue_pair : queue_pairs_) {
+    if (Status written = write_stats(options_.stats_file, device_, queue_pair->qp_num()); !written) {
+      log().warn("{}", written.error().message);
+      return;
+    }
+  }
 }
 
 Status Endpoint::make_queue_pairs(Device& device, const Options& options, const Parameters& parameters) {
@@ -161,16 +172,16 @@ Status Endpoint::connect(std::vector<QueuePairAddress> peers, uint32_t mtu) {
     attr.ah_attr.port_num = kPort;
     attr.ah_attr.grh.sgid_index = static_cast<uint8_t>(gid_index_);
     attr.ah_attr.grh.hop_limit = kHopLimit;
-    attr.ah_attr.grh.traffic_class = options_->traffic_class;
+    attr.ah_attr.grh.traffic_class = options_.traffic_class;
     std::memcpy(attr.ah_attr.grh.dgid.raw, peers_[i].gid.bytes.data(), 16);
     ROCI_TRY(queue_pairs_[i]->modify(attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
                                                IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
                                                IBV_QP_MIN_RNR_TIMER));
     attr = {};
     attr.qp_state = IBV_QPS_RTS;
-    attr.timeout = options_->qp_timeout;
-    attr.retry_cnt = options_->retry_count;
-    attr.rnr_retry = options_->rnr_retry;
+    attr.timeout = options_.qp_timeout;
+    attr.retry_cnt = options_.retry_count;
+    attr.rnr_retry = options_.rnr_retry;
     attr.sq_psn = psns_[i];
     attr.max_rd_atomic = reads_;
     ROCI_TRY(queue_pairs_[i]->modify(attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |

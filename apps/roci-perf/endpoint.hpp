@@ -55,6 +55,7 @@ class Endpoint {
   // `parameters` are the agreed ones, for messages of `size` bytes. The queue pairs are in INIT.
   static Result<std::unique_ptr<Endpoint>> create(Device& device, const Options& options,
                                                   const Parameters& parameters, uint64_t size);
+  ~Endpoint();  // notes what the queue pairs did for `roci-run --stats`
 
   // What the other side must know, one for each queue pair.
   [[nodiscard]] std::vector<QueuePairAddress> addresses() const;
@@ -77,11 +78,13 @@ class Endpoint {
   Status post_receive(uint32_t queue_pair, uint64_t number);
 
  private:
-  explicit Endpoint(const Layout& layout) : layout_(layout) {}
+  Endpoint(Device& device, const Options& options, const Layout& layout)
+      : device_(device), options_(options), layout_(layout) {}
   Status make_queue_pairs(Device& device, const Options& options, const Parameters& parameters);
 
+  Device& device_;
+  const Options& options_;
   Layout layout_;
-  const Options* options_ = nullptr;
   Operation operation_ = Operation::kWrite;
   int gid_index_ = 0;
   Gid gid_;

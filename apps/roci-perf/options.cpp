@@ -291,6 +291,15 @@ class Command {
     return operation_ == Operation::kWrite ? 5000 : 1000;
   }
 
+  // What roci-run says, where the command line does not.
+  void take_surroundings() {
+    if (o_.loopback) return;
+    if (const char* file = std::getenv("ROCI_STATS"); file != nullptr) o_.stats_file = file;
+    if (!o_.config_file.empty()) return;
+    if (const char* file = std::getenv("ROCI_CONFIG"); file != nullptr) o_.config_file = file;
+    if (const char* net = std::getenv("ROCI_NET"); net != nullptr) o_.net_folder = net;
+  }
+
   // What the command line left open, and what only shows when it is seen as a whole.
   Status finish() {
     Parameters& t = o_.test;
@@ -310,7 +319,7 @@ class Command {
     if (o_.loopback && !o_.host.empty()) {
       return fail("--loopback keeps everything in this process, so it takes no HOST (\"" + o_.host + "\")");
     }
-    if (const char* net = std::getenv("ROCI_NET"); net != nullptr) o_.net_folder = net;
+    take_surroundings();
     if (!o_.loopback && o_.config_file.empty() && o_.net_folder.empty()) {
       return fail(
           "which port? Give --loopback for a test inside this process, --config FILE for a port of its own, "

@@ -22,6 +22,7 @@ struct Options {
   std::string host;  // empty: we are the server
   std::string config_file;
   std::string net_folder;  // ROCI_NET, as roci-run sets it: instead of a configuration file
+  std::string stats_file;  // ROCI_STATS, as `roci-run --stats` sets it; empty in a loopback
   bool loopback = false;
   bool direct = false;                  // with loopback: no switch between the hosts
   std::vector<QueuePairAddress> peers;  // set up by hand, one for each queue pair

@@ -1,7 +1,9 @@
 #include "roci-perf/processes.hpp"
 
+#include "base/log.hpp"
 #include "device/device_endpoints.hpp"
 #include "device/start_device.hpp"
+#include "net/stats_file.hpp"
 #include "roci-perf/capture_tap.hpp"
 #include "roci-perf/control.hpp"
 #include "roci-perf/cores.hpp"
@@ -118,7 +120,12 @@ Outcome run_on_port(const Options& options, const HostConfig& config, Report& re
   }
   const std::string& argument = config.host.port.device;
   const std::string path = "port " + argument.substr(0, argument.find(','));
-  return outcome(exchange(options, **device, path, report), kFailed);
+  Status exchanged = exchange(options, **device, path, report);
+  if (!options.stats_file.empty()) {
+    if (Status written = write_stats(options.stats_file, **device); !written)
+      log().warn("{}", written.error().message);
+  }
+  return outcome(std::move(exchanged), kFailed);
 }
 
 }  // namespace roci::perf

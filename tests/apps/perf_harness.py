@@ -4,12 +4,14 @@ import json
 import os
 import pathlib
 import re
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools"))
+from sockets import free_port  # noqa: E402 (found by the line above)
 
 TIMEOUT = 60  # seconds; generous, because tests may share two cores with a build
 
@@ -18,12 +20,6 @@ def take_programs(*names):
     """Takes the programs' paths off the command line, in this order."""
     paths = [pathlib.Path(sys.argv.pop(1)).resolve() for _ in names]
     return dict(zip(names, paths))
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class PerfTest(unittest.TestCase):

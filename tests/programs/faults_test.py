@@ -1,5 +1,6 @@
 """The same programs where the network loses, doubles and swaps frames, under congestion control, and when one side dies."""
 
+import re
 import signal
 import sys
 import time
@@ -14,9 +15,21 @@ FAULTS = ("--loss", "0.01", "--duplicate", "0.01", "--reorder", "0.01")
 ALGORITHMS = ("ldcp", "dcqcn", "hpcc")
 
 
-class Faults(Programs):
+class Faulty(Programs):
+    """The network has the faults, and the switch says afterwards which it made."""
+
     net_options = FAULTS
 
+    def tearDown(self):
+        self.stop_net()
+        log = (self.folder / "r" / self.net / "switch.log").read_text(encoding="utf-8")
+        made = re.findall(r"injected at place\d+: lost (\d+), duplicated (\d+), reordered (\d+)", log)
+        for kind, counts in zip(("lost", "duplicated", "reordered"), zip(*made)):
+            self.assertGreater(sum(map(int, counts)), 0, f"{kind}: {log}")
+        self.assertGreater(len(made), 1, log)
+
+
+class Faults(Faulty):
     def test_reliable_operations(self):
         for tool in ("ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_atomic_bw", "ib_send_lat"):
             with self.subTest(tool):
@@ -34,36 +47,40 @@ class Faults(Programs):
             self.assertNotIn("invalid data", end.text)
 
 
-class UcxOverReliable(UcxOver, Programs):
-    net_options = FAULTS
+class UcxOverReliable(UcxOver, Faulty):
     environment_more = RELIABLE
 
 
-class UcxOverDatagrams(UcxOver, Programs):
-    net_options = FAULTS
+class UcxOverDatagrams(UcxOver, Faulty):
     environment_more = DATAGRAMS
 
 
-class MpiOverReliable(MpiOver, Programs):
-    net_options = FAULTS
+class MpiOverReliable(MpiOver, Faulty):
     environment_more = {**MPI, **RELIABLE}
 
     def test_under_control(self):
         for name in ALGORITHMS:
             with self.subTest(name):
-                self.check(2, options=("--cc", name))
+                job = self.check(2, options=("--cc", name, "--stats"))
+                self.assertGreaterEqual(len(controlled_by(name, job.text)), 2, job.text)
 
 
-class MpiOverDatagrams(MpiOver, Programs):
-    net_options = FAULTS
+class MpiOverDatagrams(MpiOver, Faulty):
     environment_more = {**MPI, **DATAGRAMS}
+
+
+def controlled_by(name, text):
+    """The queue pairs that this algorithm controlled while they moved something, as --stats has them."""
+    return re.findall(rf"^  \d+(?:/READs)? +\w+ +\S+/\d+ +(?:\d*[1-9][\d.]*|[\d.]*[1-9]) .* {name} ", text, re.MULTILINE)
 
 
 class UnderControl(Programs):
     def test_each_algorithm(self):
         for name in ALGORITHMS:
             with self.subTest(name):
-                self.pair("ib_write_bw", "-d", "roci0", "-n", "200", "-q", "2", options=("--cc", name))
+                _, client = self.pair("ib_write_bw", "-d", "roci0", "-n", "200", "-q", "2",
+                                      options=("--cc", name, "--stats"))
+                self.assertEqual(len(controlled_by(name, client.text)), 2, client.text)
 
 
 class Killed(Programs):

@@ -1,6 +1,5 @@
 """perftest over interfaces of the kernel, veth0 and veth1 of tests/tools/netns.sh: each process owns one of them."""
 
-import subprocess
 import sys
 import unittest
 
@@ -28,23 +27,14 @@ class Interfaces(Programs):
             file.write_text(DEVICE.format(driver=driver, end=end, more=more, mtu=mtu, host=end + 1), encoding="ascii")
             files.append(file)
         port = free_port()
-        command = [*command, "-p", str(port)]
-        server = self.start_with(files[0], *command)
+        command = [*command, "-p", port]
+        server = self.start(*command, where=("--config", files[0]))
         self.wait_for_server(server, port)
-        client = self.start_with(files[1], *command, "127.0.0.1")
+        client = self.start(*command, "127.0.0.1", where=("--config", files[1]))
         for process in (client, server):
             end = self.wait(process)
             self.assertEqual(end.status, 0, f"{process.args}:\n{end.text}")
             self.assertTrue(self.result_lines(end.text), end.text)
-
-    def start_with(self, file, *command):
-        output = (self.folder / f"{file.stem}.out").open("w+b")
-        process = subprocess.Popen([self.run_program, "--config", file, *command], env=self.environment,
-                                   stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
-        process.output = output
-        process.args = [str(part) for part in process.args]
-        self.addCleanup(self.end, process)
-        return process
 
     def test_packet_sockets(self):
         for tool in ("ib_write_bw", "ib_send_lat", "ib_read_bw"):

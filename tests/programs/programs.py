@@ -3,30 +3,16 @@
 import os
 import pathlib
 import re
-import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools"))
+from sockets import free_port, listens  # noqa: E402 (found by the line above)
+
 LIMIT = 120  # seconds that a program may take, on a busy machine too
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def listens(port):
-    """Whether somebody of this machine waits for connections there."""
-    wanted = f":{port:04X} "
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in pathlib.Path(table).read_text(encoding="ascii").splitlines()[1:]:
-            fields = line.split()
-            if (fields[1] + " ").endswith(wanted) and fields[3] == "0A":
-                return True
-    return False
 
 
 class Finished:
@@ -59,10 +45,11 @@ class Programs(unittest.TestCase):
         subprocess.run([cls.run_program, "--stop", cls.net], env=cls.environment, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL, check=False)
 
-    def start(self, *command, options=()):
-        """The program, in the network of this class, in a session of its own."""
+    def start(self, *command, options=(), where=None):
+        """The program, in the network of this class or where these options of roci-run say."""
+        where = ("--net", self.net, *self.net_options) if where is None else where
         output = tempfile.TemporaryFile(dir=self.folder)
-        process = subprocess.Popen([self.run_program, "--net", self.net, *self.net_options, *options, *map(str, command)],
+        process = subprocess.Popen([self.run_program, *map(str, (*where, *options, *command))],
                                    env=self.environment, stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=subprocess.STDOUT, cwd=self.folder)
         process.output = output

@@ -25,6 +25,7 @@ class MpiOver:
                                    "--mca", "mpi_yield_when_idle", "1", self.mpi_check, options=options), limit=240)
         self.assertEqual(job.status, 0, job.text)
         self.assertIn(f"{ranks} ranks: all bytes as they should be", job.text)
+        return job
 
     def test_two_ranks(self):
         self.check(2)

@@ -34,7 +34,12 @@ class Verbs(Programs):
 
     def test_statistics_say_what_both_processes_did(self):
         text = self.check("wr", options=["--stats"])
-        self.assertIn("requests", text)
+        processes = text.split("roci-run: verbs-check (process ")[1:]
+        self.assertEqual(len(processes), 2, text)
+        for process in processes:
+            self.assertRegex(process, r"(?m)^ +rx_packets +[1-9]")
+            self.assertRegex(process, r"(?m)^  queue pair ")
+            self.assertRegex(process, r"(?m)^  \d+ +RC +10\.77\.0\.\d+/\d+ ")
 
     def test_roci_top_sees_the_device_of_a_process(self):
         port = free_port()

@@ -11,6 +11,9 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools"))
+from sockets import free_port, listens  # noqa: E402 (found by the line above)
+
 RUN, PERF, LOOK = (pathlib.Path(sys.argv.pop(1)) for _ in range(3))
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 SHELL = "/bin/sh"
@@ -220,8 +223,10 @@ class RociRun(unittest.TestCase):
     def perf(self, port, *options):
         return ["--config", self.config, PERF, "write", "bw", "-s", "4096", "-n", "2000", "-p", str(port), *options]
 
-    def measure(self, port, more_run=(), **environment):
+    def measure(self, more_run=(), **environment):
+        port = free_port()
         server = self.start(*more_run, *self.perf(port), **environment)
+        self.assertTrue(wait_until(lambda: listens(port) or server.poll() is not None))
         client = self.run_(*more_run, *self.perf(port), "localhost", **environment)
         out, err = server.communicate(timeout=60)
         self.assertEqual(client.returncode, 0, client.stderr + client.stdout)
@@ -229,26 +234,27 @@ class RociRun(unittest.TestCase):
         return client
 
     def test_two_processes_talk(self):
-        client = self.measure(23401)
+        client = self.measure()
         self.assertIn("4096", client.stdout)
         self.assertTrue(wait_until(lambda: self.place_holders() == 0))
 
     def test_two_processes_talk_with_each_kind_of_congestion_control(self):
-        for number, name in enumerate(("dcqcn", "ldcp", "hpcc", "swift", "dctcp")):
-            self.measure(23410 + number, ("--cc", name))
+        for name in ("dcqcn", "ldcp", "hpcc", "swift", "dctcp"):
+            client = self.measure(("--cc", name, "--stats"))
+            self.assertRegex(client.stderr, rf"(?m)^  \d+ +RC +10\.77\.0\.1/\d+ +[1-9][\d.]* .* {name} ")
 
     def test_two_processes_talk_although_the_network_loses_doubles_and_swaps(self):
         self.config.write_text(SMALL + "  faults: {loss: 0.01, duplicate: 0.01, reorder: 0.01}\n", encoding="utf-8")
-        self.measure(23420)
+        self.measure()
         os.kill(self.switch_pid(), signal.SIGTERM)
         log = self.runtime / "small" / "switch.log"
         self.assertTrue(wait_until(lambda: "injected at place0" in log.read_text()))
         self.assertRegex(log.read_text(), r"injected at place\d: lost \d+, duplicated \d+, reordered \d+")
 
     def test_who_finds_no_place_is_told_who_has_them(self):
-        servers = [self.start(*self.perf(23430 + i)) for i in range(3)]
+        servers = [self.start(*self.perf(free_port())) for i in range(3)]
         self.assertTrue(wait_until(lambda: self.place_holders() == 3))
-        done = self.run_(*self.perf(23433))
+        done = self.run_(*self.perf(free_port()))
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("all 3 places of the network 'small' are taken (by the processes ", done.stderr)
         for server in servers:
@@ -257,27 +263,29 @@ class RociRun(unittest.TestCase):
         self.assertTrue(wait_until(lambda: self.place_holders() == 2))
 
     def test_processes_that_are_killed_disturb_nobody(self):
-        # Two talk all the time; beside them two others begin to, and are killed in the middle of it, one before the other.
+        # Two talk; beside them two others begin to, and are killed in the middle of it, one before the other.
         self.config.write_text(SMALL.replace("places: 3", "places: 4"), encoding="utf-8")
-        talk = ["--config", self.config, PERF, "write", "bw", "-D"]
-        server = self.start(*talk, "10", "-p", "23440")
-        client = self.start(*talk, "10", "-p", "23440", "localhost")
-        killed = 0
-        while client.poll() is None:
-            port = str(23450 + killed % 40)
-            victims = [self.start(*talk, "60", "-p", port), self.start(*talk, "60", "-p", port, "localhost")]
-            wait_until(lambda: len(re.findall(r"\d: roci-perf", self.run_("--list").stdout)) == 4, 3)
-            time.sleep(0.2 + 0.03 * (killed % 7))
-            for victim in victims if killed % 2 else reversed(victims):
+        for turn in range(4):
+            server, client = self.talk("2")
+            victims = self.talk("60")
+            wait_until(lambda: len(re.findall(r"\d: roci-perf", self.run_("--list").stdout)) == 4, 2)
+            time.sleep(0.2 + 0.03 * turn)
+            for victim in victims if turn % 2 else reversed(victims):
                 victim.kill()
                 victim.communicate()
-            killed += 1
-        out, err = client.communicate(timeout=60)
-        self.assertEqual(client.returncode, 0, err + out)
-        server.communicate(timeout=60)
-        self.assertEqual(server.returncode, 0)
-        self.assertGreater(killed, 3)
-        self.measure(23442)
+            out, err = client.communicate(timeout=60)
+            self.assertEqual(client.returncode, 0, err + out)
+            server.communicate(timeout=60)
+            self.assertEqual(server.returncode, 0)
+        self.measure()
+
+    def talk(self, seconds):
+        """A server and its client, which take so long."""
+        port = free_port()
+        command = ["--config", self.config, PERF, "write", "bw", "-D", seconds, "-p", port]
+        server = self.start(*command)
+        self.assertTrue(wait_until(lambda: listens(port) or server.poll() is not None))
+        return server, self.start(*command, "localhost")
 
     # The shim.
 
