@@ -1,5 +1,6 @@
 """Unmodified programs of the distribution in a network of their own: a server and its client, both through roci-run."""
 
+import json
 import os
 import pathlib
 import re
@@ -83,6 +84,24 @@ class Programs(unittest.TestCase):
             if server.poll() is not None or time.monotonic() > deadline:
                 self.fail(f"{' '.join(server.args)} does not listen:\n{self.text_of(server)}")
             time.sleep(0.02)
+
+    def look(self):
+        """What roci-top says of the processes of these tests."""
+        top = subprocess.run([pathlib.Path(self.run_program).with_name("roci-top"), "--once", "--json", "--interval", "0.1"],
+                             env=self.environment, capture_output=True, text=True, timeout=LIMIT, check=False)
+        return json.loads(top.stdout)["processes"] if top.returncode == 0 else []
+
+    def wait_for_traffic(self, processes, program):
+        """Until so many of this program have moved some packets each."""
+        def moves(process):
+            packets = sum(qp["counts"]["acked_packets"] + qp["counts"]["received_packets"]
+                          for host in process["hosts"] for qp in host["queue_pairs"])
+            return process["program"] == program and packets > 1000
+
+        deadline = time.monotonic() + LIMIT
+        while sum(map(moves, self.look())) < processes:
+            self.assertLess(time.monotonic(), deadline, f"{program} moves nothing")
+            time.sleep(0.1)
 
     def pair(self, *command, options=(), port_option="-p", both=True):
         """The same command as server and, with the server's address, as client; both have to end well."""
