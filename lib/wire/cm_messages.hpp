@@ -26,7 +26,7 @@ namespace roci {
 // Which way to the other side, in REQ (the primary one and an alternate) and LAP.
 struct CmPath {
   uint16_t local_lid = 0, remote_lid = 0;  // RoCE: 0xffff when the path has routers on it, else 0
-  Gid local_gid, remote_gid;
+  Gid local_gid{}, remote_gid{};
   uint32_t flow_label = 0;  // 20 bits
   uint8_t packet_rate = 0;  // 6 bits
   uint8_t traffic_class = 0;
@@ -52,7 +52,7 @@ struct CmRequest {
   uint64_t service_id = 0;
   uint64_t ca_guid = 0;
   uint32_t qkey = 0;
-  Qpn queue_pair;
+  Qpn queue_pair{};
   uint8_t responder_resources = 0;  // READs and atomics that the sender serves at once
   uint32_t local_eecn = 0;          // 24 bits, of reliable datagrams
   uint8_t initiator_depth = 0;      // READs and atomics that the sender begins at once
@@ -60,7 +60,7 @@ struct CmRequest {
   uint8_t remote_response_timeout = 0;  // in which the receiver is to answer, 5 bits
   CmTransport transport = CmTransport::kRc;
   bool end_to_end_flow_control = false;
-  Psn starting_psn;
+  Psn starting_psn{};
   uint8_t local_response_timeout = 0;  // in which the sender answers, 5 bits
   uint8_t retry_count = 0;             // 3 bits
   uint16_t pkey = 0;
@@ -70,7 +70,7 @@ struct CmRequest {
   uint8_t max_cm_retries = 0;   // 4 bits
   bool srq = false;
   uint8_t extended_transport = 0;  // 3 bits; 1: XRC
-  CmPath primary, alternate;
+  CmPath primary{}, alternate{};
   std::array<uint8_t, 92> private_data{};
   friend bool operator==(const CmRequest&, const CmRequest&) = default;
 };
@@ -112,9 +112,9 @@ struct CmReply {  // REP
   uint32_t local_id = 0, remote_id = 0;
   uint32_t vendor_id = 0;  // 24 bits
   uint32_t qkey = 0;
-  Qpn queue_pair;
+  Qpn queue_pair{};
   uint32_t local_eecn = 0;
-  Psn starting_psn;
+  Psn starting_psn{};
   uint8_t responder_resources = 0, initiator_depth = 0;
   uint8_t target_ack_delay = 0;   // 5 bits
   uint8_t failover_accepted = 0;  // 2 bits; 1: alternate paths are not supported
@@ -136,7 +136,7 @@ struct CmReady {  // RTU
 struct CmDisconnect {  // DREQ
   static constexpr uint16_t kAttribute = 0x15;
   uint32_t local_id = 0, remote_id = 0;
-  Qpn remote_queue_pair;  // the receiver's
+  Qpn remote_queue_pair{};  // the receiver's
   std::array<uint8_t, 220> private_data{};
   friend bool operator==(const CmDisconnect&, const CmDisconnect&) = default;
 };
@@ -165,7 +165,7 @@ struct CmServiceReply {  // SIDR_REP
   uint8_t status = kValid;
   uint8_t info_length = 0;
   uint32_t vendor_id = 0;  // 24 bits
-  Qpn queue_pair;
+  Qpn queue_pair{};
   uint64_t service_id = 0;
   uint32_t qkey = 0;
   std::array<uint8_t, 72> info{};
@@ -176,9 +176,9 @@ struct CmServiceReply {  // SIDR_REP
 struct CmLoadPath {  // LAP
   static constexpr uint16_t kAttribute = 0x19;
   uint32_t local_id = 0, remote_id = 0;
-  Qpn remote_queue_pair;
+  Qpn remote_queue_pair{};
   uint8_t response_timeout = 0;  // 5 bits
-  CmPath alternate;
+  CmPath alternate{};
   std::array<uint8_t, 168> private_data{};
   friend bool operator==(const CmLoadPath&, const CmLoadPath&) = default;
 };
