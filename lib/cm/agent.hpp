@@ -28,13 +28,7 @@
 
 namespace roci::cm {
 
-// Between which addresses messages go, and how they are marked.
-struct Route {
-  IpAddress local, remote;
-  uint8_t traffic_class = 0;
-  uint8_t hop_limit = 64;
-  friend bool operator==(const Route&, const Route&) = default;
-};
+using Route = MadRoute;
 
 // How messages leave.
 class Sender {

@@ -6,7 +6,6 @@
 namespace roci {
 namespace {
 
-constexpr uint8_t kCmClass = 0x07;
 constexpr uint8_t kCmClassVersion = 2;
 constexpr size_t kBodyBytes = kMadBytes - sizeof(MadHeader);
 

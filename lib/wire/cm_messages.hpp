@@ -21,6 +21,8 @@
 
 namespace roci {
 
+inline constexpr uint8_t kCmClass = 0x07;  // of management datagrams
+
 // Times in messages are 4.096 us x 2^code, of 5 bits.
 
 // Which way to the other side, in REQ (the primary one and an alternate) and LAP.

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/types.hpp"
+#include "wire/address.hpp"
 #include "wire/endian.hpp"
 
 namespace roci {
@@ -32,5 +33,14 @@ struct MadHeader {
   Be32 modifier;
 };
 static_assert(sizeof(MadHeader) == 24);
+
+// Between whom a datagram goes: from `local` to `remote`, or, when it has arrived, the way back.
+struct MadRoute {
+  IpAddress local, remote;
+  MacAddress
+      next_hop{};  // of an arrived one its sender, who need not be a neighbour that we know; zero: to be found out
+  uint8_t traffic_class = 0;
+  uint8_t hop_limit = 64;
+};
 
 }  // namespace roci
