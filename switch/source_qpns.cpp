@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "port/port.hpp"
-#include "wire/capability_mad.hpp"
+#include "wire/cm_messages.hpp"
 
 namespace roci {
 namespace {
@@ -35,18 +35,22 @@ void SourceQpns::look_at(const RoceGlance& packet, Nanos now) {
 
 void SourceQpns::connect(const RoceGlance& packet, Nanos now) {
   if (packet.info->opcode != Opcode::kUdSendOnly) return;
-  const auto message = read_cm_connect(packet.rest);
-  if (!message || !is_ordinary(message->queue_pair)) return;
+  if (packet.rest.size() < kMadBytes) return;
+  const ParsedCm parsed = parse_cm_mad(packet.rest.first(kMadBytes));
+  if (parsed.outcome != CmOutcome::kAccepted) return;
   const IpAddress &from = packet.flow.source, &to = packet.flow.destination;
-  if (message->message == CmConnect::Message::kRequest) {
-    const auto heard = requests_.hear({from, to, Qpn{message->local_id}}, now);
+  if (const auto* request = std::get_if<CmRequest>(&parsed.mad.message)) {
+    if (!is_ordinary(request->queue_pair)) return;
+    const auto heard = requests_.hear({from, to, Qpn{request->local_id}}, now);
     if (heard.value == nullptr) return bump(counters_.at(SenderEvent::kFull));
-    *heard.value = message->queue_pair;
+    *heard.value = request->queue_pair;
     return;
   }
-  const Qpn* asker = requests_.find({to, from, Qpn{message->remote_id}}, now);
+  const auto* reply = std::get_if<CmReply>(&parsed.mad.message);
+  if (reply == nullptr || !is_ordinary(reply->queue_pair)) return;
+  const Qpn* asker = requests_.find({to, from, Qpn{reply->remote_id}}, now);
   if (asker == nullptr) return;
-  const Qpn first = *asker, second = message->queue_pair;
+  const Qpn first = *asker, second = reply->queue_pair;
   learn({to, from, second}, first, Way::kCm, now);
   learn({from, to, first}, second, Way::kCm, now);
 }

@@ -15,7 +15,6 @@
 #include "switch/ack_correlator.hpp"
 #include "switch/ageing_table.hpp"
 #include "switch/notify_counters.hpp"
-#include "wire/cm_connect.hpp"
 
 namespace roci {
 

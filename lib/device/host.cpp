@@ -549,8 +549,7 @@ Result<bool> Host::resolve_once(const Gid& peer) {
   bool all = true;
   for (const auto& worker : workers_) {
     const std::scoped_lock guard(worker->token());
-    const Nanos now = config_.progress == Progress::kExternal ? last_poll() : monotonic_now();
-    const Resolution result = worker->neighbours().resolve(peer, now).result;
+    const Resolution result = worker->neighbours().resolve(peer, time_of_call()).result;
     if (result == Resolution::kFailed) {
       return fail(
           "device " + config_.name + ": " + peer.to_string() + " does not answer (no ARP or ND reply)",
@@ -564,7 +563,11 @@ Result<bool> Host::resolve_once(const Gid& peer) {
 std::shared_ptr<const PeerRecord> Host::want_peer(const RocePath& path) {
   Worker& first = worker(0);
   const std::scoped_lock guard(first.token());
-  return first.peers().want(path, config_.progress == Progress::kExternal ? last_poll() : monotonic_now());
+  return first.peers().want(path, time_of_call());
+}
+
+Nanos Host::time_of_call() const {
+  return config_.progress == Progress::kExternal ? last_poll() : monotonic_now();
 }
 
 Status Host::resolve(const Gid& peer, Nanos timeout) {

@@ -105,6 +105,8 @@ class alignas(64) Host final : public Poller {
   [[nodiscard]] bool application_drives() const { return config_.progress == Progress::kApplication; }
   // The time of the last round.
   [[nodiscard]] Nanos last_poll() const { return Nanos{last_poll_.load(std::memory_order_relaxed)}; }
+  // What a call of the control path takes for now.
+  [[nodiscard]] Nanos time_of_call() const;
 
   Status resolve(const Gid& peer, Nanos timeout);
   // Asks the peer what it understands beyond the standard, unless that is known. Takes the first worker's token.

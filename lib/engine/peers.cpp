@@ -1,12 +1,9 @@
 #include "engine/peers.hpp"
 
-#include <rte_mbuf.h>
-
 #include <array>
+#include <bit>
 #include <cstring>
 #include <span>
-
-#include "transport/datagram.hpp"
 
 namespace roci {
 namespace {
@@ -29,21 +26,22 @@ uint32_t capabilities_of(const ExtensionConfig& config, bool telemetry) {
 }  // namespace
 
 Peers::Peers(const ExtensionConfig& config, uint32_t window, uint16_t extra, uint8_t int_hops, IdSource& ids,
-             PacketSink& sink, Neighbours& neighbours, Counters& counters)
+             Management& management, Counters& counters)
     : config_(config),
       window_(window),
       extra_(extra),
       int_hops_(int_hops),
       ids_(ids),
-      sink_(sink),
-      neighbours_(neighbours),
+      management_(management),
       counters_(counters) {
   if (!enabled()) return;
+  management_.set_class(kCapabilityClass, this);
   incarnation_ = uint64_t{ids_.next32()} << 32 | ids_.next32() | 1;  // never 0
   for (uint8_t& byte : secret_) byte = static_cast<uint8_t>(ids_.next32() >> 24);
 }
 
 Peers::~Peers() {
+  if (enabled()) management_.set_class(kCapabilityClass, nullptr);
   for (auto& [address, peer] : peers_) timers_.cancel(peer);  // an answer may still be awaited
 }
 
@@ -51,9 +49,7 @@ std::shared_ptr<const PeerRecord> Peers::want(const RocePath& path, Nanos now) {
   if (!enabled()) return nullptr;
   Peer* peer = find_or_make(path.destination_ip, now);
   if (peer == nullptr) return nullptr;
-  peer->path = path;
-  peer->path.traffic_class = 0;
-  peer->path.flow_label = 0;
+  peer->route = {.local = path.source_ip, .remote = path.destination_ip, .hop_limit = path.hop_limit};
   if (!peer->is_asking() && now - peer->answered_at >= kFresh) ask(*peer, now);
   return peer->record;
 }
@@ -95,7 +91,7 @@ CapabilityOffer Peers::offer_to(const IpAddress& peer) const {
 void Peers::ask(Peer& peer, Nanos now) {
   peer.request = {};
   peer.request.transaction = uint64_t{ids_.next32()} << 32 | ids_.next32();
-  peer.request.offer = offer_to(peer.path.destination_ip);
+  peer.request.offer = offer_to(peer.route.remote);
   peer.attempts = 0;
   timers_.schedule(peer, now);
 }
@@ -109,92 +105,56 @@ void Peers::step(Peer& peer, Nanos now) {
     peer.record->write(knowledge);
     return;
   }
-  const Lookup next_hop = neighbours_.resolve(peer.path.destination_ip, now);
-  if (next_hop.result == Resolution::kPending) {
+  // An unreachable peer is as silent as one that does not answer.
+  if (send(peer.route, peer.request, now) == MadSent::kLater) {
     timers_.schedule(peer, now + kNeighbourWait);
     return;
   }
-  bool sent = false;
-  if (next_hop.result == Resolution::kResolved) {
-    RocePath path = peer.path;
-    path.destination_mac = next_hop.entry->mac;
-    sent = send(path, peer.request);
-  }
-  // An unreachable peer is as silent as one that does not answer.
-  if (sent || next_hop.result == Resolution::kFailed) {
-    timers_.schedule(peer, now + kFirstWait * (1 << peer.attempts));
-    ++peer.attempts;
-  } else {
-    timers_.schedule(peer, now + kNeighbourWait);
-  }
+  timers_.schedule(peer, now + kFirstWait * (1 << peer.attempts));
+  ++peer.attempts;
 }
 
 bool Peers::poll(Nanos now) {
   return timers_.advance(now, [&](Timer& timer) { step(static_cast<Peer&>(timer), now); }) > 0;
 }
 
-bool Peers::send(const RocePath& path, const CapabilityMessage& message) {
-  RoceWriter writer(path);
-  const DatagramFields fields{
-      .destination_qp = kManagementQp, .source_qp = kManagementQp, .qkey = kManagementQKey, .psn = Psn{}};
-  const CapabilityMad mad = build_capability_mad(message);
-  const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(&mad), sizeof mad);
-  if (send_datagram(sink_, writer, fields, bytes) != SendOutcome::kSent) return false;
-  counters_.add(Counter::kMadsSent);
-  return true;
+MadSent Peers::send(const MadRoute& route, const CapabilityMessage& message, Nanos now) {
+  return management_.send(route, std::bit_cast<std::array<uint8_t, kMadBytes>>(build_capability_mad(message)),
+                          now);
 }
 
-void Peers::handle(const FrameView& view, const rte_mbuf* frame, Nanos now) {
-  counters_.add(Counter::kMadsReceived);
-  const bool is_ours = enabled() && view.opcode->operation == Operation::kSend &&
-                       view.opcode->transport == TransportClass::kUd && !view.opcode->has(Header::kImmDt) &&
-                       view.deth().qkey.get() == kManagementQKey.value() &&
-                       view.deth().source_qp.get() == kManagementQp.value() &&
-                       neighbours_.is_own(view.destination_ip()) && !view.source_ip().is_multicast() &&
-                       uint32_t{view.payload_offset} + view.payload_length <= rte_pktmbuf_data_len(frame);
-  if (!is_ours) {
-    counters_.add(Counter::kMadsRefused);
-    return;
-  }
-  std::array<uint8_t, kMadBytes> mad;
-  const ParsedMad parsed = parse_capability_mad(std::span(mad).first(copy_datagram(view, frame, mad)));
+void Peers::on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) {
+  const ParsedMad parsed = parse_capability_mad(mad);
   if (parsed.outcome == MadOutcome::kAccepted && !parsed.message.response) {
-    on_request(view, parsed.message, now);
+    on_request(back, parsed.message, now);
   } else if (parsed.outcome == MadOutcome::kAccepted || parsed.outcome == MadOutcome::kRefused) {
-    on_response(view, parsed, now);
+    on_response(back, parsed, now);
   } else {
     counters_.add(Counter::kMadsRefused);
   }
 }
 
-void Peers::on_request(const FrameView& view, const CapabilityMessage& message, Nanos now) {
-  const IpAddress address = view.source_ip();
+void Peers::on_request(const MadRoute& back, const CapabilityMessage& message, Nanos now) {
+  const IpAddress& address = back.remote;
   Peer* peer = answers_.allow(now) ? find_or_make(address, now) : nullptr;
   if (peer == nullptr) {
     counters_.add(Counter::kMadsRefused);
     return;
   }
-  // Back the way it came: the peer need not be a neighbour that we know.
-  RocePath back;
-  back.source_mac = view.ethernet().destination;
-  back.destination_mac = view.ethernet().source;
-  back.source_ip = view.destination_ip();
-  back.destination_ip = address;
-  back.vlan_id = view.vlan_id();
   CapabilityMessage response;
   response.response = true;
   response.transaction = message.transaction;
   response.peer_incarnation = message.offer.incarnation;
   response.offer = offer_to(address);
   const bool restarted = peer->record->read().incarnation != message.offer.incarnation;
-  if (!send(back, response)) return;  // it asks again
+  if (send(back, response, now) != MadSent::kYes) return;  // it asks again
   learn(*peer, response.offer, message.offer, false);
   // Who starts anew has forgotten that it ever confirmed anything; queue pairs to it want to know again.
   if (restarted && peer->record.use_count() > 1 && !peer->is_asking()) ask(*peer, now);
 }
 
-void Peers::on_response(const FrameView& view, const ParsedMad& parsed, Nanos now) {
-  const auto known = peers_.find(view.source_ip());
+void Peers::on_response(const MadRoute& back, const ParsedMad& parsed, Nanos now) {
+  const auto known = peers_.find(back.remote);
   if (known == peers_.end() || !known->second.is_asking() ||
       parsed.message.transaction != known->second.request.transaction) {
     counters_.add(Counter::kMadsRefused);

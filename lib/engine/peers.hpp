@@ -19,10 +19,9 @@
 #include "base/rate_limit.hpp"
 #include "base/spinlock.hpp"
 #include "base/timing_wheel.hpp"
-#include "port/neighbours.hpp"
+#include "engine/management.hpp"
 #include "roci/extension_config.hpp"
 #include "telemetry/counters.hpp"
-#include "transport/packet_sink.hpp"
 #include "wire/capability_mad.hpp"
 #include "wire/roce_writer.hpp"
 
@@ -63,7 +62,7 @@ class PeerRecord {
 };
 
 // Owned by the holder of the first worker's token, but for the records it gives out.
-class Peers {
+class Peers final : private ManagementClass {
  public:
   static constexpr Nanos kFirstWait{20'000'000};  // for an answer; each of the next waits twice as long
   static constexpr uint32_t kAttempts = 4;
@@ -73,10 +72,8 @@ class Peers {
   // `window` packets are kept behind a gap, 0 without selective repeat; `extra`: bytes that the port
   // takes beyond the largest path MTU. `int_hops`: of the longest INT-ECHO that it takes, 0 without telemetry.
   Peers(const ExtensionConfig& config, uint32_t window, uint16_t extra, uint8_t int_hops, IdSource& ids,
-        PacketSink& sink, Neighbours& neighbours, Counters& counters);
-  ~Peers();
-  Peers(const Peers&) = delete;
-  Peers& operator=(const Peers&) = delete;
+        Management& management, Counters& counters);
+  ~Peers() override;
 
   [[nodiscard]] bool enabled() const { return config_.mode != ExtensionMode::kOff; }
   [[nodiscard]] const ExtensionConfig& config() const { return config_; }
@@ -84,17 +81,12 @@ class Peers {
   // A queue pair is about to talk to the host at the other end of `path`. Asks it, unless it has just answered. Null
   // when extensions are off.
   std::shared_ptr<const PeerRecord> want(const RocePath& path, Nanos now);
-  // A UD packet to queue pair 1 with a right ICRC.
-  void handle(const FrameView& view, const rte_mbuf* frame, Nanos now);
-  // Sends what is due. Returns whether anything was.
-  bool poll(Nanos now);
-  [[nodiscard]] Nanos next_deadline() const { return timers_.next_deadline(); }
   [[nodiscard]] size_t size() const { return peers_.size(); }
 
  private:
   struct Peer : Timer {
     std::shared_ptr<PeerRecord> record = std::make_shared<PeerRecord>();
-    RocePath path;              // as the queue pair that asked last; without MAC
+    MadRoute route;             // as of the queue pair that asked last
     CapabilityMessage request;  // the one under way, or the last
     uint32_t attempts = 0;      // of it
     Nanos answered_at{-kFresh};
@@ -105,9 +97,12 @@ class Peers {
   [[nodiscard]] CapabilityOffer offer_to(const IpAddress& peer) const;
   void ask(Peer& peer, Nanos now);
   void step(Peer& peer, Nanos now);
-  bool send(const RocePath& path, const CapabilityMessage& message);
-  void on_request(const FrameView& view, const CapabilityMessage& message, Nanos now);
-  void on_response(const FrameView& view, const ParsedMad& parsed, Nanos now);
+  void on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) override;
+  bool poll(Nanos now) override;
+  [[nodiscard]] Nanos next_deadline() const override { return timers_.next_deadline(); }
+  MadSent send(const MadRoute& route, const CapabilityMessage& message, Nanos now);
+  void on_request(const MadRoute& back, const CapabilityMessage& message, Nanos now);
+  void on_response(const MadRoute& back, const ParsedMad& parsed, Nanos now);
   // Puts what the peer offers into the record. An incarnation other than the known one is another host.
   static void learn(Peer& peer, const CapabilityOffer& ours, const CapabilityOffer& theirs, bool confirmed);
 
@@ -118,8 +113,7 @@ class Peers {
   uint64_t incarnation_;
   SipKey secret_{};
   IdSource& ids_;
-  PacketSink& sink_;
-  Neighbours& neighbours_;
+  Management& management_;
   Counters& counters_;
   std::unordered_map<IpAddress, Peer> peers_;
   TimingWheel timers_;  // of requests that wait for an answer; goes before the peers whose timers it holds

@@ -84,9 +84,11 @@ Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
   if (index == 0) {
     const PeerExtensions& extensions = worker->extensions_;
     PacketSink& sink = *worker;
+    worker->management_ = std::make_unique<Management>(worker->mac_, worker->vlan_, sink,
+                                                       *worker->neighbours_, worker->counters_);
     worker->peers_ = std::make_unique<Peers>(extensions.config(), kReorderWindow, extensions.extra_bytes(),
-                                             extensions.int_hops(), surroundings.ids, sink,
-                                             *worker->neighbours_, worker->counters_);
+                                             extensions.int_hops(), surroundings.ids, *worker->management_,
+                                             worker->counters_);
   }
   return worker;
 }
@@ -205,7 +207,7 @@ bool Worker::poll(Nanos now) {
   if (!loopback_.empty()) [[unlikely]]
     worked |= receive_own_multicasts(context);
   worked |= neighbours_->poll(now);
-  if (peers_ != nullptr) worked |= peers_->poll(now);
+  if (management_ != nullptr) worked |= management_->poll(now);
   worked |= wake_waiting();
   if (to_ourselves_.size() >= kToOurselves) [[unlikely]]
     blocked_ = true;  // what we have sent ourselves is received first
@@ -231,7 +233,7 @@ Nanos Worker::next_deadline() const {
   }
   Nanos next = std::min(timers_.next_deadline(), neighbours_->next_deadline());
   if (control_.any()) next = std::min(next, control_.next_deadline());
-  if (peers_ != nullptr) next = std::min(next, peers_->next_deadline());
+  if (management_ != nullptr) next = std::min(next, management_->next_deadline());
   for (const PortQueue* queue : queues_) next = std::min(next, queue->next_arrival());
   if (stopped_ != 0) next = std::min(next, flow_control_.over(stopped_));
   if (pausable_ && index_ == 0) next = std::min(next, flow_control_.tell_again_at());

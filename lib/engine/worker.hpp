@@ -32,6 +32,7 @@
 #include "engine/flow_control.hpp"
 #include "engine/flow_count.hpp"
 #include "engine/hand_over.hpp"
+#include "engine/management.hpp"
 #include "engine/multicast_table.hpp"
 #include "engine/notification_point.hpp"
 #include "engine/receive_point.hpp"
@@ -96,7 +97,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   [[nodiscard]] uint32_t tx_buffers_held() const { return tx_buffers_.held(); }
   [[nodiscard]] Counters& counters() { return counters_; }
   [[nodiscard]] Neighbours& neighbours() { return *neighbours_; }
-  // Of the first worker, which does the capability exchange for all.
+  // Of the first worker, which has queue pair 1 and does the capability exchange for all.
+  [[nodiscard]] Management& management() { return *management_; }
   [[nodiscard]] Peers& peers() { return *peers_; }
 
   // From attach() to detach() packets for its number reach the queue pair. False when the number is taken.
@@ -293,7 +295,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   std::unique_ptr<AddressResolver> addresses_;
   TelemetrySink telemetry_;
   PeerExtensions extensions_;
-  std::unique_ptr<Peers> peers_;  // null but in the first worker
+  std::unique_ptr<Management> management_;  // null but in the first worker, like the next
+  std::unique_ptr<Peers> peers_;
   bool link_up_;                  // when it was last looked at, by the first worker
   Nanos link_watched_{0};
   FlowCounts& all_flows_;

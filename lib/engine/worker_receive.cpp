@@ -110,8 +110,9 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
       packet.qp->core.on_packet(context, packet.view, packet.frame);
       control_.touch(packet.qp->core);
       make_ready(*packet.qp);
-    } else if (peers_ != nullptr && peers_->enabled() && packet.view.destination_qp() == kManagementQp) {
-      peers_->handle(packet.view, packet.frame, context.now);
+    } else if (management_ != nullptr && management_->has_users() &&
+               packet.view.destination_qp() == kManagementQp) {
+      management_->handle(packet.view, packet.frame, context.now);
     } else {
       counters_.add(Counter::kRxUnknownQp);
     }

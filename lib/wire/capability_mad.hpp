@@ -16,33 +16,11 @@
 #include "base/types.hpp"
 #include "wire/endian.hpp"
 #include "wire/extension_auth.hpp"
+#include "wire/mad.hpp"
 
 namespace roci {
 
-inline constexpr uint32_t kMadBytes = 256;
-inline constexpr Qpn kManagementQp{1};              // the general services interface
-inline constexpr QKey kManagementQKey{0x80010000};  // well-known, of every queue pair 1
-
-// As it lies in the datagram (IBTA 13.4.3, and 16.5.1 for a vendor class of the range with an OUI).
-struct MadHeader {
-  static constexpr uint8_t kBaseVersion = 1;
-  static constexpr uint8_t kResponse = 0x80;
-  static constexpr uint8_t kGet = 0x01;
-  static constexpr uint8_t kGetResponse = kGet | kResponse;
-
-  uint8_t base_version = 0;
-  uint8_t management_class = 0;
-  uint8_t class_version = 0;
-  uint8_t method = 0;
-  Be16 status;
-  Be16 class_specific;
-  Be64 transaction;
-  Be16 attribute;
-  Be16 reserved;
-  Be32 modifier;
-};
-static_assert(sizeof(MadHeader) == 24);
-
+// Behind the header, of a vendor class of the range with an OUI (IBTA 16.5.1).
 struct VendorMadHeader {
   std::array<uint8_t, 12>
       rmpp{};  // version, type, time and flags, status, two words: all 0, RMPP is not used

@@ -39,8 +39,10 @@ class Session final : public FrameSink, public PacketSink {
     for (uint32_t n = 0; n + 2 < kNear; ++n)
       neighbours.static_entries.push_back({peer_address(n), MacAddress::local(n + 2)});
     neighbours_ = require(Neighbours::create(neighbours, *this));
-    peers_ = std::make_unique<Peers>(config, 256, static_cast<uint16_t>(100), uint8_t{4}, ids_, *this,
-                                     *neighbours_, counters_);
+    management_ =
+        std::make_unique<Management>(MacAddress::local(1), uint16_t{0}, *this, *neighbours_, counters_);
+    peers_ = std::make_unique<Peers>(config, 256, static_cast<uint16_t>(100), uint8_t{4}, ids_, *management_,
+                                     counters_);
   }
 
   void run() {
@@ -58,6 +60,7 @@ class Session final : public FrameSink, public PacketSink {
                 "a question ends in an answer or in silence");
     }
     peers_.reset();
+    management_.reset();
     neighbours_.reset();
     require(pool().in_use() == 0, "no buffer is lost");
   }
@@ -245,20 +248,21 @@ class Session final : public FrameSink, public PacketSink {
     require(mbuf != nullptr, "no buffer is lost");
     std::memcpy(rte_pktmbuf_append(mbuf, static_cast<uint16_t>(frame.size())), frame.data(), frame.size());
     const FrameView view = parse_frame(rte_pktmbuf_mtod(mbuf, const uint8_t*), mbuf->data_len, mbuf->pkt_len);
-    peers_->handle(view, mbuf, now_);
+    management_->handle(view, mbuf, now_);
     rte_pktmbuf_free(mbuf);
     last_question_.reset();
   }
 
   void poll() {
     neighbours_->poll(now_);
-    for (int rounds = 0; peers_->poll(now_); ++rounds) require(rounds < 100, "the work of one instant ends");
-    require(peers_->next_deadline() > now_, "a poll does all that is due");
+    for (int rounds = 0; management_->poll(now_); ++rounds)
+      require(rounds < 100, "the work of one instant ends");
+    require(management_->next_deadline() > now_, "a poll does all that is due");
   }
   // A deadline that has passed belongs to who finds no buffer.
   void pass(Nanos span) {
     for (const Nanos end = now_ + span; now_ < end; poll()) {
-      const Nanos next = std::min(peers_->next_deadline(), neighbours_->next_deadline());
+      const Nanos next = std::min(management_->next_deadline(), neighbours_->next_deadline());
       now_ = std::min(end, next > now_ ? next : now_ + 5ms);
     }
   }
@@ -282,6 +286,7 @@ class Session final : public FrameSink, public PacketSink {
   IdSource ids_{1};
   Counters counters_;
   std::unique_ptr<Neighbours> neighbours_;
+  std::unique_ptr<Management> management_;
   std::unique_ptr<Peers> peers_;
   std::map<IpAddress, Known> known_;
   std::optional<CapabilityMessage> last_question_;

@@ -1,0 +1,675 @@
+#include "cm/agent.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <variant>
+
+namespace roci::cm {
+namespace {
+
+constexpr uint8_t kDisconnectTries = 1;  // who does not answer DREQ is as gone as one that does
+constexpr Nanos kNoRoomWait{1'000'000};
+constexpr Nanos kLongestDelay{300'000'000'000};  // that a peer may ask for
+constexpr uint8_t kPatience = 20;                // that we ask for while a user thinks: 4.3 s, a code
+
+// What IBTA 12.9.8 has a side wait for an answer: there, back, and what the peer takes.
+Nanos answer_time(uint8_t lifetime, uint8_t response_timeout) {
+  return 2 * duration_of(lifetime) + duration_of(response_timeout);
+}
+
+SipKey secret_from(IdSource& ids) {
+  SipKey out;
+  for (uint8_t& byte : out) byte = static_cast<uint8_t>(ids.next24());
+  return out;
+}
+
+Error wrong_state() { return Error{"the connection is not in a state for that", EINVAL}; }
+
+}  // namespace
+
+size_t Agent::RemoteKeyHash::operator()(const RemoteKey& key) const {
+  SipHash hash(secret);
+  hash.update(key.address.bytes);
+  hash.update({reinterpret_cast<const uint8_t*>(&key.number), sizeof key.number});
+  return hash.finish();
+}
+
+Agent::Agent(Sender& sender, IdSource& ids, uint64_t ca_guid, const Limits& limits)
+    : sender_(sender),
+      ids_(ids),
+      ca_guid_(ca_guid),
+      limits_(limits),
+      transactions_(ids.next32()),
+      hash_{secret_from(ids)},
+      by_remote_id_(0, hash_),
+      by_remote_qp_(0, hash_),
+      services_(0, hash_),
+      answers_(limits.answers_per_second) {}
+
+Agent::~Agent() {
+  by_id_.for_each([&](uint32_t, Connection& connection) {
+    timers_.cancel(connection);
+    delete &connection;
+  });
+}
+
+// ---------------------------------------------------------------------------------------------- Listeners
+
+Status Agent::listen(Listener& listener) {
+  const auto [first, last] = listeners_.equal_range(listener.service);
+  for (auto at = first; at != last; ++at) {
+    const IpAddress& other = at->second->address;
+    if (other == listener.address || other.is_zero() || listener.address.is_zero())
+      return fail("somebody listens there", EADDRINUSE);
+  }
+  listeners_.emplace(listener.service, &listener);
+  return {};
+}
+
+void Agent::ignore(Listener& listener) {
+  const auto [first, last] = listeners_.equal_range(listener.service);
+  const auto found = std::find_if(first, last, [&](const auto& entry) { return entry.second == &listener; });
+  if (found != last) listeners_.erase(found);
+  if (listener.unanswered == 0) return;
+  by_id_.for_each([&](uint32_t, Connection& connection) {
+    if (connection.listener_ == &listener) settle(connection);
+  });
+}
+
+Listener* Agent::find_listener(uint64_t service, const IpAddress& address) {
+  const auto [first, last] = listeners_.equal_range(service);
+  for (auto at = first; at != last; ++at) {
+    if (at->second->address.is_zero() || at->second->address == address) return at->second;
+  }
+  return nullptr;
+}
+
+bool Agent::has_room_for(const Listener& listener) {
+  if (listener.unanswered < listener.backlog && unanswered_ < limits_.unanswered &&
+      by_id_.size() < limits_.connections)
+    return true;
+  ++counts_.overflowed;
+  return false;
+}
+
+void Agent::accept_into(Listener& listener, Connection& connection) {
+  connection.listener_ = &listener;
+  ++listener.unanswered;
+  ++unanswered_;
+}
+
+void Agent::settle(Connection& connection) {
+  if (connection.listener_ == nullptr) return;
+  --connection.listener_->unanswered;
+  --unanswered_;
+  connection.listener_ = nullptr;
+}
+
+// ---------------------------------------------------------------------------------------------- Connections
+
+Connection* Agent::make(const Route& route, EventHandler* handler) {
+  uint32_t id = 0;
+  do {
+    id = ids_.next32();
+  } while (id == 0 || by_id_.find(id) != nullptr);
+  auto* connection = new Connection(id);
+  connection->route_ = route;
+  connection->handler_ = handler;
+  connection->transaction_ = uint64_t{transactions_} << 32 | id;
+  by_id_.insert(id, connection);
+  return connection;
+}
+
+void Agent::free(Connection& connection) {
+  go(connection, State::kIdle);
+  by_id_.erase(connection.local_id_);
+  delete &connection;
+}
+
+// Out of the tables that its new state does not need.
+void Agent::go(Connection& connection, State state) {
+  connection.state_ = state;
+  timers_.cancel(connection);
+  if (state != State::kRequestReceived && state != State::kServiceAskedOfUs) settle(connection);
+  if (state != State::kIdle) return;
+  const auto forget = [&](RemoteTable& table, uint32_t number) {
+    const auto found = table.find({connection.route_.remote, number});
+    if (found != table.end() && found->second == &connection) table.erase(found);
+  };
+  forget(by_remote_id_, connection.remote_id_);
+  forget(services_, connection.remote_id_);
+  forget(by_remote_qp_, connection.remote_qp_.value());
+}
+
+void Agent::enter_time_wait(Connection& connection, Nanos now) {
+  go(connection, State::kTimeWait);
+  timers_.schedule(connection, now + 2 * duration_of(connection.lifetime_));
+}
+
+bool Agent::tell(Connection& connection, EventKind kind, const CmMad* mad, Nanos now) {
+  if (connection.orphan_) return true;
+  if (connection.handler_->on_event(connection, {kind, mad})) return true;
+  destroy(connection, now);
+  return false;
+}
+
+void Agent::end(Connection& connection, EventKind kind, const CmMad* mad, Nanos now) {
+  go(connection, State::kIdle);
+  if (connection.orphan_) return free(connection);
+  tell(connection, kind, mad, now);
+}
+
+// ---------------------------------------------------------------------------------------------- What is said
+
+void Agent::put(Connection& connection, const CmMessage& message, uint32_t options) {
+  connection.message_ = build_cm_mad({connection.transaction_, options, message});
+}
+
+bool Agent::send(Connection& connection, Nanos now) {
+  return sender_.send(connection.route_, connection.message_, now);
+}
+
+void Agent::insist(Connection& connection, uint8_t tries, Nanos now) {
+  const Nanos whole = answer_time(connection.lifetime_, connection.response_timeout_);
+  connection.give_up_ = now + (tries + 1) * whole;
+  connection.wait_ = std::min(limits_.first_retry, whole);
+  timers_.schedule(connection, send(connection, now) ? now + connection.wait_ : now + kNoRoomWait);
+}
+
+void Agent::send_once(Connection& connection, const CmMessage& message, Nanos now) {
+  put(connection, message, 0);
+  send(connection, now);
+}
+
+void Agent::answer_stranger(const Route& route, uint64_t transaction, const CmMessage& message, Nanos now) {
+  if (!answers_.allow(now)) return;
+  const auto mad = build_cm_mad({transaction, 0, message});
+  sender_.send(route, mad, now);
+}
+
+bool Agent::poll(Nanos now) {
+  return timers_.advance(now, [&](Timer& timer) { on_timer(static_cast<Connection&>(timer), now); }) > 0;
+}
+
+void Agent::on_timer(Connection& connection, Nanos now) {
+  if (connection.state_ == State::kTimeWait) return end(connection, EventKind::kTimeWaitOver, nullptr, now);
+  if (now < connection.give_up_) {
+    if (!send(connection, now)) return timers_.schedule(connection, now + kNoRoomWait);
+    ++counts_.retries;
+    const Nanos whole = answer_time(connection.lifetime_, connection.response_timeout_);
+    connection.wait_ = std::min(2 * connection.wait_, whole);
+    return timers_.schedule(connection, std::min(now + connection.wait_, connection.give_up_));
+  }
+  switch (connection.state_) {
+    case State::kRequestSent: {
+      // In case that it has the request and takes its time (IBTA 12.9.7.1).
+      CmRejected late{.local_id = connection.local_id_, .reason = CmRejected::kTimeout};
+      send_once(connection, late, now);
+      return end(connection, EventKind::kRequestTimeout, nullptr, now);
+    }
+    case State::kReplySent: {
+      CmRejected late{.local_id = connection.local_id_,
+                      .remote_id = connection.remote_id_,
+                      .answered = CmAnswered::kReply,
+                      .reason = CmRejected::kTimeout};
+      send_once(connection, late, now);
+      return end(connection, EventKind::kReplyTimeout, nullptr, now);
+    }
+    case State::kDisconnectSent:
+      enter_time_wait(connection, now);
+      tell(connection, EventKind::kDisconnected, nullptr, now);
+      return;
+    case State::kServiceAsked:
+      return end(connection, EventKind::kServiceTimeout, nullptr, now);
+    default:
+      return;  // the others wait for nobody
+  }
+}
+
+// ---------------------------------------------------------------------------------------------- What the user says
+
+Result<Connection*> Agent::connect(const Route& route, CmRequest request, uint32_t options,
+                                   EventHandler& handler, Nanos now) {
+  if (by_id_.size() >= limits_.connections) return fail("there are as many connections as may be", ENOMEM);
+  Connection* connection = make(route, &handler);
+  connection->active_ = true;
+  connection->local_qp_ = request.queue_pair;
+  connection->lifetime_ = request.primary.ack_timeout > 0 ? request.primary.ack_timeout - 1 : 0;
+  connection->response_timeout_ = request.remote_response_timeout;
+  connection->tries_ = request.max_cm_retries;
+  request.local_id = connection->local_id_;
+  request.ca_guid = ca_guid_;
+  go(*connection, State::kRequestSent);
+  put(*connection, request, options);
+  insist(*connection, connection->tries_, now);
+  return connection;
+}
+
+Status Agent::accept(Connection& connection, CmReply reply, uint32_t options, Nanos now) {
+  if (connection.state_ != State::kRequestReceived) return fail(wrong_state());
+  connection.local_qp_ = reply.queue_pair;
+  reply.local_id = connection.local_id_;
+  reply.remote_id = connection.remote_id_;
+  reply.ca_guid = ca_guid_;
+  go(connection, State::kReplySent);
+  put(connection, reply, options);
+  insist(connection, connection.tries_, now);
+  return {};
+}
+
+Status Agent::ready(Connection& connection, const CmReady& message, Nanos now) {
+  if (connection.state_ != State::kReplyReceived) return fail(wrong_state());
+  CmReady ready = message;
+  ready.local_id = connection.local_id_;
+  ready.remote_id = connection.remote_id_;
+  go(connection, State::kEstablished);
+  send_once(connection, ready, now);
+  return {};
+}
+
+Status Agent::delay(Connection& connection, CmAcknowledged message, Nanos now) {
+  if (connection.state_ != State::kRequestReceived && connection.state_ != State::kReplyReceived)
+    return fail(wrong_state());
+  message.local_id = connection.local_id_;
+  message.remote_id = connection.remote_id_;
+  message.answered = connection.state_ == State::kRequestReceived ? CmAnswered::kRequest : CmAnswered::kReply;
+  send_once(connection, message, now);
+  return {};
+}
+
+Status Agent::reject(Connection& connection, CmRejected message, Nanos now) {
+  switch (connection.state_) {
+    case State::kRequestReceived:
+      message.answered = CmAnswered::kRequest;
+      break;
+    case State::kReplyReceived:
+      message.answered = CmAnswered::kReply;
+      break;
+    case State::kRequestSent:
+    case State::kReplySent:
+      message.answered = CmAnswered::kOther;
+      break;
+    default:
+      return fail(wrong_state());
+  }
+  message.local_id = connection.local_id_;
+  message.remote_id = connection.remote_id_;
+  send_once(connection, message, now);
+  go(connection, State::kIdle);
+  return {};
+}
+
+void Agent::established(Connection& connection) {
+  if (connection.state_ == State::kReplySent) go(connection, State::kEstablished);
+}
+
+Status Agent::disconnect(Connection& connection, CmDisconnect message, Nanos now) {
+  if (connection.state_ != State::kEstablished && connection.state_ != State::kReplySent)
+    return fail(wrong_state());
+  message.local_id = connection.local_id_;
+  message.remote_id = connection.remote_id_;
+  message.remote_queue_pair = connection.remote_qp_;
+  go(connection, State::kDisconnectSent);
+  put(connection, message, 0);
+  insist(connection, std::min(kDisconnectTries, connection.tries_), now);
+  return {};
+}
+
+Status Agent::answer_disconnect(Connection& connection, const CmDisconnected& message, Nanos now) {
+  if (connection.state_ != State::kDisconnectReceived) return fail(wrong_state());
+  CmDisconnected answer = message;
+  answer.local_id = connection.local_id_;
+  answer.remote_id = connection.remote_id_;
+  send_once(connection, answer, now);
+  enter_time_wait(connection, now);
+  return {};
+}
+
+Result<Connection*> Agent::ask(const Route& route, CmServiceRequest request, uint8_t lifetime,
+                               uint8_t response_timeout, uint8_t tries, EventHandler& handler, Nanos now) {
+  if (by_id_.size() >= limits_.connections) return fail("there are as many connections as may be", ENOMEM);
+  Connection* connection = make(route, &handler);
+  connection->active_ = true;
+  connection->lifetime_ = lifetime;
+  connection->response_timeout_ = response_timeout;
+  connection->tries_ = tries;
+  request.request_id = connection->local_id_;
+  go(*connection, State::kServiceAsked);
+  put(*connection, request, 0);
+  insist(*connection, tries, now);
+  return connection;
+}
+
+Status Agent::answer(Connection& connection, CmServiceReply reply, uint32_t options, Nanos now) {
+  if (connection.state_ != State::kServiceAskedOfUs) return fail(wrong_state());
+  reply.request_id = connection.remote_id_;
+  put(connection, reply, options);
+  send(connection, now);
+  go(connection, State::kIdle);
+  return {};
+}
+
+void Agent::destroy(Connection& connection, Nanos now) {
+  connection.orphan_ = true;
+  switch (connection.state_) {
+    case State::kRequestSent: {
+      const CmRejected gone{.local_id = connection.local_id_, .reason = CmRejected::kTimeout};
+      send_once(connection, gone, now);
+      return free(connection);
+    }
+    case State::kRequestReceived:
+    case State::kReplySent:
+    case State::kReplyReceived:
+      static_cast<void>(reject(connection, {.reason = CmRejected::kConsumer}, now));
+      return free(connection);
+    case State::kEstablished:
+      static_cast<void>(disconnect(connection, {}, now));
+      return;
+    case State::kDisconnectReceived:
+      static_cast<void>(answer_disconnect(connection, {}, now));
+      return;
+    case State::kServiceAskedOfUs:
+      static_cast<void>(answer(connection, {.status = CmServiceReply::kRejected}, 0, now));
+      return free(connection);
+    case State::kDisconnectSent:
+    case State::kTimeWait:
+      return;  // goes by itself
+    case State::kIdle:
+    case State::kServiceAsked:
+      return free(connection);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------- What is heard
+
+void Agent::on_mad(const Route& route, std::span<const uint8_t> payload, Nanos now) {
+  ++counts_.received;
+  const ParsedCm parsed = parse_cm_mad(payload);
+  if (parsed.outcome != CmOutcome::kAccepted) {
+    ++counts_.refused;
+    return;
+  }
+  std::visit([&](const auto& message) { on(route, parsed.mad, message, now); }, parsed.mad.message);
+}
+
+Connection* Agent::find(uint32_t local_id, const Route& route) const {
+  Connection* connection = by_id_.find(local_id);
+  return connection != nullptr && connection->route_.remote == route.remote ? connection : nullptr;
+}
+
+Connection* Agent::find_remote(const RemoteTable& table, const Route& route, uint32_t number) const {
+  const auto found = table.find({route.remote, number});
+  return found == table.end() ? nullptr : found->second;
+}
+
+// The peer's queue pair is this connection's from now on. False: it is another one's, which the peer must have forgotten: so that
+// one ends, and this one is refused meanwhile (IBTA 12.9.8.3.1).
+bool Agent::claim_queue_pair(Connection& connection, Nanos now) {
+  const RemoteKey key{connection.route_.remote, connection.remote_qp_.value()};
+  const auto [at, fresh] = by_remote_qp_.try_emplace(key, &connection);
+  if (fresh || at->second == &connection) return true;
+  Connection& other = *at->second;
+  if (other.state_ == State::kTimeWait) {  // has waited long enough: the peer uses the number again
+    at->second = &connection;
+    end(other, EventKind::kTimeWaitOver, nullptr, now);
+    return true;
+  }
+  static_cast<void>(disconnect(other, {}, now));
+  return false;
+}
+
+void Agent::on(const Route& route, const CmMad& mad, const CmRequest& message, Nanos now) {
+  if (Connection* known = find_remote(by_remote_id_, route, message.local_id))
+    return on_request_again(*known, now);
+  CmRejected refusal{.remote_id = message.local_id, .answered = CmAnswered::kRequest};
+  Listener* listener = find_listener(message.service_id, route.local);
+  if (listener == nullptr) {
+    refusal.reason = CmRejected::kInvalidServiceId;
+    return answer_stranger(route, mad.transaction, refusal, now);
+  }
+  if (!has_room_for(*listener)) return;
+  Connection* connection = make(route, nullptr);
+  connection->transaction_ = mad.transaction;
+  connection->remote_id_ = message.local_id;
+  connection->remote_qp_ = message.queue_pair;
+  connection->lifetime_ = message.primary.ack_timeout > 0 ? message.primary.ack_timeout - 1 : 0;
+  connection->response_timeout_ = message.local_response_timeout;
+  connection->tries_ = message.max_cm_retries;
+  if (!claim_queue_pair(*connection, now)) {
+    refusal.reason = CmRejected::kStaleConnection;
+    answer_stranger(route, mad.transaction, refusal, now);
+    return free(*connection);
+  }
+  by_remote_id_.emplace(RemoteKey{route.remote, message.local_id}, connection);
+  // Somebody may have been told something meanwhile, and have done what he liked.
+  listener = find_listener(message.service_id, route.local);
+  if (listener == nullptr) return free(*connection);
+  connection->state_ = State::kRequestReceived;
+  connection->handler_ = listener->handler;
+  accept_into(*listener, *connection);
+  connection->user = listener->user;
+  tell(*connection, EventKind::kRequest, &mad, now);
+}
+
+void Agent::on_request_again(Connection& connection, Nanos now) {
+  ++counts_.repeated;
+  switch (connection.state_) {
+    case State::kRequestReceived: {
+      CmAcknowledged patience;
+      patience.service_timeout = kPatience;
+      static_cast<void>(delay(connection, patience, now));
+      return;
+    }
+    case State::kReplySent:
+      send(connection, now);
+      return;
+    default:
+      return;
+  }
+}
+
+void Agent::on(const Route& route, const CmMad&, const CmAcknowledged& message, Nanos now) {
+  Connection* connection = find(message.remote_id, route);
+  const bool fits =
+      connection != nullptr &&
+      ((message.answered == CmAnswered::kRequest && connection->state_ == State::kRequestSent) ||
+       (message.answered == CmAnswered::kReply && connection->state_ == State::kReplySent));
+  if (!fits) {
+    ++counts_.unexpected;
+    return;
+  }
+  const Nanos patience =
+      std::min(duration_of(message.service_timeout) + 2 * duration_of(connection->lifetime_), kLongestDelay);
+  const Nanos then = now + patience;
+  connection->give_up_ = std::max(connection->give_up_,
+                                  then + answer_time(connection->lifetime_, connection->response_timeout_));
+  timers_.schedule(*connection, then);
+}
+
+void Agent::on(const Route& route, const CmMad& mad, const CmRejected& message, Nanos now) {
+  // Who gave up before he heard of us knows only his own number.
+  Connection* connection = message.remote_id != 0 ? find(message.remote_id, route)
+                                                  : find_remote(by_remote_id_, route, message.local_id);
+  const bool ours = connection != nullptr && (connection->remote_id_ == message.local_id ||
+                                              message.local_id == 0 || connection->remote_id_ == 0);
+  if (!ours) {
+    ++counts_.unexpected;
+    return;
+  }
+  switch (connection->state_) {
+    case State::kRequestSent:
+    case State::kRequestReceived:
+    case State::kReplySent:
+    case State::kReplyReceived:
+      return end(*connection, EventKind::kRejected, &mad, now);
+    case State::kDisconnectSent:
+      enter_time_wait(*connection, now);
+      tell(*connection, EventKind::kDisconnected, nullptr, now);
+      return;
+    default:
+      ++counts_.unexpected;
+      return;
+  }
+}
+
+void Agent::on(const Route& route, const CmMad& mad, const CmReply& message, Nanos now) {
+  Connection* connection = find(message.remote_id, route);
+  if (connection == nullptr) {
+    ++counts_.unexpected;
+    return;
+  }
+  switch (connection->state_) {
+    case State::kRequestSent:
+      break;
+    case State::kReplyReceived:
+    case State::kEstablished:
+      ++counts_.repeated;
+      if (connection->active_ && connection->remote_id_ == message.local_id &&
+          connection->state_ == State::kEstablished)
+        send(*connection, now);  // RTU was lost
+      return;
+    default:
+      ++counts_.unexpected;
+      return;
+  }
+  connection->remote_id_ = message.local_id;
+  connection->remote_qp_ = message.queue_pair;
+  const bool claimed = claim_queue_pair(*connection, now);
+  if (find(message.remote_id, route) != connection)
+    return;  // somebody was told of another one, and destroyed this one
+  if (!claimed) {
+    const CmRejected refusal{.local_id = connection->local_id_,
+                             .remote_id = message.local_id,
+                             .answered = CmAnswered::kReply,
+                             .reason = CmRejected::kStaleConnection};
+    send_once(*connection, refusal, now);
+    const CmMad as_if_refused{mad.transaction, 0, refusal};
+    return end(*connection, EventKind::kRejected, &as_if_refused, now);
+  }
+  go(*connection, State::kReplyReceived);
+  tell(*connection, EventKind::kReply, &mad, now);
+}
+
+void Agent::on(const Route& route, const CmMad& mad, const CmReady& message, Nanos now) {
+  Connection* connection = find(message.remote_id, route);
+  if (connection == nullptr || connection->remote_id_ != message.local_id) {
+    ++counts_.unexpected;
+    return;
+  }
+  if (connection->state_ == State::kEstablished) {
+    ++counts_.repeated;
+    return;
+  }
+  if (connection->state_ != State::kReplySent) {
+    ++counts_.unexpected;
+    return;
+  }
+  go(*connection, State::kEstablished);
+  tell(*connection, EventKind::kReady, &mad, now);
+}
+
+void Agent::on(const Route& route, const CmMad& mad, const CmDisconnect& message, Nanos now) {
+  Connection* connection = find(message.remote_id, route);
+  const bool ours = connection != nullptr && connection->remote_id_ == message.local_id;
+  if (!ours) {
+    // It may have been ours once.
+    ++counts_.unexpected;
+    return answer_stranger(route, mad.transaction,
+                           CmDisconnected{.local_id = message.remote_id, .remote_id = message.local_id}, now);
+  }
+  if (message.remote_queue_pair != connection->local_qp_) {
+    ++counts_.unexpected;
+    return;
+  }
+  switch (connection->state_) {
+    case State::kReplySent:
+    case State::kEstablished:
+      connection->transaction_ = mad.transaction;
+      go(*connection, State::kDisconnectReceived);
+      if (connection->orphan_) {
+        static_cast<void>(answer_disconnect(*connection, {}, now));
+      } else {
+        tell(*connection, EventKind::kDisconnect, &mad, now);
+      }
+      return;
+    case State::kDisconnectSent: {  // both at once
+      const CmDisconnected answer{.local_id = connection->local_id_, .remote_id = connection->remote_id_};
+      connection->transaction_ = mad.transaction;
+      send_once(*connection, answer, now);
+      enter_time_wait(*connection, now);
+      tell(*connection, EventKind::kDisconnected, nullptr, now);
+      return;
+    }
+    case State::kTimeWait: {
+      ++counts_.repeated;
+      connection->transaction_ = mad.transaction;
+      send_once(*connection,
+                CmDisconnected{.local_id = connection->local_id_, .remote_id = connection->remote_id_}, now);
+      return;
+    }
+    default:
+      ++counts_.repeated;
+      return;
+  }
+}
+
+void Agent::on(const Route& route, const CmMad& mad, const CmDisconnected& message, Nanos now) {
+  Connection* connection = find(message.remote_id, route);
+  if (connection == nullptr || connection->remote_id_ != message.local_id ||
+      connection->state_ != State::kDisconnectSent) {
+    ++counts_.unexpected;
+    return;
+  }
+  enter_time_wait(*connection, now);
+  tell(*connection, EventKind::kDisconnected, &mad, now);
+}
+
+void Agent::on(const Route& route, const CmMad& mad, const CmServiceRequest& message, Nanos now) {
+  if (find_remote(services_, route, message.request_id) != nullptr) {
+    ++counts_.repeated;
+    return;
+  }
+  Listener* listener = find_listener(message.service_id, route.local);
+  if (listener == nullptr) {
+    return answer_stranger(route, mad.transaction,
+                           CmServiceReply{.request_id = message.request_id,
+                                          .status = CmServiceReply::kUnsupported,
+                                          .service_id = message.service_id},
+                           now);
+  }
+  if (!has_room_for(*listener)) return;
+  Connection* connection = make(route, listener->handler);
+  connection->transaction_ = mad.transaction;
+  connection->remote_id_ = message.request_id;
+  connection->state_ = State::kServiceAskedOfUs;
+  services_.emplace(RemoteKey{route.remote, message.request_id}, connection);
+  accept_into(*listener, *connection);
+  connection->user = listener->user;
+  tell(*connection, EventKind::kServiceRequest, &mad, now);
+}
+
+void Agent::on(const Route& route, const CmMad& mad, const CmServiceReply& message, Nanos now) {
+  Connection* connection = find(message.request_id, route);
+  if (connection == nullptr || connection->state_ != State::kServiceAsked) {
+    ++counts_.unexpected;
+    return;
+  }
+  end(*connection, EventKind::kServiceReply, &mad, now);
+}
+
+// Other paths are for networks whose paths do not come and go by themselves.
+void Agent::on(const Route& route, const CmMad& mad, const CmLoadPath& message, Nanos now) {
+  ++counts_.unexpected;
+  const Connection* connection = find(message.remote_id, route);
+  if (connection == nullptr || connection->state_ != State::kEstablished) return;
+  answer_stranger(
+      route, mad.transaction,
+      CmPathAnswer{
+          .local_id = message.remote_id, .remote_id = message.local_id, .status = CmPathAnswer::kUnsupported},
+      now);
+}
+
+void Agent::on(const Route&, const CmMad&, const CmPathAnswer&, Nanos) { ++counts_.unexpected; }
+
+}  // namespace roci::cm

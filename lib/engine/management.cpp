@@ -1,0 +1,96 @@
+#include "engine/management.hpp"
+
+#include <rte_mbuf.h>
+
+#include <algorithm>
+
+#include "transport/datagram.hpp"
+
+namespace roci {
+
+void Management::set_class(uint8_t management_class, ManagementClass* user) {
+  const auto free_or_its = std::find_if(classes_.begin(), classes_.end(), [&](const Class& one) {
+    return one.user == nullptr || one.number == management_class;
+  });
+  *free_or_its = {management_class, user};
+}
+
+ManagementClass* Management::user_of(uint8_t number) const {
+  for (const Class& one : classes_) {
+    if (one.number == number) return one.user;
+  }
+  return nullptr;
+}
+
+void Management::handle(const FrameView& view, const rte_mbuf* frame, Nanos now) {
+  counters_.add(Counter::kMadsReceived);
+  const bool is_one =
+      view.opcode->operation == Operation::kSend && view.opcode->transport == TransportClass::kUd &&
+      !view.opcode->has(Header::kImmDt) && view.deth().qkey.get() == kManagementQKey.value() &&
+      view.deth().source_qp.get() == kManagementQp.value() && neighbours_.is_own(view.destination_ip()) &&
+      !view.source_ip().is_multicast() && view.payload_length == kMadBytes;
+  std::array<uint8_t, kMadBytes> mad;
+  ManagementClass* user = nullptr;
+  if (is_one && copy_datagram(view, frame, mad) == kMadBytes)
+    user = user_of(reinterpret_cast<const MadHeader*>(mad.data())->management_class);
+  if (user == nullptr) {
+    counters_.add(Counter::kMadsRefused);
+    return;
+  }
+  user->on_mad(
+      {.local = view.destination_ip(), .remote = view.source_ip(), .next_hop = view.ethernet().source}, mad,
+      now);
+}
+
+MadSent Management::send(const MadRoute& route, std::span<const uint8_t, kMadBytes> mad, Nanos now) {
+  RocePath path;
+  path.source_mac = mac_;
+  path.destination_mac = route.next_hop;
+  path.source_ip = route.local;
+  path.destination_ip = route.remote;
+  path.vlan_id = vlan_id_;
+  path.traffic_class = route.traffic_class;
+  path.hop_limit = route.hop_limit;
+  if (route.next_hop.is_zero()) {
+    const Lookup next_hop = neighbours_.resolve(route.remote, now);
+    if (next_hop.result == Resolution::kPending) return MadSent::kLater;
+    if (next_hop.result == Resolution::kFailed) return MadSent::kUnreachable;
+    path.destination_mac = next_hop.entry->mac;
+  }
+  RoceWriter writer(path);
+  const DatagramFields fields{.destination_qp = kManagementQp,
+                              .source_qp = kManagementQp,
+                              .qkey = kManagementQKey,
+                              .psn = psn_,
+                              .ack_request = true,
+                              .udp_source_port = datagram_udp_source_port(kManagementQp)};
+  switch (send_datagram(sink_, writer, fields, mad)) {
+    case SendOutcome::kSent:
+      break;
+    case SendOutcome::kNoRoom:
+      return MadSent::kLater;
+    case SendOutcome::kGivenUp:
+      return MadSent::kUnreachable;  // it does not fit the port
+  }
+  psn_ = psn_ + 1;
+  counters_.add(Counter::kMadsSent);
+  return MadSent::kYes;
+}
+
+bool Management::poll(Nanos now) {
+  bool worked = false;
+  for (const Class& one : classes_) {
+    if (one.user != nullptr) worked |= one.user->poll(now);
+  }
+  return worked;
+}
+
+Nanos Management::next_deadline() const {
+  Nanos next = kNever;
+  for (const Class& one : classes_) {
+    if (one.user != nullptr) next = std::min(next, one.user->next_deadline());
+  }
+  return next;
+}
+
+}  // namespace roci

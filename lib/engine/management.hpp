@@ -1,0 +1,71 @@
+// Queue pair 1 of a host, the general services interface (IBTA 13.5): management datagrams in and out, in frames as the Linux
+// kernel's are. What is in them is for whoever has their class.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "port/neighbours.hpp"
+#include "telemetry/counters.hpp"
+#include "transport/packet_sink.hpp"
+#include "wire/mad.hpp"
+
+namespace roci {
+
+// Who has a class of management datagrams. Called by the holder of the first worker's token.
+class ManagementClass {
+ public:
+  ManagementClass() = default;
+  ManagementClass(const ManagementClass&) = delete;
+  ManagementClass& operator=(const ManagementClass&) = delete;
+  virtual ~ManagementClass() = default;
+
+  // One for this class, with the right Q_Key, between queue pairs 1.
+  virtual void on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) = 0;
+  // Does what is due. Returns whether anything was.
+  virtual bool poll(Nanos now) = 0;
+  [[nodiscard]] virtual Nanos next_deadline() const = 0;
+};
+
+enum class MadSent : uint8_t {
+  kYes,
+  kLater,        // the sink had no buffer, or nobody has said yet where the next hop is
+  kUnreachable,  // nobody answers for it, or no network leads there
+};
+
+// Owned by the holder of the first worker's token.
+class Management {
+ public:
+  Management(MacAddress mac, uint16_t vlan_id, PacketSink& sink, Neighbours& neighbours, Counters& counters)
+      : mac_(mac), vlan_id_(vlan_id), sink_(sink), neighbours_(neighbours), counters_(counters) {}
+
+  // From now on, or nobody with null.
+  void set_class(uint8_t management_class, ManagementClass* user);
+  [[nodiscard]] bool has_users() const { return classes_[0].user != nullptr || classes_[1].user != nullptr; }
+
+  // A UD packet to queue pair 1 with a right ICRC.
+  void handle(const FrameView& view, const rte_mbuf* frame, Nanos now);
+  MadSent send(const MadRoute& route, std::span<const uint8_t, kMadBytes> mad, Nanos now);
+
+  bool poll(Nanos now);
+  [[nodiscard]] Nanos next_deadline() const;
+
+ private:
+  struct Class {
+    uint8_t number = 0;
+    ManagementClass* user = nullptr;
+  };
+  // Null when nobody has it.
+  [[nodiscard]] ManagementClass* user_of(uint8_t number) const;
+
+  const MacAddress mac_;
+  const uint16_t vlan_id_;
+  PacketSink& sink_;
+  Neighbours& neighbours_;
+  Counters& counters_;
+  std::array<Class, 2> classes_{};
+  Psn psn_{};  // of the next datagram, as the Linux kernel counts; it means nothing
+};
+
+}  // namespace roci

@@ -1,0 +1,381 @@
+#include "cm/agent.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "cm/cm_network.hpp"
+
+namespace roci::cm {
+namespace {
+
+using test::CmNetwork;
+using Names = std::vector<std::string>;
+
+const IpAddress kClient = *IpAddress::parse("10.0.0.2"), kServer = *IpAddress::parse("10.0.0.1");
+constexpr uint64_t kService = cm_service_id(CmPortSpace::kTcp, 7174);
+
+// Notes what it is told, and does what a program would.
+class Party final : public EventHandler {
+ public:
+  Party(CmNetwork& network, Agent& agent, uint32_t first_qpn)
+      : network_(network), agent_(agent), next_qpn_(first_qpn) {}
+
+  bool on_event(Connection& connection, const Event& event) override {
+    events.push_back(event.kind);
+    last = event.mad == nullptr ? CmMad{} : *event.mad;
+    connections.insert(&connection);
+    const Nanos now = network_.now;
+    switch (event.kind) {
+      case EventKind::kRequest:
+        if (answers) {
+          EXPECT_TRUE(agent_.accept(connection, {.queue_pair = Qpn{next_qpn_++}}, 0, now));
+        }
+        return true;
+      case EventKind::kReply:
+        EXPECT_TRUE(agent_.ready(connection, {}, now));
+        ++established;
+        return true;
+      case EventKind::kReady:
+        ++established;
+        return true;
+      case EventKind::kDisconnect:
+        EXPECT_TRUE(agent_.answer_disconnect(connection, {}, now));
+        return true;
+      case EventKind::kServiceRequest:
+        EXPECT_TRUE(agent_.answer(connection, {.queue_pair = Qpn{77}, .qkey = 0x01234567}, 0, now));
+        connections.erase(&connection);
+        return false;
+      case EventKind::kRequestTimeout:
+      case EventKind::kReplyTimeout:
+      case EventKind::kRejected:
+      case EventKind::kTimeWaitOver:
+      case EventKind::kServiceReply:
+      case EventKind::kServiceTimeout:
+        connections.erase(&connection);
+        return !forgets;
+      case EventKind::kDisconnected:
+        return true;
+    }
+    return true;
+  }
+
+  Connection* connect(const IpAddress& to, uint8_t retries = 15) {
+    CmRequest request{.service_id = kService, .queue_pair = Qpn{next_qpn_++}};
+    request.remote_response_timeout = request.local_response_timeout = 20;
+    request.max_cm_retries = retries;
+    request.primary.ack_timeout = 17;
+    auto made = agent_.connect({.local = kClient, .remote = to}, request, 0, *this, network_.now);
+    EXPECT_TRUE(made);
+    connections.insert(*made);
+    return *made;
+  }
+
+  [[nodiscard]] bool was_told(EventKind kind) const {
+    return std::find(events.begin(), events.end(), kind) != events.end();
+  }
+
+  bool answers = true;  // requests
+  bool forgets = true;  // connections that have ended
+  std::vector<EventKind> events;
+  CmMad last;
+  std::set<Connection*> connections;
+  unsigned established = 0;
+
+ private:
+  CmNetwork& network_;
+  Agent& agent_;
+  uint32_t next_qpn_;
+};
+
+class CmAgent : public testing::Test {
+ protected:
+  explicit CmAgent(uint64_t seed = 1) : network(seed) {
+    listener.service = kService;
+    listener.handler = &server;
+    EXPECT_TRUE(server_agent.listen(listener));
+  }
+
+  CmNetwork network;
+  Agent& client_agent = network.add(kClient);
+  Agent& server_agent = network.add(kServer);
+  Party client{network, client_agent, 100}, server{network, server_agent, 200};
+  Listener listener;
+};
+
+TEST_F(CmAgent, connects_and_disconnects_as_two_linux_hosts_do) {
+  Connection* connection = client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  EXPECT_EQ(network.said(), (Names{"REQ", "REP", "RTU"}));
+  ASSERT_EQ(server.connections.size(), 1U);
+  Connection* other = *server.connections.begin();
+  EXPECT_EQ(connection->state(), State::kEstablished);
+  EXPECT_EQ(other->state(), State::kEstablished);
+  EXPECT_EQ(connection->remote_queue_pair(), other->local_queue_pair());
+  EXPECT_EQ(other->remote_queue_pair(), connection->local_queue_pair());
+  EXPECT_EQ(connection->remote_id(), other->local_id());
+
+  EXPECT_TRUE(client_agent.disconnect(*connection, {}, network.now));
+  network.run_for(Nanos{1'000'000});
+  EXPECT_EQ(network.said(), (Names{"REQ", "REP", "RTU", "DREQ", "DREP"}));
+  for (const auto& sent : network.sent) EXPECT_EQ(sent.mad.transaction, network.sent[0].mad.transaction);
+  EXPECT_EQ(connection->state(), State::kTimeWait);
+  EXPECT_EQ(other->state(), State::kTimeWait);
+  network.run_to_the_end();
+  EXPECT_EQ(client.events,
+            (std::vector{EventKind::kReply, EventKind::kDisconnected, EventKind::kTimeWaitOver}));
+  EXPECT_EQ(server.events, (std::vector{EventKind::kRequest, EventKind::kReady, EventKind::kDisconnect,
+                                        EventKind::kTimeWaitOver}));
+  EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
+}
+
+TEST_F(CmAgent, refuses_what_nobody_listens_for) {
+  server_agent.ignore(listener);
+  client.connect(kServer);
+  network.run_to_the_end();
+  EXPECT_EQ(network.said(), (Names{"REQ", "REJ"}));
+  EXPECT_EQ(client.events, std::vector{EventKind::kRejected});
+  const auto& rejected = std::get<CmRejected>(client.last.message);
+  EXPECT_EQ(rejected.reason, CmRejected::kInvalidServiceId);
+  EXPECT_EQ(rejected.local_id, 0U);
+  EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
+}
+
+TEST_F(CmAgent, carries_why_a_user_refuses) {
+  server.answers = false;
+  client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  CmRejected no{.reason = CmRejected::kConsumer};
+  no.private_data[0] = 42;
+  EXPECT_TRUE(server_agent.reject(**server.connections.begin(), no, network.now));
+  network.run_for(Nanos{1'000'000});
+  EXPECT_EQ(client.events, std::vector{EventKind::kRejected});
+  EXPECT_EQ(std::get<CmRejected>(client.last.message).private_data[0], 42);
+  EXPECT_EQ(server_agent.unanswered(), 0U);
+}
+
+// Each message of the handshake and of the end lost the first time, each in a run of its own.
+TEST_F(CmAgent, says_again_what_was_lost) {
+  for (const char* victim : {"REQ", "REP", "RTU", "DREQ", "DREP"}) {
+    network.sent.clear();
+    bool lost = false;
+    network.loses = [&](const CmNetwork::Sent& one) {
+      return cm_message_name(one.mad.message) == victim && !std::exchange(lost, true);
+    };
+    const unsigned before = server.established;
+    Connection* connection = client.connect(kServer);
+    network.run_for(Nanos{1'000'000'000});
+    EXPECT_EQ(connection->state(), State::kEstablished) << victim;
+    EXPECT_EQ(server.established, before + 1) << victim;
+    EXPECT_TRUE(client_agent.disconnect(*connection, {}, network.now));
+    network.run_to_the_end();
+    EXPECT_TRUE(lost) << victim;
+    EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U) << victim;
+  }
+}
+
+TEST_F(CmAgent, gives_up_when_nobody_answers_in_the_time_that_messages_may_take) {
+  network.remove(kServer);
+  const Nanos begun = network.now;
+  client.connect(kServer);
+  network.run_to_the_end();
+  EXPECT_EQ(client.events, std::vector{EventKind::kRequestTimeout});
+  EXPECT_EQ(network.said().back(), "REJ");
+  const Nanos whole = 2 * duration_of(16) + duration_of(20);
+  EXPECT_EQ(network.sent.back().at - begun, 16 * whole);
+  EXPECT_EQ(client_agent.connections(), 0U);
+}
+
+TEST_F(CmAgent, ends_a_connection_whose_peer_is_dead_in_bounded_time) {
+  Connection* connection = client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  network.remove(kServer);
+  const Nanos begun = network.now;
+  EXPECT_TRUE(client_agent.disconnect(*connection, {}, network.now));
+  network.run_to_the_end();
+  EXPECT_TRUE(client.was_told(EventKind::kDisconnected));
+  EXPECT_LT(network.now - begun, Nanos{12'000'000'000});
+}
+
+TEST_F(CmAgent, is_patient_with_a_user_that_thinks_and_keeps_its_peer_so) {
+  server.answers = false;
+  client.connect(kServer);
+  network.run_for(Nanos{60'000'000'000});
+  EXPECT_EQ(client.events.size(), 0U);
+  EXPECT_EQ(server.events.size(), 1U) << "the request is told once";
+  const auto said = network.said();
+  EXPECT_GT(std::count(said.begin(), said.end(), "MRA"), 3);
+  EXPECT_TRUE(server_agent.accept(**server.connections.begin(), {.queue_pair = Qpn{9}}, 0, network.now));
+  network.run_for(Nanos{1'000'000});
+  EXPECT_EQ(server.established, 1U);
+}
+
+TEST_F(CmAgent, both_may_disconnect_at_once) {
+  Connection* connection = client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  EXPECT_TRUE(client_agent.disconnect(*connection, {}, network.now));
+  EXPECT_TRUE(server_agent.disconnect(**server.connections.begin(), {}, network.now));
+  network.run_to_the_end();
+  EXPECT_TRUE(client.was_told(EventKind::kDisconnected));
+  EXPECT_TRUE(server.was_told(EventKind::kDisconnected));
+  EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
+}
+
+TEST_F(CmAgent, a_peer_that_has_forgotten_a_connection_is_told_and_may_connect_again) {
+  Connection* old = client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  const Qpn reused = old->local_queue_pair();
+  // It starts again, and its queue pair gets the number that it had.
+  network.remove(kClient);
+  Agent& again = network.add(kClient);
+  Party second(network, again, reused.value());
+  second.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  ASSERT_TRUE(second.was_told(EventKind::kRejected));
+  EXPECT_EQ(std::get<CmRejected>(second.last.message).reason, CmRejected::kStaleConnection);
+  EXPECT_TRUE(server.was_told(EventKind::kDisconnected))
+      << "by the answer of one that knows no such connection";
+  Party third(network, again, reused.value());
+  third.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  EXPECT_EQ(third.established, 1U);
+}
+
+TEST_F(CmAgent, finds_the_queue_pair_of_a_datagram_service) {
+  auto asked = client_agent.ask({.local = kClient, .remote = kServer}, {.service_id = kService}, 16, 20, 15,
+                                client, network.now);
+  ASSERT_TRUE(asked);
+  network.run_to_the_end();
+  EXPECT_EQ(network.said(), (Names{"SIDR_REQ", "SIDR_REP"}));
+  EXPECT_EQ(client.events, std::vector{EventKind::kServiceReply});
+  EXPECT_EQ(std::get<CmServiceReply>(client.last.message).queue_pair, Qpn{77});
+  ASSERT_TRUE(client_agent.ask({.local = kClient, .remote = kServer}, {.service_id = kService + 1}, 16, 20,
+                               15, client, network.now));
+  network.run_to_the_end();
+  EXPECT_EQ(std::get<CmServiceReply>(client.last.message).status, CmServiceReply::kUnsupported);
+  EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
+}
+
+TEST_F(CmAgent, refuses_other_paths_politely) {
+  Connection* connection = client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  network.forge({.local = kClient, .remote = kServer},
+                {1, 0, CmLoadPath{.local_id = connection->local_id(), .remote_id = connection->remote_id()}});
+  network.run_for(Nanos{1'000'000});
+  ASSERT_EQ(network.said().back(), "APR");
+  EXPECT_EQ(std::get<CmPathAnswer>(network.sent.back().mad.message).status, CmPathAnswer::kUnsupported);
+  EXPECT_EQ(connection->state(), State::kEstablished);
+}
+
+TEST_F(CmAgent, a_flood_of_requests_has_no_more_than_its_share) {
+  Connection* connection = client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  server.answers = false;
+  listener.backlog = 100;
+  for (uint32_t i = 0; i < 100'000; ++i) {
+    CmRequest request{.local_id = i + 1, .service_id = kService, .queue_pair = Qpn{1000 + i % 5000}};
+    network.forge({.local = IpAddress::from_v4(0x0b000000 + i % 20'000), .remote = kServer}, {i, 0, request});
+    if (i % 64 == 0) network.run_for(Nanos{100'000});
+  }
+  network.run_for(Nanos{1'000'000});
+  EXPECT_EQ(server_agent.connections(), 101U);
+  EXPECT_EQ(server_agent.unanswered(), 100U);
+  EXPECT_GT(server_agent.counts().overflowed, 90'000U);
+  // Who is there stays, and may go.
+  EXPECT_TRUE(client_agent.disconnect(*connection, {}, network.now));
+  network.run_for(Nanos{1'000'000});
+  EXPECT_TRUE(client.was_told(EventKind::kDisconnected));
+  // And where there is room again somebody gets it.
+  Connection* victim = nullptr;
+  for (Connection* one : server.connections) {
+    if (one->state() == State::kRequestReceived) victim = one;
+  }
+  ASSERT_NE(victim, nullptr);
+  server_agent.destroy(*victim, network.now);
+  server.answers = true;
+  client.connect(kServer);
+  const unsigned before = server.established;
+  network.run_for(Nanos{1'000'000});
+  EXPECT_EQ(server.established, before + 1);
+}
+
+TEST_F(CmAgent, answers_to_strangers_have_a_rate) {
+  server_agent.ignore(listener);
+  for (uint32_t i = 0; i < 20'000; ++i)
+    network.forge({.local = kClient, .remote = kServer},
+                  {i, 0, CmRequest{.local_id = i + 1, .service_id = kService}});
+  network.run_for(Nanos{1'000'000});
+  EXPECT_LE(network.sent.size(), 1100U);
+}
+
+TEST_F(CmAgent, a_connection_destroyed_in_any_state_leaves_nothing_behind) {
+  // By how many messages it has come: REQ, REP and RTU, or all of them and DREQ.
+  for (unsigned messages = 0; messages < 5; ++messages) {
+    for (const bool by_client : {true, false}) {
+      network.sent.clear();
+      network.loses = [&](const CmNetwork::Sent&) { return network.sent.size() >= messages; };
+      Connection* connection = client.connect(kServer, 2);
+      network.run_for(Nanos{50'000'000});
+      if (messages == 4 && connection->state() == State::kEstablished) {
+        EXPECT_TRUE(client_agent.disconnect(*connection, {}, network.now));
+        network.run_for(Nanos{50'000'000});
+      }
+      network.loses = nullptr;
+      Agent& agent = by_client ? client_agent : server_agent;
+      Party& party = by_client ? client : server;
+      const auto all = std::exchange(party.connections, {});
+      for (Connection* one : all) agent.destroy(*one, network.now);
+      network.run_for(Nanos{1'000'000});
+      // The other side hears of it, or finds out.
+      Party& other = by_client ? server : client;
+      Agent& others = by_client ? server_agent : client_agent;
+      network.run_for(Nanos{100'000'000'000});
+      const auto left = std::exchange(other.connections, {});
+      for (Connection* one : left) others.destroy(*one, network.now);
+      network.run_to_the_end();
+      EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U) << messages << by_client;
+      EXPECT_EQ(server_agent.unanswered(), 0U);
+    }
+  }
+}
+
+// Whatever is lost, doubled and swapped: both sides know of the same connections in the end, and nothing is left.
+TEST(CmAgents, agree_whatever_the_network_does) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    CmNetwork network(seed);
+    network.faults = {.lost = 0.2, .doubled = 0.2, .jitter = Nanos{400'000'000}};
+    Agent& client_agent = network.add(kClient);
+    Agent& server_agent = network.add(kServer);
+    Party client(network, client_agent, 100), server(network, server_agent, 1000);
+    Listener listener{.service = kService, .address = {}, .handler = &server};
+    ASSERT_TRUE(server_agent.listen(listener));
+    std::vector<Connection*> connections;
+    for (unsigned i = 0; i < 10; ++i) connections.push_back(client.connect(kServer));
+    network.run_for(Nanos{100'000'000'000});
+    EXPECT_EQ(client.established, 10U) << "seed " << seed;
+    EXPECT_EQ(server.established, 10U) << "seed " << seed;
+    for (unsigned i = 0; i < 10; ++i) {
+      if (i % 2 == 0) {
+        EXPECT_TRUE(client_agent.disconnect(*connections[i], {}, network.now));
+      } else {
+        for (Connection* one : server.connections) {
+          if (one->local_id() == connections[i]->remote_id()) {
+            EXPECT_TRUE(server_agent.disconnect(*one, {}, network.now));
+          }
+        }
+      }
+    }
+    network.run_to_the_end();
+    // Who said DREQ and heard nothing is done; who never heard a DREQ still has the connection, as with any network.
+    const auto left_at_client = client.connections, left_at_server = server.connections;
+    for (Connection* one : left_at_client) client_agent.destroy(*one, network.now);
+    for (Connection* one : left_at_server) server_agent.destroy(*one, network.now);
+    network.run_to_the_end();
+    EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U) << "seed " << seed;
+    EXPECT_EQ(server_agent.unanswered(), 0U);
+    if (testing::Test::HasFailure()) break;
+  }
+}
+
+}  // namespace
+}  // namespace roci::cm

@@ -1,0 +1,122 @@
+// Connection managers on a network of their own, in virtual time: messages take a while, and may be lost, doubled or swapped.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/rng.hpp"
+#include "cm/agent.hpp"
+
+namespace roci::test {
+
+class CmNetwork {
+ public:
+  struct Faults {
+    double lost = 0, doubled = 0;
+    Nanos jitter{0};  // more than the delay of 10 us, by chance: so they may be swapped
+  };
+  struct Sent {
+    Nanos at;
+    cm::Route route;  // of the sender
+    CmMad mad;
+    bool lost = false;
+  };
+
+  explicit CmNetwork(uint64_t seed) : rng_(seed), ids_(seed) {}
+
+  Faults faults;
+  std::vector<Sent> sent;                            // everything that was ever said
+  std::function<bool(const Sent&)> loses = nullptr;  // beside chance
+  Nanos now{1'000'000'000};
+
+  cm::Agent& add(const IpAddress& address, const cm::Limits& limits = {}) {
+    Host& host = hosts_.try_emplace(address, *this, address).first->second;
+    host.agent = std::make_unique<cm::Agent>(host, ids_, hosts_.size(), limits);
+    return *host.agent;
+  }
+  // It is gone, and nobody answers for it.
+  void remove(const IpAddress& address) { hosts_.erase(address); }
+
+  // What happens until then, or until nothing would ever happen again.
+  void run_until(Nanos end) {
+    for (;;) {
+      const Nanos next = next_event();
+      if (next > end || next == kNever) break;
+      now = std::max(now, next);
+      step();
+    }
+    if (end != kNever) now = std::max(now, end);
+  }
+  void run_for(Nanos time) { run_until(now + time); }
+  void run_to_the_end() { run_until(kNever); }
+
+  [[nodiscard]] std::vector<std::string> said() const {
+    std::vector<std::string> out;
+    for (const Sent& one : sent) out.emplace_back(cm_message_name(one.mad.message));
+    return out;
+  }
+
+  // As if it had come from there.
+  void forge(const cm::Route& route, const CmMad& mad) { put(route, build_cm_mad(mad), now); }
+
+ private:
+  struct Host final : cm::Sender {
+    Host(CmNetwork& n, const IpAddress& a) : network(n), address(a) {}
+    bool send(const cm::Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos at) override {
+      network.say(route, mad, at);
+      return true;
+    }
+    CmNetwork& network;
+    IpAddress address;
+    std::unique_ptr<cm::Agent> agent;
+  };
+  struct OnTheWay {
+    cm::Route route;
+    std::array<uint8_t, kMadBytes> bytes;
+  };
+
+  void say(const cm::Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos at) {
+    const ParsedCm parsed = parse_cm_mad(mad);
+    Sent one{at, route, parsed.mad};
+    one.lost = (loses && loses(one)) || rng_.chance(faults.lost);
+    sent.push_back(one);
+    if (one.lost) return;
+    std::array<uint8_t, kMadBytes> bytes;
+    std::copy(mad.begin(), mad.end(), bytes.begin());
+    put(route, bytes, at);
+    if (rng_.chance(faults.doubled)) put(route, bytes, at);
+  }
+  void put(const cm::Route& route, const std::array<uint8_t, kMadBytes>& bytes, Nanos at) {
+    Nanos delay{10'000};
+    if (faults.jitter.count() > 0)
+      delay += Nanos{static_cast<int64_t>(rng_.below(static_cast<uint64_t>(faults.jitter.count())))};
+    on_the_way_.emplace(at + delay, OnTheWay{route, bytes});
+  }
+  [[nodiscard]] Nanos next_event() const {
+    Nanos next = on_the_way_.empty() ? kNever : on_the_way_.begin()->first;
+    for (const auto& [address, host] : hosts_) next = std::min(next, host.agent->next_deadline());
+    return next;
+  }
+  void step() {
+    while (!on_the_way_.empty() && on_the_way_.begin()->first <= now) {
+      const OnTheWay one = on_the_way_.begin()->second;
+      on_the_way_.erase(on_the_way_.begin());
+      const auto to = hosts_.find(one.route.remote);
+      if (to == hosts_.end()) continue;
+      cm::Route back = one.route;
+      std::swap(back.local, back.remote);
+      to->second.agent->on_mad(back, one.bytes, now);
+    }
+    for (auto& [address, host] : hosts_) host.agent->poll(now);
+  }
+
+  Rng rng_;
+  IdSource ids_;
+  std::map<IpAddress, Host> hosts_;
+  std::multimap<Nanos, OnTheWay> on_the_way_;
+};
+
+}  // namespace roci::test

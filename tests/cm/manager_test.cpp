@@ -1,0 +1,137 @@
+#include "cm/manager.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support/two_hosts.hpp"
+#include "transport/datagram.hpp"
+
+namespace roci::cm {
+namespace {
+
+using test::TwoHosts;
+
+constexpr uint64_t kService = cm_service_id(CmPortSpace::kTcp, 4420);
+
+struct Told {
+  EventKind kind;
+  Connection* connection;
+  CmMad mad;
+};
+
+class Notes final : public EventHandler {
+ public:
+  bool on_event(Connection& connection, const Event& event) override {
+    told.push_back({event.kind, &connection, event.mad == nullptr ? CmMad{} : *event.mad});
+    return true;
+  }
+  std::vector<Told> told;
+};
+
+Route route(const test::Side& from, const test::Side& to) {
+  Route out;
+  out.local.bytes = std::bit_cast<std::array<uint8_t, 16>>(*from.device->query_gid(1));
+  out.remote.bytes = std::bit_cast<std::array<uint8_t, 16>>(*to.device->query_gid(1));
+  return out;
+}
+
+class CmManager : public testing::TestWithParam<bool> {
+ protected:
+  CmManager() {
+    listener.service = kService;
+    listener.handler = &server;
+    EXPECT_TRUE(b.with([&](Agent& agent, Nanos) { return agent.listen(listener); }));
+    net.watch = [this](const Packet& packet, char direction) {
+      if (packet.bth.destination_qp == kManagementQp) mads.push_back({packet, direction});
+      return SimVerdict{};
+    };
+  }
+
+  static test::TwoHostsOptions options() {
+    test::TwoHostsOptions out;
+    out.ipv6 = GetParam();
+    return out;
+  }
+
+  TwoHosts net{options()};
+  Manager a{net.a.device->host(), 1}, b{net.b.device->host(), 2};
+  Notes client, server;
+  Listener listener;
+  std::vector<std::pair<Packet, char>> mads;
+};
+
+// Two programs, each with a queue pair of its own, agree on a connection and use it.
+TEST_P(CmManager, connects_queue_pairs_of_two_hosts) {
+  CmRequest request{
+      .service_id = kService, .queue_pair = Qpn{net.a.qp->qp_num()}, .starting_psn = Psn{0x123456}};
+  request.remote_response_timeout = request.local_response_timeout = 20;
+  request.primary.ack_timeout = 17;
+  Connection* connection = nullptr;
+  a.with([&](Agent& agent, Nanos now) {
+    connection = *agent.connect(route(net.a, net.b), request, 0, client, now);
+  });
+  net.run(1s);
+  ASSERT_EQ(server.told.size(), 1U);
+  ASSERT_EQ(server.told[0].kind, EventKind::kRequest);
+  const auto heard = std::get<CmRequest>(server.told[0].mad.message);
+  EXPECT_EQ(heard.queue_pair.value(), net.a.qp->qp_num());
+  Connection* other = server.told[0].connection;
+  EXPECT_EQ(other->route().remote, route(net.a, net.b).local);
+
+  net.to_rts(net.b, net.a, heard.starting_psn.value(), 0x654321);
+  ASSERT_TRUE(b.with([&](Agent& agent, Nanos now) {
+    return agent.accept(*other, {.queue_pair = Qpn{net.b.qp->qp_num()}, .starting_psn = Psn{0x654321}}, 0,
+                        now);
+  }));
+  net.run(100ms);
+  ASSERT_EQ(client.told.size(), 1U);
+  const auto reply = std::get<CmReply>(client.told[0].mad.message);
+  EXPECT_EQ(reply.queue_pair.value(), net.b.qp->qp_num());
+  net.to_rts(net.a, net.b, reply.starting_psn.value(), heard.starting_psn.value());
+  ASSERT_TRUE(a.with([&](Agent& agent, Nanos now) { return agent.ready(*connection, {}, now); }));
+  net.run(100ms);
+  ASSERT_EQ(server.told.size(), 2U);
+  EXPECT_EQ(server.told[1].kind, EventKind::kReady);
+
+  ASSERT_EQ(net.write(7, 0, 5000), 0);
+  net.run(100ms);
+  const auto completions = net.a.completions();
+  ASSERT_EQ(completions.size(), 1U);
+  EXPECT_EQ(completions[0].status, IBV_WC_SUCCESS);
+
+  ASSERT_TRUE(a.with([&](Agent& agent, Nanos now) { return agent.disconnect(*connection, {}, now); }));
+  net.run(100ms);
+  ASSERT_EQ(server.told.back().kind, EventKind::kDisconnect);
+  ASSERT_TRUE(b.with([&](Agent& agent, Nanos now) { return agent.answer_disconnect(*other, {}, now); }));
+  net.run(5s);
+  EXPECT_EQ(client.told.back().kind, EventKind::kTimeWaitOver);
+  EXPECT_EQ(server.told.back().kind, EventKind::kTimeWaitOver);
+}
+
+// tests/pcaps/rping.pcap: what a Linux host puts around its management datagrams.
+TEST_P(CmManager, frames_are_as_those_of_the_linux_kernel) {
+  for (unsigned i = 0; i < 3; ++i) {
+    a.with([&](Agent& agent, Nanos now) {
+      EXPECT_TRUE(agent.ask(route(net.a, net.b), {.service_id = 1}, 16, 20, 15, client, now));
+    });
+    net.run(100ms);
+  }
+  ASSERT_EQ(mads.size(), 6U);
+  uint32_t questions = 0;
+  for (const auto& [packet, direction] : mads) {
+    EXPECT_EQ(packet.bth.opcode, Opcode::kUdSendOnly);
+    EXPECT_TRUE(packet.bth.ack_request);
+    EXPECT_EQ(packet.udp_source_port, 55410);
+    EXPECT_EQ(packet.deth->qkey, kManagementQKey);
+    EXPECT_EQ(packet.deth->source_qp, kManagementQp);
+    EXPECT_EQ(packet.payload.size(), kMadBytes);
+    if (direction == '>') {
+      EXPECT_EQ(packet.bth.psn, Psn{questions++});
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OverIp, CmManager, testing::Bool(),
+                         [](const auto& which) { return which.param ? "v6" : "v4"; });
+
+}  // namespace
+}  // namespace roci::cm
