@@ -27,20 +27,22 @@ void set_number(Value& value, uint64_t number) {
   }
 }
 
-constexpr uint64_t mask(unsigned width) { return width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1; }
+constexpr uint64_t low_bits(unsigned width) {
+  return width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1;
+}
 constexpr size_t bytes_of(unsigned bits) { return (bits + 7) / 8; }
 
 // Two that are told the same places of fields: one takes what is there, the other puts it there. As in the tables of the
 // specification a place is a byte of the body and a bit of it, of which bit 0 is the highest.
-class Reader {
+class FieldReader {
  public:
-  explicit Reader(const uint8_t* body) : body_(body) {}
+  explicit FieldReader(const uint8_t* body) : body_(body) {}
   template <class Value>
   void bits(size_t at, unsigned first, unsigned width, Value& value) {
     const size_t count = bytes_of(first + width);
     uint64_t word = 0;
     for (size_t i = 0; i < count; ++i) word = word << 8 | body_[at + i];
-    set_number(value, word >> (8 * count - first - width) & mask(width));
+    set_number(value, word >> (8 * count - first - width) & low_bits(width));
   }
   template <class Value>
   void bytes(size_t at, size_t count, Value& value) {
@@ -55,13 +57,13 @@ class Reader {
   const uint8_t* body_;
 };
 
-class Writer {
+class FieldWriter {
  public:
-  explicit Writer(uint8_t* body_of_zeros) : body_(body_of_zeros) {}
+  explicit FieldWriter(uint8_t* body_of_zeros) : body_(body_of_zeros) {}
   template <class Value>
   void bits(size_t at, unsigned first, unsigned width, const Value& value) {
     const size_t count = bytes_of(first + width);
-    const uint64_t word = (number_of(value) & mask(width)) << (8 * count - first - width);
+    const uint64_t word = (number_of(value) & low_bits(width)) << (8 * count - first - width);
     for (size_t i = 0; i < count; ++i)
       body_[at + i] = static_cast<uint8_t>(body_[at + i] | word >> (8 * (count - 1 - i)));
   }
@@ -79,7 +81,7 @@ class Writer {
 };
 
 template <class Type, class Wanted>
-concept Either = std::is_same_v<std::remove_const_t<Type>, Wanted>;  // const for a Writer
+concept Either = std::is_same_v<std::remove_const_t<Type>, Wanted>;  // const for a FieldWriter
 
 template <class Io, Either<CmPath> Path>
 void path_fields(Io& io, size_t at, Path& path) {
@@ -275,7 +277,7 @@ ParsedCm parse_cm_mad(std::span<const uint8_t> payload) {
   }
   out.mad.transaction = header.transaction.get();
   out.mad.modifier = header.modifier.get();
-  Reader reader(payload.data() + sizeof(MadHeader));
+  FieldReader reader(payload.data() + sizeof(MadHeader));
   std::visit([&](auto& message) { fields(reader, message); }, out.mad.message);
   return out;
 }
@@ -289,7 +291,7 @@ std::array<uint8_t, kMadBytes> build_cm_mad(const CmMad& mad) {
   header.method = MadHeader::kSend;
   header.transaction.set(mad.transaction);
   header.modifier.set(mad.modifier);
-  Writer writer(out.data() + sizeof(MadHeader));
+  FieldWriter writer(out.data() + sizeof(MadHeader));
   std::visit(
       [&]<class Message>(const Message& message) {
         header.attribute.set(Message::kAttribute);
@@ -317,7 +319,7 @@ IpAddress read_address(const uint8_t* bytes, bool v6) {
     return out;
   }
   uint32_t v4 = 0;
-  Reader(bytes).bytes(kV4At, 4, v4);
+  FieldReader(bytes).bytes(kV4At, 4, v4);
   return IpAddress::from_v4(v4);
 }
 
@@ -325,7 +327,7 @@ void write_address(const IpAddress& address, bool v6, uint8_t* bytes) {
   if (v6) {
     std::copy(address.bytes.begin(), address.bytes.end(), bytes);
   } else {
-    Writer(bytes).bytes(kV4At, 4, address.v4());
+    FieldWriter(bytes).bytes(kV4At, 4, address.v4());
   }
 }
 
@@ -337,7 +339,7 @@ std::optional<CmIpHeader> read_cm_ip_header(std::span<const uint8_t> private_dat
   if (bytes[0] != 0 || (version != 4 && version != 6)) return std::nullopt;
   CmIpHeader out;
   out.v6 = version == 6;
-  Reader(bytes).bytes(kSourcePortAt, 2, out.source_port);
+  FieldReader(bytes).bytes(kSourcePortAt, 2, out.source_port);
   out.source = read_address(bytes + kSourceAt, out.v6);
   out.destination = read_address(bytes + kDestinationAt, out.v6);
   return out;
@@ -347,7 +349,7 @@ void write_cm_ip_header(const CmIpHeader& header, std::span<uint8_t> private_dat
   std::fill_n(private_data.begin(), CmIpHeader::kBytes, uint8_t{0});
   uint8_t* bytes = private_data.data();
   bytes[kIpVersionAt] = header.v6 ? 0x60 : 0x40;
-  Writer(bytes).bytes(kSourcePortAt, 2, header.source_port);
+  FieldWriter(bytes).bytes(kSourcePortAt, 2, header.source_port);
   write_address(header.source, header.v6, bytes + kSourceAt);
   write_address(header.destination, header.v6, bytes + kDestinationAt);
 }
