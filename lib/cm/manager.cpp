@@ -1,9 +1,19 @@
 #include "cm/manager.hpp"
 
+#include <algorithm>
+#include <cerrno>
+
 namespace roci::cm {
+namespace {
+
+constexpr Nanos kLookAgain{1'000'000};  // whether a neighbour has answered
+// Of questions for datagram services, as the Linux kernel has them.
+constexpr uint8_t kLifetime = 16, kResponseTimeout = 20, kTries = 15;
+
+}  // namespace
 
 Manager::Manager(Host& host, uint64_t ca_guid, const Limits& limits)
-    : host_(host), agent_(*this, host_.ids(), ca_guid, limits) {
+    : host_(host), agent_(*this, host.ids(), ca_guid, limits) {
   Worker& first = host_.worker(0);
   const std::scoped_lock guard(first.token());
   first.management().set_class(kCmClass, this);
@@ -15,9 +25,94 @@ Manager::~Manager() {
   first.management().set_class(kCmClass, nullptr);
 }
 
+bool Manager::poll(Nanos now) {
+  const bool said = agent_.poll(now);
+  return looks_.advance(now, [&](Timer& timer) { look_for(static_cast<AddressQuery&>(timer), now); }) > 0 ||
+         said;
+}
+
+Nanos Manager::next_deadline() const { return std::min(agent_.next_deadline(), looks_.next_deadline()); }
+
 // Who cannot be reached is as silent as who does not answer.
 bool Manager::send(const Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos now) {
   return host_.worker(0).management().send(route, mad, now) != MadSent::kLater;
+}
+
+void Manager::look_for(AddressQuery& query, Nanos now) {
+  switch (host_.worker(0).neighbours().resolve(query.address_, now).result) {
+    case Resolution::kResolved:
+      return query.on_answer({});
+    case Resolution::kFailed:
+      return query.on_answer(fail(query.address_.to_string() + " does not answer", EHOSTUNREACH));
+    case Resolution::kPending:
+      break;
+  }
+  if (now >= query.give_up_)
+    return query.on_answer(fail(query.address_.to_string() + " has not answered in time", ETIMEDOUT));
+  looks_.schedule(query, std::min(now + kLookAgain, query.give_up_));
+}
+
+void Manager::resolve(AddressQuery& query, const IpAddress& address, Nanos timeout) {
+  with([&](Agent&, Nanos now) {
+    query.address_ = address;
+    query.give_up_ = now + timeout;
+    looks_.schedule(query, now);
+  });
+}
+
+void Manager::give_up(AddressQuery& query) {
+  with([&](Agent&, Nanos) { looks_.cancel(query); });
+}
+
+Status Manager::listen(Listener& listener) {
+  return with([&](Agent& agent, Nanos) { return agent.listen(listener); });
+}
+
+void Manager::ignore(Listener& listener) {
+  with([&](Agent& agent, Nanos) { agent.ignore(listener); });
+}
+
+Result<Connection*> Manager::connect(const Route& route, const CmRequest& request, uint32_t options,
+                                     EventHandler& handler) {
+  return with([&](Agent& agent, Nanos now) { return agent.connect(route, request, options, handler, now); });
+}
+
+Status Manager::accept(Connection& connection, const CmReply& reply, uint32_t options) {
+  return with([&](Agent& agent, Nanos now) { return agent.accept(connection, reply, options, now); });
+}
+
+Status Manager::ready(Connection& connection, const CmReady& message) {
+  return with([&](Agent& agent, Nanos now) { return agent.ready(connection, message, now); });
+}
+
+Status Manager::reject(Connection& connection, const CmRejected& message) {
+  return with([&](Agent& agent, Nanos now) { return agent.reject(connection, message, now); });
+}
+
+void Manager::established(Connection& connection) {
+  with([&](Agent& agent, Nanos) { agent.established(connection); });
+}
+
+Status Manager::disconnect(Connection& connection, const CmDisconnect& message) {
+  return with([&](Agent& agent, Nanos now) { return agent.disconnect(connection, message, now); });
+}
+
+Status Manager::answer_disconnect(Connection& connection, const CmDisconnected& message) {
+  return with([&](Agent& agent, Nanos now) { return agent.answer_disconnect(connection, message, now); });
+}
+
+Result<Connection*> Manager::ask(const Route& route, const CmServiceRequest& request, EventHandler& handler) {
+  return with([&](Agent& agent, Nanos now) {
+    return agent.ask(route, request, kLifetime, kResponseTimeout, kTries, handler, now);
+  });
+}
+
+Status Manager::answer(Connection& connection, const CmServiceReply& reply, uint32_t options) {
+  return with([&](Agent& agent, Nanos now) { return agent.answer(connection, reply, options, now); });
+}
+
+void Manager::destroy(Connection& connection) {
+  with([&](Agent& agent, Nanos now) { agent.destroy(connection, now); });
 }
 
 }  // namespace roci::cm

@@ -1,4 +1,4 @@
-// The connection manager of a device, as programs reach it: an Agent on queue pair 1 of the host.
+// The connection manager of a device, as programs reach it: an Agent on queue pair 1 of the host, and who is where.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,15 @@
 #include <utility>
 
 #include "cm/agent.hpp"
+#include "cm/service.hpp"
 #include "device/host.hpp"
 #include "engine/management.hpp"
 
 namespace roci::cm {
 
-// Handlers of events are called by whoever drives the host or is in with(), with the first worker's token in hand: they must
-// neither block nor call the device.
-class Manager final : private ManagementClass, private Sender {
+// Handlers are called by whoever drives the host or is in with(), with the first worker's token in hand: they must neither block nor
+// call the device.
+class Manager final : public Service, private ManagementClass, private Sender {
  public:
   // At most one for a host, which outlives it.
   Manager(Host& host, uint64_t ca_guid, const Limits& limits = {});
@@ -26,18 +27,35 @@ class Manager final : private ManagementClass, private Sender {
     return std::forward<Use>(use)(agent_, host_.time_of_call());
   }
 
-  [[nodiscard]] Host& host() { return host_; }
+  Status listen(Listener& listener) override;
+  void ignore(Listener& listener) override;
+  Result<Connection*> connect(const Route& route, const CmRequest& request, uint32_t options,
+                              EventHandler& handler) override;
+  Status accept(Connection& connection, const CmReply& reply, uint32_t options) override;
+  Status ready(Connection& connection, const CmReady& message) override;
+  Status reject(Connection& connection, const CmRejected& message) override;
+  void established(Connection& connection) override;
+  Status disconnect(Connection& connection, const CmDisconnect& message) override;
+  Status answer_disconnect(Connection& connection, const CmDisconnected& message) override;
+  Result<Connection*> ask(const Route& route, const CmServiceRequest& request,
+                          EventHandler& handler) override;
+  Status answer(Connection& connection, const CmServiceReply& reply, uint32_t options) override;
+  void destroy(Connection& connection) override;
+  void resolve(AddressQuery& query, const IpAddress& address, Nanos timeout) override;
+  void give_up(AddressQuery& query) override;
 
  private:
   void on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) override {
     agent_.on_mad(back, mad, now);
   }
-  bool poll(Nanos now) override { return agent_.poll(now); }
-  [[nodiscard]] Nanos next_deadline() const override { return agent_.next_deadline(); }
+  bool poll(Nanos now) override;
+  [[nodiscard]] Nanos next_deadline() const override;
   bool send(const Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos now) override;
+  void look_for(AddressQuery& query, Nanos now);
 
   Host& host_;
   Agent agent_;
+  TimingWheel looks_;  // of queries
 };
 
 }  // namespace roci::cm

@@ -1,0 +1,117 @@
+// What stands behind the handles of librdmacm: identifiers, event channels and events. Each begins with rdma-core's own struct.
+//
+//   rdma_*() ── Id ──► cm::Service (in libibverbs.so.1) ──► queue pair 1
+//                ▲                     │ events, by whoever drives the device
+//                └──── Channel ◄───────┘ an eventfd that counts them; rdma_get_cm_event() finishes what each needs of the program
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "cm/service.hpp"
+
+namespace roci::rdmacm {
+
+struct Id;
+
+struct CmEvent {
+  rdma_cm_event verbs{};  // first: what programs hold
+  Id* id = nullptr;       // whose acknowledgement it waits for: of a request the listener's
+  std::array<uint8_t, 256> private_data{};
+  std::optional<CmReply> reply;  // the active side's, before the queue pair is connected
+};
+
+struct Channel {
+  rdma_event_channel verbs{};  // first; its fd counts what is queued
+  std::mutex mutex;
+  std::deque<std::unique_ptr<CmEvent>> events;
+
+  // Any thread, from within handlers too.
+  void push(std::unique_ptr<CmEvent> event);
+  static Channel& of(rdma_event_channel* channel) { return *reinterpret_cast<Channel*>(channel); }
+};
+
+enum class Phase : uint8_t {
+  kIdle,
+  kBound,
+  kAddressAsked,
+  kAddressKnown,
+  kRouteKnown,
+  kListening,
+  kConnecting,   // REQ or SIDR_REQ is under way, or a reply waits to be fetched
+  kRequested,    // a peer wants to connect, or asks
+  kAccepting,
+  kConnected,
+  kDisconnected,
+};
+
+// What a connection was asked for with, or has agreed on.
+struct Terms {
+  uint32_t remote_qpn = 0;
+  uint32_t local_psn = 0, remote_psn = 0;
+  uint8_t responder_resources = 0, initiator_depth = 0;
+  uint8_t retry_count = 7, rnr_retry_count = 7;
+  uint8_t path_mtu = 0;  // ibv_mtu
+  uint32_t flow_label = 0;
+  uint32_t qkey = 0;
+};
+
+struct Id final : cm::EventHandler, cm::AddressQuery {
+  rdma_cm_id verbs{};  // what programs hold
+  cm::Service* service = nullptr;
+  Phase phase = Phase::kIdle;
+  bool synchronous = false;      // it has a channel of its own, and calls wait for their events
+  bool own_send_cq = false, own_recv_cq = false;
+  uint16_t port = 0;             // ours, in host order; 0: none yet
+  uint8_t sgid_index = 0;
+  uint8_t traffic_class = 0;
+  uint8_t ack_timeout = 0;       // a code; 0: by default
+  bool reuse_address = false, one_family = false;
+  ibv_ece local_ece{}, remote_ece{};
+  Terms terms;
+  cm::Connection* connection = nullptr;
+  cm::Listener listener;
+  Id* listens = nullptr;  // of a request: who was asked
+
+  // Events that programs have and have not acknowledged.
+  std::mutex mutex;
+  std::condition_variable acknowledged;
+  uint32_t reported = 0;
+
+  static Id& of(rdma_cm_id* id);
+  [[nodiscard]] Channel& channel() const { return Channel::of(verbs.channel); }
+
+  bool on_event(cm::Connection& of, const cm::Event& event) override;
+  void on_answer(Status found) override;
+};
+
+// Of the one device that the process has; null and errno when there is none.
+ibv_context* open_device();
+cm::Service* service_of(ibv_context* context);
+
+// Calls return -1 and say why in errno.
+int failed(int code);
+int failed(const Error& error);
+
+std::unique_ptr<CmEvent> make_event(Id& id, rdma_cm_event_type type, int status = 0);
+// Puts it where the program finds it.
+void report(Id& id, rdma_cm_event_type type, int status = 0);
+// In synchronous mode: waits for the answer, which stays with the id. 0, or -1 and errno.
+int complete(Id& id);
+
+// The port of a socket address, in host order.
+uint16_t port_of(const sockaddr& address);
+void set_port(sockaddr& address, uint16_t port);
+// Null: neither IPv4 nor IPv6, or any address.
+std::optional<IpAddress> ip_of(const sockaddr& address);
+void write_address(const IpAddress& ip, uint16_t port, bool v6, sockaddr_storage& out);
+
+}  // namespace roci::rdmacm
