@@ -10,7 +10,7 @@ namespace {
 
 using test::TwoHosts;
 
-constexpr uint64_t kService = cm_service_id(CmPortSpace::kTcp, 4420);
+constexpr uint64_t kStorage = cm_service_id(CmPortSpace::kTcp, 4420);
 
 struct Told {
   EventKind kind;
@@ -37,7 +37,7 @@ Route route(const test::Side& from, const test::Side& to) {
 class CmManager : public testing::TestWithParam<bool> {
  protected:
   CmManager() {
-    listener.service = kService;
+    listener.service = kStorage;
     listener.handler = &server;
     EXPECT_TRUE(b.with([&](Agent& agent, Nanos) { return agent.listen(listener); }));
     net.watch = [this](const Packet& packet, char direction) {
@@ -62,7 +62,7 @@ class CmManager : public testing::TestWithParam<bool> {
 // Two programs, each with a queue pair of its own, agree on a connection and use it.
 TEST_P(CmManager, connects_queue_pairs_of_two_hosts) {
   CmRequest request{
-      .service_id = kService, .queue_pair = Qpn{net.a.qp->qp_num()}, .starting_psn = Psn{0x123456}};
+      .service_id = kStorage, .queue_pair = Qpn{net.a.qp->qp_num()}, .starting_psn = Psn{0x123456}};
   request.remote_response_timeout = request.local_response_timeout = 20;
   request.primary.ack_timeout = 17;
   Connection* connection = nullptr;
