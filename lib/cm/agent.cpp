@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace roci::cm {
 namespace {
@@ -379,6 +380,13 @@ void Agent::destroy(Connection& connection, Nanos now) {
     case State::kServiceAsked:
       return free(connection);
   }
+}
+
+void Agent::leave(Nanos now) {
+  std::vector<Connection*> all;
+  all.reserve(by_id_.size());
+  by_id_.for_each([&](uint32_t, Connection& connection) { all.push_back(&connection); });
+  for (Connection* connection : all) destroy(*connection, now);
 }
 
 // ---------------------------------------------------------------------------------------------- What is heard

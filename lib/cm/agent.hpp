@@ -194,6 +194,9 @@ class Agent {
   // No events come any more, and the pointer is no longer the user's. What the peer should hear it hears.
   void destroy(Connection& connection, Nanos now);
 
+  // Destroys all connections.
+  void leave(Nanos now);
+
   // The payload of a datagram to queue pair 1. `route` is the way back.
   void on_mad(const Route& route, std::span<const uint8_t> payload, Nanos now);
   bool poll(Nanos now);

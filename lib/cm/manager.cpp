@@ -64,6 +64,10 @@ void Manager::give_up(AddressQuery& query) {
   with([&](Agent&, Nanos) { looks_.cancel(query); });
 }
 
+void Manager::leave() {
+  with([](Agent& agent, Nanos now) { agent.leave(now); });
+}
+
 Status Manager::listen(Listener& listener) {
   return with([&](Agent& agent, Nanos) { return agent.listen(listener); });
 }
@@ -72,9 +76,14 @@ void Manager::ignore(Listener& listener) {
   with([&](Agent& agent, Nanos) { agent.ignore(listener); });
 }
 
-Result<Connection*> Manager::connect(const Route& route, const CmRequest& request, uint32_t options,
-                                     EventHandler& handler) {
-  return with([&](Agent& agent, Nanos now) { return agent.connect(route, request, options, handler, now); });
+Status Manager::connect(const Route& route, const CmRequest& request, uint32_t options, EventHandler& handler,
+                        Connection*& made) {
+  return with([&](Agent& agent, Nanos now) -> Status {
+    const auto begun = agent.connect(route, request, options, handler, now);
+    if (!begun) return fail(begun.error());
+    made = *begun;
+    return {};
+  });
 }
 
 Status Manager::accept(Connection& connection, const CmReply& reply, uint32_t options) {
@@ -101,9 +110,13 @@ Status Manager::answer_disconnect(Connection& connection, const CmDisconnected& 
   return with([&](Agent& agent, Nanos now) { return agent.answer_disconnect(connection, message, now); });
 }
 
-Result<Connection*> Manager::ask(const Route& route, const CmServiceRequest& request, EventHandler& handler) {
-  return with([&](Agent& agent, Nanos now) {
-    return agent.ask(route, request, kLifetime, kResponseTimeout, kTries, handler, now);
+Status Manager::ask(const Route& route, const CmServiceRequest& request, EventHandler& handler,
+                    Connection*& made) {
+  return with([&](Agent& agent, Nanos now) -> Status {
+    const auto asked = agent.ask(route, request, kLifetime, kResponseTimeout, kTries, handler, now);
+    if (!asked) return fail(asked.error());
+    made = *asked;
+    return {};
   });
 }
 

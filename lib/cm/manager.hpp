@@ -27,18 +27,21 @@ class Manager final : public Service, private ManagementClass, private Sender {
     return std::forward<Use>(use)(agent_, host_.time_of_call());
   }
 
+  // The process ends: says so to whoever is connected, or about to be. Who hears nothing finds out by himself.
+  void leave();
+
   Status listen(Listener& listener) override;
   void ignore(Listener& listener) override;
-  Result<Connection*> connect(const Route& route, const CmRequest& request, uint32_t options,
-                              EventHandler& handler) override;
+  Status connect(const Route& route, const CmRequest& request, uint32_t options, EventHandler& handler,
+                 Connection*& made) override;
   Status accept(Connection& connection, const CmReply& reply, uint32_t options) override;
   Status ready(Connection& connection, const CmReady& message) override;
   Status reject(Connection& connection, const CmRejected& message) override;
   void established(Connection& connection) override;
   Status disconnect(Connection& connection, const CmDisconnect& message) override;
   Status answer_disconnect(Connection& connection, const CmDisconnected& message) override;
-  Result<Connection*> ask(const Route& route, const CmServiceRequest& request,
-                          EventHandler& handler) override;
+  Status ask(const Route& route, const CmServiceRequest& request, EventHandler& handler,
+             Connection*& made) override;
   Status answer(Connection& connection, const CmServiceReply& reply, uint32_t options) override;
   void destroy(Connection& connection) override;
   void resolve(AddressQuery& query, const IpAddress& address, Nanos timeout) override;

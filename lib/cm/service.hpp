@@ -29,19 +29,19 @@ class Service {
   Service& operator=(const Service&) = delete;
   virtual ~Service() = default;
 
-  // As of Agent.
+  // As of Agent. `made` is set before the first event.
   virtual Status listen(Listener& listener) = 0;
   virtual void ignore(Listener& listener) = 0;
-  virtual Result<Connection*> connect(const Route& route, const CmRequest& request, uint32_t options,
-                                      EventHandler& handler) = 0;
+  virtual Status connect(const Route& route, const CmRequest& request, uint32_t options,
+                         EventHandler& handler, Connection*& made) = 0;
   virtual Status accept(Connection& connection, const CmReply& reply, uint32_t options) = 0;
   virtual Status ready(Connection& connection, const CmReady& message) = 0;
   virtual Status reject(Connection& connection, const CmRejected& message) = 0;
   virtual void established(Connection& connection) = 0;
   virtual Status disconnect(Connection& connection, const CmDisconnect& message) = 0;
   virtual Status answer_disconnect(Connection& connection, const CmDisconnected& message) = 0;
-  virtual Result<Connection*> ask(const Route& route, const CmServiceRequest& request,
-                                  EventHandler& handler) = 0;
+  virtual Status ask(const Route& route, const CmServiceRequest& request, EventHandler& handler,
+                     Connection*& made) = 0;
   virtual Status answer(Connection& connection, const CmServiceReply& reply, uint32_t options) = 0;
   virtual void destroy(Connection& connection) = 0;
 

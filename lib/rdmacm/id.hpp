@@ -46,8 +46,8 @@ enum class Phase : uint8_t {
   kAddressKnown,
   kRouteKnown,
   kListening,
-  kConnecting,   // REQ or SIDR_REQ is under way, or a reply waits to be fetched
-  kRequested,    // a peer wants to connect, or asks
+  kConnecting,  // REQ or SIDR_REQ is under way, or a reply waits to be fetched
+  kRequested,   // a peer wants to connect, or asks
   kAccepting,
   kConnected,
   kDisconnected,
@@ -64,18 +64,27 @@ struct Terms {
   uint32_t qkey = 0;
 };
 
+// What programs hold of an identifier.
+struct Handle {
+  rdma_cm_id verbs{};  // first
+  Id* id = nullptr;
+};
+
 struct Id final : cm::EventHandler, cm::AddressQuery {
-  rdma_cm_id verbs{};  // what programs hold
+  Handle handle{{}, this};
+  rdma_cm_id& verbs = handle.verbs;
   cm::Service* service = nullptr;
   Phase phase = Phase::kIdle;
-  bool synchronous = false;      // it has a channel of its own, and calls wait for their events
+  bool synchronous = false;  // it has a channel of its own, and calls wait for their events
   bool own_send_cq = false, own_recv_cq = false;
-  uint16_t port = 0;             // ours, in host order; 0: none yet
+  uint16_t port = 0;  // ours, in host order; 0: none yet
   uint8_t sgid_index = 0;
   uint8_t traffic_class = 0;
-  uint8_t ack_timeout = 0;       // a code; 0: by default
+  uint8_t ack_timeout = 0;  // a code; 0: by default
   bool reuse_address = false, one_family = false;
   ibv_ece local_ece{}, remote_ece{};
+  ibv_pd* asked_pd = nullptr;  // of rdma_create_ep() for ids of requests
+  std::optional<ibv_qp_init_attr> asked_qp;
   Terms terms;
   cm::Connection* connection = nullptr;
   cm::Listener listener;
@@ -86,16 +95,22 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   std::condition_variable acknowledged;
   uint32_t reported = 0;
 
-  static Id& of(rdma_cm_id* id);
+  static Id& of(rdma_cm_id* id) { return *reinterpret_cast<Handle*>(id)->id; }
   [[nodiscard]] Channel& channel() const { return Channel::of(verbs.channel); }
 
-  bool on_event(cm::Connection& of, const cm::Event& event) override;
+  bool on_event(cm::Connection& from, const cm::Event& event) override;
   void on_answer(Status found) override;
 };
 
-// Of the one device that the process has; null and errno when there is none.
+inline constexpr uint8_t kPacketLifetime = 16;  // 0.27 s, a code, as the Linux kernel has it for Ethernet
+
+// Of the one device that the process has, opened once and for good; null and errno when there is none.
 ibv_context* open_device();
-cm::Service* service_of(ibv_context* context);
+// Of programs that bring none of their own.
+ibv_pd* default_pd();
+// Who hears what comes for listeners and for what became of it.
+cm::EventHandler& requests();
+uint8_t path_mtu_of(const Id& id);  // ibv_mtu
 
 // Calls return -1 and say why in errno.
 int failed(int code);
@@ -106,12 +121,5 @@ std::unique_ptr<CmEvent> make_event(Id& id, rdma_cm_event_type type, int status 
 void report(Id& id, rdma_cm_event_type type, int status = 0);
 // In synchronous mode: waits for the answer, which stays with the id. 0, or -1 and errno.
 int complete(Id& id);
-
-// The port of a socket address, in host order.
-uint16_t port_of(const sockaddr& address);
-void set_port(sockaddr& address, uint16_t port);
-// Null: neither IPv4 nor IPv6, or any address.
-std::optional<IpAddress> ip_of(const sockaddr& address);
-void write_address(const IpAddress& ip, uint16_t port, bool v6, sockaddr_storage& out);
 
 }  // namespace roci::rdmacm

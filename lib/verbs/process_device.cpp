@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "cm/manager.hpp"
 #include "device/device_config.hpp"
 #include "device/device_endpoints.hpp"
 #include "device/host.hpp"
@@ -48,6 +49,7 @@ struct ProcessDevice {
   ListedDevice listed;
   std::unique_ptr<Device> device;  // the first user; those of contexts are its like
   std::unique_ptr<DeviceEndpoints> endpoints;
+  std::unique_ptr<cm::Manager> manager;
 };
 
 ProcessDevice& process_device() {
@@ -113,6 +115,7 @@ void drive_until(Device& device, std::chrono::nanoseconds limit, Done done) {
 void leave() {
   ProcessDevice& self = process_device();
   if (is_forked_child() || self.device == nullptr) return;
+  if (self.manager != nullptr) self.manager->leave();
   settle(*self.device, nullptr);
   drive_until(*self.device, kLinger, [] { return false; });
   if (const std::string file = environment("ROCI_STATS"); !file.empty()) {
@@ -184,6 +187,14 @@ Result<std::unique_ptr<Device>> open_listed_device() {
   look(self);
   if (self.device == nullptr) ROCI_TRY(start(self));
   return self.device->share();
+}
+
+cm::Service& connection_manager() {
+  ProcessDevice& self = process_device();
+  const uint64_t guid = be64toh(listed_guid());
+  const std::scoped_lock guard(self.mutex);
+  if (self.manager == nullptr) self.manager = std::make_unique<cm::Manager>(self.device->host(), guid);
+  return *self.manager;
 }
 
 void note_end_of(Device& device, uint32_t qp_num) {

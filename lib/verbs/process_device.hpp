@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "cm/service.hpp"
 #include "net/device_identity.hpp"
 #include "roci/device.hpp"
 #include "roci/result.hpp"
@@ -22,6 +23,9 @@ uint64_t listed_guid();
 
 // A user of the device of its own. Starts DPDK and the port at the first call.
 Result<std::unique_ptr<Device>> open_listed_device();
+
+// Of the device, which somebody has opened. Stays until the process ends.
+cm::Service& connection_manager();
 
 // For `roci-run --stats`: what there is to say of a queue pair that is about to go.
 void note_end_of(Device& device, uint32_t qp_num);

@@ -14,7 +14,7 @@ BOTTOM = ["base", "wire", "telemetry"]
 MIDDLE = BOTTOM + ["port", "memory"]
 PROTOCOL = MIDDLE + ["transport", "congestion"]
 DEVICE = PROTOCOL + ["engine", "device", "api"]
-ALL = DEVICE + ["net", "verbs", "cm", "lab", "switch", "cc", "apps"]
+ALL = DEVICE + ["net", "verbs", "cm", "rdmacm", "lab", "switch", "cc", "apps"]
 PLUGIN_ROOMS = ("cc", "examples")
 # Examples that are programs: what users of the C++ API and of verbs may see, and no more.
 PROGRAM_EXAMPLES = {"kv-store": "kv-store", "block-target": "block-target", "common": "examples-common"}
@@ -34,6 +34,7 @@ MAY_INCLUDE = {
     "paths": [],
     "cm": DEVICE,
     "verbs": DEVICE + ["net", "cm"],
+    "rdmacm": ["base", "wire", "cm"],
     "lab": DEVICE + ["switch"],
     "cc": [],
     "examples": [],

@@ -1,0 +1,113 @@
+// Socket addresses and what they are on the device: GIDs, and ports of this process.
+#include <arpa/inet.h>
+
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <set>
+
+#include "rdmacm/addresses.hpp"
+
+namespace roci::rdmacm {
+namespace {
+
+constexpr uint16_t kFirstPort = 32768, kLastPort = 60999;  // of those that nobody asked for by number
+
+// A process has addresses of its own, so its ports are nobody else's.
+struct Ports {
+  std::mutex mutex;
+  std::set<std::pair<int, uint16_t>> taken;
+};
+Ports& ports() {
+  static auto* const kPorts = new Ports;
+  return *kPorts;
+}
+
+}  // namespace
+
+uint16_t port_of(const sockaddr& address) {
+  switch (address.sa_family) {
+    case AF_INET:
+      return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
+    case AF_INET6:
+      return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
+    default:
+      return 0;
+  }
+}
+
+void set_port(sockaddr& address, uint16_t port) {
+  if (address.sa_family == AF_INET) reinterpret_cast<sockaddr_in&>(address).sin_port = htons(port);
+  if (address.sa_family == AF_INET6) reinterpret_cast<sockaddr_in6&>(address).sin6_port = htons(port);
+}
+
+std::optional<IpAddress> ip_of(const sockaddr& address) {
+  if (address.sa_family == AF_INET) {
+    const uint32_t v4 = ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr);
+    if (v4 == INADDR_ANY) return std::nullopt;
+    return IpAddress::from_v4(v4);
+  }
+  if (address.sa_family != AF_INET6) return std::nullopt;
+  IpAddress out;
+  std::memcpy(out.bytes.data(), &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, out.bytes.size());
+  if (out.is_zero()) return std::nullopt;
+  return out;
+}
+
+void write_address(const IpAddress& ip, uint16_t port, bool v6, sockaddr_storage& out) {
+  out = {};
+  if (!v6) {
+    auto& address = reinterpret_cast<sockaddr_in&>(out);
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(ip.is_zero() ? INADDR_ANY : ip.v4());
+    return;
+  }
+  auto& address = reinterpret_cast<sockaddr_in6&>(out);
+  address.sin6_family = AF_INET6;
+  address.sin6_port = htons(port);
+  std::memcpy(&address.sin6_addr, ip.bytes.data(), ip.bytes.size());
+}
+
+std::optional<Source> source_for(ibv_context* context, const IpAddress& to) {
+  std::optional<Source> other;
+  for (int index = 0;; ++index) {
+    ibv_gid gid{};
+    if (ibv_query_gid(context, 1, index, &gid) != 0) return other;
+    IpAddress ours;
+    std::memcpy(ours.bytes.data(), gid.raw, sizeof gid.raw);
+    if (ours.is_zero() || ours.is_v4() != to.is_v4() || ours.is_link_local() != to.is_link_local()) continue;
+    const Source found{ours, static_cast<uint8_t>(index)};
+    if (ours == to) return found;
+    if (!other) other = found;
+  }
+}
+
+std::optional<Source> own_source(ibv_context* context, const IpAddress& address) {
+  const auto found = source_for(context, address);
+  return found && found->address == address ? found : std::nullopt;
+}
+
+bool take_port(rdma_port_space space, uint16_t& port, bool shared) {
+  Ports& all = ports();
+  const std::scoped_lock guard(all.mutex);
+  if (port != 0) return all.taken.emplace(space, port).second || shared;
+  static std::minstd_rand random{std::random_device{}()};
+  constexpr unsigned kMost = kLastPort - kFirstPort + 1;
+  const auto begin = static_cast<unsigned>(random());
+  for (unsigned i = 0; i < kMost; ++i) {
+    const auto candidate = static_cast<uint16_t>(kFirstPort + (begin + i) % kMost);
+    if (!all.taken.emplace(space, candidate).second) continue;
+    port = candidate;
+    return true;
+  }
+  return false;
+}
+
+void give_port_back(rdma_port_space space, uint16_t port) {
+  Ports& all = ports();
+  const std::scoped_lock guard(all.mutex);
+  all.taken.erase({space, port});
+}
+
+}  // namespace roci::rdmacm

@@ -1,0 +1,115 @@
+// Names and services as addresses for rdma_create_ep() and rdma_resolve_addr().
+#include <netdb.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "rdmacm/id.hpp"
+
+using namespace roci::rdmacm;
+
+namespace {
+
+struct ForgetAddrinfo {
+  void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+using AddrinfoList = std::unique_ptr<addrinfo, ForgetAddrinfo>;
+
+sockaddr* copy_of(const sockaddr* address, socklen_t length) {
+  auto* const out = static_cast<sockaddr*>(std::malloc(length));
+  if (out != nullptr) std::memcpy(out, address, length);
+  return out;
+}
+
+void choose_service(rdma_addrinfo& out, const rdma_addrinfo* hints) {
+  const int type = hints != nullptr ? hints->ai_qp_type : 0;
+  const int space = hints != nullptr ? hints->ai_port_space : 0;
+  const bool datagrams = type == IBV_QPT_UD || space == RDMA_PS_UDP;
+  out.ai_qp_type = type != 0 ? type : datagrams ? IBV_QPT_UD : IBV_QPT_RC;
+  out.ai_port_space = space != 0 ? space : datagrams ? RDMA_PS_UDP : RDMA_PS_TCP;
+}
+
+// What getaddrinfo() says it was, as an errno.
+int code_of(int found) {
+  switch (found) {
+    case EAI_AGAIN:
+      return EAGAIN;
+    case EAI_MEMORY:
+      return ENOMEM;
+    case EAI_SYSTEM:
+      return errno;
+    case EAI_FAMILY:
+    case EAI_NONAME:
+    case EAI_SERVICE:
+      return ENODEV;
+    default:
+      return EINVAL;
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+int rdma_getaddrinfo(const char* node, const char* service, const rdma_addrinfo* hints, rdma_addrinfo** res) {
+  if (node == nullptr && service == nullptr &&
+      (hints == nullptr || (hints->ai_src_addr == nullptr && hints->ai_dst_addr == nullptr)))
+    return failed(EINVAL);
+  const int flags = hints != nullptr ? hints->ai_flags : 0;
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_family = hints != nullptr && hints->ai_family != AF_IB ? hints->ai_family : AF_UNSPEC;
+  if ((flags & RAI_PASSIVE) != 0) wanted.ai_flags |= AI_PASSIVE;
+  if ((flags & RAI_NUMERICHOST) != 0) wanted.ai_flags |= AI_NUMERICHOST;
+  addrinfo* list = nullptr;
+  if (node != nullptr || service != nullptr) {
+    if (const int found = getaddrinfo(node, service, &wanted, &list); found != 0)
+      return failed(code_of(found));
+  }
+  const AddrinfoList guard(list);
+
+  auto* const out = static_cast<rdma_addrinfo*>(std::calloc(1, sizeof(rdma_addrinfo)));
+  if (out == nullptr) return failed(ENOMEM);
+  out->ai_flags = flags;
+  choose_service(*out, hints);
+  const auto put = [](sockaddr*& to, socklen_t& length, const sockaddr* from, socklen_t bytes) {
+    to = copy_of(from, bytes);
+    length = to != nullptr ? bytes : 0;
+  };
+  const bool passive = (flags & RAI_PASSIVE) != 0;
+  if (list != nullptr) {
+    out->ai_family = list->ai_family;
+    if (passive) {
+      put(out->ai_src_addr, out->ai_src_len, list->ai_addr, list->ai_addrlen);
+    } else {
+      put(out->ai_dst_addr, out->ai_dst_len, list->ai_addr, list->ai_addrlen);
+    }
+  } else if (hints != nullptr && hints->ai_dst_addr != nullptr) {
+    out->ai_family = hints->ai_dst_addr->sa_family;
+    put(out->ai_dst_addr, out->ai_dst_len, hints->ai_dst_addr, hints->ai_dst_len);
+  }
+  if (out->ai_src_addr == nullptr && hints != nullptr && hints->ai_src_addr != nullptr) {
+    if (out->ai_family == 0) out->ai_family = hints->ai_src_addr->sa_family;
+    put(out->ai_src_addr, out->ai_src_len, hints->ai_src_addr, hints->ai_src_len);
+  }
+  *res = out;
+  return 0;
+}
+
+void rdma_freeaddrinfo(rdma_addrinfo* res) {
+  while (res != nullptr) {
+    rdma_addrinfo* const next = res->ai_next;
+    std::free(res->ai_src_addr);
+    std::free(res->ai_dst_addr);
+    std::free(res->ai_src_canonname);
+    std::free(res->ai_dst_canonname);
+    std::free(res->ai_route);
+    std::free(res->ai_connect);
+    std::free(res);
+    res = next;
+  }
+}
+
+}  // extern "C"

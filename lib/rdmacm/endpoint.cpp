@@ -1,0 +1,128 @@
+// Identifiers from what rdma_getaddrinfo() found, with queue pairs; requests that are fetched one by one; shared receive queues.
+#include <rdma/rdma_verbs.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "rdmacm/queue_pair.hpp"
+
+using namespace roci::rdmacm;
+
+namespace {
+
+int resolve(rdma_cm_id* id, const rdma_addrinfo& res) {
+  constexpr int kTimeout = 2000;  // ms
+  if (rdma_resolve_addr(id, res.ai_src_addr, res.ai_dst_addr, kTimeout) != 0) return -1;
+  return rdma_resolve_route(id, kTimeout);
+}
+
+int give_up(rdma_cm_id* id) {
+  const int code = errno;
+  rdma_destroy_ep(id);
+  return failed(code);
+}
+
+}  // namespace
+
+extern "C" {
+
+int rdma_create_ep(rdma_cm_id** out, rdma_addrinfo* res, ibv_pd* pd, ibv_qp_init_attr* attr) {
+  rdma_cm_id* verbs = nullptr;
+  if (rdma_create_id(nullptr, &verbs, nullptr, static_cast<rdma_port_space>(res->ai_port_space)) != 0)
+    return -1;
+  Id& id = Id::of(verbs);
+  verbs->qp_type = static_cast<ibv_qp_type>(res->ai_qp_type);
+  if ((res->ai_flags & RAI_PASSIVE) != 0) {
+    if (rdma_bind_addr(verbs, res->ai_src_addr) != 0) return give_up(verbs);
+    id.asked_pd = pd;
+    if (attr != nullptr) id.asked_qp = *attr;
+    *out = verbs;
+    return 0;
+  }
+  if (resolve(verbs, *res) != 0) return give_up(verbs);
+  if (attr != nullptr) {
+    attr->qp_type = verbs->qp_type;
+    if (rdma_create_qp(verbs, pd, attr) != 0) return give_up(verbs);
+  }
+  *out = verbs;
+  return 0;
+}
+
+void rdma_destroy_ep(rdma_cm_id* id) {
+  if (id->qp != nullptr) rdma_destroy_qp(id);
+  if (id->srq != nullptr) rdma_destroy_srq(id);
+  rdma_destroy_id(id);
+}
+
+int rdma_get_request(rdma_cm_id* listen, rdma_cm_id** out) {
+  Id& listener = Id::of(listen);
+  if (!listener.synchronous) return failed(EINVAL);
+  if (listen->event != nullptr) {
+    rdma_ack_cm_event(listen->event);
+    listen->event = nullptr;
+  }
+  rdma_cm_event* event = nullptr;
+  if (rdma_get_cm_event(listen->channel, &event) != 0) return -1;
+  if (event->status != 0) {
+    const int code = -event->status;
+    rdma_ack_cm_event(event);
+    return failed(code);
+  }
+  if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
+    rdma_ack_cm_event(event);
+    return failed(EINVAL);
+  }
+  rdma_cm_id* const verbs = event->id;
+  Id& id = Id::of(verbs);
+  rdma_event_channel* const own = rdma_create_event_channel();
+  if (own == nullptr || move_to_channel(id, own, true) != 0) {
+    rdma_ack_cm_event(event);
+    destroy(id);
+    return -1;
+  }
+  if (listener.asked_qp) {
+    ibv_qp_init_attr attr = *listener.asked_qp;
+    attr.qp_type = listen->qp_type;
+    if (rdma_create_qp(verbs, listener.asked_pd, &attr) != 0) {
+      const int code = errno;
+      rdma_ack_cm_event(event);
+      rdma_destroy_ep(verbs);
+      return failed(code);
+    }
+  }
+  verbs->event = event;
+  *out = verbs;
+  return 0;
+}
+
+int rdma_create_srq_ex(rdma_cm_id* id, ibv_srq_init_attr_ex* attr) {
+  if (id->verbs == nullptr || id->srq != nullptr) return failed(EINVAL);
+  if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || attr->pd == nullptr) {
+    attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
+    attr->pd = id->pd;
+  }
+  ibv_srq* const srq = ibv_create_srq_ex(id->verbs, attr);
+  if (srq == nullptr) return -1;
+  id->srq = srq;
+  if (id->pd == nullptr) id->pd = attr->pd;
+  return 0;
+}
+
+int rdma_create_srq(rdma_cm_id* id, ibv_pd* pd, ibv_srq_init_attr* attr) {
+  ibv_srq_init_attr_ex extended{};
+  extended.srq_context = attr->srq_context;
+  extended.attr = attr->attr;
+  extended.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
+  extended.srq_type = IBV_SRQT_BASIC;
+  extended.pd = pd != nullptr ? pd : id->pd;
+  const int status = rdma_create_srq_ex(id, &extended);
+  attr->attr = extended.attr;
+  return status;
+}
+
+void rdma_destroy_srq(rdma_cm_id* id) {
+  if (id->srq != nullptr) ibv_destroy_srq(id->srq);
+  id->srq = nullptr;
+}
+
+}  // extern "C"

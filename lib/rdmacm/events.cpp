@@ -1,0 +1,200 @@
+// Event channels: what happened, in order, for programs that poll, that wait, and that do neither.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "rdmacm/addresses.hpp"
+#include "rdmacm/id.hpp"
+#include "rdmacm/queue_pair.hpp"
+
+namespace roci::rdmacm {
+namespace {
+
+// Of an event that is taken out of the middle.
+void take_count(Channel& channel) {
+  pollfd counted{channel.verbs.fd, POLLIN, 0};
+  uint64_t one = 0;
+  if (poll(&counted, 1, 0) > 0) static_cast<void>(read(channel.verbs.fd, &one, sizeof one));
+}
+
+// Forgets the events that the program has not fetched, and who came with them.
+void forget_events_of(Id& id) {
+  Channel& channel = id.channel();
+  std::deque<std::unique_ptr<CmEvent>> forgotten;
+  {
+    const std::scoped_lock guard(channel.mutex);
+    for (auto at = channel.events.begin(); at != channel.events.end();) {
+      if ((*at)->verbs.id != &id.verbs && (*at)->id != &id) {
+        ++at;
+        continue;
+      }
+      take_count(channel);
+      forgotten.push_back(std::move(*at));
+      at = channel.events.erase(at);
+    }
+  }
+  for (const auto& event : forgotten) {
+    if (event->verbs.event == RDMA_CM_EVENT_CONNECT_REQUEST && event->verbs.id != &id.verbs)
+      destroy(Id::of(event->verbs.id));
+  }
+}
+
+// What could not be asked of the device when the request came.
+void finish_request(Id& id) {
+  id.verbs.verbs = open_device();
+  id.verbs.pd = default_pd();
+  if (const auto ours = ip_of(id.verbs.route.addr.src_addr)) {
+    if (const auto source = own_source(id.verbs.verbs, *ours)) id.sgid_index = source->gid_index;
+  }
+}
+
+// What is left to do with the queue pair when the peer has accepted; in the thread of the program.
+void finish_connection(CmEvent& event) {
+  Id& id = Id::of(event.verbs.id);
+  if (id.verbs.qp == nullptr) return;  // the program has its own, and says rdma_establish()
+  if (connect_queue_pair(id) && id.service->ready(*id.connection, {})) {
+    id.phase = Phase::kConnected;
+    event.verbs.event = RDMA_CM_EVENT_ESTABLISHED;
+    return;
+  }
+  static_cast<void>(id.service->reject(*id.connection, {.reason = CmRejected::kConsumer}));
+  event.verbs.event = RDMA_CM_EVENT_CONNECT_ERROR;
+  event.verbs.status = -errno;
+}
+
+}  // namespace
+
+void Channel::push(std::unique_ptr<CmEvent> event) {
+  const std::scoped_lock guard(mutex);
+  events.push_back(std::move(event));
+  const uint64_t one = 1;
+  static_cast<void>(write(verbs.fd, &one, sizeof one));  // cannot fail below 2^64 events
+}
+
+std::unique_ptr<CmEvent> make_event(Id& id, rdma_cm_event_type type, int status) {
+  auto event = std::make_unique<CmEvent>();
+  event->id = &id;
+  event->verbs.id = &id.verbs;
+  event->verbs.event = type;
+  event->verbs.status = status;
+  return event;
+}
+
+void report(Id& id, rdma_cm_event_type type, int status) { id.channel().push(make_event(id, type, status)); }
+
+int complete(Id& id) {
+  if (!id.synchronous) return 0;
+  if (id.verbs.event != nullptr) {
+    rdma_ack_cm_event(id.verbs.event);
+    id.verbs.event = nullptr;
+  }
+  if (rdma_get_cm_event(id.verbs.channel, &id.verbs.event) != 0) return -1;
+  const rdma_cm_event& event = *id.verbs.event;
+  if (event.status == 0) return 0;
+  return failed(event.event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED : -event.status);
+}
+
+int move_to_channel(Id& id, rdma_event_channel* channel, bool own) {
+  {
+    std::unique_lock guard(id.mutex);
+    id.acknowledged.wait(guard, [&] { return id.reported == 0; });
+  }
+  rdma_event_channel* const old = std::exchange(id.verbs.channel, channel);
+  // What was reported meanwhile comes along.
+  std::deque<std::unique_ptr<CmEvent>> moved;
+  {
+    Channel& from = Channel::of(old);
+    const std::scoped_lock guard(from.mutex);
+    for (auto at = from.events.begin(); at != from.events.end();) {
+      if ((*at)->id != &id) {
+        ++at;
+        continue;
+      }
+      moved.push_back(std::move(*at));
+      at = from.events.erase(at);
+      take_count(from);
+    }
+  }
+  for (auto& event : moved) Channel::of(channel).push(std::move(event));
+  if (id.synchronous) rdma_destroy_event_channel(old);
+  id.synchronous = own;
+  return 0;
+}
+
+// Afterwards nobody reports of it, and the program has nothing of it.
+void leave_events(Id& id) {
+  if (id.verbs.event != nullptr) {
+    rdma_ack_cm_event(id.verbs.event);
+    id.verbs.event = nullptr;
+  }
+  forget_events_of(id);
+  std::unique_lock guard(id.mutex);
+  id.acknowledged.wait(guard, [&] { return id.reported == 0; });
+}
+
+}  // namespace roci::rdmacm
+
+using namespace roci::rdmacm;
+
+extern "C" {
+
+rdma_event_channel* rdma_create_event_channel() {
+  const int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+  if (fd < 0) return nullptr;
+  auto* channel = new Channel;
+  channel->verbs.fd = fd;
+  return &channel->verbs;
+}
+
+void rdma_destroy_event_channel(rdma_event_channel* channel) {
+  close(channel->fd);
+  delete &Channel::of(channel);
+}
+
+int rdma_get_cm_event(rdma_event_channel* of, rdma_cm_event** event) {
+  Channel& channel = Channel::of(of);
+  std::unique_ptr<CmEvent> taken;
+  while (taken == nullptr) {
+    uint64_t one = 0;
+    if (read(of->fd, &one, sizeof one) < 0) return -1;
+    const std::scoped_lock guard(channel.mutex);
+    if (channel.events.empty()) continue;
+    taken = std::move(channel.events.front());
+    channel.events.pop_front();
+    const std::scoped_lock counted(taken->id->mutex);
+    ++taken->id->reported;
+  }
+  if (taken->verbs.event == RDMA_CM_EVENT_CONNECT_RESPONSE) finish_connection(*taken);
+  if (taken->verbs.event == RDMA_CM_EVENT_CONNECT_REQUEST) finish_request(Id::of(taken->verbs.id));
+  *event = &taken.release()->verbs;
+  return 0;
+}
+
+int rdma_ack_cm_event(rdma_cm_event* verbs) {
+  if (verbs == nullptr) return failed(EINVAL);
+  const std::unique_ptr<CmEvent> event(reinterpret_cast<CmEvent*>(verbs));
+  const std::scoped_lock guard(event->id->mutex);
+  --event->id->reported;
+  event->id->acknowledged.notify_all();
+  return 0;
+}
+
+const char* rdma_event_str(rdma_cm_event_type event) {
+  constexpr const char* kNames[] = {
+      "RDMA_CM_EVENT_ADDR_RESOLVED",  "RDMA_CM_EVENT_ADDR_ERROR",      "RDMA_CM_EVENT_ROUTE_RESOLVED",
+      "RDMA_CM_EVENT_ROUTE_ERROR",    "RDMA_CM_EVENT_CONNECT_REQUEST", "RDMA_CM_EVENT_CONNECT_RESPONSE",
+      "RDMA_CM_EVENT_CONNECT_ERROR",  "RDMA_CM_EVENT_UNREACHABLE",     "RDMA_CM_EVENT_REJECTED",
+      "RDMA_CM_EVENT_ESTABLISHED",    "RDMA_CM_EVENT_DISCONNECTED",    "RDMA_CM_EVENT_DEVICE_REMOVAL",
+      "RDMA_CM_EVENT_MULTICAST_JOIN", "RDMA_CM_EVENT_MULTICAST_ERROR", "RDMA_CM_EVENT_ADDR_CHANGE",
+      "RDMA_CM_EVENT_TIMEWAIT_EXIT"};
+  const auto index = static_cast<size_t>(event);
+  return index < std::size(kNames) ? kNames[index] : "UNKNOWN EVENT";
+}
+
+}  // extern "C"

@@ -1,0 +1,280 @@
+#include "rdmacm/id.hpp"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "rdmacm/addresses.hpp"
+#include "rdmacm/queue_pair.hpp"
+
+// Of libibverbs.so.1, at its node for this library.
+extern "C" roci::cm::Service* roci_cm_service(ibv_context* context);
+
+namespace roci::rdmacm {
+namespace {
+
+constexpr Nanos kMillisecond{1'000'000};
+constexpr uint8_t kExactly = 2;  // a selector of path records
+
+bool known_space(rdma_port_space space) {
+  return space == RDMA_PS_TCP || space == RDMA_PS_UDP || space == RDMA_PS_IPOIB || space == RDMA_PS_IB;
+}
+
+struct Opened {
+  std::mutex mutex;
+  ibv_context* context = nullptr;
+  ibv_pd* pd = nullptr;
+};
+Opened& opened() {
+  static auto* const kOpened = new Opened;
+  return *kOpened;
+}
+
+ibv_context* device() {
+  ibv_context*& context = opened().context;
+  const std::scoped_lock guard(opened().mutex);
+  if (context != nullptr) return context;
+  int count = 0;
+  ibv_device** const list = ibv_get_device_list(&count);
+  if (list == nullptr) return nullptr;
+  if (count > 0) {
+    context = ibv_open_device(list[0]);
+  } else {
+    errno = ENODEV;
+  }
+  ibv_free_device_list(list);
+  return context;
+}
+
+// Onto the device, with this address of ours.
+int use_source(Id& id, const Source& source) {
+  id.verbs.verbs = device();
+  if (id.verbs.pd == nullptr) id.verbs.pd = default_pd();
+  id.sgid_index = source.gid_index;
+  id.verbs.port_num = 1;
+  ibv_gid gid{};
+  std::memcpy(gid.raw, source.address.bytes.data(), sizeof gid.raw);
+  id.verbs.route.addr.addr.ibaddr.sgid = gid;
+  id.verbs.route.addr.addr.ibaddr.pkey = 0xffff;
+  return 0;
+}
+
+int take_port_for(Id& id, uint16_t wanted) {
+  id.port = wanted;
+  if (!take_port(id.verbs.ps, id.port, id.reuse_address)) {
+    id.port = 0;
+    return failed(EADDRINUSE);
+  }
+  set_port(id.verbs.route.addr.src_addr, id.port);
+  return 0;
+}
+
+int bind(Id& id, const sockaddr& address) {
+  if (id.phase != Phase::kIdle) return failed(EINVAL);
+  if (address.sa_family != AF_INET && address.sa_family != AF_INET6) return failed(EAFNOSUPPORT);
+  ibv_context* const context = device();
+  if (context == nullptr) return failed(ENODEV);
+  if (const auto ip = ip_of(address)) {
+    const auto source = own_source(context, *ip);
+    if (!source) return failed(EADDRNOTAVAIL);
+    use_source(id, *source);
+  }
+  std::memcpy(&id.verbs.route.addr.src_storage, &address,
+              address.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+  if (take_port_for(id, port_of(address)) != 0) return -1;
+  id.service = roci_cm_service(context);
+  id.phase = Phase::kBound;
+  return 0;
+}
+
+}  // namespace
+
+int failed(int code) {
+  errno = code;
+  return -1;
+}
+
+int failed(const Error& error) { return failed(error.code != 0 ? error.code : EINVAL); }
+
+ibv_context* open_device() { return device(); }
+
+ibv_pd* default_pd() {
+  ibv_context* const context = device();
+  const std::scoped_lock guard(opened().mutex);
+  if (opened().pd == nullptr && context != nullptr) opened().pd = ibv_alloc_pd(context);
+  return opened().pd;
+}
+
+void Id::on_answer(Status found) {
+  const bool here = found.has_value();
+  if (here) phase = Phase::kAddressKnown;
+  report(*this, here ? RDMA_CM_EVENT_ADDR_RESOLVED : RDMA_CM_EVENT_ADDR_ERROR,
+         here ? 0 : -found.error().code);
+}
+
+void destroy(Id& id) {
+  if (id.service != nullptr) {
+    if (id.phase == Phase::kListening) id.service->ignore(id.listener);
+    id.service->give_up(id);
+    if (id.connection != nullptr) id.service->destroy(*id.connection);
+  }
+  leave_events(id);
+  if (id.port != 0 && id.listens == nullptr) give_port_back(id.verbs.ps, id.port);
+  delete id.verbs.route.path_rec;
+  if (id.synchronous) rdma_destroy_event_channel(id.verbs.channel);
+  delete &id;
+}
+
+}  // namespace roci::rdmacm
+
+using namespace roci;
+using namespace roci::rdmacm;
+
+extern "C" {
+
+int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** out, void* context, rdma_port_space space) {
+  if (!known_space(space)) return failed(EINVAL);
+  if (device() == nullptr) return failed(ENODEV);
+  rdma_event_channel* const own = channel == nullptr ? rdma_create_event_channel() : nullptr;
+  if (channel == nullptr && own == nullptr) return -1;
+  auto* id = new Id;
+  id->synchronous = own != nullptr;
+  id->verbs.channel = own != nullptr ? own : channel;
+  id->verbs.context = context;
+  id->verbs.ps = space;
+  id->verbs.qp_type = space == RDMA_PS_TCP || space == RDMA_PS_IB ? IBV_QPT_RC : IBV_QPT_UD;
+  *out = &id->verbs;
+  return 0;
+}
+
+int rdma_destroy_id(rdma_cm_id* id) {
+  destroy(Id::of(id));
+  return 0;
+}
+
+int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) { return rdmacm::bind(Id::of(id), *address); }
+
+int rdma_resolve_addr(rdma_cm_id* verbs, sockaddr* source, sockaddr* destination, int timeout_ms) {
+  Id& id = Id::of(verbs);
+  if (id.phase == Phase::kIdle) {
+    sockaddr_storage any{};
+    any.ss_family = destination->sa_family;
+    const sockaddr* const from = source != nullptr ? source : reinterpret_cast<const sockaddr*>(&any);
+    if (rdmacm::bind(id, *from) != 0) return -1;
+  }
+  if (id.phase != Phase::kBound) return failed(EINVAL);
+  const auto to = ip_of(*destination);
+  if (!to) return failed(EINVAL);
+  if (const auto bound = ip_of(id.verbs.route.addr.src_addr); !bound) {
+    const auto from = source_for(device(), *to);
+    if (!from) return failed(ENETUNREACH);
+    use_source(id, *from);
+    write_address(from->address, id.port, !to->is_v4(), id.verbs.route.addr.src_storage);
+  } else if (bound->is_v4() != to->is_v4()) {
+    return failed(EINVAL);
+  }
+  std::memcpy(&id.verbs.route.addr.dst_storage, destination,
+              destination->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+  ibv_gid gid{};
+  std::memcpy(gid.raw, to->bytes.data(), sizeof gid.raw);
+  id.verbs.route.addr.addr.ibaddr.dgid = gid;
+  id.phase = Phase::kAddressAsked;
+  id.service->resolve(id, *to, std::max(timeout_ms, 1) * kMillisecond);
+  return complete(id);
+}
+
+// There is one way to everybody.
+int rdma_resolve_route(rdma_cm_id* verbs, int) {
+  Id& id = Id::of(verbs);
+  if (id.phase != Phase::kAddressKnown) return failed(EINVAL);
+  auto* path = new ibv_sa_path_rec{};
+  path->sgid = verbs->route.addr.addr.ibaddr.sgid;
+  path->dgid = verbs->route.addr.addr.ibaddr.dgid;
+  path->slid = path->dlid = 0xffff;
+  path->hop_limit = 64;
+  path->traffic_class = id.traffic_class;
+  path->numb_path = 1;
+  path->reversible = 1;
+  path->pkey = 0xffff;
+  path->mtu_selector = path->rate_selector = path->packet_life_time_selector = kExactly;
+  path->mtu = path_mtu_of(id);
+  path->packet_life_time = kPacketLifetime;
+  delete std::exchange(verbs->route.path_rec, path);
+  verbs->route.num_paths = 1;
+  id.phase = Phase::kRouteKnown;
+  report(id, RDMA_CM_EVENT_ROUTE_RESOLVED);
+  return complete(id);
+}
+
+int rdma_listen(rdma_cm_id* verbs, int backlog) {
+  Id& id = Id::of(verbs);
+  if (id.phase == Phase::kIdle) {
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    if (rdmacm::bind(id, reinterpret_cast<const sockaddr&>(any)) != 0) return -1;
+  }
+  if (id.phase != Phase::kBound) return failed(EINVAL);
+  id.listener.service = cm_service_id(static_cast<CmPortSpace>(verbs->ps), id.port);
+  id.listener.address = ip_of(verbs->route.addr.src_addr).value_or(IpAddress{});
+  id.listener.handler = &requests();
+  id.listener.user = &id;
+  if (backlog > 0) id.listener.backlog = static_cast<uint32_t>(std::max(backlog, 8));
+  if (roci::Status listens = id.service->listen(id.listener); !listens) return failed(listens.error());
+  id.phase = Phase::kListening;
+  return 0;
+}
+
+int rdma_migrate_id(rdma_cm_id* verbs, rdma_event_channel* channel) {
+  Id& id = Id::of(verbs);
+  rdma_event_channel* const own = channel == nullptr ? rdma_create_event_channel() : nullptr;
+  if (channel == nullptr && own == nullptr) return -1;
+  return move_to_channel(id, own != nullptr ? own : channel, own != nullptr);
+}
+
+__be16 rdma_get_src_port(rdma_cm_id* id) { return htons(port_of(id->route.addr.src_addr)); }
+__be16 rdma_get_dst_port(rdma_cm_id* id) { return htons(port_of(id->route.addr.dst_addr)); }
+
+ibv_context** rdma_get_devices(int* count) {
+  ibv_context* const context = device();
+  if (context == nullptr) {
+    if (count != nullptr) *count = 0;
+    errno = ENODEV;
+    return nullptr;
+  }
+  if (count != nullptr) *count = 1;
+  return new ibv_context* [2] { context, nullptr };
+}
+
+void rdma_free_devices(ibv_context** list) { delete[] list; }
+
+int rdma_set_option(rdma_cm_id* verbs, int level, int option, void* value, size_t length) {
+  Id& id = Id::of(verbs);
+  if (level == RDMA_OPTION_IB) return failed(option == RDMA_OPTION_IB_PATH ? EOPNOTSUPP : ENOSYS);
+  if (level != RDMA_OPTION_ID) return failed(ENOSYS);
+  const auto number = [&]<class Value>(Value) { return *static_cast<const Value*>(value); };
+  switch (option) {
+    case RDMA_OPTION_ID_TOS:
+      if (length != sizeof(uint8_t)) return failed(EINVAL);
+      id.traffic_class = number(uint8_t{});
+      return 0;
+    case RDMA_OPTION_ID_REUSEADDR:
+      if (length != sizeof(int)) return failed(EINVAL);
+      id.reuse_address = number(int{}) != 0;
+      return 0;
+    case RDMA_OPTION_ID_AFONLY:
+      if (length != sizeof(int)) return failed(EINVAL);
+      id.one_family = number(int{}) != 0;
+      return 0;
+    case RDMA_OPTION_ID_ACK_TIMEOUT:
+      if (length != sizeof(uint8_t) || number(uint8_t{}) > 31) return failed(EINVAL);
+      id.ack_timeout = number(uint8_t{});
+      return 0;
+    default:
+      return failed(ENOSYS);
+  }
+}
+
+}  // extern "C"

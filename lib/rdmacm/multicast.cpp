@@ -1,0 +1,69 @@
+// Groups: their members' queue pairs take what is sent there.
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "rdmacm/addresses.hpp"
+#include "rdmacm/id.hpp"
+
+using namespace roci;
+using namespace roci::rdmacm;
+
+namespace {
+
+constexpr uint32_t kGroupQpn = 0xffffff;
+
+ibv_gid gid_of(const IpAddress& group) {
+  ibv_gid out{};
+  std::memcpy(out.raw, group.bytes.data(), sizeof out.raw);
+  return out;
+}
+
+int join(Id& id, const sockaddr& address, bool full, void* context) {
+  const auto group = ip_of(address);
+  if (!group || !group->is_multicast() || id.verbs.verbs == nullptr) return failed(EINVAL);
+  const ibv_gid gid = gid_of(*group);
+  if (full && id.verbs.qp != nullptr) {
+    if (const int code = ibv_attach_mcast(id.verbs.qp, &gid, 0xffff); code != 0) return failed(code);
+  }
+  auto event = make_event(id, RDMA_CM_EVENT_MULTICAST_JOIN);
+  rdma_ud_param& ud = event->verbs.param.ud;
+  ud.private_data = context;
+  ud.qp_num = kGroupQpn;
+  ud.qkey = RDMA_UDP_QKEY;
+  ud.ah_attr.is_global = 1;
+  ud.ah_attr.port_num = 1;
+  ud.ah_attr.grh.dgid = gid;
+  ud.ah_attr.grh.sgid_index = id.sgid_index;
+  ud.ah_attr.grh.hop_limit = 1;
+  ud.ah_attr.grh.traffic_class = id.traffic_class;
+  id.channel().push(std::move(event));
+  return complete(id);
+}
+
+}  // namespace
+
+extern "C" {
+
+int rdma_join_multicast(rdma_cm_id* id, sockaddr* address, void* context) {
+  return join(Id::of(id), *address, true, context);
+}
+
+int rdma_join_multicast_ex(rdma_cm_id* id, rdma_cm_join_mc_attr_ex* attr, void* context) {
+  constexpr uint32_t kNeeded = RDMA_CM_JOIN_MC_ATTR_ADDRESS | RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
+  if (attr->comp_mask >= RDMA_CM_JOIN_MC_ATTR_RESERVED) return failed(ENOTSUP);
+  if ((attr->comp_mask & kNeeded) != kNeeded || attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED)
+    return failed(EINVAL);
+  return join(Id::of(id), *attr->addr, attr->join_flags == RDMA_MC_JOIN_FLAG_FULLMEMBER, context);
+}
+
+int rdma_leave_multicast(rdma_cm_id* id, sockaddr* address) {
+  const auto group = ip_of(*address);
+  if (!group || !group->is_multicast()) return failed(EADDRNOTAVAIL);
+  if (id->qp == nullptr) return 0;
+  const ibv_gid gid = gid_of(*group);
+  const int code = ibv_detach_mcast(id->qp, &gid, 0xffff);
+  return code == 0 ? 0 : failed(code);
+}
+
+}  // extern "C"
