@@ -23,7 +23,9 @@ class Manager final : public Service, private ManagementClass, private Sender {
   // Calls use(agent, now) in between two rounds of the first worker. Any thread that holds no worker's token.
   template <class Use>
   decltype(auto) with(Use&& use) {
-    const std::scoped_lock guard(host_.worker(0).token());
+    Worker& first = host_.worker(0);
+    const std::scoped_lock guard(first.token());
+    first.management().wake();
     return std::forward<Use>(use)(agent_, host_.time_of_call());
   }
 

@@ -13,6 +13,7 @@ void Management::set_class(uint8_t management_class, ManagementClass* user) {
     return one.user == nullptr || one.number == management_class;
   });
   *free_or_its = {management_class, user};
+  wake();
 }
 
 ManagementClass* Management::user_of(uint8_t number) const {
@@ -77,20 +78,16 @@ MadSent Management::send(const MadRoute& route, std::span<const uint8_t, kMadByt
   return MadSent::kYes;
 }
 
-bool Management::poll(Nanos now) {
+bool Management::poll_classes(Nanos now) {
   bool worked = false;
   for (const Class& one : classes_) {
     if (one.user != nullptr) worked |= one.user->poll(now);
   }
-  return worked;
-}
-
-Nanos Management::next_deadline() const {
-  Nanos next = kNever;
+  due_ = kNever;
   for (const Class& one : classes_) {
-    if (one.user != nullptr) next = std::min(next, one.user->next_deadline());
+    if (one.user != nullptr) due_ = std::min(due_, one.user->next_deadline());
   }
-  return next;
+  return worked;
 }
 
 }  // namespace roci

@@ -48,14 +48,18 @@ class Management {
   void handle(const FrameView& view, const rte_mbuf* frame, Nanos now);
   MadSent send(const MadRoute& route, std::span<const uint8_t, kMadBytes> mad, Nanos now);
 
-  bool poll(Nanos now);
-  [[nodiscard]] Nanos next_deadline() const;
+  // Asked in every round, so this must cost next to nothing.
+  bool poll(Nanos now) { return now >= due_ && poll_classes(now); }
+  [[nodiscard]] Nanos next_deadline() const { return due_; }
+  // A class has something to do earlier than it said.
+  void wake() { due_ = Nanos{0}; }
 
  private:
   struct Class {
     uint8_t number = 0;
     ManagementClass* user = nullptr;
   };
+  bool poll_classes(Nanos now);
   // Null when nobody has it.
   [[nodiscard]] ManagementClass* user_of(uint8_t number) const;
 
@@ -65,7 +69,8 @@ class Management {
   Neighbours& neighbours_;
   Counters& counters_;
   std::array<Class, 2> classes_{};
-  Psn psn_{};  // of the next datagram, as the Linux kernel counts; it means nothing
+  Nanos due_ = kNever;  // of the first class; 0: nobody has looked yet
+  Psn psn_{};           // of the next datagram, as the Linux kernel counts; it means nothing
 };
 
 }  // namespace roci

@@ -94,6 +94,7 @@ void Peers::ask(Peer& peer, Nanos now) {
   peer.request.offer = offer_to(peer.route.remote);
   peer.attempts = 0;
   timers_.schedule(peer, now);
+  management_.wake();
 }
 
 void Peers::step(Peer& peer, Nanos now) {

@@ -29,8 +29,6 @@ cm::Route route_of(const Id& id) {
   return route;
 }
 
-uint64_t ca_guid_of(ibv_context* context) { return be64toh(ibv_get_device_guid(context->device)); }
-
 template <size_t kSize>
 bool put_private_data(std::array<uint8_t, kSize>& out, size_t at, const void* data, size_t length) {
   if (length > kSize - at) return false;
