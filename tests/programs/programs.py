@@ -85,6 +85,18 @@ class Programs(unittest.TestCase):
                 self.fail(f"{' '.join(server.args)} does not listen:\n{self.text_of(server)}")
             time.sleep(0.02)
 
+    def wait_for_place(self, process):
+        """Until the process has its place in the network: then the next one gets the next address."""
+        deadline = time.monotonic() + LIMIT
+        while not re.search(r"\d+: ", self.run_list()):
+            if process.poll() is not None or time.monotonic() > deadline:
+                self.fail(f"{' '.join(process.args)} takes no place:\n{self.text_of(process)}")
+            time.sleep(0.02)
+
+    def run_list(self):
+        return subprocess.run([self.run_program, "--list"], env=self.environment, capture_output=True, text=True,
+                              timeout=LIMIT, check=True).stdout
+
     def look(self):
         """What roci-top says of the processes of these tests."""
         top = subprocess.run([pathlib.Path(self.run_program).with_name("roci-top"), "--once", "--json", "--interval", "0.1"],
