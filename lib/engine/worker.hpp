@@ -297,7 +297,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   PeerExtensions extensions_;
   std::unique_ptr<Management> management_;  // null but in the first worker, like the next
   std::unique_ptr<Peers> peers_;
-  bool link_up_;                  // when it was last looked at, by the first worker
+  bool link_up_;  // when it was last looked at, by the first worker
   Nanos link_watched_{0};
   FlowCounts& all_flows_;
   FlowCount& flows_;                         // ours, in there

@@ -99,7 +99,8 @@ std::string last_line(const std::filesystem::path& file) {
 
 Status start_switch(const std::filesystem::path& folder, const SwitchStart& start, SharedLock lock) {
   std::error_code ignored;
-  std::filesystem::remove(folder / kNetSwitchPid, ignored);  // of one that was killed; before others can take it for ours
+  std::filesystem::remove(folder / kNetSwitchPid,
+                          ignored);  // of one that was killed; before others can take it for ours
   ROCI_TRY(write_file(folder / kNetFile, net_text(start.net)));
   ROCI_TRY(write_file(folder / kNetSwitchFile, net_switch_text(start.net, folder)));
   return spawn(folder, start, lock.fd());
