@@ -168,7 +168,7 @@ class SwitchWorker final : public Poller, private RouterOutput {
   std::vector<OwnPort> own_ports_;
   uint32_t round_ = 0;
   uint32_t empty_rounds_ = 0;  // since any port had something
-  PortSet busy_;  // of them, those with something to send
+  PortSet busy_;               // of them, those with something to send
   SwitchArrivals* arrivals_ = nullptr;
   std::array<SwitchPacket, kBurst> batch_;
   Outbox outbox_;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kIpv4At = 20;
 constexpr uint8_t kIpv4WithoutOptions = 0x45;  // version 4, five words
-constexpr uint8_t kNextIsBth = 0x1b;  // IBTA 8.3: in a GRH
+constexpr uint8_t kNextIsBth = 0x1b;           // IBTA 8.3: in a GRH
 
 using Bytes40 = std::array<uint8_t, sizeof(ibv_grh)>;
 
