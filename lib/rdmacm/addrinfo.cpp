@@ -8,7 +8,7 @@
 
 #include "rdmacm/id.hpp"
 
-using namespace roci::rdmacm;
+using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file is the skin
 
 namespace {
 

@@ -293,8 +293,8 @@ bool Id::on_event(cm::Connection&, const cm::Event& event) {
 
 }  // namespace roci::rdmacm
 
-using namespace roci;
-using namespace roci::rdmacm;
+using namespace roci;          // NOLINT(google-build-using-namespace): this file is the skin
+using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file is the skin
 
 extern "C" {
 

@@ -6,7 +6,7 @@
 
 #include "rdmacm/queue_pair.hpp"
 
-using namespace roci::rdmacm;
+using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file is the skin
 
 namespace {
 

@@ -140,7 +140,7 @@ void leave_events(Id& id) {
 
 }  // namespace roci::rdmacm
 
-using namespace roci::rdmacm;
+using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file is the skin
 
 extern "C" {
 

@@ -130,8 +130,8 @@ void destroy(Id& id) {
 
 }  // namespace roci::rdmacm
 
-using namespace roci;
-using namespace roci::rdmacm;
+using namespace roci;          // NOLINT(google-build-using-namespace): this file is the skin
+using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file is the skin
 
 extern "C" {
 

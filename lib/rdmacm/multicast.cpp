@@ -6,8 +6,8 @@
 #include "rdmacm/addresses.hpp"
 #include "rdmacm/id.hpp"
 
-using namespace roci;
-using namespace roci::rdmacm;
+using namespace roci;          // NOLINT(google-build-using-namespace): this file is the skin
+using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file is the skin
 
 namespace {
 

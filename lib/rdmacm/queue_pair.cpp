@@ -149,7 +149,7 @@ bool fail_queue_pair(Id& id) {
 
 }  // namespace roci::rdmacm
 
-using namespace roci::rdmacm;
+using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file is the skin
 
 extern "C" {
 

@@ -7,7 +7,6 @@ namespace roci {
 namespace {
 
 constexpr uint8_t kCmClassVersion = 2;
-constexpr size_t kBodyBytes = kMadBytes - sizeof(MadHeader);
 
 template <class Value>
 uint64_t number_of(const Value& value) {
