@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""Our librdmacm.so.1 has the names of the installed one at their versions, and programs load with it.
+
+usage: rdmacm_symbols_test.py OURS INSTALLED [unittest …]
+"""
+import os
+import pathlib
+import sys
+import unittest
+
+from symbols_test import defined, dynamic, output_of, version_nodes
+
+OURS = INSTALLED = pathlib.Path()
+PROGRAMS = ["/usr/bin/rping", "/usr/bin/ucmatose", "/usr/bin/udaddy", "/usr/bin/rdma_client", "/usr/bin/ib_write_bw"]
+
+
+class Symbols(unittest.TestCase):
+    def test_names_and_versions_are_the_installed_ones(self):
+        installed = defined(INSTALLED)
+        self.assertGreater(len(installed), 60)
+        self.assertEqual(sorted(defined(OURS)), sorted(installed))
+        self.assertEqual(version_nodes(OURS), version_nodes(INSTALLED))
+        self.assertEqual(dynamic(OURS, "SONAME"), dynamic(INSTALLED, "SONAME"))
+
+    def test_programs_load_with_it_and_the_loader_has_nothing_to_say(self):
+        for path in PROGRAMS:
+            with self.subTest(path):
+                loaded = output_of("ldd", "-r", path, env={**os.environ, "LD_LIBRARY_PATH": str(OURS.parent)})
+                self.assertIn(f"librdmacm.so.1 => {OURS} ", loaded)
+                self.assertNotRegex(loaded, "undefined|not defined|version information|not found")
+
+
+if __name__ == "__main__":
+    OURS, INSTALLED = (pathlib.Path(argument).absolute() for argument in sys.argv[1:3])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
