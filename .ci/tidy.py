@@ -21,7 +21,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PRODUCT = ("lib", "switch", "cc", "apps", "bench", "examples")
+PRODUCT = ("lib", "switch", "cc", "apps", "bench")
 
 
 def preprocess_command(entry):
