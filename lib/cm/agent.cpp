@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace roci::cm {
@@ -11,13 +10,6 @@ namespace {
 
 constexpr uint8_t kDisconnectTries = 1;  // who does not answer DREQ is as gone as one that does
 constexpr Nanos kNoRoomWait{1'000'000};
-constexpr Nanos kLongestDelay{300'000'000'000};  // that a peer may ask for
-constexpr uint8_t kPatience = 20;                // that we ask for while a user thinks: 4.3 s, a code
-
-// What IBTA 12.9.8 has a side wait for an answer: there, back, and what the peer takes.
-Nanos answer_time(uint8_t lifetime, uint8_t response_timeout) {
-  return 2 * duration_of(lifetime) + duration_of(response_timeout);
-}
 
 SipKey secret_from(IdSource& ids) {
   SipKey out;
@@ -172,7 +164,7 @@ bool Agent::send(Connection& connection, Nanos now) {
 }
 
 void Agent::insist(Connection& connection, uint8_t tries, Nanos now) {
-  const Nanos whole = answer_time(connection.lifetime_, connection.response_timeout_);
+  const Nanos whole = connection.answer_time();
   connection.give_up_ = now + (tries + 1) * whole;
   connection.wait_ = std::min(limits_.first_retry, whole);
   timers_.schedule(connection, send(connection, now) ? now + connection.wait_ : now + kNoRoomWait);
@@ -198,7 +190,7 @@ void Agent::on_timer(Connection& connection, Nanos now) {
   if (now < connection.give_up_) {
     if (!send(connection, now)) return timers_.schedule(connection, now + kNoRoomWait);
     ++counts_.retries;
-    const Nanos whole = answer_time(connection.lifetime_, connection.response_timeout_);
+    const Nanos whole = connection.answer_time();
     connection.wait_ = std::min(2 * connection.wait_, whole);
     return timers_.schedule(connection, std::min(now + connection.wait_, connection.give_up_));
   }
@@ -388,296 +380,5 @@ void Agent::leave(Nanos now) {
   by_id_.for_each([&](uint32_t, Connection& connection) { all.push_back(&connection); });
   for (Connection* connection : all) destroy(*connection, now);
 }
-
-// ---------------------------------------------------------------------------------------------- What is heard
-
-void Agent::on_mad(const Route& route, std::span<const uint8_t> payload, Nanos now) {
-  ++counts_.received;
-  const ParsedCm parsed = parse_cm_mad(payload);
-  if (parsed.outcome != CmOutcome::kAccepted) {
-    ++counts_.refused;
-    return;
-  }
-  std::visit([&](const auto& message) { on(route, parsed.mad, message, now); }, parsed.mad.message);
-}
-
-Connection* Agent::find(uint32_t local_id, const Route& route) const {
-  Connection* connection = by_id_.find(local_id);
-  return connection != nullptr && connection->route_.remote == route.remote ? connection : nullptr;
-}
-
-Connection* Agent::find_remote(const RemoteTable& table, const Route& route, uint32_t number) const {
-  const auto found = table.find({route.remote, number});
-  return found == table.end() ? nullptr : found->second;
-}
-
-// The peer's queue pair is this connection's from now on. False: it is another one's, which the peer must have forgotten: so that
-// one ends, and this one is refused meanwhile (IBTA 12.9.8.3.1).
-bool Agent::claim_queue_pair(Connection& connection, Nanos now) {
-  const RemoteKey key{connection.route_.remote, connection.remote_qp_.value()};
-  const auto [at, fresh] = by_remote_qp_.try_emplace(key, &connection);
-  if (fresh || at->second == &connection) return true;
-  Connection& other = *at->second;
-  if (other.state_ == State::kTimeWait) {  // has waited long enough: the peer uses the number again
-    at->second = &connection;
-    end(other, EventKind::kTimeWaitOver, nullptr, now);
-    return true;
-  }
-  static_cast<void>(disconnect(other, {}, now));
-  return false;
-}
-
-void Agent::on(const Route& route, const CmMad& mad, const CmRequest& message, Nanos now) {
-  if (Connection* known = find_remote(by_remote_id_, route, message.local_id))
-    return on_request_again(*known, now);
-  CmRejected refusal{.remote_id = message.local_id, .answered = CmAnswered::kRequest};
-  Listener* listener = find_listener(message.service_id, route.local);
-  if (listener == nullptr) {
-    refusal.reason = CmRejected::kInvalidServiceId;
-    return answer_stranger(route, mad.transaction, refusal, now);
-  }
-  if (!has_room_for(*listener)) return;
-  Connection* connection = make(route, nullptr);
-  connection->transaction_ = mad.transaction;
-  connection->remote_id_ = message.local_id;
-  connection->remote_qp_ = message.queue_pair;
-  connection->lifetime_ = message.primary.ack_timeout > 0 ? message.primary.ack_timeout - 1 : 0;
-  connection->response_timeout_ = message.local_response_timeout;
-  connection->tries_ = message.max_cm_retries;
-  if (!claim_queue_pair(*connection, now)) {
-    refusal.reason = CmRejected::kStaleConnection;
-    answer_stranger(route, mad.transaction, refusal, now);
-    return free(*connection);
-  }
-  by_remote_id_.emplace(RemoteKey{route.remote, message.local_id}, connection);
-  // Somebody may have been told something meanwhile, and have done what he liked.
-  listener = find_listener(message.service_id, route.local);
-  if (listener == nullptr) return free(*connection);
-  connection->state_ = State::kRequestReceived;
-  connection->handler_ = listener->handler;
-  accept_into(*listener, *connection);
-  connection->user = listener->user;
-  tell(*connection, EventKind::kRequest, &mad, now);
-}
-
-void Agent::on_request_again(Connection& connection, Nanos now) {
-  ++counts_.repeated;
-  switch (connection.state_) {
-    case State::kRequestReceived: {
-      CmAcknowledged patience;
-      patience.service_timeout = kPatience;
-      static_cast<void>(delay(connection, patience, now));
-      return;
-    }
-    case State::kReplySent:
-      send(connection, now);
-      return;
-    default:
-      return;
-  }
-}
-
-void Agent::on(const Route& route, const CmMad&, const CmAcknowledged& message, Nanos now) {
-  Connection* connection = find(message.remote_id, route);
-  const bool fits =
-      connection != nullptr &&
-      ((message.answered == CmAnswered::kRequest && connection->state_ == State::kRequestSent) ||
-       (message.answered == CmAnswered::kReply && connection->state_ == State::kReplySent));
-  if (!fits) {
-    ++counts_.unexpected;
-    return;
-  }
-  const Nanos patience =
-      std::min(duration_of(message.service_timeout) + 2 * duration_of(connection->lifetime_), kLongestDelay);
-  const Nanos then = now + patience;
-  connection->give_up_ = std::max(connection->give_up_,
-                                  then + answer_time(connection->lifetime_, connection->response_timeout_));
-  timers_.schedule(*connection, then);
-}
-
-void Agent::on(const Route& route, const CmMad& mad, const CmRejected& message, Nanos now) {
-  // Who gave up before he heard of us knows only his own number.
-  Connection* connection = message.remote_id != 0 ? find(message.remote_id, route)
-                                                  : find_remote(by_remote_id_, route, message.local_id);
-  const bool ours = connection != nullptr && (connection->remote_id_ == message.local_id ||
-                                              message.local_id == 0 || connection->remote_id_ == 0);
-  if (!ours) {
-    ++counts_.unexpected;
-    return;
-  }
-  switch (connection->state_) {
-    case State::kRequestSent:
-    case State::kRequestReceived:
-    case State::kReplySent:
-    case State::kReplyReceived:
-      return end(*connection, EventKind::kRejected, &mad, now);
-    case State::kDisconnectSent:
-      enter_time_wait(*connection, now);
-      tell(*connection, EventKind::kDisconnected, nullptr, now);
-      return;
-    default:
-      ++counts_.unexpected;
-      return;
-  }
-}
-
-void Agent::on(const Route& route, const CmMad& mad, const CmReply& message, Nanos now) {
-  Connection* connection = find(message.remote_id, route);
-  if (connection == nullptr) {
-    ++counts_.unexpected;
-    return;
-  }
-  switch (connection->state_) {
-    case State::kRequestSent:
-      break;
-    case State::kReplyReceived:
-    case State::kEstablished:
-      ++counts_.repeated;
-      if (connection->active_ && connection->remote_id_ == message.local_id &&
-          connection->state_ == State::kEstablished)
-        send(*connection, now);  // RTU was lost
-      return;
-    default:
-      ++counts_.unexpected;
-      return;
-  }
-  connection->remote_id_ = message.local_id;
-  connection->remote_qp_ = message.queue_pair;
-  const bool claimed = claim_queue_pair(*connection, now);
-  if (find(message.remote_id, route) != connection)
-    return;  // somebody was told of another one, and destroyed this one
-  if (!claimed) {
-    const CmRejected refusal{.local_id = connection->local_id_,
-                             .remote_id = message.local_id,
-                             .answered = CmAnswered::kReply,
-                             .reason = CmRejected::kStaleConnection};
-    send_once(*connection, refusal, now);
-    const CmMad as_if_refused{mad.transaction, 0, refusal};
-    return end(*connection, EventKind::kRejected, &as_if_refused, now);
-  }
-  go(*connection, State::kReplyReceived);
-  tell(*connection, EventKind::kReply, &mad, now);
-}
-
-void Agent::on(const Route& route, const CmMad& mad, const CmReady& message, Nanos now) {
-  Connection* connection = find(message.remote_id, route);
-  if (connection == nullptr || connection->remote_id_ != message.local_id) {
-    ++counts_.unexpected;
-    return;
-  }
-  if (connection->state_ == State::kEstablished) {
-    ++counts_.repeated;
-    return;
-  }
-  if (connection->state_ != State::kReplySent) {
-    ++counts_.unexpected;
-    return;
-  }
-  go(*connection, State::kEstablished);
-  tell(*connection, EventKind::kReady, &mad, now);
-}
-
-void Agent::on(const Route& route, const CmMad& mad, const CmDisconnect& message, Nanos now) {
-  Connection* connection = find(message.remote_id, route);
-  const bool ours = connection != nullptr && connection->remote_id_ == message.local_id;
-  if (!ours) {
-    // It may have been ours once.
-    ++counts_.unexpected;
-    return answer_stranger(route, mad.transaction,
-                           CmDisconnected{.local_id = message.remote_id, .remote_id = message.local_id}, now);
-  }
-  if (message.remote_queue_pair != connection->local_qp_) {
-    ++counts_.unexpected;
-    return;
-  }
-  switch (connection->state_) {
-    case State::kReplySent:
-    case State::kEstablished:
-      connection->transaction_ = mad.transaction;
-      go(*connection, State::kDisconnectReceived);
-      if (connection->orphan_) {
-        static_cast<void>(answer_disconnect(*connection, {}, now));
-      } else {
-        tell(*connection, EventKind::kDisconnect, &mad, now);
-      }
-      return;
-    case State::kDisconnectSent: {  // both at once
-      const CmDisconnected answer{.local_id = connection->local_id_, .remote_id = connection->remote_id_};
-      connection->transaction_ = mad.transaction;
-      send_once(*connection, answer, now);
-      enter_time_wait(*connection, now);
-      tell(*connection, EventKind::kDisconnected, nullptr, now);
-      return;
-    }
-    case State::kTimeWait: {
-      ++counts_.repeated;
-      connection->transaction_ = mad.transaction;
-      send_once(*connection,
-                CmDisconnected{.local_id = connection->local_id_, .remote_id = connection->remote_id_}, now);
-      return;
-    }
-    default:
-      ++counts_.repeated;
-      return;
-  }
-}
-
-void Agent::on(const Route& route, const CmMad& mad, const CmDisconnected& message, Nanos now) {
-  Connection* connection = find(message.remote_id, route);
-  if (connection == nullptr || connection->remote_id_ != message.local_id ||
-      connection->state_ != State::kDisconnectSent) {
-    ++counts_.unexpected;
-    return;
-  }
-  enter_time_wait(*connection, now);
-  tell(*connection, EventKind::kDisconnected, &mad, now);
-}
-
-void Agent::on(const Route& route, const CmMad& mad, const CmServiceRequest& message, Nanos now) {
-  if (find_remote(services_, route, message.request_id) != nullptr) {
-    ++counts_.repeated;
-    return;
-  }
-  Listener* listener = find_listener(message.service_id, route.local);
-  if (listener == nullptr) {
-    return answer_stranger(route, mad.transaction,
-                           CmServiceReply{.request_id = message.request_id,
-                                          .status = CmServiceReply::kUnsupported,
-                                          .service_id = message.service_id},
-                           now);
-  }
-  if (!has_room_for(*listener)) return;
-  Connection* connection = make(route, listener->handler);
-  connection->transaction_ = mad.transaction;
-  connection->remote_id_ = message.request_id;
-  connection->state_ = State::kServiceAskedOfUs;
-  services_.emplace(RemoteKey{route.remote, message.request_id}, connection);
-  accept_into(*listener, *connection);
-  connection->user = listener->user;
-  tell(*connection, EventKind::kServiceRequest, &mad, now);
-}
-
-void Agent::on(const Route& route, const CmMad& mad, const CmServiceReply& message, Nanos now) {
-  Connection* connection = find(message.request_id, route);
-  if (connection == nullptr || connection->state_ != State::kServiceAsked) {
-    ++counts_.unexpected;
-    return;
-  }
-  end(*connection, EventKind::kServiceReply, &mad, now);
-}
-
-// Other paths are for networks whose paths do not come and go by themselves.
-void Agent::on(const Route& route, const CmMad& mad, const CmLoadPath& message, Nanos now) {
-  ++counts_.unexpected;
-  const Connection* connection = find(message.remote_id, route);
-  if (connection == nullptr || connection->state_ != State::kEstablished) return;
-  answer_stranger(
-      route, mad.transaction,
-      CmPathAnswer{
-          .local_id = message.remote_id, .remote_id = message.local_id, .status = CmPathAnswer::kUnsupported},
-      now);
-}
-
-void Agent::on(const Route&, const CmMad&, const CmPathAnswer&, Nanos) { ++counts_.unexpected; }
 
 }  // namespace roci::cm

@@ -118,6 +118,10 @@ class Connection final : private Timer {
  private:
   friend class Agent;
   explicit Connection(uint32_t id) : local_id_(id) {}
+  // What IBTA 12.9.8 has a side wait for an answer: there, back, and what the peer takes.
+  [[nodiscard]] Nanos answer_time() const {
+    return 2 * duration_of(lifetime_) + duration_of(response_timeout_);
+  }
 
   State state_ = State::kIdle;
   bool active_ = false;

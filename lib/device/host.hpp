@@ -105,7 +105,7 @@ class alignas(64) Host final : public Poller {
   [[nodiscard]] bool application_drives() const { return config_.progress == Progress::kApplication; }
   // The time of the last round.
   [[nodiscard]] Nanos last_poll() const { return Nanos{last_poll_.load(std::memory_order_relaxed)}; }
-  // What a call of the control path takes for now.
+  // The time that a call of the control path goes by: the clock's, or the last round's where somebody else keeps it.
   [[nodiscard]] Nanos time_of_call() const;
 
   Status resolve(const Gid& peer, Nanos timeout);
