@@ -53,6 +53,7 @@ enum class State : uint8_t {
   kTimeWait,            // its numbers are not used again yet
   kServiceAsked,        // SIDR_REQ
   kServiceAskedOfUs,    // the user has to answer()
+  kServiceAnswered,     // the answer is said again to who asks again
 };
 
 enum class EventKind : uint8_t {
@@ -62,8 +63,8 @@ enum class EventKind : uint8_t {
   kRejected,        // CmRejected
   kRequestTimeout,  // no answer to REQ
   kReplyTimeout,    // no answer to REP
-  kDisconnect,  // CmDisconnect; or none: the peer has given the connection up and begun another one with its numbers
-  kDisconnected,    // CmDisconnected; or none: no answer to DREQ
+  kDisconnect,      // CmDisconnect
+  kDisconnected,  // CmDisconnected; or none: no answer to DREQ, or the peer has begun another connection with its numbers
   kTimeWaitOver,    // the connection is kIdle, its numbers are free
   kServiceRequest,  // CmServiceRequest; of a listener, with a new connection
   kServiceReply,    // CmServiceReply
@@ -185,8 +186,8 @@ class Agent {
   Status delay(Connection& connection, CmAcknowledged message, Nanos now);
   // Afterwards it is kIdle.
   Status reject(Connection& connection, CmRejected message, Nanos now);
-  // A packet has come over the connection before RTU did: kReady follows.
-  void established(Connection& connection);
+  // A packet has come over the connection before RTU did: its handler is told kReady. EISCONN: it was told already.
+  Status established(Connection& connection, Nanos now);
   Status disconnect(Connection& connection, CmDisconnect message, Nanos now);
   Status answer_disconnect(Connection& connection, const CmDisconnected& message, Nanos now);
 

@@ -255,8 +255,9 @@ void Agent::on(const Route& route, const CmMad& mad, const CmDisconnected& messa
 }
 
 void Agent::on(const Route& route, const CmMad& mad, const CmServiceRequest& message, Nanos now) {
-  if (find_remote(services_, route, message.request_id) != nullptr) {
+  if (Connection* known = find_remote(services_, route, message.request_id)) {
     ++counts_.repeated;
+    if (known->state_ == State::kServiceAnswered) send(*known, now);
     return;
   }
   Listener* listener = find_listener(message.service_id, route.local);

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <random>
 #include <span>
 
+#include "base/rng.hpp"
 #include "rdmacm/addresses.hpp"
 #include "rdmacm/queue_pair.hpp"
 
@@ -14,17 +14,12 @@ namespace {
 // As the Linux kernel asks.
 constexpr uint8_t kResponseTimeout = 20, kCmRetries = 15, kTargetAckDelay = 15;
 
-uint32_t random_psn() {
-  static std::mutex mutex;
-  static std::mt19937 random{std::random_device{}()};
-  const std::scoped_lock guard(mutex);
-  return static_cast<uint32_t>(random()) & 0xffffff;
-}
+uint32_t random_psn() { return static_cast<uint32_t>(os_random()) & 0xffffff; }
 
 cm::Route route_of(const Id& id) {
   cm::Route route;
-  std::memcpy(route.local.bytes.data(), id.verbs.route.addr.addr.ibaddr.sgid.raw, 16);
-  std::memcpy(route.remote.bytes.data(), id.verbs.route.addr.addr.ibaddr.dgid.raw, 16);
+  route.local = ip_of(id.verbs.route.addr.addr.ibaddr.sgid);
+  route.remote = ip_of(id.verbs.route.addr.addr.ibaddr.dgid);
   route.traffic_class = id.traffic_class;
   return route;
 }
@@ -92,7 +87,7 @@ CmRequest request_of(Id& id, const rdma_conn_param& param) {
                      .remote_gid = route.remote,
                      .flow_label = id.terms.flow_label,
                      .traffic_class = id.traffic_class,
-                     .hop_limit = 64,
+                     .hop_limit = kHopLimit,
                      .ack_timeout = kPacketLifetime + 1};
   write_cm_ip_header(ip_header_of(id), request.private_data);
   return request;
@@ -130,15 +125,15 @@ Id* id_of_request(Id& listener, cm::Connection& connection, std::span<const uint
   id->verbs.ps = listener.verbs.ps;
   id->verbs.qp_type = listener.verbs.qp_type;
   id->service = listener.service;
-  id->listens = &listener;
+  id->of_listener = true;
   id->port = listener.port;
   id->traffic_class = listener.traffic_class;
   id->ack_timeout = listener.ack_timeout;
   id->connection = &connection;
   id->phase = Phase::kRequested;
   const cm::Route& route = connection.route();
-  std::memcpy(id->verbs.route.addr.addr.ibaddr.sgid.raw, route.local.bytes.data(), 16);
-  std::memcpy(id->verbs.route.addr.addr.ibaddr.dgid.raw, route.remote.bytes.data(), 16);
+  id->verbs.route.addr.addr.ibaddr.sgid = gid_of(route.local);
+  id->verbs.route.addr.addr.ibaddr.dgid = gid_of(route.remote);
   id->verbs.route.addr.addr.ibaddr.pkey = 0xffff;
   write_address(route.local, listener.port, ip->v6, id->verbs.route.addr.src_storage);
   write_address(route.remote, ip->source_port, ip->v6, id->verbs.route.addr.dst_storage);
@@ -219,19 +214,13 @@ void report_service(Id& id, const CmServiceReply& reply) {
     return id.channel().push(std::move(event));
   }
   id.terms.remote_qpn = reply.queue_pair.value();
-  id.terms.qkey = reply.qkey;
   id.phase = Phase::kConnected;
   auto event = make_event(id, RDMA_CM_EVENT_ESTABLISHED);
   fill_private_data(*event, reply.private_data);
   rdma_ud_param& ud = event->verbs.param.ud;
   ud.qp_num = reply.queue_pair.value();
   ud.qkey = reply.qkey;
-  ud.ah_attr.is_global = 1;
-  ud.ah_attr.port_num = 1;
-  ud.ah_attr.grh.dgid = id.verbs.route.addr.addr.ibaddr.dgid;
-  ud.ah_attr.grh.sgid_index = id.sgid_index;
-  ud.ah_attr.grh.hop_limit = 64;
-  ud.ah_attr.grh.traffic_class = id.traffic_class;
+  ud.ah_attr = address_of_peer(id);
   id.channel().push(std::move(event));
 }
 
@@ -339,7 +328,7 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
   const uint32_t qpn = verbs->qp != nullptr ? verbs->qp->qp_num : wanted.qp_num;
   if (verbs->ps == RDMA_PS_UDP || verbs->ps == RDMA_PS_IPOIB) {
     CmServiceReply reply{.queue_pair = Qpn{qpn}, .qkey = RDMA_UDP_QKEY};
-    reply.service_id = id.listens->listener.service;
+    reply.service_id = cm_service_id(static_cast<CmPortSpace>(verbs->ps), id.port);
     if (!put_private_data(reply.private_data, 0, wanted.private_data, wanted.private_data_len))
       return failed(EINVAL);
     if (roci::Status said = id.service->answer(*id.connection, reply, 0); !said) return failed(said.error());
@@ -409,8 +398,8 @@ int rdma_reject_ece(rdma_cm_id* verbs, const void* data, uint8_t length) {
 int rdma_notify(rdma_cm_id* verbs, ibv_event_type event) {
   Id& id = Id::of(verbs);
   if (event != IBV_EVENT_COMM_EST || id.connection == nullptr) return failed(EINVAL);
-  id.service->established(*id.connection);
-  return 0;
+  const roci::Status told = id.service->established(*id.connection);
+  return told ? 0 : failed(told.error());
 }
 
 int rdma_disconnect(rdma_cm_id* verbs) {

@@ -11,18 +11,6 @@ namespace {
 
 constexpr uint8_t kAckTimeout = 17;  // 0.54 s: of a packet lifetime of 16 and as much again
 
-ibv_ah_attr address_of_peer(const Id& id) {
-  ibv_ah_attr out{};
-  out.is_global = 1;
-  out.port_num = 1;
-  out.grh.dgid = id.verbs.route.addr.addr.ibaddr.dgid;
-  out.grh.sgid_index = id.sgid_index;
-  out.grh.hop_limit = 64;
-  out.grh.traffic_class = id.traffic_class;
-  out.grh.flow_label = id.terms.flow_label;
-  return out;
-}
-
 void for_init(const Id& id, ibv_qp_attr& attr, int& mask) {
   mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
   attr.qp_state = IBV_QPS_INIT;
@@ -115,6 +103,18 @@ void destroy_queues(Id& id) {
 }
 
 }  // namespace
+
+ibv_ah_attr address_of_peer(const Id& id) {
+  ibv_ah_attr out{};
+  out.is_global = 1;
+  out.port_num = 1;
+  out.grh.dgid = id.verbs.route.addr.addr.ibaddr.dgid;
+  out.grh.sgid_index = id.sgid_index;
+  out.grh.hop_limit = kHopLimit;
+  out.grh.traffic_class = id.traffic_class;
+  out.grh.flow_label = id.terms.flow_label;
+  return out;
+}
 
 bool attributes_for(Id& id, ibv_qp_state state, ibv_qp_attr& attr, int& mask) {
   switch (state) {

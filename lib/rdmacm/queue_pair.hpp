@@ -5,6 +5,7 @@
 
 namespace roci::rdmacm {
 
+ibv_ah_attr address_of_peer(const Id& id);
 // To RTS, as the terms say. False, and errno.
 bool connect_queue_pair(Id& id);
 bool fail_queue_pair(Id& id);
