@@ -231,6 +231,7 @@ Result<Connection*> Agent::connect(const Route& route, CmRequest request, uint32
   if (by_id_.size() >= limits_.connections) return fail("there are as many connections as may be", ENOMEM);
   Connection* connection = make(route, &handler);
   connection->active_ = true;
+  connection->xrc_ = request.transport == CmTransport::kExtended;
   connection->local_qp_ = request.queue_pair;
   connection->lifetime_ = request.primary.ack_timeout > 0 ? request.primary.ack_timeout - 1 : 0;
   connection->response_timeout_ = request.remote_response_timeout;
@@ -245,7 +246,7 @@ Result<Connection*> Agent::connect(const Route& route, CmRequest request, uint32
 
 Status Agent::accept(Connection& connection, CmReply reply, uint32_t options, Nanos now) {
   if (connection.state_ != State::kRequestReceived) return fail(wrong_state());
-  connection.local_qp_ = reply.queue_pair;
+  connection.local_qp_ = connection.queue_pair_of(reply);
   reply.local_id = connection.local_id_;
   reply.remote_id = connection.remote_id_;
   reply.ca_guid = ca_guid_;

@@ -119,6 +119,9 @@ class Connection final : private Timer {
  private:
   friend class Agent;
   explicit Connection(uint32_t id) : local_id_(id) {}
+  [[nodiscard]] Qpn queue_pair_of(const CmReply& reply) const {
+    return xrc_ ? Qpn{reply.local_eecn} : reply.queue_pair;
+  }
   // What IBTA 12.9.8 has a side wait for an answer: there, back, and what the peer takes.
   [[nodiscard]] Nanos answer_time() const {
     return 2 * duration_of(lifetime_) + duration_of(response_timeout_);
@@ -126,6 +129,7 @@ class Connection final : private Timer {
 
   State state_ = State::kIdle;
   bool active_ = false;
+  bool xrc_ = false;                       // its REP says the queue pair as an EE context
   bool orphan_ = false;                    // destroyed by its user; goes when it has said what is to be said
   uint8_t tries_ = 0;                      // of messages beyond the first
   uint8_t lifetime_ = 0;                   // of packets, a code

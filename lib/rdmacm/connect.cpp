@@ -64,13 +64,33 @@ int ask_for_service(Id& id, const rdma_conn_param* param) {
   return complete(id);
 }
 
+constexpr uint8_t kXrc = 1;  // an extended transport
+
+ibv_qp_type type_of(const CmRequest& request) {
+  switch (request.transport) {
+    case CmTransport::kUc:
+      return IBV_QPT_UC;
+    case CmTransport::kExtended:
+      return IBV_QPT_XRC_RECV;
+    default:
+      return IBV_QPT_RC;
+  }
+}
+
+void set_type(CmRequest& request, ibv_qp_type type) {
+  if (type == IBV_QPT_UC) request.transport = CmTransport::kUc;
+  if (type != IBV_QPT_XRC_SEND) return;
+  request.transport = CmTransport::kExtended;
+  request.extended_transport = kXrc;
+}
+
 CmRequest request_of(Id& id, const rdma_conn_param& param) {
   CmRequest request{.service_id = service_id_of(id)};
   request.queue_pair = Qpn{id.verbs.qp != nullptr ? id.verbs.qp->qp_num : param.qp_num};
   request.responder_resources = id.terms.responder_resources;
   request.initiator_depth = id.terms.initiator_depth;
   request.remote_response_timeout = request.local_response_timeout = kResponseTimeout;
-  request.transport = id.verbs.qp_type == IBV_QPT_UC ? CmTransport::kUc : CmTransport::kRc;
+  set_type(request, id.verbs.qp_type);
   request.end_to_end_flow_control = param.flow_control != 0;
   request.starting_psn = Psn{id.terms.local_psn};
   request.retry_count = id.terms.retry_count;
@@ -157,7 +177,7 @@ class Requests final : public cm::EventHandler {
     Id& listener = *static_cast<Id*>(connection.user);
     Id* id = id_of_request(listener, connection, request.private_data);
     if (id == nullptr) return false;
-    id->verbs.qp_type = request.transport == CmTransport::kUc ? IBV_QPT_UC : IBV_QPT_RC;
+    id->verbs.qp_type = type_of(request);
     Terms& terms = id->terms;
     terms.remote_qpn = request.queue_pair.value();
     terms.remote_psn = request.starting_psn.value();
@@ -194,7 +214,7 @@ class Requests final : public cm::EventHandler {
 
 void report_reply(Id& id, const CmReply& reply) {
   Terms& terms = id.terms;
-  terms.remote_qpn = reply.queue_pair.value();
+  terms.remote_qpn = id.verbs.qp_type == IBV_QPT_XRC_SEND ? reply.local_eecn : reply.queue_pair.value();
   terms.remote_psn = reply.starting_psn.value();
   terms.responder_resources = std::min(terms.responder_resources, reply.initiator_depth);
   terms.initiator_depth = std::min(terms.initiator_depth, reply.responder_resources);
@@ -202,7 +222,7 @@ void report_reply(Id& id, const CmReply& reply) {
   id.remote_ece.vendor_id = reply.vendor_id;
   auto event = make_event(id, RDMA_CM_EVENT_CONNECT_RESPONSE);
   fill_connection(*event, reply.initiator_depth, reply.responder_resources, 0, reply.rnr_retry_count,
-                  reply.end_to_end_flow_control, reply.srq, reply.queue_pair.value());
+                  reply.end_to_end_flow_control, reply.srq, terms.remote_qpn);
   fill_private_data(*event, reply.private_data);
   id.channel().push(std::move(event));
 }
@@ -346,13 +366,19 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
   if (param != nullptr) terms.rnr_retry_count = std::min<uint8_t>(wanted.rnr_retry_count, 7);
   terms.local_psn = random_psn();
   terms.path_mtu = std::min(terms.path_mtu, path_mtu_of(id));
-  CmReply reply{.queue_pair = Qpn{qpn}, .starting_psn = Psn{terms.local_psn}};
+  const bool target = verbs->qp_type == IBV_QPT_XRC_RECV;
+  CmReply reply{.starting_psn = Psn{terms.local_psn}};
+  if (target) {
+    reply.local_eecn = qpn;
+  } else {
+    reply.queue_pair = Qpn{qpn};
+  }
   reply.responder_resources = terms.responder_resources;
   reply.initiator_depth = terms.initiator_depth;
   reply.target_ack_delay = kTargetAckDelay;
   reply.end_to_end_flow_control = wanted.flow_control != 0;
   reply.rnr_retry_count = terms.rnr_retry_count;
-  reply.srq = verbs->qp != nullptr ? verbs->qp->srq != nullptr : wanted.srq != 0;
+  reply.srq = target || (verbs->qp != nullptr ? verbs->qp->srq != nullptr : wanted.srq != 0);
   reply.vendor_id = id.local_ece.vendor_id & 0xffffff;
   if (!put_private_data(reply.private_data, 0, wanted.private_data, wanted.private_data_len))
     return failed(EINVAL);

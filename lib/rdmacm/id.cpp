@@ -1,6 +1,7 @@
 #include "rdmacm/id.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -27,6 +28,7 @@ struct Opened {
   std::mutex mutex;
   ibv_context* context = nullptr;
   ibv_pd* pd = nullptr;
+  ibv_xrcd* xrc_domain = nullptr;
 };
 Opened& opened() {
   static auto* const kOpened = new Opened;
@@ -104,6 +106,17 @@ ibv_pd* default_pd() {
   const std::scoped_lock guard(opened().mutex);
   if (opened().pd == nullptr && context != nullptr) opened().pd = ibv_alloc_pd(context);
   return opened().pd;
+}
+
+ibv_xrcd* default_xrc_domain() {
+  ibv_context* const context = device();
+  const std::scoped_lock guard(opened().mutex);
+  if (opened().xrc_domain == nullptr && context != nullptr) {
+    ibv_xrcd_init_attr attr{
+        .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT};
+    opened().xrc_domain = ibv_open_xrcd(context, &attr);
+  }
+  return opened().xrc_domain;
 }
 
 void Id::on_answer(Status found) {

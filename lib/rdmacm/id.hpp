@@ -75,8 +75,7 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   cm::Service* service = nullptr;
   std::atomic<Phase> phase = Phase::kIdle;  // events of any thread move it too
   bool synchronous = false;                 // it has a channel of its own, and calls wait for their events
-  bool own_send_cq = false, own_recv_cq = false;
-  uint16_t port = 0;  // ours, in host order; 0: none yet
+  uint16_t port = 0;                        // ours, in host order; 0: none yet
   uint8_t sgid_index = 0;
   uint8_t traffic_class = 0;
   uint8_t ack_timeout = 0;  // a code; 0: by default
@@ -108,6 +107,7 @@ inline constexpr uint8_t kPacketLifetime = 16;  // 0.27 s, a code, as the Linux 
 ibv_context* open_device();
 // Of programs that bring none of their own.
 ibv_pd* default_pd();
+ibv_xrcd* default_xrc_domain();
 // Who hears what comes for listeners and for what became of it.
 cm::EventHandler& requests();
 uint8_t path_mtu_of(const Id& id);  // ibv_mtu

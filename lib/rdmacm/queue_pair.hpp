@@ -12,6 +12,10 @@ bool fail_queue_pair(Id& id);
 // The attributes of a transition (rdma_init_qp_attr).
 bool attributes_for(Id& id, ibv_qp_state state, ibv_qp_attr& attr, int& mask);
 
+// Where what the queue pair, or an XRC shared receive queue, receives is completed, when the program brought nothing.
+bool make_receive_queue(Id& id, uint32_t entries);
+void destroy_queues(Id& id);
+
 void leave_events(Id& id);
 // With the events that nobody has fetched; `own`: the channel is the id's.
 int move_to_channel(Id& id, rdma_event_channel* channel, bool own);
