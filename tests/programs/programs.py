@@ -111,15 +111,18 @@ class Programs(unittest.TestCase):
                              env=self.environment, capture_output=True, text=True, timeout=LIMIT, check=False)
         return json.loads(top.stdout)["processes"] if top.returncode == 0 else []
 
-    def wait_for_traffic(self, processes, program):
-        """Until so many of this program have moved some packets each."""
+    def have_traffic(self, processes, program):
+        """Whether so many of this program have moved some packets each."""
         def moves(process):
             packets = sum(qp["counts"]["acked_packets"] + qp["counts"]["received_packets"]
                           for host in process["hosts"] for qp in host["queue_pairs"])
             return process["program"] == program and packets > 1000
 
+        return sum(map(moves, self.look())) >= processes
+
+    def wait_for_traffic(self, processes, program):
         deadline = time.monotonic() + LIMIT
-        while sum(map(moves, self.look())) < processes:
+        while not self.have_traffic(processes, program):
             self.assertLess(time.monotonic(), deadline, f"{program} moves nothing")
             time.sleep(0.1)
 

@@ -1,6 +1,7 @@
 // A program of the rdma_cm API, linked with the system's librdmacm: one process that is both sides of its connections, on the
 // address that it is given. `rdmacm-check NAME ADDRESS [PORT]` runs one check; exit status 1, after a sentence, when anything is
-// not as it must be. `requested` and `answered` say how far they have come with a peer, and go no further.
+// not as it must be. `requested` and `answered` say how far they have come with a
+// peer, and go no further; `leaving` connects and ends.
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -332,17 +333,29 @@ static void come_to_requested(int port) {
   say_and_wait("requested");
 }
 
-static void come_to_answered(int port) {
+// Until somebody listens there.
+static struct rdma_cm_event* answer_from(int port, int with_qp) {
   struct rdma_conn_param wanted = {.retry_count = 7, .qp_num = 0x123};
   for (;;) {
     struct rdma_cm_id* client = resolved(address, port, RDMA_PS_TCP);
+    if (with_qp) make_qp(client);
     must(rdma_connect(client, &wanted) == 0, "cannot connect");
     struct rdma_cm_event* event = next_event(active);
-    if (event->event == RDMA_CM_EVENT_CONNECT_RESPONSE) say_and_wait("answered");
-    must(event->event == RDMA_CM_EVENT_REJECTED && event->status == 8, "neither answered nor refused");
+    if (event->event != RDMA_CM_EVENT_REJECTED || event->status != 8) return event;
     rdma_ack_cm_event(event);
     end(client);
   }
+}
+
+static void come_to_answered(int port) {
+  must(answer_from(port, 0)->event == RDMA_CM_EVENT_CONNECT_RESPONSE, "not answered");
+  say_and_wait("answered");
+}
+
+// Connected, and gone.
+static void leave(int port) {
+  must(answer_from(port, 1)->event == RDMA_CM_EVENT_ESTABLISHED, "not connected");
+  exit(0);
 }
 
 int main(int argc, char** argv) {
@@ -361,6 +374,7 @@ int main(int argc, char** argv) {
   must(active != NULL && passive != NULL, "no event channels");
   if (argc == 4 && strcmp(argv[1], "requested") == 0) come_to_requested(atoi(argv[3]));
   if (argc == 4 && strcmp(argv[1], "answered") == 0) come_to_answered(atoi(argv[3]));
+  if (argc == 4 && strcmp(argv[1], "leaving") == 0) leave(atoi(argv[3]));
   for (size_t i = 0; i < sizeof kChecks / sizeof kChecks[0]; ++i) {
     if (strcmp(argv[1], kChecks[i].name) != 0) continue;
     kChecks[i].run();
