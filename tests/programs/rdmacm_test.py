@@ -96,13 +96,27 @@ class OnIpv4(RdmacmPrograms):
 
 
 class PerftestTools(RdmacmPrograms):
-    """The tools of perftest that have connections made for them (-R). A client that is refused ends badly, so it comes again."""
+    """The tools of perftest that have connections made for them (-R).
+
+    A server listens, stops, and listens again for the second connection; who comes in between is refused, as by Linux, and the
+    client ends badly (it may crash), while the server waits for it. So both begin again.
+    """
 
     def tool(self, tool, *options):
-        command = (tool, "-R", "-p", str(free_port()), *options)
-        server, client = self.connect(command, (*command, self.server))
-        for text in (server, client):
-            self.assertTrue(self.result_lines(text), text)
+        deadline = time.monotonic() + LIMIT
+        while True:
+            command = (tool, "-R", "-p", str(free_port()), *options)
+            server = self.start(*command)
+            self.wait_for_place(server)
+            client = self.wait(self.start(*command, self.server))
+            if client.status == 0:
+                break
+            self.assertLess(time.monotonic(), deadline, client.text)
+            server.kill()
+            server.wait()
+        end = self.wait(server)
+        self.assertEqual(end.status, 0, end.text)
+        self.assertTrue(self.result_lines(client.text), client.text)
 
 
 class Perftest(PerftestTools):
@@ -193,17 +207,19 @@ class Killed(RdmacmPrograms):
 
     def transfer(self):
         """Both send: who only waits for messages never hears that nobody is left to send them, as with any host that is gone."""
-        command = ("ib_send_bw", "-R", "-b", "-D", "60", "-p", str(free_port()))
-        server = self.start(*command)
-        self.wait_for_place(server)
         deadline = time.monotonic() + LIMIT
         while True:
+            command = ("ib_send_bw", "-R", "-b", "-D", "60", "-p", str(free_port()))
+            server = self.start(*command)
+            self.wait_for_place(server)
             client = self.start(*command, self.server)
             if self.moves(client, deadline):
                 return server, client
+            server.kill()
+            server.wait()
 
     def moves(self, client, deadline):
-        """False: it was refused, for nobody listened yet."""
+        """False: it was refused (PerftestTools)."""
         while not self.have_traffic(2, "ib_send_bw"):
             self.assertLess(time.monotonic(), deadline, self.text_of(client))
             if client.poll() is not None:
