@@ -1,0 +1,10 @@
+#include <cerrno>
+
+#include "rdmacm/sockets/socket.hpp"
+
+namespace roci::rdmacm::sockets {
+std::shared_ptr<Socket> make_datagrams(int) {
+  errno = EPROTONOSUPPORT;
+  return nullptr;
+}
+}  // namespace roci::rdmacm::sockets
