@@ -230,7 +230,7 @@ short Stream::state() const {
   if (link_->readable() || !link_->receives()) out |= POLLIN | POLLRDNORM;
   if (link_->room() > 0 || !link_->sends()) out |= POLLOUT | POLLWRNORM;
   if (!link_->receives()) out |= POLLRDHUP;
-  if (link_->over()) out |= POLLHUP;
+  if (link_->over() && !link_->readable()) out |= POLLHUP;  // programs stop reading when they see it
   if (link_->error() != 0) out |= POLLERR;
   return static_cast<short>(out);
 }
