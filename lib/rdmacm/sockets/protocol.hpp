@@ -1,5 +1,5 @@
-// The protocol of stream sockets as librdmacm of rdma-core speaks it (its docs/rsocket), so that peers may be either: what both say
-// of themselves when they connect, and the immediate data that tells what an RDMA WRITE was.
+// The protocol of sockets over RDMA as librdmacm of rdma-core speaks it (its docs/rsocket), so that peers may be either. Of streams:
+// what both say of themselves when they connect, and the immediate data that tells what an RDMA WRITE was.
 //
 //   sender                                        receiver
 //   ring of what is sent  ── data, "n bytes" ──►  half a ring at a time, which the receiver has granted
@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 
+#include "wire/address.hpp"
 #include "wire/endian.hpp"
 
 namespace roci::rdmacm::sockets {
@@ -90,5 +91,20 @@ constexpr Area swapped(const Area& area) {
 constexpr Mapping swapped(const Mapping& mapping) {
   return {__builtin_bswap64(mapping.offset), swapped(mapping.area)};
 }
+
+// Datagrams say in front of their bytes from which address and port of a socket they are.
+struct DatagramSource {
+  IpAddress address;
+  uint16_t port = 0;
+
+  friend auto operator<=>(const DatagramSource&, const DatagramSource&) = default;
+};
+inline constexpr size_t kV4DatagramHeader = 8, kV6DatagramHeader = 24;
+inline constexpr size_t kDatagramBuffer = 2048;  // what every receiver takes, header included
+
+size_t datagram_header_length(const DatagramSource& source);
+void write_datagram_header(const DatagramSource& source, std::span<uint8_t> out);
+// Null: none.
+std::optional<DatagramSource> read_datagram_header(std::span<const uint8_t> data);
 
 }  // namespace roci::rdmacm::sockets

@@ -8,6 +8,8 @@
 #include <shared_mutex>
 #include <vector>
 
+#include "rdmacm/id.hpp"
+
 namespace roci::rdmacm::sockets {
 namespace {
 
@@ -20,7 +22,60 @@ Table& table() {
   return *kTable;
 }
 
+// An answer that comes at once is sooner here than a thread can be woken for it.
+constexpr std::chrono::microseconds kBusy{20};
+
 }  // namespace
+
+int Socket::wait(Lock& lock, bool may_sleep, Clock::time_point until, const std::function<bool()>& ready) {
+  auto busy_until = Clock::time_point::max();
+  for (;;) {
+    progress();
+    if (ready() || closed_) return 0;
+    const auto time = Clock::now();
+    if (!may_sleep || time >= until) return failed(EAGAIN);
+    if (busy_until == Clock::time_point::max()) busy_until = time + kBusy;
+    if (time < busy_until) {
+      lock.unlock();
+      lock.lock();
+      continue;
+    }
+    arm();
+    if (ready() || closed_) return 0;
+    const auto wake = std::min(until, look_at());
+    wait_point_.enter();
+    lock.unlock();
+    const int status = sleep_on(fd(), wake);
+    const int code = errno;
+    lock.lock();
+    wait_point_.leave(take_events());
+    if (status < 0) return failed(code);
+  }
+}
+
+short Socket::look(short events) {
+  const Lock guard(mutex_);
+  progress();
+  return static_cast<short>(state() & (events | POLLERR | POLLHUP));
+}
+
+short Socket::before_sleep(short events) {
+  const Lock guard(mutex_);
+  arm();
+  const auto already = static_cast<short>(state() & (events | POLLERR | POLLHUP));
+  if (already == 0) wait_point_.enter();
+  return already;
+}
+
+void Socket::after_sleep() {
+  const Lock guard(mutex_);
+  wait_point_.leave(take_events());
+}
+
+Clock::time_point Socket::next_look() {
+  const Lock guard(mutex_);
+  return look_at();
+}
 
 size_t bytes_in(std::span<const iovec> pieces) {
   return std::accumulate(pieces.begin(), pieces.end(), size_t{0},
@@ -44,6 +99,12 @@ socklen_t address_length(const sockaddr& address, socklen_t given) {
                           : address.sa_family == AF_INET6 ? sizeof(sockaddr_in6)
                                                           : 0;
   return given >= whole ? whole : 0;
+}
+
+bool has_events(rdma_event_channel& channel) {
+  Channel& ours = Channel::of(&channel);
+  const std::scoped_lock guard(ours.mutex);
+  return !ours.events.empty();
 }
 
 std::shared_ptr<Socket> find(int number) {

@@ -3,12 +3,14 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <rdma/rdma_cma.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -44,12 +46,12 @@ class Socket {
   virtual ssize_t write_mapped(const void* from, size_t length, off_t offset, int flags) = 0;
 
   // What of `events` is so, and what poll() tells unasked.
-  virtual short look(short events) = 0;
+  short look(short events);
   // The same before somebody sleeps on fd(), who may do so only if it is nothing, and calls after_sleep() then.
-  virtual short before_sleep(short events) = 0;
-  virtual void after_sleep() = 0;
+  short before_sleep(short events);
+  void after_sleep();
   // When somebody has to look even if nothing comes.
-  virtual Clock::time_point next_look() = 0;
+  Clock::time_point next_look();
 
   [[nodiscard]] int status_flags() const { return O_RDWR | (non_blocking_ ? O_NONBLOCK : 0); }
   void set_status_flags(int flags) { non_blocking_ = (flags & O_NONBLOCK) != 0; }
@@ -57,7 +59,21 @@ class Socket {
  protected:
   [[nodiscard]] bool waits(int flags) const { return !non_blocking_ && (flags & MSG_DONTWAIT) == 0; }
 
+  // 0, or -1 and errno: EAGAIN when it may not sleep or the time is over. Also 0 when another thread closes the socket.
+  int wait(Lock& lock, bool may_sleep, Clock::time_point until, const std::function<bool()>& ready);
+
+  // With the lock. Takes what has come, of completions and of the connection manager, and does what follows.
+  virtual void progress() = 0;
+  // The same, and whatever comes next wakes who sleeps.
+  virtual void arm() = 0;
+  // What woke them. Whether there was any.
+  virtual bool take_events() = 0;
+  [[nodiscard]] virtual short state() const = 0;  // for poll()
+  [[nodiscard]] virtual Clock::time_point look_at() const = 0;
+
   const int domain_;
+  std::mutex mutex_;  // for all that is not atomic
+  bool closed_ = false;
   WaitPoint wait_point_;
   std::atomic<bool> non_blocking_ = false;
 };
@@ -102,6 +118,9 @@ void give_address(const sockaddr& from, sockaddr* to, socklen_t* length);
 int give_value(const void* from, size_t bytes, void* to, socklen_t* length);
 // Of an address that a program names; 0: it cannot be one.
 socklen_t address_length(const sockaddr& address, socklen_t given);
+
+// Whether rdma_get_cm_event() has one; without asking the kernel.
+bool has_events(rdma_event_channel& channel);
 
 // Streams and datagrams. Null, and errno.
 std::shared_ptr<Socket> make_stream(int domain);

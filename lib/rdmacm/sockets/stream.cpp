@@ -144,7 +144,7 @@ int Stream::connect(const sockaddr& address, socklen_t length) {
 bool Stream::take_connection_events() {
   bool any = false;
   rdma_cm_event* event = nullptr;
-  while (rdma_get_cm_event(channel_, &event) == 0) {
+  while (has_events(*channel_) && rdma_get_cm_event(channel_, &event) == 0) {
     on_connection_event(*event);
     rdma_ack_cm_event(event);
     any = true;

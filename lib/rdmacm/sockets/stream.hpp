@@ -7,7 +7,6 @@
 // send while another receives; more than one of a kind take turns.
 #pragma once
 
-#include <functional>
 #include <optional>
 
 #include "rdmacm/id.hpp"
@@ -37,10 +36,6 @@ class Stream final : public Socket {
   off_t map(void* memory, size_t length, int protection, off_t offset) override;
   int unmap(void* memory, size_t length) override;
   ssize_t write_mapped(const void* from, size_t length, off_t offset, int flags) override;
-  short look(short events) override;
-  short before_sleep(short events) override;
-  void after_sleep() override;
-  Clock::time_point next_look() override;
 
  private:
   enum class Stage : uint8_t {
@@ -76,27 +71,21 @@ class Stream final : public Socket {
 
   int set_socket_option(int option, int number, const void* value, socklen_t length);
   int set_tcp_option(int option, int number);
-  int set_rdma_option(int option, int number);
   int set_id_option(int option, int number);
   std::optional<int> number_of(int level, int option);
   std::optional<int> socket_number(int option);
 
-  // Both kinds of events; looks after silence.
-  void progress();
-  // The next completion wakes who sleeps; takes what came before.
-  void arm();
-  bool take_events();
-  // 0, or -1 and errno: EAGAIN when it may not sleep or the time is over. Also 0 when another thread closes the socket.
-  int wait(Lock& lock, bool may_sleep, Clock::time_point until, const std::function<bool()>& ready);
+  void progress() override;
+  void arm() override;
+  bool take_events() override;
+  [[nodiscard]] short state() const override;
+  [[nodiscard]] Clock::time_point look_at() const override;
   int wait_until_open(Lock& lock, bool may_sleep);
   [[nodiscard]] bool may_not_send() const;
-  [[nodiscard]] short state() const;  // for poll()
   [[nodiscard]] ssize_t moved_or(size_t moved) const;
 
-  std::mutex sender_, receiver_;  // who copies; before the other one
-  std::mutex mutex_;              // for all below
+  std::mutex sender_, receiver_;  // who copies; taken before the lock
   Stage stage_ = Stage::kFresh;
-  bool closed_ = false;
   int pending_error_ = 0;  // for SO_ERROR
   Options options_;
   Sizes sizes_;

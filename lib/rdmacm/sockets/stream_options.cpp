@@ -4,42 +4,12 @@
 #include <rdma/rsocket.h>
 #include <sys/time.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
 
+#include "rdmacm/sockets/options.hpp"
 #include "rdmacm/sockets/stream.hpp"
 
 namespace roci::rdmacm::sockets {
-namespace {
-
-// As rdma-core has them, but for the last one, which is what our devices can.
-constexpr uint32_t kLeastQueue = 16, kMostQueue = 0xfffe;
-constexpr uint32_t kLeastRing = 4096, kMostRing = 1U << 28;
-constexpr uint32_t kMostInline = 1024;
-
-template <class Value>
-std::optional<Value> value_of(const void* value, socklen_t length) {
-  Value out{};
-  if (value == nullptr || length < sizeof out) return std::nullopt;
-  std::memcpy(&out, value, sizeof out);
-  return out;
-}
-
-// Twice, as Linux does it, and even: it is granted by halves.
-uint32_t ring_for(int asked) {
-  return std::clamp(static_cast<uint32_t>(std::clamp(asked, 0, 1 << 27)) * 2, kLeastRing, kMostRing);
-}
-
-Clock::duration duration_of(const timeval& time) {
-  return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
-}
-timeval timeval_of(Clock::duration duration) {
-  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
-  return {us / 1'000'000, us % 1'000'000};
-}
-
-}  // namespace
 
 int Stream::set_option(int level, int option, const void* value, socklen_t length) {
   const Lock guard(mutex_);
@@ -51,6 +21,12 @@ int Stream::set_option(int level, int option, const void* value, socklen_t lengt
     return 0;
   }
   if (!number) return failed(EINVAL);
+  Sizes sizes = sizes_;
+  if (set_size(sizes, level, option, *number)) {
+    if (level == SOL_RDMA && stage_ >= Stage::kFinding) return failed(EINVAL);
+    if (link_ == nullptr) sizes_ = sizes;
+    return 0;
+  }
   switch (level) {
     case SOL_SOCKET:
       return set_socket_option(option, *number, value, length);
@@ -60,8 +36,6 @@ int Stream::set_option(int level, int option, const void* value, socklen_t lengt
       if (option != IPV6_V6ONLY) return failed(ENOPROTOOPT);
       options_.v6_only = *number != 0;
       return set_id_option(RDMA_OPTION_ID_AFONLY, *number);
-    case SOL_RDMA:
-      return set_rdma_option(option, *number);
     default:
       return failed(ENOPROTOOPT);
   }
@@ -76,12 +50,6 @@ int Stream::set_socket_option(int option, int number, const void* value, socklen
     case SO_REUSEADDR:
       options_.reuse_address = number != 0;
       return set_id_option(RDMA_OPTION_ID_REUSEADDR, number);
-    case SO_SNDBUF:
-      if (link_ == nullptr) sizes_.send_ring = ring_for(number);
-      return 0;
-    case SO_RCVBUF:
-      if (link_ == nullptr) sizes_.receive_ring = ring_for(number);
-      return 0;
     case SO_LINGER: {
       const auto wanted = value_of<linger>(value, length);
       if (!wanted || wanted->l_linger < 0) return failed(EINVAL);
@@ -117,27 +85,6 @@ int Stream::set_tcp_option(int option, int number) {
   }
 }
 
-int Stream::set_rdma_option(int option, int number) {
-  if (stage_ >= Stage::kFinding) return failed(EINVAL);
-  const auto size = static_cast<uint32_t>(std::max(number, 0));
-  switch (option) {
-    case RDMA_SQSIZE:
-      sizes_.send_queue = std::clamp(size, kLeastQueue, kMostQueue);
-      return 0;
-    case RDMA_RQSIZE:
-      sizes_.receive_queue = std::clamp(size, kLeastQueue, kMostQueue);
-      return 0;
-    case RDMA_INLINE:
-      sizes_.most_inline = std::min(size, kMostInline);
-      return 0;
-    case RDMA_IOMAPSIZE:
-      sizes_.mappings = unscaled(scaled(std::min(size, 0x7f00U)));
-      return 0;
-    default:
-      return failed(ENOPROTOOPT);
-  }
-}
-
 int Stream::get_option(int level, int option, void* value, socklen_t* length) {
   const Lock guard(mutex_);
   if (level == SOL_SOCKET) {
@@ -148,7 +95,8 @@ int Stream::get_option(int level, int option, void* value, socklen_t* length) {
       return give_value(&time, sizeof time, value, length);
     }
   }
-  const auto number = number_of(level, option);
+  const auto size = size_of(sizes_, level, option);
+  const auto number = size ? size : number_of(level, option);
   if (!number) return failed(ENOPROTOOPT);
   return give_value(&*number, sizeof *number, value, length);
 }
@@ -174,19 +122,7 @@ std::optional<int> Stream::number_of(int level, int option) {
         return std::nullopt;
     }
   }
-  if (level != SOL_RDMA) return std::nullopt;
-  switch (option) {
-    case RDMA_SQSIZE:
-      return static_cast<int>(sizes_.send_queue);
-    case RDMA_RQSIZE:
-      return static_cast<int>(sizes_.receive_queue);
-    case RDMA_INLINE:
-      return static_cast<int>(sizes_.most_inline);
-    case RDMA_IOMAPSIZE:
-      return sizes_.mappings;
-    default:
-      return std::nullopt;
-  }
+  return std::nullopt;
 }
 
 std::optional<int> Stream::socket_number(int option) {
@@ -197,10 +133,6 @@ std::optional<int> Stream::socket_number(int option) {
       return options_.keep_alive;
     case SO_OOBINLINE:
       return options_.oob_inline;
-    case SO_SNDBUF:
-      return static_cast<int>(sizes_.send_ring);
-    case SO_RCVBUF:
-      return static_cast<int>(sizes_.receive_ring);
     case SO_TYPE:
       return SOCK_STREAM;
     case SO_DOMAIN:

@@ -10,8 +10,6 @@
 namespace roci::rdmacm::sockets {
 namespace {
 
-// An answer that comes at once is sooner here than a thread can be woken for it.
-constexpr std::chrono::microseconds kBusy{20};
 // A connection that is silent for so long is probed while somebody cares, so that nobody waits for a peer that is no more: if it
 // has just ended nothing else would tell.
 constexpr std::chrono::seconds kSilence{1};
@@ -54,35 +52,8 @@ bool Stream::take_events() {
   return take_connection_events() || completions;
 }
 
-Clock::time_point Stream::next_look() {
-  const Lock guard(mutex_);
+Clock::time_point Stream::look_at() const {
   return stage_ == Stage::kOpen && !link_->gone() ? heard_ + kSilence : Clock::time_point::max();
-}
-
-int Stream::wait(Lock& lock, bool may_sleep, Clock::time_point until, const std::function<bool()>& ready) {
-  auto busy_until = Clock::time_point::max();
-  for (;;) {
-    progress();
-    if (ready() || closed_) return 0;
-    const auto time = Clock::now();
-    if (!may_sleep || time >= until) return failed(EAGAIN);
-    if (busy_until == Clock::time_point::max()) busy_until = time + kBusy;
-    if (time < busy_until) {
-      lock.unlock();
-      lock.lock();
-      continue;
-    }
-    arm();
-    if (ready() || closed_) return 0;
-    const auto look = stage_ == Stage::kOpen ? heard_ + kSilence : Clock::time_point::max();
-    wait_point_.enter();
-    lock.unlock();
-    const int status = sleep_on(fd(), std::min(until, look));
-    const int code = errno;
-    lock.lock();
-    wait_point_.leave(take_events());
-    if (status < 0) return failed(code);
-  }
 }
 
 int Stream::wait_until_open(Lock& lock, bool may_sleep) {
@@ -233,25 +204,6 @@ short Stream::state() const {
   if (link_->over() && !link_->readable()) out |= POLLHUP;  // programs stop reading when they see it
   if (link_->error() != 0) out |= POLLERR;
   return static_cast<short>(out);
-}
-
-short Stream::look(short events) {
-  const Lock guard(mutex_);
-  progress();
-  return static_cast<short>(state() & (events | POLLERR | POLLHUP));
-}
-
-short Stream::before_sleep(short events) {
-  const Lock guard(mutex_);
-  arm();
-  const auto already = static_cast<short>(state() & (events | POLLERR | POLLHUP));
-  if (already == 0) wait_point_.enter();
-  return already;
-}
-
-void Stream::after_sleep() {
-  const Lock guard(mutex_);
-  wait_point_.leave(take_events());
 }
 
 }  // namespace roci::rdmacm::sockets
