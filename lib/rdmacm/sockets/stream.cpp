@@ -81,21 +81,25 @@ int Stream::bind(const sockaddr& address, socklen_t length) {
   const Lock guard(mutex_);
   if (address.sa_family != domain_) return failed(EAFNOSUPPORT);
   if (address_length(address, length) == 0 || stage_ != Stage::kFresh) return failed(EINVAL);
+  return bind_to(address);
+}
+
+int Stream::bind_to(const sockaddr& address) {
   sockaddr_storage copy{};
-  std::memcpy(&copy, &address, address_length(address, length));
+  std::memcpy(&copy, &address, domain_ == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
   if (!make_id() || rdma_bind_addr(id_, reinterpret_cast<sockaddr*>(&copy)) != 0) return -1;
   stage_ = Stage::kBound;
   return 0;
 }
 
 int Stream::listen(int backlog) {
+  const Lock guard(mutex_);
+  if (stage_ == Stage::kListening) return 0;
   if (stage_ == Stage::kFresh) {
     sockaddr_storage any{};
     any.ss_family = static_cast<sa_family_t>(domain_);
-    if (bind(reinterpret_cast<const sockaddr&>(any), sizeof any) != 0) return -1;
+    if (bind_to(reinterpret_cast<const sockaddr&>(any)) != 0) return -1;
   }
-  const Lock guard(mutex_);
-  if (stage_ == Stage::kListening) return 0;
   if (stage_ != Stage::kBound) return failed(EINVAL);
   if (rdma_listen(id_, backlog) != 0) return -1;
   stage_ = Stage::kListening;
@@ -219,6 +223,7 @@ void Stream::disconnect() {
 std::shared_ptr<Stream> Stream::answer(const rdma_cm_event& request) {
   auto fresh = std::make_shared<Stream>(domain_);
   fresh->sizes_ = sizes_;
+  fresh->options_ = options_;
   if (fresh->set_up() && answer_with(*fresh, request) == 0) return fresh;
   if (fresh->id_ == nullptr) fresh->id_ = request.id;
   // It goes all the same: who asked hears of it from the time that passes, then.

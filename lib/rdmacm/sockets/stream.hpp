@@ -57,6 +57,7 @@ class Stream final : public Socket {
   };
 
   bool make_id();
+  int bind_to(const sockaddr& address);
   [[nodiscard]] bool opening() const { return stage_ >= Stage::kFinding && stage_ <= Stage::kAccepting; }
   int fail(int code);
   // Of the connection: takes what has come and does what follows.

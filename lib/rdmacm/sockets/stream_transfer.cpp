@@ -169,7 +169,8 @@ ssize_t Stream::write_mapped(const void* from, size_t length, off_t offset, int 
 off_t Stream::map(void* memory, size_t length, int protection, off_t offset) {
   Lock lock(mutex_);
   if ((protection & ~PROT_WRITE) != 0 || length == 0) return failed(EINVAL);
-  if (wait_until_open(lock, waits(0)) != 0) return -1;
+  // Of an accepted connection it is told as soon as that is open.
+  if (stage_ != Stage::kAccepting && wait_until_open(lock, waits(0)) != 0) return -1;
   const off_t at = offset != -1 ? offset : static_cast<off_t>(reinterpret_cast<uintptr_t>(memory));
   return link_->map(memory, length, (protection & PROT_WRITE) != 0, static_cast<uint64_t>(at)) ? at : -1;
 }
