@@ -31,7 +31,7 @@ void Stream::progress() {
   if (any && stage_ == Stage::kAccepting) {
     // The peer sends, so it has our answer, even if its last word was lost.
     stage_ = Stage::kOpen;
-    if (rdma_notify(id_, IBV_EVENT_COMM_EST) != 0) link_->fail(errno);
+    if (rdma_notify(id_, IBV_EVENT_COMM_EST) != 0 && errno != EISCONN) link_->fail(errno);
     link_->open();
     link_->progress();
   }
