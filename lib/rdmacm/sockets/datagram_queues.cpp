@@ -29,8 +29,8 @@ bool DatagramQueues::set_up(const Sizes& sizes) {
   send_memory_.resize(send_slots_ * kDatagramBuffer);
   receive_memory_.resize(receive_slots_ * kReceiveSlot);
   send_region_ = ibv_reg_mr(pair_->pd, send_memory_.data(), send_memory_.size(), 0);
-  receive_region_ =
-      ibv_reg_mr(pair_->pd, receive_memory_.data(), receive_memory_.size(), IBV_ACCESS_LOCAL_WRITE);
+  constexpr int kWritten = IBV_ACCESS_LOCAL_WRITE;
+  receive_region_ = ibv_reg_mr(pair_->pd, receive_memory_.data(), receive_memory_.size(), kWritten);
   if (send_region_ == nullptr || receive_region_ == nullptr) return false;
   for (uint32_t slot = send_slots_; slot > 0; --slot) free_.push_back(slot - 1);
   for (uint32_t slot = 0; slot < receive_slots_; ++slot) {
