@@ -1,40 +1,212 @@
-// Sockets over RDMA: not there yet. Every call says so but rpoll(), which programs of rdma_cm call for their event channels.
-#include <poll.h>
+// Sockets over RDMA: the calls, each a line or two over sockets/. rdma-core's configuration files are not read.
+#include <netinet/in.h>
 #include <rdma/rsocket.h>
 
+#include <cerrno>
+#include <cstdarg>
+
 #include "rdmacm/id.hpp"
+#include "rdmacm/sockets/polling.hpp"
+#include "rdmacm/sockets/socket.hpp"
 
 using roci::rdmacm::failed;
+using namespace roci::rdmacm::sockets;  // NOLINT(google-build-using-namespace): this file is the skin
+
+namespace {
+
+bool is_protocol(int type, int protocol) {
+  return protocol == 0 || protocol == (type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP);
+}
+
+ssize_t receive(int number, std::span<const iovec> to, int flags, sockaddr* from, socklen_t* length) {
+  const auto socket = find(number);
+  return socket != nullptr ? socket->receive(to, flags, from, length) : -1;
+}
+
+ssize_t send(int number, std::span<const iovec> from, int flags, const sockaddr* to, socklen_t length) {
+  const auto socket = find(number);
+  return socket != nullptr ? socket->send(from, flags, to, length) : -1;
+}
+
+std::span<const iovec> pieces_of(const iovec* first, size_t count) { return {first, count}; }
+
+iovec piece_of(const void* memory, size_t length) {
+  return {const_cast<void*>(memory),
+          length};  // NOLINT(cppcoreguidelines-pro-type-const-cast): what is sent is only read
+}
+
+Clock::time_point after(Clock::duration time) { return Clock::now() + time; }
+
+}  // namespace
 
 extern "C" {
 
-int rsocket(int, int, int) { return failed(EOPNOTSUPP); }
-int rbind(int, const sockaddr*, socklen_t) { return failed(EOPNOTSUPP); }
-int rlisten(int, int) { return failed(EOPNOTSUPP); }
-int raccept(int, sockaddr*, socklen_t*) { return failed(EOPNOTSUPP); }
-int rconnect(int, const sockaddr*, socklen_t) { return failed(EOPNOTSUPP); }
-int rshutdown(int, int) { return failed(EOPNOTSUPP); }
-int rclose(int) { return failed(EOPNOTSUPP); }
-ssize_t rrecv(int, void*, size_t, int) { return failed(EOPNOTSUPP); }
-ssize_t rrecvfrom(int, void*, size_t, int, sockaddr*, socklen_t*) { return failed(EOPNOTSUPP); }
-ssize_t rrecvmsg(int, msghdr*, int) { return failed(EOPNOTSUPP); }
-ssize_t rsend(int, const void*, size_t, int) { return failed(EOPNOTSUPP); }
-ssize_t rsendto(int, const void*, size_t, int, const sockaddr*, socklen_t) { return failed(EOPNOTSUPP); }
-ssize_t rsendmsg(int, const msghdr*, int) { return failed(EOPNOTSUPP); }
-ssize_t rread(int, void*, size_t) { return failed(EOPNOTSUPP); }
-ssize_t rreadv(int, const iovec*, int) { return failed(EOPNOTSUPP); }
-ssize_t rwrite(int, const void*, size_t) { return failed(EOPNOTSUPP); }
-ssize_t rwritev(int, const iovec*, int) { return failed(EOPNOTSUPP); }
-int rselect(int, fd_set*, fd_set*, fd_set*, timeval*) { return failed(EOPNOTSUPP); }
-int rgetpeername(int, sockaddr*, socklen_t*) { return failed(EOPNOTSUPP); }
-int rgetsockname(int, sockaddr*, socklen_t*) { return failed(EOPNOTSUPP); }
-int rsetsockopt(int, int, int, const void*, socklen_t) { return failed(EOPNOTSUPP); }
-int rgetsockopt(int, int, int, void*, socklen_t*) { return failed(EOPNOTSUPP); }
-int rfcntl(int, int, ...) { return failed(EOPNOTSUPP); }
-off_t riomap(int, void*, size_t, int, int, off_t) { return failed(EOPNOTSUPP); }
-int riounmap(int, void*, size_t) { return failed(EOPNOTSUPP); }
-size_t riowrite(int, const void*, size_t, off_t, int) { return static_cast<size_t>(failed(EOPNOTSUPP)); }
+int rsocket(int domain, int type, int protocol) {
+  const int flags = type & (SOCK_NONBLOCK | SOCK_CLOEXEC);
+  type &= ~flags;
+  if (domain != AF_INET && domain != AF_INET6) return failed(EAFNOSUPPORT);
+  if (type != SOCK_STREAM && type != SOCK_DGRAM) return failed(ESOCKTNOSUPPORT);
+  if (!is_protocol(type, protocol)) return failed(EPROTONOSUPPORT);
+  if (roci::rdmacm::open_device() == nullptr) return failed(ENODEV);
+  auto made = type == SOCK_STREAM ? make_stream(domain) : make_datagrams(domain);
+  if (made == nullptr) return -1;
+  if ((flags & SOCK_NONBLOCK) != 0) made->set_status_flags(O_NONBLOCK);
+  return add(std::move(made));
+}
 
-int rpoll(pollfd* fds, nfds_t count, int timeout) { return poll(fds, count, timeout); }
+int rbind(int number, const sockaddr* address, socklen_t length) {
+  const auto socket = find(number);
+  return socket != nullptr ? socket->bind(*address, length) : -1;
+}
+
+int rlisten(int number, int backlog) {
+  const auto socket = find(number);
+  return socket != nullptr ? socket->listen(backlog) : -1;
+}
+
+int raccept(int number, sockaddr* address, socklen_t* length) {
+  const auto socket = find(number);
+  if (socket == nullptr) return -1;
+  auto accepted = socket->accept();
+  if (accepted == nullptr) return -1;
+  if (address != nullptr && length != nullptr && accepted->name(true, address, length) != 0) *length = 0;
+  return add(std::move(accepted));
+}
+
+int rconnect(int number, const sockaddr* address, socklen_t length) {
+  const auto socket = find(number);
+  return socket != nullptr ? socket->connect(*address, length) : -1;
+}
+
+int rshutdown(int number, int how) {
+  const auto socket = find(number);
+  return socket != nullptr ? socket->shutdown(how) : -1;
+}
+
+int rclose(int number) {
+  const auto socket = take(number);
+  return socket != nullptr ? socket->close() : -1;
+}
+
+ssize_t rrecv(int number, void* buffer, size_t length, int flags) {
+  const iovec piece{buffer, length};
+  return receive(number, pieces_of(&piece, 1), flags, nullptr, nullptr);
+}
+
+ssize_t rrecvfrom(int number, void* buffer, size_t length, int flags, sockaddr* from,
+                  socklen_t* from_length) {
+  const iovec piece{buffer, length};
+  return receive(number, pieces_of(&piece, 1), flags, from, from_length);
+}
+
+ssize_t rrecvmsg(int number, msghdr* message, int flags) {
+  const ssize_t received = receive(number, pieces_of(message->msg_iov, message->msg_iovlen), flags,
+                                   static_cast<sockaddr*>(message->msg_name), &message->msg_namelen);
+  if (received < 0) return received;
+  message->msg_controllen = 0;
+  message->msg_flags = 0;
+  return received;
+}
+
+ssize_t rsend(int number, const void* buffer, size_t length, int flags) {
+  const iovec piece = piece_of(buffer, length);
+  return send(number, pieces_of(&piece, 1), flags, nullptr, 0);
+}
+
+ssize_t rsendto(int number, const void* buffer, size_t length, int flags, const sockaddr* to,
+                socklen_t to_length) {
+  const iovec piece = piece_of(buffer, length);
+  return send(number, pieces_of(&piece, 1), flags, to, to_length);
+}
+
+ssize_t rsendmsg(int number, const msghdr* message, int flags) {
+  if (message->msg_control != nullptr && message->msg_controllen > 0) return failed(EOPNOTSUPP);
+  return send(number, pieces_of(message->msg_iov, message->msg_iovlen), flags,
+              static_cast<const sockaddr*>(message->msg_name), message->msg_namelen);
+}
+
+ssize_t rread(int number, void* buffer, size_t length) { return rrecv(number, buffer, length, 0); }
+
+ssize_t rreadv(int number, const iovec* pieces, int count) {
+  return receive(number, pieces_of(pieces, static_cast<size_t>(count)), 0, nullptr, nullptr);
+}
+
+ssize_t rwrite(int number, const void* buffer, size_t length) { return rsend(number, buffer, length, 0); }
+
+ssize_t rwritev(int number, const iovec* pieces, int count) {
+  return send(number, pieces_of(pieces, static_cast<size_t>(count)), 0, nullptr, 0);
+}
+
+// Programs of rdma_cm call it for event channels too.
+int rpoll(pollfd* entries, nfds_t count, int timeout) {
+  const std::span all(entries, count);
+  const auto ours = [](const pollfd& entry) { return is_socket(entry.fd); };
+  if (std::ranges::none_of(all, ours)) return poll(entries, count, timeout);
+  return poll_all(all, timeout < 0 ? Clock::time_point::max() : after(std::chrono::milliseconds(timeout)));
+}
+
+int rselect(int count, fd_set* read, fd_set* write, fd_set* except, timeval* timeout) {
+  if (count < 0 || count > FD_SETSIZE) return failed(EINVAL);
+  return select_all(count, read, write, except,
+                    timeout == nullptr ? Clock::time_point::max()
+                                       : after(std::chrono::seconds(timeout->tv_sec) +
+                                               std::chrono::microseconds(timeout->tv_usec)));
+}
+
+int rgetpeername(int number, sockaddr* address, socklen_t* length) {
+  const auto socket = find(number);
+  return socket != nullptr ? socket->name(true, address, length) : -1;
+}
+
+int rgetsockname(int number, sockaddr* address, socklen_t* length) {
+  const auto socket = find(number);
+  return socket != nullptr ? socket->name(false, address, length) : -1;
+}
+
+int rsetsockopt(int number, int level, int option, const void* value, socklen_t length) {
+  const auto socket = find(number);
+  return socket != nullptr ? socket->set_option(level, option, value, length) : -1;
+}
+
+int rgetsockopt(int number, int level, int option, void* value, socklen_t* length) {
+  const auto socket = find(number);
+  return socket != nullptr ? socket->get_option(level, option, value, length) : -1;
+}
+
+int rfcntl(int number, int command, ...) {
+  const auto socket = find(number);
+  if (socket == nullptr) return -1;
+  va_list arguments;
+  va_start(arguments, command);
+  const int argument = command == F_GETFL || command == F_GETFD ? 0 : va_arg(arguments, int);
+  va_end(arguments);
+  switch (command) {
+    case F_GETFL:
+      return socket->status_flags();
+    case F_SETFL:
+      socket->set_status_flags(argument);
+      return 0;
+    case F_GETFD:
+    case F_SETFD:
+      return fcntl(number, command, argument);
+    default:
+      return failed(EINVAL);
+  }
+}
+
+off_t riomap(int number, void* memory, size_t length, int protection, int, off_t offset) {
+  const auto socket = find(number);
+  return socket != nullptr ? socket->map(memory, length, protection, offset) : -1;
+}
+
+int riounmap(int number, void* memory, size_t length) {
+  const auto socket = find(number);
+  return socket != nullptr ? socket->unmap(memory, length) : -1;
+}
+
+size_t riowrite(int number, const void* memory, size_t length, off_t offset, int flags) {
+  const auto socket = find(number);
+  return static_cast<size_t>(socket != nullptr ? socket->write_mapped(memory, length, offset, flags) : -1);
+}
 
 }  // extern "C"

@@ -1,0 +1,389 @@
+#include "rdmacm/sockets/datagrams.hpp"
+
+#include <netinet/in.h>
+#include <rdma/rsocket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "rdmacm/addresses.hpp"
+#include "rdmacm/id.hpp"
+#include "rdmacm/sockets/options.hpp"
+
+namespace roci::rdmacm::sockets {
+namespace {
+
+constexpr int kAskTimeout = 2000;  // ms, for the next hop's address
+// After so long a peer is asked again while something is sent to it: its program may be another one.
+constexpr std::chrono::seconds kTrust{3};
+constexpr std::chrono::seconds kPatience{2};  // of close() with answers that have not come
+constexpr size_t kMostWaiting = 64;           // datagrams for one peer
+constexpr size_t kMostLearned = 4096;         // peers
+constexpr int kDatagramFlags = MSG_DONTWAIT | MSG_NOSIGNAL | MSG_WAITALL | MSG_PEEK | MSG_TRUNC;
+
+rdma_conn_param with_queue_pair(uint32_t qpn) {
+  rdma_conn_param out{};
+  out.qp_num = qpn;
+  return out;
+}
+
+}  // namespace
+
+std::shared_ptr<Socket> make_datagrams(int domain) {
+  auto out = std::make_shared<Datagrams>(domain);
+  return out->set_up() ? out : nullptr;
+}
+
+bool Datagrams::set_up() {
+  if (fd() < 0) return false;
+  channel_ = rdma_create_event_channel();
+  return channel_ != nullptr && fcntl(channel_->fd, F_SETFL, O_NONBLOCK) == 0 &&
+         wait_point_.watch(channel_->fd) && rdma_create_id(channel_, &listener_, nullptr, RDMA_PS_UDP) == 0;
+}
+
+Datagrams::~Datagrams() {
+  queues_.reset();
+  for (auto& [address, peer] : peers_) {
+    if (peer.question != nullptr) rdma_destroy_id(peer.question);
+    if (peer.way != nullptr) ibv_destroy_ah(peer.way);
+  }
+  if (listener_ != nullptr) rdma_destroy_id(listener_);
+  if (channel_ != nullptr) rdma_destroy_event_channel(channel_);
+}
+
+// ---- Names.
+
+int Datagrams::bind(const sockaddr& address, socklen_t length) {
+  const Lock guard(mutex_);
+  if (address.sa_family != domain_) return failed(EAFNOSUPPORT);
+  if (address_length(address, length) == 0 || queues_ != nullptr) return failed(EINVAL);
+  return bind_to(address);
+}
+
+int Datagrams::bind_to(const sockaddr& address) {
+  sockaddr_storage copy{};
+  std::memcpy(&copy, &address, domain_ == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+  if (rdma_bind_addr(listener_, reinterpret_cast<sockaddr*>(&copy)) != 0) return -1;
+  auto queues = DatagramQueues::make(sizes_);
+  if (queues == nullptr || !wait_point_.watch(queues->event_fd())) return -1;
+  queues_ = std::move(queues);
+  return rdma_listen(listener_, 0);
+}
+
+int Datagrams::bind_somewhere() {
+  if (queues_ != nullptr) return 0;
+  sockaddr_storage any{};
+  any.ss_family = static_cast<sa_family_t>(domain_);
+  return bind_to(reinterpret_cast<const sockaddr&>(any));
+}
+
+int Datagrams::listen(int) { return failed(EOPNOTSUPP); }
+
+std::shared_ptr<Socket> Datagrams::accept() {
+  errno = EOPNOTSUPP;
+  return nullptr;
+}
+
+int Datagrams::connect(const sockaddr& address, socklen_t length) {
+  const Lock guard(mutex_);
+  if (address.sa_family == AF_UNSPEC) {
+    connected_.reset();
+    return 0;
+  }
+  const auto target = target_of(address, length);
+  if (!target) return -1;
+  if (bind_somewhere() != 0) return -1;
+  if (!us_towards(target->address)) return failed(ENETUNREACH);
+  connected_ = *target;
+  return 0;
+}
+
+std::optional<DatagramSource> Datagrams::target_of(const sockaddr& address, socklen_t length) const {
+  const auto ip = ip_of(address);
+  if (address_length(address, length) != 0 && address.sa_family == domain_ && ip && port_of(address) != 0)
+    return DatagramSource{*ip, port_of(address)};
+  errno = EINVAL;
+  return std::nullopt;
+}
+
+std::optional<DatagramSource> Datagrams::us_towards(const IpAddress& peer) const {
+  const uint16_t port = port_of(listener_->route.addr.src_addr);
+  if (const auto bound = ip_of(listener_->route.addr.src_addr)) return DatagramSource{*bound, port};
+  const auto source = source_for(open_device(), peer);
+  if (!source) return std::nullopt;
+  return DatagramSource{source->address, port};
+}
+
+int Datagrams::name(bool of_peer, sockaddr* address, socklen_t* length) {
+  const Lock guard(mutex_);
+  if (of_peer && !connected_) return failed(ENOTCONN);
+  sockaddr_storage out{};
+  out.ss_family = static_cast<sa_family_t>(domain_);
+  if (of_peer) {
+    write_address(connected_->address, connected_->port, domain_ == AF_INET6, out);
+  } else if (queues_ != nullptr) {
+    out = listener_->route.addr.src_storage;
+  }
+  give_address(reinterpret_cast<const sockaddr&>(out), address, length);
+  return 0;
+}
+
+// ---- Who has which queue pair.
+
+bool Datagrams::take_connection_events() {
+  bool any = false;
+  rdma_cm_event* event = nullptr;
+  while (has_events(*channel_) && rdma_get_cm_event(channel_, &event) == 0) {
+    rdma_cm_id* const id = event->id;
+    bool done = false;
+    if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+      answer(*event);
+      done = true;
+    } else {
+      const auto asked =
+          std::ranges::find_if(peers_, [&](const auto& entry) { return entry.second.question == id; });
+      done = asked != peers_.end() && on_answer(asked->second, *event);
+    }
+    rdma_ack_cm_event(event);
+    if (done) rdma_destroy_id(id);
+    any = true;
+  }
+  return any;
+}
+
+void Datagrams::answer(const rdma_cm_event& request) {
+  rdma_conn_param param = with_queue_pair(queues_->qpn());
+  // Who does not get the answer asks again.
+  static_cast<void>(rdma_accept(request.id, &param));
+}
+
+void Datagrams::ask(const DatagramSource& whom, Peer& peer) {
+  if (peer.question != nullptr) return;
+  sockaddr_storage from{}, to{};
+  write_address(peer.us.address, 0, domain_ == AF_INET6, from);
+  write_address(whom.address, whom.port, domain_ == AF_INET6, to);
+  if (rdma_create_id(channel_, &peer.question, nullptr, RDMA_PS_UDP) != 0) return;
+  if (rdma_resolve_addr(peer.question, reinterpret_cast<sockaddr*>(&from), reinterpret_cast<sockaddr*>(&to),
+                        kAskTimeout) == 0)
+    return;
+  rdma_destroy_id(std::exchange(peer.question, nullptr));
+}
+
+bool Datagrams::on_answer(Peer& peer, const rdma_cm_event& event) {
+  rdma_conn_param param = with_queue_pair(queues_->qpn());
+  switch (event.event) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+      if (rdma_resolve_route(event.id, kAskTimeout) == 0) return false;
+      break;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+      if (rdma_connect(event.id, &param) == 0) return false;
+      break;
+    case RDMA_CM_EVENT_ESTABLISHED: {
+      ibv_ah_attr attr = event.param.ud.ah_attr;
+      take_way(peer, ibv_create_ah(default_pd(), &attr), event.param.ud.qp_num);
+      break;
+    }
+    default:
+      // Nobody has the port, or nobody the address. A program hears of it as of a port that is closed.
+      if (connected_ && &peers_[*connected_] == &peer) pending_error_ = ECONNREFUSED;
+      peer.waiting.clear();
+      if (peer.way != nullptr) ibv_destroy_ah(std::exchange(peer.way, nullptr));
+  }
+  peer.question = nullptr;
+  return true;
+}
+
+void Datagrams::take_way(Peer& peer, ibv_ah* way, uint32_t qpn) {
+  if (way == nullptr) return;
+  if (peer.way != nullptr) ibv_destroy_ah(peer.way);
+  peer.way = way;
+  peer.qpn = qpn;
+  peer.known = Clock::now();
+  while (!peer.waiting.empty() && queues_->can_send()) {
+    Content& content = peer.waiting.front();
+    const iovec piece{content.data(), content.size()};
+    if (send_to(peer, std::span(&piece, 1)) != 0) pending_error_ = errno;
+    peer.waiting.pop_front();
+  }
+}
+
+// ---- What comes.
+
+void Datagrams::progress() {
+  take_connection_events();
+  if (queues_ == nullptr) return;
+  queues_->progress([&](const DatagramQueues::Received& received, ibv_wc& completion, ibv_grh& grh) {
+    on_received(received, completion, grh);
+  });
+}
+
+void Datagrams::on_received(const DatagramQueues::Received& received, ibv_wc& completion, ibv_grh& grh) {
+  const auto from = read_datagram_header(received.data);
+  const bool wanted = from && receives_ && from->address.is_v4() == (domain_ == AF_INET) &&
+                      (!connected_ || *from == *connected_);
+  if (!wanted) {
+    if (!queues_->release(received.slot)) pending_error_ = errno;
+    return;
+  }
+  learn(*from, completion, grh);
+  arrived_.push_back({received, *from});
+}
+
+void Datagrams::learn(const DatagramSource& from, ibv_wc& completion, ibv_grh& grh) {
+  auto found = peers_.find(from);
+  if (found == peers_.end()) {
+    const auto us = us_towards(from.address);
+    if (!us || peers_.size() >= kMostLearned) return;
+    found = peers_.emplace(from, Peer{}).first;
+    found->second.us = *us;
+  }
+  Peer& peer = found->second;
+  peer.known = Clock::now();
+  if (peer.way != nullptr && peer.qpn == completion.src_qp) return;
+  take_way(peer, ibv_create_ah_from_wc(default_pd(), &completion, &grh, 1), completion.src_qp);
+}
+
+ssize_t Datagrams::receive(std::span<const iovec> to, int flags, sockaddr* from, socklen_t* length) {
+  if ((flags & ~kDatagramFlags) != 0) return failed(EOPNOTSUPP);
+  Lock lock(mutex_);
+  if (bind_somewhere() != 0) return -1;
+  const auto until =
+      receive_timeout_.count() > 0 ? Clock::now() + receive_timeout_ : Clock::time_point::max();
+  const auto ready = [&] { return !arrived_.empty() || !receives_ || pending_error_ != 0; };
+  if (wait(lock, waits(flags), until, ready) != 0) return -1;
+  if (arrived_.empty()) return pending_error_ != 0 ? failed(std::exchange(pending_error_, 0)) : 0;
+  const Arrived& first = arrived_.front();
+  const auto content = first.received.data.subspan(datagram_header_length(first.from));
+  const auto some = content.first(std::min(content.size(), bytes_in(to)));
+  Cursor(to).copy_in(some);
+  if (from != nullptr && length != nullptr) {
+    sockaddr_storage name{};
+    write_address(first.from.address, first.from.port, domain_ == AF_INET6, name);
+    give_address(reinterpret_cast<const sockaddr&>(name), from, length);
+  }
+  const size_t told = (flags & MSG_TRUNC) != 0 ? content.size() : some.size();
+  if ((flags & MSG_PEEK) == 0) {
+    if (!queues_->release(first.received.slot)) pending_error_ = errno;
+    arrived_.pop_front();
+  }
+  return static_cast<ssize_t>(told);
+}
+
+// ---- What goes.
+
+ssize_t Datagrams::send(std::span<const iovec> from, int flags, const sockaddr* to, socklen_t length) {
+  if ((flags & ~kDatagramFlags) != 0) return failed(EOPNOTSUPP);
+  Lock lock(mutex_);
+  if (!sends_) return failed(EPIPE);
+  const auto target = to != nullptr ? target_of(*to, length) : connected_;
+  if (!target) return to != nullptr ? -1 : failed(EDESTADDRREQ);
+  if (bind_somewhere() != 0) return -1;
+  const auto us = us_towards(target->address);
+  if (!us) return failed(ENETUNREACH);
+  const size_t bytes = bytes_in(from);
+  if (datagram_header_length(*us) + bytes > queues_->most_bytes()) return failed(EMSGSIZE);
+  if (wait(lock, waits(flags), Clock::time_point::max(), [&] { return queues_->can_send(); }) != 0) return -1;
+  if (pending_error_ != 0) return failed(std::exchange(pending_error_, 0));
+
+  Peer& peer = peers_[*target];
+  peer.us = *us;
+  if (peer.way == nullptr || Clock::now() - peer.known > kTrust) ask(*target, peer);
+  if (peer.way != nullptr) return send_to(peer, from) == 0 ? static_cast<ssize_t>(bytes) : -1;
+  if (peer.question == nullptr) return failed(EHOSTUNREACH);
+  if (peer.waiting.size() < kMostWaiting) {
+    Content content(bytes);
+    Cursor(from).copy_out(content);
+    peer.waiting.push_back(std::move(content));
+  }
+  return static_cast<ssize_t>(bytes);
+}
+
+int Datagrams::send_to(Peer& peer, std::span<const iovec> from) {
+  const size_t header = datagram_header_length(peer.us), bytes = bytes_in(from);
+  const std::span<uint8_t> out = queues_->outgoing();
+  write_datagram_header(peer.us, out.first(header));
+  Cursor(from).copy_out(out.subspan(header, bytes));
+  return queues_->send(header + bytes, peer.way, peer.qpn) ? 0 : -1;
+}
+
+int Datagrams::shutdown(int how) {
+  const Lock guard(mutex_);
+  if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return failed(EINVAL);
+  if (!connected_) return failed(ENOTCONN);
+  if (how != SHUT_WR) receives_ = false;
+  if (how != SHUT_RD) sends_ = false;
+  wait_point_.ring();
+  return 0;
+}
+
+int Datagrams::close() {
+  Lock lock(mutex_);
+  const auto all_gone = [&] {
+    return queues_ == nullptr || (queues_->all_sent() && std::ranges::all_of(peers_, [](const auto& entry) {
+                                    return entry.second.waiting.empty();
+                                  }));
+  };
+  // What has not gone by then is lost, as datagrams may be.
+  static_cast<void>(wait(lock, true, Clock::now() + kPatience, all_gone));
+  closed_ = true;
+  wait_point_.ring();
+  return 0;
+}
+
+// ---- Polling and the rest.
+
+void Datagrams::arm() {
+  do {
+    progress();
+  } while (queues_ != nullptr && queues_->arm());
+}
+
+bool Datagrams::take_events() {
+  const bool completions = queues_ != nullptr && queues_->take_events();
+  return take_connection_events() || completions;
+}
+
+short Datagrams::state() const {
+  int out = 0;
+  if (!arrived_.empty() || !receives_ || pending_error_ != 0) out |= POLLIN | POLLRDNORM;
+  if (queues_ == nullptr || queues_->can_send()) out |= POLLOUT | POLLWRNORM;
+  if (pending_error_ != 0) out |= POLLERR;
+  return static_cast<short>(out);
+}
+
+int Datagrams::set_option(int level, int option, const void* value, socklen_t length) {
+  const Lock guard(mutex_);
+  if (level == SOL_SOCKET && option == SO_RCVTIMEO) {
+    const auto time = value_of<timeval>(value, length);
+    if (!time) return failed(EINVAL);
+    receive_timeout_ = duration_of(*time);
+    return 0;
+  }
+  const auto number = value_of<int>(value, length);
+  if (!number) return failed(EINVAL);
+  if (set_size(sizes_, level, option, *number)) return 0;
+  if (level == SOL_SOCKET && option == SO_REUSEADDR) {
+    int on = *number;
+    return rdma_set_option(listener_, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof on);
+  }
+  return failed(ENOPROTOOPT);
+}
+
+int Datagrams::get_option(int level, int option, void* value, socklen_t* length) {
+  const Lock guard(mutex_);
+  std::optional<int> number = size_of(sizes_, level, option);
+  if (level == SOL_SOCKET && option == SO_TYPE) number = SOCK_DGRAM;
+  if (level == SOL_SOCKET && option == SO_DOMAIN) number = domain_;
+  if (level == SOL_SOCKET && option == SO_PROTOCOL) number = IPPROTO_UDP;
+  if (level == SOL_SOCKET && option == SO_ERROR) number = std::exchange(pending_error_, 0);
+  if (!number) return failed(ENOPROTOOPT);
+  return give_value(&*number, sizeof *number, value, length);
+}
+
+off_t Datagrams::map(void*, size_t, int, off_t) { return failed(EOPNOTSUPP); }
+int Datagrams::unmap(void*, size_t) { return failed(EOPNOTSUPP); }
+ssize_t Datagrams::write_mapped(const void*, size_t, off_t, int) { return failed(EOPNOTSUPP); }
+
+}  // namespace roci::rdmacm::sockets

@@ -1,0 +1,70 @@
+#include "rdmacm/sockets/options.hpp"
+
+#include <rdma/rsocket.h>
+
+#include <algorithm>
+
+namespace roci::rdmacm::sockets {
+namespace {
+
+// As rdma-core has them, but for the last one, which is what our devices can.
+constexpr uint32_t kLeastQueue = 16, kMostQueue = 0xfffe;
+constexpr uint32_t kLeastRing = 4096, kMostRing = 1U << 28;
+constexpr uint32_t kMostInline = 1024;
+constexpr uint32_t kMostMappings = 0x7f00;  // that the protocol can tell
+
+// Twice, as Linux does it, and even: it is granted by halves.
+uint32_t ring_for(uint32_t asked) {
+  return std::clamp(std::min(asked, kMostRing / 2) * 2, kLeastRing, kMostRing);
+}
+
+}  // namespace
+
+Clock::duration duration_of(const timeval& time) {
+  return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+}
+
+timeval timeval_of(Clock::duration duration) {
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
+  return {us / 1'000'000, us % 1'000'000};
+}
+
+bool set_size(Sizes& sizes, int level, int option, int number) {
+  const auto size = static_cast<uint32_t>(std::max(number, 0));
+  if (level == SOL_SOCKET && option == SO_SNDBUF) {
+    sizes.send_ring = ring_for(size);
+  } else if (level == SOL_SOCKET && option == SO_RCVBUF) {
+    sizes.receive_ring = ring_for(size);
+  } else if (level == SOL_RDMA && option == RDMA_SQSIZE) {
+    sizes.send_queue = std::clamp(size, kLeastQueue, kMostQueue);
+  } else if (level == SOL_RDMA && option == RDMA_RQSIZE) {
+    sizes.receive_queue = std::clamp(size, kLeastQueue, kMostQueue);
+  } else if (level == SOL_RDMA && option == RDMA_INLINE) {
+    sizes.most_inline = std::min(size, kMostInline);
+  } else if (level == SOL_RDMA && option == RDMA_IOMAPSIZE) {
+    sizes.mappings = unscaled(scaled(std::min(size, kMostMappings)));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+std::optional<int> size_of(const Sizes& sizes, int level, int option) {
+  if (level == SOL_SOCKET && option == SO_SNDBUF) return static_cast<int>(sizes.send_ring);
+  if (level == SOL_SOCKET && option == SO_RCVBUF) return static_cast<int>(sizes.receive_ring);
+  if (level != SOL_RDMA) return std::nullopt;
+  switch (option) {
+    case RDMA_SQSIZE:
+      return static_cast<int>(sizes.send_queue);
+    case RDMA_RQSIZE:
+      return static_cast<int>(sizes.receive_queue);
+    case RDMA_INLINE:
+      return static_cast<int>(sizes.most_inline);
+    case RDMA_IOMAPSIZE:
+      return sizes.mappings;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace roci::rdmacm::sockets

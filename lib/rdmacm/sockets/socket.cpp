@@ -1,0 +1,146 @@
+#include "rdmacm/sockets/socket.hpp"
+
+#include <netinet/in.h>
+
+#include <cerrno>
+#include <cstring>
+#include <numeric>
+#include <shared_mutex>
+#include <vector>
+
+#include "rdmacm/id.hpp"
+
+namespace roci::rdmacm::sockets {
+namespace {
+
+struct Table {
+  std::shared_mutex mutex;
+  std::vector<std::shared_ptr<Socket>> by_number;
+};
+Table& table() {
+  static auto* const kTable = new Table;  // programs use sockets while they end, too
+  return *kTable;
+}
+
+// An answer that comes at once is sooner here than a thread can be woken for it.
+constexpr std::chrono::microseconds kBusy{20};
+
+}  // namespace
+
+int Socket::wait(Lock& lock, bool may_sleep, Clock::time_point until, const std::function<bool()>& ready) {
+  auto busy_until = Clock::time_point::max();
+  for (;;) {
+    progress();
+    if (ready() || closed_) return 0;
+    const auto time = Clock::now();
+    if (!may_sleep || time >= until) return failed(EAGAIN);
+    if (busy_until == Clock::time_point::max()) busy_until = time + kBusy;
+    if (time < busy_until) {
+      lock.unlock();
+      lock.lock();
+      continue;
+    }
+    arm();
+    if (ready() || closed_) return 0;
+    const auto wake = std::min(until, look_at());
+    wait_point_.enter();
+    lock.unlock();
+    const int status = sleep_on(fd(), wake);
+    const int code = errno;
+    lock.lock();
+    wait_point_.leave(take_events());
+    if (status < 0) return failed(code);
+  }
+}
+
+short Socket::look(short events) {
+  const Lock guard(mutex_);
+  progress();
+  return static_cast<short>(state() & (events | POLLERR | POLLHUP));
+}
+
+short Socket::before_sleep(short events) {
+  const Lock guard(mutex_);
+  arm();
+  const auto already = static_cast<short>(state() & (events | POLLERR | POLLHUP));
+  if (already == 0) wait_point_.enter();
+  return already;
+}
+
+void Socket::after_sleep() {
+  const Lock guard(mutex_);
+  wait_point_.leave(take_events());
+}
+
+Clock::time_point Socket::next_look() {
+  const Lock guard(mutex_);
+  return look_at();
+}
+
+size_t bytes_in(std::span<const iovec> pieces) {
+  return std::accumulate(pieces.begin(), pieces.end(), size_t{0},
+                         [](size_t sum, const iovec& piece) { return sum + piece.iov_len; });
+}
+
+void give_address(const sockaddr& from, sockaddr* to, socklen_t* length) {
+  const socklen_t whole = from.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  if (to != nullptr) std::memcpy(to, &from, std::min(*length, whole));
+  *length = whole;
+}
+
+int give_value(const void* from, size_t bytes, void* to, socklen_t* length) {
+  *length = static_cast<socklen_t>(std::min<size_t>(*length, bytes));
+  std::memcpy(to, from, *length);
+  return 0;
+}
+
+socklen_t address_length(const sockaddr& address, socklen_t given) {
+  const socklen_t whole = address.sa_family == AF_INET    ? sizeof(sockaddr_in)
+                          : address.sa_family == AF_INET6 ? sizeof(sockaddr_in6)
+                                                          : 0;
+  return given >= whole ? whole : 0;
+}
+
+bool has_events(rdma_event_channel& channel) {
+  Channel& ours = Channel::of(&channel);
+  const std::scoped_lock guard(ours.mutex);
+  return !ours.events.empty();
+}
+
+std::shared_ptr<Socket> find(int number) {
+  Table& all = table();
+  const std::shared_lock guard(all.mutex);
+  if (number >= 0 && static_cast<size_t>(number) < all.by_number.size()) {
+    if (const auto& found = all.by_number[static_cast<size_t>(number)]) return found;
+  }
+  errno = EBADF;
+  return nullptr;
+}
+
+bool is_socket(int number) {
+  Table& all = table();
+  const std::shared_lock guard(all.mutex);
+  return number >= 0 && static_cast<size_t>(number) < all.by_number.size() &&
+         all.by_number[static_cast<size_t>(number)] != nullptr;
+}
+
+int add(std::shared_ptr<Socket> socket) {
+  const int number = socket->fd();
+  Table& all = table();
+  const std::scoped_lock guard(all.mutex);
+  if (all.by_number.size() <= static_cast<size_t>(number))
+    all.by_number.resize(static_cast<size_t>(number) + 1);
+  all.by_number[static_cast<size_t>(number)] = std::move(socket);
+  return number;
+}
+
+std::shared_ptr<Socket> take(int number) {
+  auto found = find(number);
+  if (found == nullptr) return nullptr;
+  Table& all = table();
+  const std::scoped_lock guard(all.mutex);
+  all.by_number[static_cast<size_t>(number)].reset();
+  return found;
+}
+
+}  // namespace roci::rdmacm::sockets

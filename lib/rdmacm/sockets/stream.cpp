@@ -1,0 +1,298 @@
+// How streams are named, connected and closed.
+#include "rdmacm/sockets/stream.hpp"
+
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "rdmacm/addresses.hpp"
+
+namespace roci::rdmacm::sockets {
+namespace {
+
+constexpr int kFindTimeout = 5000;  // ms, for the next hop's address
+// How long close() waits for the peer's device to have everything, unless SO_LINGER says otherwise.
+constexpr std::chrono::seconds kLinger{20};
+
+int connect_error(const rdma_cm_event& event) {
+  switch (event.event) {
+    case RDMA_CM_EVENT_REJECTED:
+      return ECONNREFUSED;
+    case RDMA_CM_EVENT_ADDR_ERROR:
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+      return event.status == -ETIMEDOUT ? EHOSTUNREACH : std::max(-event.status, EHOSTUNREACH);
+    case RDMA_CM_EVENT_UNREACHABLE:
+      return ETIMEDOUT;
+    default:
+      return ECONNABORTED;
+  }
+}
+
+rdma_conn_param parameters(const WireTerms& terms) {
+  rdma_conn_param out{};
+  out.private_data = &terms;
+  out.private_data_len = sizeof terms;
+  out.flow_control = 1;
+  out.retry_count = 7;
+  out.rnr_retry_count = 7;  // without end: a program need not read
+  return out;
+}
+
+std::optional<Terms> terms_in(const rdma_cm_event& event) {
+  const rdma_conn_param& conn = event.param.conn;
+  if (conn.private_data == nullptr) return std::nullopt;
+  return from_wire({static_cast<const uint8_t*>(conn.private_data), conn.private_data_len});
+}
+
+}  // namespace
+
+std::shared_ptr<Socket> make_stream(int domain) {
+  auto out = std::make_shared<Stream>(domain);
+  return out->set_up() ? out : nullptr;
+}
+
+Stream::Stream(int domain) : Socket(domain) {}
+
+bool Stream::set_up() {
+  if (fd() < 0) return false;
+  channel_ = rdma_create_event_channel();
+  return channel_ != nullptr && fcntl(channel_->fd, F_SETFL, O_NONBLOCK) == 0 &&
+         wait_point_.watch(channel_->fd);
+}
+
+bool Stream::make_id() { return id_ != nullptr || rdma_create_id(channel_, &id_, this, RDMA_PS_TCP) == 0; }
+
+Stream::~Stream() {
+  accepted_.clear();
+  link_.reset();
+  if (id_ != nullptr) rdma_destroy_id(id_);
+  if (channel_ != nullptr) rdma_destroy_event_channel(channel_);
+}
+
+int Stream::fail(int code) {
+  if (stage_ != Stage::kFailed) pending_error_ = code;
+  stage_ = Stage::kFailed;
+  return failed(code);
+}
+
+int Stream::bind(const sockaddr& address, socklen_t length) {
+  const Lock guard(mutex_);
+  if (address.sa_family != domain_) return failed(EAFNOSUPPORT);
+  if (address_length(address, length) == 0 || stage_ != Stage::kFresh) return failed(EINVAL);
+  return bind_to(address);
+}
+
+int Stream::bind_to(const sockaddr& address) {
+  sockaddr_storage copy{};
+  std::memcpy(&copy, &address, domain_ == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+  if (!make_id() || rdma_bind_addr(id_, reinterpret_cast<sockaddr*>(&copy)) != 0) return -1;
+  stage_ = Stage::kBound;
+  return 0;
+}
+
+int Stream::listen(int backlog) {
+  const Lock guard(mutex_);
+  if (stage_ == Stage::kListening) return 0;
+  if (stage_ == Stage::kFresh) {
+    sockaddr_storage any{};
+    any.ss_family = static_cast<sa_family_t>(domain_);
+    if (bind_to(reinterpret_cast<const sockaddr&>(any)) != 0) return -1;
+  }
+  if (stage_ != Stage::kBound) return failed(EINVAL);
+  if (rdma_listen(id_, backlog) != 0) return -1;
+  stage_ = Stage::kListening;
+  return 0;
+}
+
+std::shared_ptr<Socket> Stream::accept() {
+  Lock lock(mutex_);
+  if (stage_ != Stage::kListening) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  if (wait(lock, waits(0), Clock::time_point::max(), [&] { return !accepted_.empty(); }) != 0) return nullptr;
+  if (accepted_.empty()) {
+    errno = EBADF;  // closed meanwhile
+    return nullptr;
+  }
+  auto out = std::move(accepted_.front());
+  accepted_.pop_front();
+  return out;
+}
+
+int Stream::connect(const sockaddr& address, socklen_t length) {
+  Lock lock(mutex_);
+  if (stage_ == Stage::kOpen) return failed(EISCONN);
+  if (stage_ == Stage::kFresh || stage_ == Stage::kBound) {
+    const socklen_t bytes = address_length(address, length);
+    if (bytes == 0 || address.sa_family != domain_) return failed(bytes == 0 ? EINVAL : EAFNOSUPPORT);
+    sockaddr_storage to{};
+    std::memcpy(&to, &address, bytes);
+    if (!make_id()) return -1;
+    if (rdma_resolve_addr(id_, nullptr, reinterpret_cast<sockaddr*>(&to), kFindTimeout) != 0)
+      return fail(errno);
+    stage_ = Stage::kFinding;
+  } else if (opening() && !waits(0)) {
+    take_connection_events();
+    if (opening()) return failed(EALREADY);
+  }
+  if (stage_ == Stage::kListening) return failed(EOPNOTSUPP);
+  const int status = wait_until_open(lock, waits(0));
+  if (status != 0 && errno == EAGAIN) return failed(EINPROGRESS);
+  if (status != 0) pending_error_ = 0;  // is told here
+  return status;
+}
+
+bool Stream::take_connection_events() {
+  bool any = false;
+  rdma_cm_event* event = nullptr;
+  while (has_events(*channel_) && rdma_get_cm_event(channel_, &event) == 0) {
+    on_connection_event(*event);
+    rdma_ack_cm_event(event);
+    any = true;
+  }
+  return any;
+}
+
+void Stream::on_connection_event(const rdma_cm_event& event) {
+  switch (event.event) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+      stage_ = Stage::kRouting;
+      if (rdma_resolve_route(id_, kFindTimeout) != 0) fail(errno);
+      return;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+      return begin_connection();
+    case RDMA_CM_EVENT_ESTABLISHED:
+      return open_with(event);
+    case RDMA_CM_EVENT_CONNECT_REQUEST:
+      if (auto fresh = answer(event)) accepted_.push_back(std::move(fresh));
+      return;
+    case RDMA_CM_EVENT_DISCONNECTED:
+      return on_disconnected();
+    case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+      return;
+    default:
+      if (opening()) fail(connect_error(event));
+  }
+}
+
+void Stream::begin_connection() {
+  link_ = StreamLink::make(id_, sizes_);
+  if (link_ == nullptr || !wait_point_.watch(link_->event_fd())) {
+    fail(errno);
+    return;
+  }
+  const WireTerms terms = to_wire(link_->terms());
+  rdma_conn_param param = parameters(terms);
+  stage_ = Stage::kConnecting;
+  if (rdma_connect(id_, &param) != 0) fail(errno);
+}
+
+void Stream::open_with(const rdma_cm_event& event) {
+  if (stage_ == Stage::kConnecting) {
+    const auto terms = terms_in(event);
+    if (!terms) {
+      fail(EPROTO);
+      return;
+    }
+    link_->agree(*terms);
+  }
+  if (!opening()) return;
+  stage_ = Stage::kOpen;
+  heard_ = Clock::now();
+  link_->open();
+  link_->progress();
+}
+
+// The peer's connection is gone, and it has said goodbye in the stream before unless its program ended without that.
+void Stream::on_disconnected() {
+  if (opening()) fail(ECONNABORTED);
+  if (link_ == nullptr) return;
+  link_->progress();
+  link_->fail(ECONNRESET);
+  disconnect();
+}
+
+void Stream::disconnect() {
+  if (rdma_disconnect(id_) != 0 && link_ != nullptr) link_->fail(errno);
+}
+
+// Who does not speak the protocol is refused, and the program hears nothing of it.
+std::shared_ptr<Stream> Stream::answer(const rdma_cm_event& request) {
+  auto fresh = std::make_shared<Stream>(domain_);
+  fresh->sizes_ = sizes_;
+  fresh->options_ = options_;
+  if (fresh->set_up() && answer_with(*fresh, request) == 0) return fresh;
+  if (fresh->id_ == nullptr) fresh->id_ = request.id;
+  // It goes all the same: who asked hears of it from the time that passes, then.
+  static_cast<void>(rdma_reject(request.id, nullptr, 0));
+  return nullptr;
+}
+
+int Stream::answer_with(Stream& fresh, const rdma_cm_event& request) {
+  if (rdma_migrate_id(request.id, fresh.channel_) != 0) return -1;
+  fresh.id_ = request.id;
+  const auto terms = terms_in(request);
+  if (!terms) return failed(EPROTO);
+  fresh.link_ = StreamLink::make(fresh.id_, fresh.sizes_);
+  if (fresh.link_ == nullptr || !fresh.wait_point_.watch(fresh.link_->event_fd())) return -1;
+  fresh.link_->agree(*terms);
+  const WireTerms ours = to_wire(fresh.link_->terms());
+  rdma_conn_param param = parameters(ours);
+  fresh.stage_ = Stage::kAccepting;
+  return rdma_accept(fresh.id_, &param);
+}
+
+int Stream::shutdown(int how) {
+  Lock lock(mutex_);
+  if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR) return failed(EINVAL);
+  if (opening() && wait_until_open(lock, true) != 0) return -1;
+  if (stage_ != Stage::kOpen) return failed(ENOTCONN);
+  link_->shut(how);
+  wait_point_.ring();
+  if (how == SHUT_RD) return 0;
+  // So that a program may end now; what takes longer goes on by itself.
+  const int status =
+      wait(lock, true, Clock::now() + kLinger, [&] { return link_->all_sent() || link_->gone(); });
+  return status != 0 && errno == EAGAIN ? 0 : status;
+}
+
+int Stream::close() {
+  Lock lock(mutex_);
+  if (stage_ == Stage::kOpen || stage_ == Stage::kAccepting) {
+    if (stage_ == Stage::kAccepting) static_cast<void>(wait_until_open(lock, true));
+    link_->shut(SHUT_RDWR);
+    const Clock::duration time = options_.on_close.l_onoff != 0
+                                     ? Clock::duration(std::chrono::seconds(options_.on_close.l_linger))
+                                     : kLinger;
+    const auto until = Clock::now() + time;
+    // A signal does not keep anybody from closing; what is not there by then is lost, as SO_LINGER has it.
+    while (wait(lock, true, until, [&] { return link_->all_sent() || link_->gone(); }) != 0 &&
+           errno == EINTR) {
+    }
+    disconnect();
+  }
+  closed_ = true;
+  wait_point_.ring();
+  return 0;
+}
+
+int Stream::name(bool of_peer, sockaddr* address, socklen_t* length) {
+  const Lock guard(mutex_);
+  if (of_peer) {
+    if (stage_ != Stage::kOpen && stage_ != Stage::kAccepting) return failed(ENOTCONN);
+    give_address(id_->route.addr.dst_addr, address, length);
+    return 0;
+  }
+  sockaddr_storage none{};
+  none.ss_family = static_cast<sa_family_t>(domain_);
+  give_address(id_ != nullptr && id_->route.addr.src_addr.sa_family != 0
+                   ? id_->route.addr.src_addr
+                   : reinterpret_cast<const sockaddr&>(none),
+               address, length);
+  return 0;
+}
+
+}  // namespace roci::rdmacm::sockets

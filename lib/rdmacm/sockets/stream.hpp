@@ -1,0 +1,100 @@
+// SOCK_STREAM: a connection of the connection manager, and a link over it.
+//
+//   fresh ─► bound ─► listening ─► (accept) ─► accepting ─┐
+//     └───────┴─► finding ─► routing ─► connecting ───────┴─► open      failed: from any of finding … accepting
+//
+// Nothing goes on by itself: calls for the socket take what has come, of the connection's events and of completions. One thread may
+// send while another receives; more than one of a kind take turns.
+#pragma once
+
+#include <optional>
+
+#include "rdmacm/id.hpp"
+#include "rdmacm/sockets/socket.hpp"
+#include "rdmacm/sockets/stream_link.hpp"
+
+namespace roci::rdmacm::sockets {
+
+class Stream final : public Socket {
+ public:
+  explicit Stream(int domain);
+  ~Stream() override;
+  // Of a device. False, and errno.
+  bool set_up();
+
+  int bind(const sockaddr& address, socklen_t length) override;
+  int listen(int backlog) override;
+  std::shared_ptr<Socket> accept() override;
+  int connect(const sockaddr& address, socklen_t length) override;
+  ssize_t send(std::span<const iovec> from, int flags, const sockaddr* to, socklen_t length) override;
+  ssize_t receive(std::span<const iovec> to, int flags, sockaddr* from, socklen_t* length) override;
+  int shutdown(int how) override;
+  int close() override;
+  int name(bool of_peer, sockaddr* address, socklen_t* length) override;
+  int set_option(int level, int option, const void* value, socklen_t length) override;
+  int get_option(int level, int option, void* value, socklen_t* length) override;
+  off_t map(void* memory, size_t length, int protection, off_t offset) override;
+  int unmap(void* memory, size_t length) override;
+  ssize_t write_mapped(const void* from, size_t length, off_t offset, int flags) override;
+
+ private:
+  enum class Stage : uint8_t {
+    kFresh,
+    kBound,
+    kListening,
+    kFinding,  // the next hop
+    kRouting,
+    kConnecting,  // for the peer's answer
+    kAccepting,   // for the peer to have ours
+    kOpen,
+    kFailed,
+  };
+  struct Options {
+    bool reuse_address = false, keep_alive = false, oob_inline = false, no_delay = false, v6_only = false;
+    int keep_idle = 7200;  // s
+    linger on_close{0, 0};
+    Clock::duration receive_timeout{0}, send_timeout{0};  // 0: none
+  };
+
+  bool make_id();
+  int bind_to(const sockaddr& address);
+  [[nodiscard]] bool opening() const { return stage_ >= Stage::kFinding && stage_ <= Stage::kAccepting; }
+  int fail(int code);
+  // Of the connection: takes what has come and does what follows.
+  bool take_connection_events();
+  void on_connection_event(const rdma_cm_event& event);
+  void begin_connection();
+  void open_with(const rdma_cm_event& event);
+  void on_disconnected();
+  std::shared_ptr<Stream> answer(const rdma_cm_event& request);
+  int answer_with(Stream& fresh, const rdma_cm_event& request);
+  void disconnect();
+
+  int set_socket_option(int option, int number, const void* value, socklen_t length);
+  int set_tcp_option(int option, int number);
+  int set_id_option(int option, int number);
+  std::optional<int> number_of(int level, int option);
+  std::optional<int> socket_number(int option);
+
+  void progress() override;
+  void arm() override;
+  bool take_events() override;
+  [[nodiscard]] short state() const override;
+  [[nodiscard]] Clock::time_point look_at() const override;
+  int wait_until_open(Lock& lock, bool may_sleep);
+  [[nodiscard]] bool may_not_send() const;
+  [[nodiscard]] ssize_t moved_or(size_t moved) const;
+
+  std::mutex sender_, receiver_;  // who copies; taken before the lock
+  Stage stage_ = Stage::kFresh;
+  int pending_error_ = 0;  // for SO_ERROR
+  Options options_;
+  Sizes sizes_;
+  rdma_event_channel* channel_ = nullptr;
+  rdma_cm_id* id_ = nullptr;
+  std::unique_ptr<StreamLink> link_;
+  std::deque<std::shared_ptr<Stream>> accepted_;  // of a listener, not fetched
+  Clock::time_point heard_ = Clock::now();        // when there was a completion
+};
+
+}  // namespace roci::rdmacm::sockets

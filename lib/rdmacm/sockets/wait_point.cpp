@@ -1,0 +1,55 @@
+#include "rdmacm/sockets/wait_point.hpp"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace roci::rdmacm::sockets {
+
+WaitPoint::WaitPoint() : set_(epoll_create1(EPOLL_CLOEXEC)), bell_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (set_ >= 0 && bell_ >= 0 && watch(bell_)) return;
+  if (set_ >= 0) ::close(set_);
+  set_ = -1;
+}
+
+WaitPoint::~WaitPoint() {
+  if (bell_ >= 0) ::close(bell_);
+  if (set_ >= 0) ::close(set_);
+}
+
+bool WaitPoint::watch(int fd) const {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  return epoll_ctl(set_, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+void WaitPoint::leave(bool took_events) {
+  --sleepers_;
+  if (took_events && sleepers_ > 0) ring();
+  if (!rung_ || sleepers_ > 0) return;
+  uint64_t count = 0;
+  rung_ = read(bell_, &count, sizeof count) < 0;
+}
+
+void WaitPoint::ring() {
+  if (sleepers_ == 0) return;
+  const uint64_t one = 1;
+  rung_ = write(bell_, &one, sizeof one) == sizeof one || rung_;
+}
+
+int sleep_on(int fd, Clock::time_point until) {
+  pollfd entry{fd, POLLIN, 0};
+  return ::poll(&entry, 1, milliseconds_until(until));
+}
+
+int milliseconds_until(Clock::time_point until) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+  return static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60'000));
+}
+
+}  // namespace roci::rdmacm::sockets

@@ -1,0 +1,170 @@
+"""Sockets over RDMA: Debian's programs for them, its library that puts them under plain sockets, and programs of ours."""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+import time
+import unittest
+
+from programs import LIMIT, Programs, free_port
+
+Programs.run_program = sys.argv.pop(1)
+RSOCKETS_CHECK = sys.argv.pop(1)
+SOCKETS_CHECK = sys.argv.pop(1)
+SERVER = "10.77.0.1"  # of the first process that has a device
+
+
+class Pairs(Programs):
+    def connected(self, server_command, client_command):
+        """A server and a client that has ended well. It comes again when nobody listens yet."""
+        server = self.start(*server_command)
+        self.wait_for_place(server)
+        deadline = time.monotonic() + LIMIT
+        while True:
+            client = self.wait(self.start(*client_command))
+            if client.status == 0 or server.poll() is not None or time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        self.assertEqual(client.status, 0, f"the client: {client.text}\nthe server: {self.text_of(server)}")
+        return server, client
+
+    def stream(self, *options, program="rstream"):
+        """Both have to end well, and the client to print its line."""
+        command = (program, "-p", free_port(), *options)
+        server, client = self.connected(command, (*command, "-s", SERVER))
+        end = self.wait(server)
+        self.assertEqual(end.status, 0, f"{command}: the server: {end.text}\nthe client: {client.text}")
+        self.assertRegex(client.text, r"custom +\S+ +\S+ +\d+ ", f"{command}")
+
+    def copy(self, bytes_of_it):
+        content = os.urandom(bytes_of_it)
+        (self.folder / "from").write_bytes(content)
+        port = str(free_port())
+        server, _ = self.connected(("rcopy", "-p", port),
+                                   ("rcopy", self.folder / "from", f"{SERVER}:{self.folder / 'to'}", "-p", port))
+        self.assertEqual((self.folder / "to").read_bytes(), content)
+        self.end(server)  # it waits for the next client
+
+    def echo(self, *options):
+        """How many datagrams the client counts. It waits 1 ms for each answer and then says all again, and once it has read an
+        answer twice it asks the old question for ever: so on a busy machine it gets more than one chance."""
+        port = str(free_port())
+        server = self.start("udpong", "-b", SERVER, "-p", port, *options)
+        self.wait_for_place(server)
+        deadline = time.monotonic() + LIMIT
+        while True:
+            client = self.start("udpong", "-s", SERVER, "-p", port, "-C", "10", "-S", "700", *options)
+            try:
+                status = client.wait(3)
+            except subprocess.TimeoutExpired:
+                self.assertLess(time.monotonic(), deadline, self.text_of(client))
+                client.kill()
+                client.wait()
+                continue
+            break
+        text = self.text_of(client)
+        self.assertEqual(status, 0, text)
+        sent = re.search(r"custom +700 +(\d+) ", text)
+        self.assertIsNotNone(sent, text)
+        self.end(server)  # it serves for ever
+        return int(sent[1])
+
+
+class Rsockets(Pairs):
+    def test_what_programs_rely_on(self):
+        end = self.wait(self.start(RSOCKETS_CHECK, SERVER))
+        self.assertEqual((end.status, end.text), (0, "all is so\n"))
+
+    def test_rstream(self):
+        for mode in ("nonblocking", "blocking", "async", "resolve"):
+            with self.subTest(mode):
+                self.stream("-T", mode, "-T", "verify", "-S", "1000", "-C", "50", "-I", "3")
+        with self.subTest("asynchronous, in calls that wait"):
+            self.stream("-T", "async", "-T", "blocking", "-T", "verify", "-S", "1000", "-C", "50", "-I", "3")
+
+    def test_rstream_around_the_ends_of_its_buffers(self):
+        self.stream("-T", "blocking", "-T", "verify", "-B", "5000", "-S", "7001", "-C", "40", "-I", "2")
+        self.stream("-T", "verify", "-S", "1500000", "-C", "2", "-I", "2")
+
+    def test_rstream_with_keepalive(self):
+        self.stream("-T", "blocking", "-k", "1", "-S", "64", "-C", "10", "-I", "2")
+
+    def test_riostream(self):
+        for mode in ("blocking", "nonblocking"):
+            with self.subTest(mode):
+                self.stream("-T", mode, "-T", "verify", "-S", "5000", "-C", "10", "-I", "3", program="riostream")
+
+    def test_rcopy(self):
+        self.copy(1_000_003)
+
+    def test_udpong(self):
+        for mode in ("blocking", "nonblocking", "async"):
+            with self.subTest(mode):
+                self.assertEqual(self.echo("-T", mode, "-T", "echo"), 20)
+        with self.subTest("one way"):
+            self.assertGreater(self.echo("-T", "blocking"), 0)  # nothing repeats what finds no buffer
+
+    def test_plain_sockets(self):
+        library = glob.glob("/usr/lib/*/rsocket/librspreload.so")
+        self.assertTrue(library, "librdmacm1 has no librspreload.so")
+        command = ("env", f"LD_PRELOAD={library[0]}", SOCKETS_CHECK, SERVER, free_port())
+        server = self.start(*command)
+        deadline = time.monotonic() + LIMIT
+        while "listening" not in self.text_of(server):  # a client that finds nobody would try the kernel's sockets
+            self.assertIsNone(server.poll(), self.text_of(server))
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+        client = self.wait(self.start(*command, 500_000))
+        self.assertEqual(client.status, 0, client.text)
+        self.assertIn("from 10.77.0.2", client.text)
+        self.assertIn("500000 of 500000", client.text)
+        self.assertEqual(self.wait(server).status, 0)
+
+    def test_a_peer_that_is_killed(self):
+        for who in ("server", "client"):
+            for mode in ("blocking", "async"):
+                with self.subTest(who=who, mode=mode):
+                    self.check_survivor(who, mode)
+
+    def check_survivor(self, who, mode):
+        command = ("rstream", "-p", free_port(), "-T", mode, "-T", "blocking", "-S", "100000", "-C", "1000000", "-I", "1")
+        sides = {"server": self.start(*command)}
+        self.wait_for_place(sides["server"])
+        deadline = time.monotonic() + LIMIT
+        while True:
+            sides["client"] = self.start(*command, "-s", SERVER)
+            while sides["client"].poll() is None and self.moved() < 1000 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            if sides["client"].poll() is None or time.monotonic() > deadline:
+                break
+        killed = sides.pop(who)
+        killed.kill()
+        killed.wait()
+        end = self.wait(*sides.values())
+        self.assertNotEqual(end.status, 0, end.text)
+
+    def moved(self):
+        """Packets, by all who are there."""
+        return sum(qp["counts"]["acked_packets"] for process in self.look() for host in process["hosts"]
+                   for qp in host["queue_pairs"])
+
+
+class LossyRsockets(Pairs):
+    net_options = ("--loss", "0.01")
+
+    def tearDown(self):
+        self.stop_net()
+        log = (self.folder / "r" / self.net / "switch.log").read_text(encoding="utf-8")
+        self.assertGreater(sum(map(int, re.findall(r"injected at place\d+: lost (\d+)", log))), 0, log)
+
+    def test_streams(self):
+        self.stream("-T", "blocking", "-T", "verify", "-S", "20000", "-C", "30", "-I", "3")
+
+    def test_copy(self):
+        self.copy(2_000_000)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,112 @@
+// What sockets over RDMA say to each other, byte by byte: their peers may be rdma-core's, and then nobody would tell us otherwise.
+#include "rdmacm/sockets/protocol.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+namespace roci::rdmacm::sockets {
+namespace {
+
+template <class Value>
+std::vector<uint8_t> bytes_of(const Value& value) {
+  const auto* const first = reinterpret_cast<const uint8_t*>(&value);
+  return {first, first + sizeof value};
+}
+
+const Terms kTerms{.big_endian = false,
+                   .credits = 384,
+                   .mappings = 3,
+                   .grants = {0x1122334455667788, 0xa1a2a3a4, 2},
+                   .ring = {0x99aabbccddeeff00, 0xb1b2b3b4, 65536}};
+
+TEST(SocketTerms, GoAsRdmaCoreHasThem) {
+  const std::vector<uint8_t> wire{
+      1,    2,    0x01, 0x80, 0,    0,    0,    3,                                          // head
+      0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0xa1, 0xa2, 0xa3, 0xa4, 0, 0, 0, 2,   // list
+      0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff, 0x00, 0xb1, 0xb2, 0xb3, 0xb4, 0, 1, 0, 0};  // ring
+  EXPECT_EQ(bytes_of(to_wire(kTerms)), wire);
+}
+
+TEST(SocketTerms, AreReadAsTheyWereWritten) {
+  // Private data of a reply is longer than what is in it.
+  std::vector<uint8_t> wire = bytes_of(to_wire(kTerms));
+  wire.resize(196);
+  const auto read = from_wire(wire);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(bytes_of(to_wire(*read)), bytes_of(to_wire(kTerms)));
+}
+
+TEST(SocketTerms, OfOthersAreRefused) {
+  std::vector<uint8_t> wire = bytes_of(to_wire(kTerms));
+  EXPECT_FALSE(from_wire(std::span(wire).first(39)));
+  wire[0] = 2;
+  EXPECT_FALSE(from_wire(wire));
+  wire[0] = 1;
+  std::memset(&wire[20], 0, 4);  // a list without entries
+  EXPECT_FALSE(from_wire(wire));
+}
+
+TEST(SocketTerms, WithoutTheFlagHaveNoMappings) {
+  std::vector<uint8_t> wire = bytes_of(to_wire(kTerms));
+  wire[1] = 1;
+  const auto read = from_wire(wire);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->mappings, 0);
+  EXPECT_TRUE(read->big_endian);
+}
+
+TEST(SocketTerms, RoundNumbersOfMappings) {
+  EXPECT_EQ(unscaled(scaled(0)), 0);
+  EXPECT_EQ(unscaled(scaled(128)), 128);
+  EXPECT_EQ(scaled(256), 0x81);
+  EXPECT_EQ(unscaled(scaled(1000)), 768);
+  EXPECT_EQ(unscaled(scaled(0x7f00)), 0x7f00);
+}
+
+TEST(SocketWords, HaveTheOperationInTheUpperThreeBits) {
+  EXPECT_EQ(word(Operation::kData, 1000), 1000U);
+  EXPECT_EQ(word(Operation::kCredits, 384), 0x80000180U);
+  EXPECT_EQ(word(Operation::kMapping, 2), 0xc0000002U);
+  EXPECT_EQ(word(Operation::kControl, static_cast<uint32_t>(Control::kShutdown)), 0xe0000002U);
+  EXPECT_EQ(operation_of(0xe0000001), Operation::kControl);
+  EXPECT_EQ(operand_of(0xffffffff), kMostOperand);
+}
+
+TEST(SocketMemory, IsSwappedForWhoCountsBytesTheOtherWay) {
+  const Mapping mapping = swapped(Mapping{1, {2, 3, 4}});
+  EXPECT_EQ(mapping.offset, uint64_t{1} << 56);
+  EXPECT_EQ(mapping.area.address, uint64_t{2} << 56);
+  EXPECT_EQ(mapping.area.key, 3U << 24);
+  EXPECT_EQ(mapping.area.length, 4U << 24);
+}
+
+TEST(DatagramHeader, SaysWhoSends) {
+  const DatagramSource v4{IpAddress::from_v4(0x0a4d0001), 7174};
+  ASSERT_EQ(datagram_header_length(v4), 8U);
+  std::vector<uint8_t> wire(8);
+  write_datagram_header(v4, wire);
+  EXPECT_EQ(wire, (std::vector<uint8_t>{4, 8, 0x1c, 0x06, 10, 77, 0, 1}));
+  EXPECT_EQ(read_datagram_header(wire), v4);
+
+  DatagramSource v6{{}, 9};
+  v6.address.bytes[0] = 0xfd;
+  v6.address.bytes[15] = 1;
+  ASSERT_EQ(datagram_header_length(v6), 24U);
+  wire.assign(24, 0xee);
+  write_datagram_header(v6, wire);
+  EXPECT_EQ(wire, (std::vector<uint8_t>{6, 24, 0, 9, 0, 0, 0, 0, 0xfd, 0, 0, 0,
+                                        0, 0,  0, 0, 0, 0, 0, 0, 0,    0, 0, 1}));
+  EXPECT_EQ(read_datagram_header(wire), v6);
+}
+
+TEST(DatagramHeader, OfOthersIsRefused) {
+  EXPECT_FALSE(read_datagram_header(std::vector<uint8_t>{4, 8, 0, 9, 10, 77, 0}));
+  EXPECT_FALSE(read_datagram_header(std::vector<uint8_t>{5, 8, 0, 9, 10, 77, 0, 1}));
+  EXPECT_FALSE(read_datagram_header(std::vector<uint8_t>{4, 9, 0, 9, 10, 77, 0, 1, 0}));
+  EXPECT_FALSE(read_datagram_header(std::vector<uint8_t>{6, 24, 0, 9, 0, 0, 0, 0, 0xfd, 0, 0, 0}));
+}
+
+}  // namespace
+}  // namespace roci::rdmacm::sockets
