@@ -1,11 +1,14 @@
 // Socket addresses and what they are on the device: GIDs, and ports of this process.
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <random>
-#include <set>
+#include <map>
+#include <span>
+#include <vector>
 
+#include "base/rng.hpp"
 #include "rdmacm/addresses.hpp"
 
 namespace roci::rdmacm {
@@ -15,12 +18,23 @@ constexpr uint16_t kFirstPort = 32768, kLastPort = 60999;  // of those that nobo
 
 // A process has addresses of its own, so its ports are nobody else's.
 struct Ports {
+  struct User {
+    const Id* id;
+    std::optional<IpAddress> address;  // null: any
+    bool ipv6, one_family, shared;
+  };
   std::mutex mutex;
-  std::set<std::pair<int, uint16_t>> taken;
+  std::map<std::pair<int, uint16_t>, std::vector<User>> users;
 };
 Ports& ports() {
   static auto* const kPorts = new Ports;
   return *kPorts;
+}
+
+bool are_in_the_way(const Ports::User& a, const Ports::User& b) {
+  if (a.shared && b.shared) return false;
+  if (a.one_family && b.one_family && a.ipv6 != b.ipv6) return false;
+  return !a.address || !b.address || *a.address == *b.address;
 }
 
 }  // namespace
@@ -69,13 +83,24 @@ void write_address(const IpAddress& ip, uint16_t port, bool v6, sockaddr_storage
   std::memcpy(&address.sin6_addr, ip.bytes.data(), ip.bytes.size());
 }
 
+ibv_gid gid_of(const IpAddress& address) {
+  ibv_gid out{};
+  std::memcpy(out.raw, address.bytes.data(), sizeof out.raw);
+  return out;
+}
+
+IpAddress ip_of(const ibv_gid& gid) {
+  IpAddress out;
+  std::memcpy(out.bytes.data(), gid.raw, sizeof gid.raw);
+  return out;
+}
+
 std::optional<Source> source_for(ibv_context* context, const IpAddress& to) {
   std::optional<Source> other;
   for (int index = 0;; ++index) {
     ibv_gid gid{};
     if (ibv_query_gid(context, 1, index, &gid) != 0) return other;
-    IpAddress ours;
-    std::memcpy(ours.bytes.data(), gid.raw, sizeof gid.raw);
+    const IpAddress ours = ip_of(gid);
     if (ours.is_zero() || ours.is_v4() != to.is_v4() || ours.is_link_local() != to.is_link_local()) continue;
     const Source found{ours, static_cast<uint8_t>(index)};
     if (ours == to) return found;
@@ -88,26 +113,47 @@ std::optional<Source> own_source(ibv_context* context, const IpAddress& address)
   return found && found->address == address ? found : std::nullopt;
 }
 
-bool take_port(rdma_port_space space, uint16_t& port, bool shared) {
+bool take_port(Id& id, uint16_t wanted) {
   Ports& all = ports();
+  const sockaddr& address = id.verbs.route.addr.src_addr;
+  const Ports::User user{.id = &id,
+                         .address = ip_of(address),
+                         .ipv6 = address.sa_family == AF_INET6,
+                         .one_family = id.one_family,
+                         .shared = id.reuse_address};
   const std::scoped_lock guard(all.mutex);
-  if (port != 0) return all.taken.emplace(space, port).second || shared;
-  static std::minstd_rand random{std::random_device{}()};
+  const auto take = [&](uint16_t port) {
+    all.users[{id.verbs.ps, port}].push_back(user);
+    id.port = port;
+    return true;
+  };
+  const auto others_at = [&](uint16_t port) -> std::span<const Ports::User> {
+    const auto found = all.users.find({id.verbs.ps, port});
+    if (found == all.users.end()) return {};
+    return found->second;
+  };
+  if (wanted != 0) {
+    const auto others = others_at(wanted);
+    return std::none_of(others.begin(), others.end(),
+                        [&](const Ports::User& other) { return are_in_the_way(other, user); }) &&
+           take(wanted);
+  }
   constexpr unsigned kMost = kLastPort - kFirstPort + 1;
-  const auto begin = static_cast<unsigned>(random());
+  const auto begin = static_cast<unsigned>(os_random() % kMost);
   for (unsigned i = 0; i < kMost; ++i) {
     const auto candidate = static_cast<uint16_t>(kFirstPort + (begin + i) % kMost);
-    if (!all.taken.emplace(space, candidate).second) continue;
-    port = candidate;
-    return true;
+    if (others_at(candidate).empty()) return take(candidate);
   }
   return false;
 }
 
-void give_port_back(rdma_port_space space, uint16_t port) {
+void give_port_back(Id& id) {
   Ports& all = ports();
   const std::scoped_lock guard(all.mutex);
-  all.taken.erase({space, port});
+  const auto found = all.users.find({id.verbs.ps, id.port});
+  if (found == all.users.end()) return;
+  std::erase_if(found->second, [&](const Ports::User& user) { return user.id == &id; });
+  if (found->second.empty()) all.users.erase(found);
 }
 
 }  // namespace roci::rdmacm
