@@ -48,7 +48,7 @@ Rule rule_of(EventKind kind) {
       return {any({kReplySent, kReplyReceived, kEstablished}), kDisconnectReceived, index_of<CmDisconnect>(),
               false};
     case EventKind::kDisconnected:
-      return {any({kDisconnectSent}), kTimeWait, index_of<CmDisconnected>(), true};
+      return {any({kEstablished, kDisconnectSent}), kTimeWait, index_of<CmDisconnected>(), true};
     case EventKind::kTimeWaitOver:
       return {any({kTimeWait}), kIdle, kNoMessage, true};
     case EventKind::kServiceRequest:
@@ -69,8 +69,16 @@ bool is_unanswered(State state) {
 }
 // Destroyed in these, it has something to say or to wait for.
 bool outlives_its_user(State state) {
-  return is_one_of(
-      state, {State::kEstablished, State::kDisconnectSent, State::kDisconnectReceived, State::kTimeWait});
+  return is_one_of(state, {State::kEstablished, State::kDisconnectSent, State::kDisconnectReceived,
+                           State::kTimeWait, State::kServiceAskedOfUs, State::kServiceAnswered});
+}
+
+// The changes that nobody is told of: the peer has forgotten the connection, and is told so; and an answer may be forgotten.
+State without_a_word(State from, State to) {
+  const bool may_be =
+      (to == State::kDisconnectSent && is_one_of(from, {State::kEstablished, State::kReplySent})) ||
+      (to == State::kIdle && from == State::kServiceAnswered);
+  return may_be ? to : from;
 }
 
 }  // namespace
@@ -168,8 +176,9 @@ bool CmUser::behave(Connection& connection) {
       return true;
     case State::kServiceAskedOfUs:
       moves(connection, agent_.answer(connection, {.queue_pair = Qpn{77}}, 0, network_.now),
-            {State::kServiceAskedOfUs}, State::kIdle);
+            {State::kServiceAskedOfUs}, State::kServiceAnswered);
       break;
+    case State::kServiceAnswered:
     case State::kIdle:
       break;
     default:
@@ -223,7 +232,7 @@ void CmUser::do_something_with(Held held, uint8_t what) {
     case 12:
       return moves(one, agent_.answer_disconnect(one, {}, now), {kDisconnectReceived}, kTimeWait);
     case 13:
-      return moves(one, agent_.answer(one, {}, 0, now), {kServiceAskedOfUs}, kIdle);
+      return moves(one, agent_.answer(one, {}, 0, now), {kServiceAskedOfUs}, kServiceAnswered);
     default:
       return destroy(one);
   }
@@ -237,13 +246,13 @@ void CmUser::moves(Connection& connection, const Status& did, std::initializer_l
   if (!is_unanswered(held.state)) held.asked = nullptr;
 }
 
-// The only call from within which its user is told something.
+// The only call from within which its user is told something, and so may destroy the connection.
 void CmUser::establish(Connection& connection) {
-  const State before = find(connection)->state;
-  agent_.established(connection);
-  Held* held = find(connection);
-  if (held == nullptr) return;
-  if (before == State::kReplySent && held->state == before) held->state = State::kEstablished;
+  const bool fits = find(connection)->state == State::kReplySent;
+  const unsigned before = told;
+  require(agent_.established(connection, network_.now).has_value() == fits,
+          "a call succeeds in the states that it is for");
+  require((told != before) == fits, "who is established is told so");
 }
 
 void CmUser::destroy(Connection& connection) {
@@ -354,10 +363,7 @@ void CmUser::check() {
   uint32_t unanswered = 0;
   std::array<uint32_t, 3> of_listener{};
   for (Held& held : held_) {
-    // The one change that nobody is told of: the peer has forgotten the connection, and is told so.
-    if (held.connection->state() == State::kDisconnectSent &&
-        is_one_of(held.state, {State::kEstablished, State::kReplySent}))
-      held.state = State::kDisconnectSent;
+    held.state = without_a_word(held.state, held.connection->state());
     require(held.connection->state() == held.state, "no state changes without an event");
     if (held.asked == nullptr) continue;
     ++unanswered;
