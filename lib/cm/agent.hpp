@@ -64,7 +64,7 @@ enum class EventKind : uint8_t {
   kRequestTimeout,  // no answer to REQ
   kReplyTimeout,    // no answer to REP
   kDisconnect,      // CmDisconnect
-  kDisconnected,  // CmDisconnected; or none: no answer to DREQ, or the peer has begun another connection with its numbers
+  kDisconnected,  // CmDisconnected; or none: no answer to DREQ, or the peer has given up, or uses its numbers anew
   kTimeWaitOver,    // the connection is kIdle, its numbers are free
   kServiceRequest,  // CmServiceRequest; of a listener, with a new connection
   kServiceReply,    // CmServiceReply
