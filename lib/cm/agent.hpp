@@ -229,6 +229,10 @@ class Agent {
   };
   using RemoteTable = std::unordered_map<RemoteKey, Connection*, RemoteKeyHash>;
 
+  // Of what we begin: a connection, or its end.
+  [[nodiscard]] uint64_t transaction_of(uint32_t local_id) const {
+    return uint64_t{transactions_} << 32 | local_id;
+  }
   Connection* make(const Route& route, EventHandler* handler);
   void free(Connection& connection);
   void go(Connection& connection, State state);
