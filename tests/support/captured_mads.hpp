@@ -16,6 +16,7 @@ namespace roci::test {
 
 struct HeardMad {
   ByteVector bytes;
+  ByteVector frame;  // around it
   CmMad mad;
   RoceFlow flow;
 };
@@ -41,7 +42,7 @@ inline std::vector<HeardMad> heard_in(const std::string& name, std::vector<RoceF
     const ByteVector mad(seen->rest.begin(), seen->rest.begin() + kMadBytes);
     const ParsedCm parsed = parse_cm_mad(mad);
     EXPECT_EQ(cm_outcome_name(parsed.outcome), "accepted");
-    out.push_back({mad, parsed.mad, seen->flow});
+    out.push_back({mad, {bytes, bytes + header->caplen}, parsed.mad, seen->flow});
   }
   pcap_close(file);
   return out;
