@@ -48,7 +48,8 @@ Rule rule_of(EventKind kind) {
       return {any({kReplySent, kReplyReceived, kEstablished}), kDisconnectReceived, index_of<CmDisconnect>(),
               false};
     case EventKind::kDisconnected:
-      return {any({kEstablished, kDisconnectSent}), kTimeWait, index_of<CmDisconnected>(), true};
+      // Nobody is told that a peer has forgotten a connection, and so is told to disconnect.
+      return {any({kReplySent, kEstablished, kDisconnectSent}), kTimeWait, index_of<CmDisconnected>(), true};
     case EventKind::kTimeWaitOver:
       return {any({kTimeWait}), kIdle, kNoMessage, true};
     case EventKind::kServiceRequest:
