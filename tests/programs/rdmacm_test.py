@@ -4,13 +4,14 @@ import sys
 import time
 import unittest
 
-from programs import LIMIT, Programs, free_port
+from programs import FAULTS, LIMIT, Programs, free_port
 
 Programs.run_program = sys.argv.pop(1)
 
 
 class RdmacmPrograms(Programs):
-    server = "10.77.0.1"  # of the first process that has a device
+    server = "10.77.0.1"  # of the first process that has a device, on IPv4
+    group = "239.77.0.9"
 
     def connect(self, server_command, client_command, serves_once=True):
         """Both have to end well, or, of a server that would go on, the client. It comes again when nobody listens yet."""
@@ -81,17 +82,34 @@ class OnIpv4(RdmacmPrograms):
         self.assertRegex(client, r"connect +: +[\d.]+")
 
     def test_mckey(self):
-        group = "239.77.0.9"
-        receiver = self.start("mckey", "-m", group, "-b", self.server)
+        receiver = self.start("mckey", "-m", self.group, "-b", self.server)
         self.wait_for_place(receiver)
         deadline = time.monotonic() + LIMIT
         # What is sent before somebody has joined is lost, as with any group.
         while receiver.poll() is None and time.monotonic() < deadline:
-            sender = self.wait(self.start("mckey", "-m", group, "-s"))
+            sender = self.wait(self.start("mckey", "-m", self.group, "-s"))
             self.assertEqual(sender.status, 0, sender.text)
         end = self.wait(receiver)
         self.assertEqual(end.status, 0, end.text)
         self.assertIn("data transfers complete", end.text)
+
+
+class OnIpv6(OnIpv4):
+    server = "fd77::1"
+    group = "ff0e::77:9"
+
+
+class UnderLoss(OnIpv4):
+    net_options = FAULTS
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.stop_net()
+        for kind, count in cls.injected_faults().items():
+            assert count > 0, f"the switch {kind} nothing"
+
+    def test_many_pings(self):
+        self.rping("-C", "500")
 
 
 if __name__ == "__main__":
