@@ -60,7 +60,8 @@ class Session {
         return user.call();
       case 4:
       case 5:
-        return network_.run_for(Nanos{int64_t{1} << input_.byte() % 50});
+        // Up to nine minutes: for as long as a user thinks, its peer asks every four seconds.
+        return network_.run_for(Nanos{int64_t{1} << input_.byte() % 40});
       case 6:
         bad_messages_ = input_.byte() % 16;
         return;
