@@ -78,7 +78,9 @@ class Replay final : public EventHandler, private Sender {
     listener_.service = request.service_id;
     listener_.handler = this;
     const bool somebody_listens = std::get_if<CmRejected>(&said_[1].mad.message) == nullptr;
-    if (!active_ && somebody_listens) ASSERT_TRUE(agent_.listen(listener_));
+    if (!active_ && somebody_listens) {
+      ASSERT_TRUE(agent_.listen(listener_));
+    }
     for (const HeardMad& heard : said_) {
       SCOPED_TRACE(cm_message_name(heard.mad.message));
       now_ += 1ms;
