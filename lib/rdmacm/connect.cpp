@@ -274,7 +274,8 @@ int rdma_connect(rdma_cm_id* verbs, rdma_conn_param* param) {
   ask_for(terms, param, most_of(verbs->verbs), ends);
   terms.local_psn = random_psn();
   terms.path_mtu = path_mtu_of(id);
-  CmRequest request = request_for(ends, terms, queue_pair_of(id, wanted), wanted.flow_control != 0);
+  CmRequest request =
+      request_for(ends, terms, queue_pair_of(id, wanted), wanted.flow_control != 0, id.service->patience());
   if (!put_private_data(request.private_data, CmIpHeader::kBytes, wanted.private_data,
                         wanted.private_data_len))
     return failed(EINVAL);

@@ -5,8 +5,7 @@
 namespace roci::rdmacm {
 namespace {
 
-// As the Linux kernel asks.
-constexpr uint8_t kResponseTimeout = 20, kCmRetries = 15, kTargetAckDelay = 15;
+constexpr uint8_t kTargetAckDelay = 15;  // as the Linux kernel says
 constexpr uint8_t kMostRetries = 7;
 constexpr uint8_t kXrc = 1;  // an extended transport
 
@@ -65,12 +64,13 @@ void agree_to(Terms& terms, const rdma_conn_param* wanted, const Most& most) {
   terms.rnr_retry_count = wanted == nullptr ? kMostRetries : std::min(wish.rnr_retry_count, kMostRetries);
 }
 
-CmRequest request_for(const Ends& ends, const Terms& terms, const OwnQueuePair& own, bool flow_control) {
+CmRequest request_for(const Ends& ends, const Terms& terms, const OwnQueuePair& own, bool flow_control,
+                      const cm::Patience& patience) {
   CmRequest request{.service_id = service_id_of(ends)};
   request.queue_pair = Qpn{own.number};
   request.responder_resources = terms.responder_resources;
   request.initiator_depth = terms.initiator_depth;
-  request.remote_response_timeout = request.local_response_timeout = kResponseTimeout;
+  request.remote_response_timeout = request.local_response_timeout = patience.response_timeout;
   set_type(request, own.type);
   request.end_to_end_flow_control = flow_control;
   request.starting_psn = Psn{terms.local_psn};
@@ -78,7 +78,7 @@ CmRequest request_for(const Ends& ends, const Terms& terms, const OwnQueuePair& 
   request.pkey = kDefaultPKey.value();
   request.path_mtu = terms.path_mtu;
   request.rnr_retry_count = terms.rnr_retry_count;
-  request.max_cm_retries = kCmRetries;
+  request.max_cm_retries = patience.retries;
   request.srq = own.srq;
   request.vendor_id = own.ece_vendor & 0xffffff;
   request.primary = {.local_lid = 0xffff,

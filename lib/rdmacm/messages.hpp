@@ -6,12 +6,13 @@
 
 #include <cstdint>
 
+#include "cm/service.hpp"
 #include "wire/cm_messages.hpp"
 
 namespace roci::rdmacm {
 
 inline constexpr uint8_t kHopLimit = 64;
-inline constexpr uint8_t kPacketLifetime = 16;  // 0.27 s, a code, as the Linux kernel has it for Ethernet
+using cm::kPacketLifetime;
 
 // What a connection was asked for with, or has agreed on.
 struct Terms {
@@ -53,7 +54,8 @@ void ask_for(Terms& terms, const rdma_conn_param* wanted, const Most& most, cons
 void agree_to(Terms& terms, const rdma_conn_param* wanted, const Most& most);
 
 // Without what the program adds to private data.
-CmRequest request_for(const Ends& ends, const Terms& terms, const OwnQueuePair& own, bool flow_control);
+CmRequest request_for(const Ends& ends, const Terms& terms, const OwnQueuePair& own, bool flow_control,
+                      const cm::Patience& patience);
 CmReply reply_for(const Terms& terms, const OwnQueuePair& own, bool flow_control);
 CmServiceRequest question_for(const Ends& ends);
 

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "cm/agent.hpp"
+#include "cm/service.hpp"
 #include "rdmacm/messages.hpp"
 #include "support/captured_mads.hpp"
 
@@ -138,8 +139,9 @@ class Replay final : public EventHandler, private Sender {
     terms_.local_psn = captured.starting_psn.value();
     terms_.path_mtu = kPathMtu;
     const OwnQueuePair own{.number = captured.queue_pair.value()};
-    const auto made = agent_.connect({.local = ours_, .remote = theirs_},
-                                     rdmacm::request_for(ends, terms_, own, false), 0, *this, now_);
+    const auto made =
+        agent_.connect({.local = ours_, .remote = theirs_},
+                       rdmacm::request_for(ends, terms_, own, false, Patience{}), 0, *this, now_);
     ASSERT_TRUE(made);
     connection_ = *made;
   }
