@@ -121,7 +121,7 @@ Connection* Agent::make(const Route& route, EventHandler* handler) {
   auto* connection = new Connection(id);
   connection->route_ = route;
   connection->handler_ = handler;
-  connection->transaction_ = uint64_t{transactions_} << 32 | id;
+  connection->transaction_ = transaction_of(id);
   by_id_.insert(id, connection);
   return connection;
 }
@@ -322,6 +322,7 @@ Status Agent::disconnect(Connection& connection, CmDisconnect message, Nanos now
   message.local_id = connection.local_id_;
   message.remote_id = connection.remote_id_;
   message.remote_queue_pair = connection.remote_qp_;
+  connection.transaction_ = transaction_of(connection.local_id_);  // whoever began the connection
   go(connection, State::kDisconnectSent);
   put(connection, message, 0);
   insist(connection, std::min(kDisconnectTries, connection.tries_), now);

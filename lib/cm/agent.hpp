@@ -64,7 +64,7 @@ enum class EventKind : uint8_t {
   kRequestTimeout,  // no answer to REQ
   kReplyTimeout,    // no answer to REP
   kDisconnect,      // CmDisconnect
-  kDisconnected,  // CmDisconnected; or none: no answer to DREQ, or the peer has begun another connection with its numbers
+  kDisconnected,  // CmDisconnected; or none: no answer to DREQ, or the peer has given up, or uses its numbers anew
   kTimeWaitOver,    // the connection is kIdle, its numbers are free
   kServiceRequest,  // CmServiceRequest; of a listener, with a new connection
   kServiceReply,    // CmServiceReply
@@ -232,6 +232,10 @@ class Agent {
   };
   using RemoteTable = std::unordered_map<RemoteKey, Connection*, RemoteKeyHash>;
 
+  // Of what we begin: a connection, or its end.
+  [[nodiscard]] uint64_t transaction_of(uint32_t local_id) const {
+    return uint64_t{transactions_} << 32 | local_id;
+  }
   Connection* make(const Route& route, EventHandler* handler);
   void free(Connection& connection);
   void go(Connection& connection, State state);

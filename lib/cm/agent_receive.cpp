@@ -133,14 +133,18 @@ void Agent::on(const Route& route, const CmMad& mad, const CmRejected& message, 
     case State::kReplySent:
     case State::kReplyReceived:
       return end(*connection, EventKind::kRejected, &mad, now);
+    case State::kEstablished:
+      // The peer has given up before it heard of RTU (IBTA 12.9.7.1).
+      if (!connection->active_ || connection->remote_id_ != message.local_id) break;
+      [[fallthrough]];
     case State::kDisconnectSent:
       enter_time_wait(*connection, now);
       tell(*connection, EventKind::kDisconnected, nullptr, now);
       return;
     default:
-      ++counts_.unexpected;
-      return;
+      break;
   }
+  ++counts_.unexpected;
 }
 
 void Agent::on(const Route& route, const CmMad& mad, const CmReply& message, Nanos now) {
@@ -166,8 +170,8 @@ void Agent::on(const Route& route, const CmMad& mad, const CmReply& message, Nan
   connection->remote_id_ = message.local_id;
   connection->remote_qp_ = connection->queue_pair_of(message);
   const bool claimed = claim_queue_pair(*connection, now);
-  if (find(message.remote_id, route) != connection)
-    return;  // somebody was told of another one, and destroyed this one
+  if (find(message.remote_id, route) != connection || connection->state_ != State::kRequestSent)
+    return;  // somebody was told of another one, and has destroyed or refused this one
   if (!claimed) {
     const CmRejected refusal{.local_id = connection->local_id_,
                              .remote_id = message.local_id,
@@ -201,7 +205,8 @@ void Agent::on(const Route& route, const CmMad& mad, const CmReady& message, Nan
 
 void Agent::on(const Route& route, const CmMad& mad, const CmDisconnect& message, Nanos now) {
   Connection* connection = find(message.remote_id, route);
-  const bool ours = connection != nullptr && connection->remote_id_ == message.local_id;
+  const bool ours = connection != nullptr && connection->remote_id_ == message.local_id &&
+                    connection->state_ != State::kIdle;
   if (!ours) {
     // It may have been ours once.
     ++counts_.unexpected;
@@ -214,6 +219,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmDisconnect& message
   }
   switch (connection->state_) {
     case State::kReplySent:
+    case State::kReplyReceived:
     case State::kEstablished:
       connection->transaction_ = mad.transaction;
       go(*connection, State::kDisconnectReceived);

@@ -11,8 +11,6 @@
 namespace roci::rdmacm {
 namespace {
 
-constexpr uint8_t kTargetAckDelay = 15;  // as the Linux kernel says
-
 uint32_t random_psn() { return static_cast<uint32_t>(os_random()) & 0xffffff; }
 
 cm::Route route_of(const Id& id) {
@@ -30,10 +28,6 @@ bool put_private_data(std::array<uint8_t, kSize>& out, size_t at, const void* da
   return true;
 }
 
-// What both sides of a connection can at most.
-struct Most {
-  uint8_t responder_resources = 0, initiator_depth = 0;
-};
 Most most_of(ibv_context* context) {
   ibv_device_attr attr{};
   if (ibv_query_device(context, &attr) != 0) return {};
@@ -41,19 +35,26 @@ Most most_of(ibv_context* context) {
           static_cast<uint8_t>(std::clamp(attr.max_qp_init_rd_atom, 0, 255))};
 }
 
-CmIpHeader ip_header_of(const Id& id) {
+Ends ends_of(const Id& id) {
   const cm::Route route = route_of(id);
-  return {
-      .v6 = !route.local.is_v4(), .source_port = id.port, .source = route.local, .destination = route.remote};
+  return {.local = route.local,
+          .remote = route.remote,
+          .local_port = id.port,
+          .remote_port = port_of(id.verbs.route.addr.dst_addr),
+          .space = id.verbs.ps,
+          .traffic_class = id.traffic_class};
 }
 
-uint64_t service_id_of(const Id& id) {
-  return cm_service_id(static_cast<CmPortSpace>(id.verbs.ps), port_of(id.verbs.route.addr.dst_addr));
+OwnQueuePair queue_pair_of(const Id& id, const rdma_conn_param& param) {
+  const ibv_qp* qp = id.verbs.qp;
+  return {.type = id.verbs.qp_type,
+          .number = qp != nullptr ? qp->qp_num : param.qp_num,
+          .srq = qp != nullptr ? qp->srq != nullptr : param.srq != 0,
+          .ece_vendor = id.local_ece.vendor_id};
 }
 
 int ask_for_service(Id& id, const rdma_conn_param* param) {
-  CmServiceRequest request{.pkey = 0xffff, .service_id = service_id_of(id)};
-  write_cm_ip_header(ip_header_of(id), request.private_data);
+  CmServiceRequest request = question_for(ends_of(id));
   if (param != nullptr && !put_private_data(request.private_data, CmIpHeader::kBytes, param->private_data,
                                             param->private_data_len))
     return failed(EINVAL);
@@ -62,8 +63,6 @@ int ask_for_service(Id& id, const rdma_conn_param* param) {
     return failed(asked.error());
   return complete(id);
 }
-
-constexpr uint8_t kXrc = 1;  // an extended transport
 
 ibv_qp_type type_of(const CmRequest& request) {
   switch (request.transport) {
@@ -74,43 +73,6 @@ ibv_qp_type type_of(const CmRequest& request) {
     default:
       return IBV_QPT_RC;
   }
-}
-
-void set_type(CmRequest& request, ibv_qp_type type) {
-  if (type == IBV_QPT_UC) request.transport = CmTransport::kUc;
-  if (type != IBV_QPT_XRC_SEND) return;
-  request.transport = CmTransport::kExtended;
-  request.extended_transport = kXrc;
-}
-
-CmRequest request_of(Id& id, const rdma_conn_param& param) {
-  CmRequest request{.service_id = service_id_of(id)};
-  request.queue_pair = Qpn{id.verbs.qp != nullptr ? id.verbs.qp->qp_num : param.qp_num};
-  request.responder_resources = id.terms.responder_resources;
-  request.initiator_depth = id.terms.initiator_depth;
-  const cm::Patience patience = id.service->patience();
-  request.remote_response_timeout = request.local_response_timeout = patience.response_timeout;
-  set_type(request, id.verbs.qp_type);
-  request.end_to_end_flow_control = param.flow_control != 0;
-  request.starting_psn = Psn{id.terms.local_psn};
-  request.retry_count = id.terms.retry_count;
-  request.pkey = 0xffff;
-  request.path_mtu = id.terms.path_mtu;
-  request.rnr_retry_count = id.terms.rnr_retry_count;
-  request.max_cm_retries = patience.retries;
-  request.srq = id.verbs.qp != nullptr ? id.verbs.qp->srq != nullptr : param.srq != 0;
-  request.vendor_id = id.local_ece.vendor_id & 0xffffff;
-  const cm::Route route = route_of(id);
-  request.primary = {.local_lid = 0xffff,
-                     .remote_lid = 0xffff,
-                     .local_gid = route.local,
-                     .remote_gid = route.remote,
-                     .flow_label = id.terms.flow_label,
-                     .traffic_class = id.traffic_class,
-                     .hop_limit = kHopLimit,
-                     .ack_timeout = kPacketLifetime + 1};
-  write_cm_ip_header(ip_header_of(id), request.private_data);
-  return request;
 }
 
 // ---- Events, with the device's token in hand: nothing here may call the device.
@@ -178,15 +140,8 @@ class Requests final : public cm::EventHandler {
     Id* id = id_of_request(listener, connection, request.private_data);
     if (id == nullptr) return false;
     id->verbs.qp_type = type_of(request);
-    Terms& terms = id->terms;
-    terms.remote_qpn = request.queue_pair.value();
-    terms.remote_psn = request.starting_psn.value();
-    terms.responder_resources = request.initiator_depth;  // what it begins, we serve
-    terms.initiator_depth = request.responder_resources;
-    terms.retry_count = request.retry_count;
-    terms.rnr_retry_count = request.rnr_retry_count;
-    terms.path_mtu = request.path_mtu;
-    terms.flow_label = request.primary.flow_label;
+    id->terms = terms_of(request);
+    const Terms& terms = id->terms;
     id->remote_ece = {.vendor_id = request.vendor_id, .options = mad.modifier, .comp_mask = 0};
     auto event = make_event(*id, RDMA_CM_EVENT_CONNECT_REQUEST);
     event->id = &listener;
@@ -314,21 +269,13 @@ int rdma_connect(rdma_cm_id* verbs, rdma_conn_param* param) {
   const rdma_conn_param none{};
   const rdma_conn_param& wanted = param != nullptr ? *param : none;
   if (verbs->qp_type == IBV_QPT_UD) return ask_for_service(id, param);
-  const Most most = most_of(verbs->verbs);
   Terms& terms = id.terms;
-  const bool open = param == nullptr;
-  terms.responder_resources = open || wanted.responder_resources == RDMA_MAX_RESP_RES
-                                  ? most.responder_resources
-                                  : std::min(wanted.responder_resources, most.responder_resources);
-  terms.initiator_depth = open || wanted.initiator_depth == RDMA_MAX_INIT_DEPTH
-                              ? most.initiator_depth
-                              : std::min(wanted.initiator_depth, most.initiator_depth);
-  terms.retry_count = open ? 7 : std::min<uint8_t>(wanted.retry_count, 7);
-  terms.rnr_retry_count = open ? 7 : std::min<uint8_t>(wanted.rnr_retry_count, 7);
+  const Ends ends = ends_of(id);
+  ask_for(terms, param, most_of(verbs->verbs), ends);
   terms.local_psn = random_psn();
   terms.path_mtu = path_mtu_of(id);
-  terms.flow_label = (id.port * 31U + port_of(verbs->route.addr.dst_addr)) & 0xfffff;
-  CmRequest request = request_of(id, wanted);
+  CmRequest request =
+      request_for(ends, terms, queue_pair_of(id, wanted), wanted.flow_control != 0, id.service->patience());
   if (!put_private_data(request.private_data, CmIpHeader::kBytes, wanted.private_data,
                         wanted.private_data_len))
     return failed(EINVAL);
@@ -356,31 +303,11 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
     id.phase = Phase::kConnected;
     return 0;
   }
-  const Most most = most_of(open_device());
   Terms& terms = id.terms;
-  const auto agree = [&](uint8_t asked, uint8_t given, uint8_t can) {
-    return std::min(param == nullptr || given == RDMA_MAX_RESP_RES ? asked : given, can);
-  };
-  terms.responder_resources =
-      agree(terms.responder_resources, wanted.responder_resources, most.responder_resources);
-  terms.initiator_depth = agree(terms.initiator_depth, wanted.initiator_depth, most.initiator_depth);
-  if (param != nullptr) terms.rnr_retry_count = std::min<uint8_t>(wanted.rnr_retry_count, 7);
+  agree_to(terms, param, most_of(open_device()));
   terms.local_psn = random_psn();
   terms.path_mtu = std::min(terms.path_mtu, path_mtu_of(id));
-  const bool target = verbs->qp_type == IBV_QPT_XRC_RECV;
-  CmReply reply{.starting_psn = Psn{terms.local_psn}};
-  if (target) {
-    reply.local_eecn = qpn;
-  } else {
-    reply.queue_pair = Qpn{qpn};
-  }
-  reply.responder_resources = terms.responder_resources;
-  reply.initiator_depth = terms.initiator_depth;
-  reply.target_ack_delay = kTargetAckDelay;
-  reply.end_to_end_flow_control = wanted.flow_control != 0;
-  reply.rnr_retry_count = terms.rnr_retry_count;
-  reply.srq = target || (verbs->qp != nullptr ? verbs->qp->srq != nullptr : wanted.srq != 0);
-  reply.vendor_id = id.local_ece.vendor_id & 0xffffff;
+  CmReply reply = reply_for(terms, queue_pair_of(id, wanted), wanted.flow_control != 0);
   if (!put_private_data(reply.private_data, 0, wanted.private_data, wanted.private_data_len))
     return failed(EINVAL);
   id.phase = Phase::kAccepting;

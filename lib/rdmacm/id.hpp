@@ -18,6 +18,7 @@
 #include <optional>
 
 #include "cm/service.hpp"
+#include "rdmacm/messages.hpp"
 
 namespace roci::rdmacm {
 
@@ -51,16 +52,6 @@ enum class Phase : uint8_t {
   kAccepting,
   kConnected,
   kDisconnected,
-};
-
-// What a connection was asked for with, or has agreed on.
-struct Terms {
-  uint32_t remote_qpn = 0;
-  uint32_t local_psn = 0, remote_psn = 0;
-  uint8_t responder_resources = 0, initiator_depth = 0;
-  uint8_t retry_count = 7, rnr_retry_count = 7;
-  uint8_t path_mtu = 0;  // ibv_mtu
-  uint32_t flow_label = 0;
 };
 
 // What programs hold of an identifier.
@@ -99,9 +90,6 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   bool on_event(cm::Connection& from, const cm::Event& event) override;
   void on_answer(Status found) override;
 };
-
-inline constexpr uint8_t kHopLimit = 64;
-using cm::kPacketLifetime;
 
 // Of the one device that the process has, opened once and for good; null and errno when there is none.
 ibv_context* open_device();

@@ -200,7 +200,7 @@ using CmMessage = std::variant<CmRequest, CmAcknowledged, CmRejected, CmReply, C
                                CmDisconnected, CmServiceRequest, CmServiceReply, CmLoadPath, CmPathAnswer>;
 
 struct CmMad {
-  uint64_t transaction = 0;  // the same in all messages of a connection
+  uint64_t transaction = 0;  // of its beginning, or of its end: each by the side that begins it
   uint32_t modifier = 0;     // options of the enhanced connection establishment: REQ, REP, SIDR_REP; else 0
   CmMessage message;
   friend bool operator==(const CmMad&, const CmMad&) = default;

@@ -26,6 +26,7 @@ class Party final : public EventHandler {
     last = event.mad == nullptr ? CmMad{} : *event.mad;
     connections.insert(&connection);
     const Nanos now = network_.now;
+    if (does) does(event.kind);
     switch (event.kind) {
       case EventKind::kRequest:
         if (answers) {
@@ -33,6 +34,7 @@ class Party final : public EventHandler {
         }
         return true;
       case EventKind::kReply:
+        if (!answers_replies) return true;
         EXPECT_TRUE(agent_.ready(connection, {}, now));
         ++established;
         return true;
@@ -71,11 +73,14 @@ class Party final : public EventHandler {
     return *made;
   }
 
+  std::function<void(EventKind)> does = nullptr;  // beside that
+
   [[nodiscard]] bool was_told(EventKind kind) const {
     return std::find(events.begin(), events.end(), kind) != events.end();
   }
 
   bool answers = true;  // requests
+  bool answers_replies = true;
   bool forgets = true;  // connections that have ended
   std::vector<EventKind> events;
   CmMad last;
@@ -390,6 +395,76 @@ TEST_F(CmAgent, a_connection_destroyed_in_any_state_leaves_nothing_behind) {
       EXPECT_EQ(server_agent.unanswered(), 0U);
     }
   }
+}
+
+// The passive side may give up before it hears that the active side is ready.
+TEST_F(CmAgent, a_side_that_is_not_ready_yet_hears_that_the_other_one_disconnects) {
+  client.answers_replies = false;
+  Connection* connection = client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  ASSERT_EQ(connection->state(), State::kReplyReceived);
+  EXPECT_TRUE(server_agent.disconnect(**server.connections.begin(), {}, network.now));
+  network.run_for(Nanos{1'000'000});
+  EXPECT_TRUE(client.was_told(EventKind::kDisconnect));
+  EXPECT_TRUE(server.was_told(EventKind::kDisconnected));
+  EXPECT_FALSE(client_agent.ready(*connection, {}, network.now)) << "there is nobody to be ready for";
+  network.run_to_the_end();
+  EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
+}
+
+// Whose RTUs are all lost learns from the peer that it has given up, and not from its own time-outs.
+TEST_F(CmAgent, an_active_side_is_told_that_the_passive_one_never_heard_of_its_being_ready) {
+  network.loses = [](const CmNetwork::Sent& one) { return cm_message_name(one.mad.message) == "RTU"; };
+  Connection* connection = client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  ASSERT_EQ(connection->state(), State::kEstablished);
+  network.run_to_the_end();
+  EXPECT_TRUE(server.was_told(EventKind::kReplyTimeout));
+  EXPECT_TRUE(client.was_told(EventKind::kDisconnected));
+  EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
+}
+
+// A user may keep a connection that has ended: to its peer it is a stranger's, which is answered.
+TEST_F(CmAgent, a_disconnect_is_answered_when_the_connection_has_ended_but_is_not_destroyed) {
+  server.forgets = false;
+  network.loses = [](const CmNetwork::Sent& one) { return cm_message_name(one.mad.message) == "RTU"; };
+  Connection* connection = client.connect(kServer, 0);
+  network.run_for(Nanos{1'000'000});
+  network.loses = [](const CmNetwork::Sent& one) { return cm_message_name(one.mad.message) == "REJ"; };
+  network.faults.lost = 1;
+  network.run_for(Nanos{20'000'000'000});
+  network.faults.lost = 0;
+  ASSERT_TRUE(server.was_told(EventKind::kReplyTimeout));
+  ASSERT_EQ(server_agent.connections(), 1U);
+  ASSERT_EQ(connection->state(), State::kEstablished);
+  EXPECT_TRUE(client_agent.disconnect(*connection, {}, network.now));
+  network.run_for(Nanos{1'000'000});
+  EXPECT_TRUE(client.was_told(EventKind::kDisconnected));
+}
+
+// The peer's queue pair is that of a connection in its last wait, which ends for it: told of that, a user refuses the new one.
+TEST_F(CmAgent, a_connection_that_its_user_has_refused_meanwhile_does_not_come_back) {
+  Connection* first = client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  ASSERT_EQ(first->state(), State::kEstablished);
+  EXPECT_TRUE(client_agent.disconnect(*first, {}, network.now));
+  network.run_for(Nanos{1'000'000});
+  ASSERT_EQ(first->state(), State::kTimeWait);
+  network.loses = [](const CmNetwork::Sent& one) { return one.route.local == kServer; };
+  Connection* second = client.connect(kServer);
+  network.run_for(Nanos{100'000});
+  client.does = [&](EventKind kind) {
+    if (kind == EventKind::kTimeWaitOver) {
+      EXPECT_TRUE(client_agent.reject(*second, {}, network.now));
+    }
+  };
+  const CmReply reply{
+      .local_id = 4711, .remote_id = second->local_id(), .queue_pair = first->remote_queue_pair()};
+  network.forge({.local = kServer, .remote = kClient}, {1, 0, reply});
+  network.run_for(Nanos{100'000});
+  EXPECT_EQ(second->state(), State::kIdle);
+  EXPECT_EQ(client.established, 1U);
+  client_agent.destroy(*second, network.now);
 }
 
 // Whatever is lost, doubled and swapped: both sides know of the same connections in the end, and nothing is left.

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/rng.hpp"
@@ -25,11 +28,22 @@ class CmNetwork {
     bool lost = false;
   };
 
+  // What becomes of a message.
+  struct Fate {
+    bool refused = false;  // its sender has no room for it now
+    bool lost = false, doubled = false;
+    Nanos late{0};                                       // beyond what it takes anyway
+    std::optional<std::pair<uint8_t, uint8_t>> altered;  // where, by which bits
+  };
+
   explicit CmNetwork(uint64_t seed) : rng_(seed), ids_(seed) {}
 
   Faults faults;
   std::vector<Sent> sent;                            // everything that was ever said
   std::function<bool(const Sent&)> loses = nullptr;  // beside chance
+  std::function<Fate()> decides = nullptr;           // likewise
+  std::function<void(bool heard)> looks =
+      nullptr;  // after each message that was heard, and when all is done at a time
   Nanos now{1'000'000'000};
 
   cm::Agent& add(const IpAddress& address, const cm::Limits& limits = {}) {
@@ -66,8 +80,7 @@ class CmNetwork {
   struct Host final : cm::Sender {
     Host(CmNetwork& n, const IpAddress& a) : network(n), address(a) {}
     bool send(const cm::Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos at) override {
-      network.say(route, mad, at);
-      return true;
+      return network.say(route, mad, at);
     }
     CmNetwork& network;
     IpAddress address;
@@ -78,16 +91,20 @@ class CmNetwork {
     std::array<uint8_t, kMadBytes> bytes;
   };
 
-  void say(const cm::Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos at) {
+  bool say(const cm::Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos at) {
+    const Fate fate = decides ? decides() : Fate{};
+    if (fate.refused) return false;
     const ParsedCm parsed = parse_cm_mad(mad);
     Sent one{at, route, parsed.mad};
-    one.lost = (loses && loses(one)) || rng_.chance(faults.lost);
+    one.lost = (loses && loses(one)) || fate.lost || rng_.chance(faults.lost);
     sent.push_back(one);
-    if (one.lost) return;
+    if (one.lost) return true;
     std::array<uint8_t, kMadBytes> bytes;
     std::copy(mad.begin(), mad.end(), bytes.begin());
-    put(route, bytes, at);
-    if (rng_.chance(faults.doubled)) put(route, bytes, at);
+    if (fate.altered) bytes[fate.altered->first] ^= fate.altered->second;
+    put(route, bytes, at + fate.late);
+    if (fate.doubled || rng_.chance(faults.doubled)) put(route, bytes, at);
+    return true;
   }
   void put(const cm::Route& route, const std::array<uint8_t, kMadBytes>& bytes, Nanos at) {
     Nanos delay{10'000};
@@ -109,8 +126,10 @@ class CmNetwork {
       cm::Route back = one.route;
       std::swap(back.local, back.remote);
       to->second.agent->on_mad(back, one.bytes, now);
+      if (looks) looks(true);
     }
     for (auto& [address, host] : hosts_) host.agent->poll(now);
+    if (looks) looks(false);
   }
 
   Rng rng_;

@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """Writes seeds for frame_fuzz: of each opcode in the captures the smallest frame, as it is, with VLAN tags, and as IPv6.
-With --switch instead, seeds for switch_headers_fuzz: one or two frames of each kind.
+With --switch instead, seeds for switch_headers_fuzz: one or two frames of each kind. With --cm, seeds for cm_mad_fuzz: the
+connection managers' messages of the captures.
 
 Usage: make_corpus.py FOLDER CAPTURE…  (classic little-endian pcap files)
        make_corpus.py --switch FOLDER
+       make_corpus.py --cm FOLDER CAPTURE…
 """
 import os
 import struct
 import sys
 
 ETHERNET, IPV4, BTH = 14, 20, 42
+UD_SEND_ONLY, MAD, MAD_BYTES, CM_CLASS = 0x64, 62, 256, 7
 
 
 def frames(path):
@@ -83,7 +86,20 @@ def write_switch_seeds(folder):
             file.write(bytes([len(chosen) - 1]) + chosen + frame)
 
 
+def write_cm_seeds(folder, captures):
+    os.makedirs(folder, exist_ok=True)
+    for path in captures:
+        capture = os.path.splitext(os.path.basename(path))[0]
+        for number, frame in enumerate(frames(path), 1):
+            mad = frame[MAD : MAD + MAD_BYTES]
+            if frame[BTH] == UD_SEND_ONLY and len(mad) == MAD_BYTES and mad[1] == CM_CLASS:
+                with open(os.path.join(folder, f"{capture}-{number}"), "wb") as file:
+                    file.write(mad)
+
+
 def main():
+    if sys.argv[1:2] == ["--cm"] and len(sys.argv) > 3:
+        return write_cm_seeds(sys.argv[2], sys.argv[3:])
     if len(sys.argv) == 3 and sys.argv[1] == "--switch":
         return write_switch_seeds(sys.argv[2])
     folder, captures = sys.argv[1], sys.argv[2:]

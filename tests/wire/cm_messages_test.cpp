@@ -1,55 +1,23 @@
 #include "wire/cm_messages.hpp"
 
 #include <gtest/gtest.h>
-#include <pcap/pcap.h>
 
 #include <string>
 
-#include "wire/roce_glance.hpp"
+#include "support/captured_mads.hpp"
 #include "wire/wire_test_support.hpp"
 
 namespace roci {
 namespace {
 
 using test::from_hex;
+using test::heard_in;
+using test::HeardMad;
 using test::random_bytes;
 
-struct Heard {
-  ByteVector bytes;
-  CmMad mad;
-  RoceFlow flow;
-};
-
-// What two Linux hosts said (tests/pcaps), and which flows there were beside it.
-std::vector<Heard> heard_in(const std::string& name, std::vector<RoceFlow>* flows = nullptr) {
-  std::vector<Heard> out;
-  std::array<char, PCAP_ERRBUF_SIZE> error{};
-  pcap_t* file = pcap_open_offline((ROCI_SOURCE_DIR "/tests/pcaps/" + name).c_str(), error.data());
-  if (file == nullptr) {
-    ADD_FAILURE() << error.data();
-    return out;
-  }
-  pcap_pkthdr* header = nullptr;
-  const uint8_t* bytes = nullptr;
-  while (pcap_next_ex(file, &header, &bytes) == 1) {
-    const auto seen = glance_roce({bytes, header->caplen}, header->len);
-    if (!seen) continue;
-    if (seen->flow.queue_pair != kManagementQp) {
-      if (flows != nullptr) flows->push_back(seen->flow);
-      continue;
-    }
-    const ByteVector mad(seen->rest.begin(), seen->rest.begin() + kMadBytes);
-    const ParsedCm parsed = parse_cm_mad(mad);
-    EXPECT_EQ(cm_outcome_name(parsed.outcome), "accepted");
-    out.push_back({mad, parsed.mad, seen->flow});
-  }
-  pcap_close(file);
-  return out;
-}
-
-std::vector<std::string> names_of(const std::vector<Heard>& heard) {
+std::vector<std::string> names_of(const std::vector<HeardMad>& heard) {
   std::vector<std::string> out;
-  for (const Heard& h : heard) out.emplace_back(cm_message_name(h.mad.message));
+  for (const HeardMad& h : heard) out.emplace_back(cm_message_name(h.mad.message));
   return out;
 }
 
@@ -58,7 +26,7 @@ const char* const kCaptures[] = {"rping.pcap", "ucmatose.pcap", "cm_refused.pcap
 TEST(CmMessages, of_linux_hosts_are_built_again_bit_for_bit) {
   size_t messages = 0;
   for (const char* name : kCaptures) {
-    for (const Heard& heard : heard_in(name)) {
+    for (const HeardMad& heard : heard_in(name)) {
       const auto again = build_cm_mad(heard.mad);
       EXPECT_EQ(ByteVector(again.begin(), again.end()), heard.bytes)
           << name << ": " << cm_message_name(heard.mad.message);
@@ -107,7 +75,7 @@ TEST(CmMessages, say_what_the_captures_are_known_to_hold) {
   const auto& disconnect = std::get<CmDisconnect>(heard[3].mad.message);
   const bool by_client = disconnect.local_id == request.local_id;
   EXPECT_EQ(disconnect.remote_queue_pair, by_client ? reply.queue_pair : request.queue_pair);
-  for (const Heard& h : heard) EXPECT_EQ(h.mad.transaction, heard[0].mad.transaction);
+  for (const HeardMad& h : heard) EXPECT_EQ(h.mad.transaction, heard[0].mad.transaction);
 
   const auto refused = heard_in("cm_refused.pcap");
   const auto& rejected = std::get<CmRejected>(refused[1].mad.message);
@@ -122,12 +90,12 @@ TEST(CmMessages, name_the_queue_pairs_that_packets_go_to_afterwards) {
     std::vector<RoceFlow> flows;
     const auto heard = heard_in(name, &flows);
     unsigned replies = 0;
-    for (const Heard& answer : heard) {
+    for (const HeardMad& answer : heard) {
       const auto* reply = std::get_if<CmReply>(&answer.mad.message);
       if (reply == nullptr) continue;
       ++replies;
       const CmRequest* request = nullptr;
-      for (const Heard& h : heard) {
+      for (const HeardMad& h : heard) {
         const auto* candidate = std::get_if<CmRequest>(&h.mad.message);
         if (candidate != nullptr && candidate->local_id == reply->remote_id) request = candidate;
       }

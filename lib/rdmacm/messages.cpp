@@ -1,0 +1,120 @@
+#include "rdmacm/messages.hpp"
+
+#include <algorithm>
+
+namespace roci::rdmacm {
+namespace {
+
+constexpr uint8_t kTargetAckDelay = 15;  // as the Linux kernel says
+constexpr uint8_t kMostRetries = 7;
+constexpr uint8_t kXrc = 1;  // an extended transport
+
+CmIpHeader ip_header_of(const Ends& ends) {
+  return {.v6 = !ends.local.is_v4(),
+          .source_port = ends.local_port,
+          .source = ends.local,
+          .destination = ends.remote};
+}
+
+uint64_t service_id_of(const Ends& ends) {
+  return cm_service_id(static_cast<CmPortSpace>(ends.space), ends.remote_port);
+}
+
+void set_type(CmRequest& request, ibv_qp_type type) {
+  if (type == IBV_QPT_UC) request.transport = CmTransport::kUc;
+  if (type != IBV_QPT_XRC_SEND) return;
+  request.transport = CmTransport::kExtended;
+  request.extended_transport = kXrc;
+}
+
+}  // namespace
+
+Terms terms_of(const CmRequest& request) {
+  return {.remote_qpn = request.queue_pair.value(),
+          .remote_psn = request.starting_psn.value(),
+          .responder_resources = request.initiator_depth,  // what it begins, we serve
+          .initiator_depth = request.responder_resources,
+          .retry_count = request.retry_count,
+          .rnr_retry_count = request.rnr_retry_count,
+          .path_mtu = request.path_mtu,
+          .flow_label = request.primary.flow_label};
+}
+
+void ask_for(Terms& terms, const rdma_conn_param* wanted, const Most& most, const Ends& ends) {
+  const auto ask = [&](uint8_t wish, uint8_t can) {
+    return wanted == nullptr || wish == RDMA_MAX_RESP_RES ? can : std::min(wish, can);
+  };
+  static_assert(RDMA_MAX_RESP_RES == RDMA_MAX_INIT_DEPTH);
+  const rdma_conn_param wish = wanted != nullptr ? *wanted : rdma_conn_param{};
+  terms.responder_resources = ask(wish.responder_resources, most.responder_resources);
+  terms.initiator_depth = ask(wish.initiator_depth, most.initiator_depth);
+  terms.retry_count = wanted == nullptr ? kMostRetries : std::min(wish.retry_count, kMostRetries);
+  terms.rnr_retry_count = wanted == nullptr ? kMostRetries : std::min(wish.rnr_retry_count, kMostRetries);
+  terms.flow_label = (ends.local_port * 31U + ends.remote_port) & 0xfffff;
+}
+
+void agree_to(Terms& terms, const rdma_conn_param* wanted, const Most& most) {
+  const auto agree = [&](uint8_t asked, uint8_t wish, uint8_t can) {
+    return std::min(wanted == nullptr || wish == RDMA_MAX_RESP_RES ? asked : wish, can);
+  };
+  const rdma_conn_param wish = wanted != nullptr ? *wanted : rdma_conn_param{};
+  terms.responder_resources =
+      agree(terms.responder_resources, wish.responder_resources, most.responder_resources);
+  terms.initiator_depth = agree(terms.initiator_depth, wish.initiator_depth, most.initiator_depth);
+  terms.rnr_retry_count = wanted == nullptr ? kMostRetries : std::min(wish.rnr_retry_count, kMostRetries);
+}
+
+CmRequest request_for(const Ends& ends, const Terms& terms, const OwnQueuePair& own, bool flow_control,
+                      const cm::Patience& patience) {
+  CmRequest request{.service_id = service_id_of(ends)};
+  request.queue_pair = Qpn{own.number};
+  request.responder_resources = terms.responder_resources;
+  request.initiator_depth = terms.initiator_depth;
+  request.remote_response_timeout = request.local_response_timeout = patience.response_timeout;
+  set_type(request, own.type);
+  request.end_to_end_flow_control = flow_control;
+  request.starting_psn = Psn{terms.local_psn};
+  request.retry_count = terms.retry_count;
+  request.pkey = kDefaultPKey.value();
+  request.path_mtu = terms.path_mtu;
+  request.rnr_retry_count = terms.rnr_retry_count;
+  request.max_cm_retries = patience.retries;
+  request.srq = own.srq;
+  request.vendor_id = own.ece_vendor & 0xffffff;
+  request.primary = {.local_lid = 0xffff,
+                     .remote_lid = 0xffff,
+                     .local_gid = ends.local,
+                     .remote_gid = ends.remote,
+                     .flow_label = terms.flow_label,
+                     .traffic_class = ends.traffic_class,
+                     .hop_limit = kHopLimit,
+                     .ack_timeout = kPacketLifetime + 1};
+  write_cm_ip_header(ip_header_of(ends), request.private_data);
+  return request;
+}
+
+CmReply reply_for(const Terms& terms, const OwnQueuePair& own, bool flow_control) {
+  const bool target = own.type == IBV_QPT_XRC_RECV;
+  CmReply reply{.starting_psn = Psn{terms.local_psn}};
+  if (target) {
+    reply.local_eecn = own.number;
+  } else {
+    reply.queue_pair = Qpn{own.number};
+  }
+  reply.responder_resources = terms.responder_resources;
+  reply.initiator_depth = terms.initiator_depth;
+  reply.target_ack_delay = kTargetAckDelay;
+  reply.end_to_end_flow_control = flow_control;
+  reply.rnr_retry_count = terms.rnr_retry_count;
+  reply.srq = target || own.srq;
+  reply.vendor_id = own.ece_vendor & 0xffffff;
+  return reply;
+}
+
+CmServiceRequest question_for(const Ends& ends) {
+  CmServiceRequest request{.pkey = kDefaultPKey.value(), .service_id = service_id_of(ends)};
+  write_cm_ip_header(ip_header_of(ends), request.private_data);
+  return request;
+}
+
+}  // namespace roci::rdmacm

@@ -1,0 +1,51 @@
+// Messages of connection managers out of captures. For tests that are linked with libpcap and know ROCI_SOURCE_DIR.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <pcap/pcap.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "wire/cm_messages.hpp"
+#include "wire/packet.hpp"
+#include "wire/roce_glance.hpp"
+
+namespace roci::test {
+
+struct HeardMad {
+  ByteVector bytes;
+  ByteVector frame;  // around it
+  CmMad mad;
+  RoceFlow flow;
+};
+
+// What the connection managers of two Linux hosts said (tests/pcaps), and which flows there were beside it.
+inline std::vector<HeardMad> heard_in(const std::string& name, std::vector<RoceFlow>* flows = nullptr) {
+  std::vector<HeardMad> out;
+  std::array<char, PCAP_ERRBUF_SIZE> error{};
+  pcap_t* file = pcap_open_offline((ROCI_SOURCE_DIR "/tests/pcaps/" + name).c_str(), error.data());
+  if (file == nullptr) {
+    ADD_FAILURE() << error.data();
+    return out;
+  }
+  pcap_pkthdr* header = nullptr;
+  const uint8_t* bytes = nullptr;
+  while (pcap_next_ex(file, &header, &bytes) == 1) {
+    const auto seen = glance_roce({bytes, header->caplen}, header->len);
+    if (!seen) continue;
+    if (seen->flow.queue_pair != kManagementQp) {
+      if (flows != nullptr) flows->push_back(seen->flow);
+      continue;
+    }
+    const ByteVector mad(seen->rest.begin(), seen->rest.begin() + kMadBytes);
+    const ParsedCm parsed = parse_cm_mad(mad);
+    EXPECT_EQ(cm_outcome_name(parsed.outcome), "accepted");
+    out.push_back({mad, {bytes, bytes + header->caplen}, parsed.mad, seen->flow});
+  }
+  pcap_close(file);
+  return out;
+}
+
+}  // namespace roci::test
