@@ -363,7 +363,6 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
   terms.responder_resources =
       agree(terms.responder_resources, wanted.responder_resources, most.responder_resources);
   terms.initiator_depth = agree(terms.initiator_depth, wanted.initiator_depth, most.initiator_depth);
-  if (param != nullptr) terms.rnr_retry_count = std::min<uint8_t>(wanted.rnr_retry_count, 7);
   terms.local_psn = random_psn();
   terms.path_mtu = std::min(terms.path_mtu, path_mtu_of(id));
   const bool target = verbs->qp_type == IBV_QPT_XRC_RECV;
@@ -377,7 +376,9 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
   reply.initiator_depth = terms.initiator_depth;
   reply.target_ack_delay = kTargetAckDelay;
   reply.end_to_end_flow_control = wanted.flow_control != 0;
-  reply.rnr_retry_count = terms.rnr_retry_count;
+  // How often the peer is to try again; how often we do, it has said.
+  reply.rnr_retry_count =
+      param == nullptr ? terms.rnr_retry_count : std::min<uint8_t>(wanted.rnr_retry_count, 7);
   reply.srq = target || (verbs->qp != nullptr ? verbs->qp->srq != nullptr : wanted.srq != 0);
   reply.vendor_id = id.local_ece.vendor_id & 0xffffff;
   if (!put_private_data(reply.private_data, 0, wanted.private_data, wanted.private_data_len))
