@@ -51,12 +51,24 @@ Agent::~Agent() {
 
 // ---------------------------------------------------------------------------------------------- Listeners
 
+namespace {
+
+bool hears(const Listener& listener, const IpAddress& address) {
+  if (!listener.address.is_zero()) return listener.address == address;
+  return address.is_v4() ? listener.v4 : listener.v6;
+}
+
+bool overlap(const Listener& one, const Listener& other) {
+  if (one.address.is_zero() && other.address.is_zero()) return (one.v4 && other.v4) || (one.v6 && other.v6);
+  return one.address.is_zero() ? hears(one, other.address) : hears(other, one.address);
+}
+
+}  // namespace
+
 Status Agent::listen(Listener& listener) {
   const auto [first, last] = listeners_.equal_range(listener.service);
   for (auto at = first; at != last; ++at) {
-    const IpAddress& other = at->second->address;
-    if (other == listener.address || other.is_zero() || listener.address.is_zero())
-      return fail("somebody listens there", EADDRINUSE);
+    if (overlap(*at->second, listener)) return fail("somebody listens there", EADDRINUSE);
   }
   listeners_.emplace(listener.service, &listener);
   return {};
@@ -75,7 +87,7 @@ void Agent::ignore(Listener& listener) {
 Listener* Agent::find_listener(uint64_t service, const IpAddress& address) {
   const auto [first, last] = listeners_.equal_range(service);
   for (auto at = first; at != last; ++at) {
-    if (at->second->address.is_zero() || at->second->address == address) return at->second;
+    if (hears(*at->second, address)) return at->second;
   }
   return nullptr;
 }

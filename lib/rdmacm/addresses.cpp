@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <tuple>
 
 #include "base/rng.hpp"
 #include "rdmacm/addresses.hpp"
@@ -20,7 +21,8 @@ struct Ports {
     bool shared = false;
   };
   std::mutex mutex;
-  std::map<std::pair<int, uint16_t>, Users> taken;
+  using Key = std::tuple<int, bool, uint16_t>;  // space, IPv6, number
+  std::map<Key, Users> taken;
 };
 Ports& ports() {
   static auto* const kPorts = new Ports;
@@ -103,14 +105,24 @@ std::optional<Source> own_source(ibv_context* context, const IpAddress& address)
   return found && found->address == address ? found : std::nullopt;
 }
 
-bool take_port(rdma_port_space space, uint16_t& port, bool shared) {
+bool take_port(rdma_port_space space, Families families, uint16_t& port, bool shared) {
   Ports& all = ports();
   const std::scoped_lock guard(all.mutex);
-  const auto take = [&](uint16_t wanted, bool may_share) {
-    Ports::Users& users = all.taken[{space, wanted}];
-    if (users.count > 0 && !(users.shared && may_share)) return false;
+  const auto may_have = [&](bool wanted, bool v6, uint16_t number, bool may_share) {
+    const auto found = all.taken.find({space, v6, number});
+    return !wanted || found == all.taken.end() || (found->second.shared && may_share);
+  };
+  const auto have = [&](bool wanted, bool v6, uint16_t number) {
+    if (!wanted) return;
+    Ports::Users& users = all.taken[{space, v6, number}];
     ++users.count;
     users.shared = shared;
+  };
+  const auto take = [&](uint16_t number, bool may_share) {
+    if (!may_have(families.v4, false, number, may_share) || !may_have(families.v6, true, number, may_share))
+      return false;
+    have(families.v4, false, number);
+    have(families.v6, true, number);
     return true;
   };
   if (port != 0) return take(port, shared);
@@ -125,11 +137,15 @@ bool take_port(rdma_port_space space, uint16_t& port, bool shared) {
   return false;
 }
 
-void give_port_back(rdma_port_space space, uint16_t port) {
+void give_port_back(rdma_port_space space, Families families, uint16_t port) {
   Ports& all = ports();
   const std::scoped_lock guard(all.mutex);
-  const auto found = all.taken.find({space, port});
-  if (found != all.taken.end() && --found->second.count == 0) all.taken.erase(found);
+  const auto give_back = [&](bool v6) {
+    const auto found = all.taken.find({space, v6, port});
+    if (found != all.taken.end() && --found->second.count == 0) all.taken.erase(found);
+  };
+  if (families.v4) give_back(false);
+  if (families.v6) give_back(true);
 }
 
 }  // namespace roci::rdmacm

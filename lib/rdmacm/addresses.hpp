@@ -28,7 +28,8 @@ std::optional<Source> source_for(ibv_context* context, const IpAddress& to);
 std::optional<Source> own_source(ibv_context* context, const IpAddress& address);
 
 // Port 0: any that is free, which is put there. A port is shared when all who have it say so. False: it is taken, or all are.
-bool take_port(rdma_port_space space, uint16_t& port, bool shared);
-void give_port_back(rdma_port_space space, uint16_t port);
+// Ports of IPv4 and of IPv6 are not each other's.
+bool take_port(rdma_port_space space, Families families, uint16_t& port, bool shared);
+void give_port_back(rdma_port_space space, Families families, uint16_t port);
 
 }  // namespace roci::rdmacm

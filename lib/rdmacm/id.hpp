@@ -63,6 +63,10 @@ struct Terms {
   uint32_t flow_label = 0;
 };
 
+struct Families {
+  bool v4 = false, v6 = false;
+};
+
 // What programs hold of an identifier.
 struct Handle {
   rdma_cm_id verbs{};  // first
@@ -80,6 +84,8 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   uint8_t traffic_class = 0;
   uint8_t ack_timeout = 0;  // a code; 0: by default
   bool reuse_address = false;
+  bool one_family = false;  // any IPv6 address does not mean any IPv4 address too
+  Families port_families;
   ibv_ece local_ece{}, remote_ece{};
   ibv_pd* asked_pd = nullptr;  // of rdma_create_ep() for ids of requests
   std::optional<ibv_qp_init_attr> asked_qp;

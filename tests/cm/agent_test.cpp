@@ -103,6 +103,28 @@ class CmAgent : public testing::Test {
   Listener listener;
 };
 
+TEST_F(CmAgent, listeners_of_any_address_share_a_service_when_their_kinds_of_address_differ) {
+  Listener other{.service = kService, .address = {}};
+  EXPECT_FALSE(server_agent.listen(other));
+  server_agent.ignore(listener);
+  Listener v4{.service = kService, .address = {}, .v6 = false, .handler = &server};
+  Listener v6{.service = kService, .address = {}, .v4 = false, .handler = &server};
+  Listener one{.service = kService, .address = kServer, .handler = &server};
+  EXPECT_TRUE(server_agent.listen(v6));
+  client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  EXPECT_EQ(network.said(), (Names{"REQ", "REJ"}));
+  EXPECT_TRUE(server_agent.listen(v4));
+  EXPECT_FALSE(server_agent.listen(one));
+  client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  EXPECT_EQ(network.said(), (Names{"REQ", "REJ", "REQ", "REP", "RTU"}));
+  server_agent.ignore(v4);
+  EXPECT_TRUE(server_agent.listen(one));
+  server_agent.ignore(one);
+  server_agent.ignore(v6);
+}
+
 TEST_F(CmAgent, connects_and_disconnects_as_two_linux_hosts_do) {
   Connection* connection = client.connect(kServer);
   network.run_for(Nanos{1'000'000});
