@@ -14,6 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools")
 from sockets import free_port, listens  # noqa: E402 (found by the line above)
 
 LIMIT = 120  # seconds that a program may take, on a busy machine too
+FAULTS = ("--loss", "0.01", "--duplicate", "0.01", "--reorder", "0.01")
 
 
 class Finished:
@@ -134,3 +135,17 @@ class Programs(unittest.TestCase):
         """The lines of figures that perftest prints: infinite ones when it could not find out how fast the clock is, as on a
         busy machine."""
         return [line for line in text.splitlines() if re.match(r"^\s*\d+\s+\d+\s+([\d.]+|inf)", line)]
+
+
+class Faulty(Programs):
+    """The network has the faults, and the switch says afterwards which it made."""
+
+    net_options = FAULTS
+
+    def tearDown(self):
+        self.stop_net()
+        log = (self.folder / "r" / self.net / "switch.log").read_text(encoding="utf-8")
+        made = re.findall(r"injected at place\d+: lost (\d+), duplicated (\d+), reordered (\d+)", log)
+        for kind, counts in zip(("lost", "duplicated", "reordered"), zip(*made)):
+            self.assertGreater(sum(map(int, counts)), 0, f"{kind}: {log}")
+        self.assertGreater(len(made), 1, log)
