@@ -19,6 +19,18 @@ SipKey secret_from(IdSource& ids) {
   return out;
 }
 
+bool hears(const Listener& listener, const IpAddress& to) {
+  if (!listener.address.is_zero()) return listener.address == to;
+  return to.is_v4() ? listener.ipv4 : listener.ipv6;
+}
+
+// Something that comes.
+bool both_hear(const Listener& a, const Listener& b) {
+  if (!a.address.is_zero()) return hears(b, a.address);
+  if (!b.address.is_zero()) return hears(a, b.address);
+  return (a.ipv4 && b.ipv4) || (a.ipv6 && b.ipv6);
+}
+
 Error wrong_state() { return Error{"the connection is not in a state for that", EINVAL}; }
 
 }  // namespace
@@ -51,24 +63,10 @@ Agent::~Agent() {
 
 // ---------------------------------------------------------------------------------------------- Listeners
 
-namespace {
-
-bool hears(const Listener& listener, const IpAddress& address) {
-  if (!listener.address.is_zero()) return listener.address == address;
-  return address.is_v4() ? listener.v4 : listener.v6;
-}
-
-bool overlap(const Listener& one, const Listener& other) {
-  if (one.address.is_zero() && other.address.is_zero()) return (one.v4 && other.v4) || (one.v6 && other.v6);
-  return one.address.is_zero() ? hears(one, other.address) : hears(other, one.address);
-}
-
-}  // namespace
-
 Status Agent::listen(Listener& listener) {
   const auto [first, last] = listeners_.equal_range(listener.service);
   for (auto at = first; at != last; ++at) {
-    if (overlap(*at->second, listener)) return fail("somebody listens there", EADDRINUSE);
+    if (both_hear(*at->second, listener)) return fail("somebody listens there", EADDRINUSE);
   }
   listeners_.emplace(listener.service, &listener);
   return {};

@@ -99,7 +99,10 @@ struct Limits {
 };
 
 // How long 4.096 us x 2^code is.
-constexpr Nanos duration_of(uint8_t code) { return Nanos{int64_t{4096} << (code < 31 ? code : 31)}; }
+inline constexpr uint8_t kMostTimeCode = 31;
+constexpr Nanos duration_of(uint8_t code) {
+  return Nanos{int64_t{4096} << (code < kMostTimeCode ? code : kMostTimeCode)};
+}
 
 class Agent;
 
@@ -149,8 +152,8 @@ class Connection final : private Timer {
 // Somebody who waits for REQ or SIDR_REQ. Belongs to its user, who takes it back with Agent::ignore().
 struct Listener {
   uint64_t service = 0;
-  IpAddress address;          // zero: any of ours,
-  bool v4 = true, v6 = true;  // of these kinds
+  IpAddress address;  // zero: any of ours, of the versions that follow
+  bool ipv4 = true, ipv6 = true;
   uint32_t backlog =
       1024;  // of its connections may be unanswered at once; who comes then is not heard, and asks again
   EventHandler* handler = nullptr;

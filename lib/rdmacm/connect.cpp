@@ -11,8 +11,7 @@
 namespace roci::rdmacm {
 namespace {
 
-// As the Linux kernel asks.
-constexpr uint8_t kResponseTimeout = 20, kCmRetries = 15, kTargetAckDelay = 15;
+constexpr uint8_t kTargetAckDelay = 15;  // as the Linux kernel says
 
 uint32_t random_psn() { return static_cast<uint32_t>(os_random()) & 0xffffff; }
 
@@ -89,7 +88,8 @@ CmRequest request_of(Id& id, const rdma_conn_param& param) {
   request.queue_pair = Qpn{id.verbs.qp != nullptr ? id.verbs.qp->qp_num : param.qp_num};
   request.responder_resources = id.terms.responder_resources;
   request.initiator_depth = id.terms.initiator_depth;
-  request.remote_response_timeout = request.local_response_timeout = kResponseTimeout;
+  const cm::Patience patience = id.service->patience();
+  request.remote_response_timeout = request.local_response_timeout = patience.response_timeout;
   set_type(request, id.verbs.qp_type);
   request.end_to_end_flow_control = param.flow_control != 0;
   request.starting_psn = Psn{id.terms.local_psn};
@@ -97,7 +97,7 @@ CmRequest request_of(Id& id, const rdma_conn_param& param) {
   request.pkey = 0xffff;
   request.path_mtu = id.terms.path_mtu;
   request.rnr_retry_count = id.terms.rnr_retry_count;
-  request.max_cm_retries = kCmRetries;
+  request.max_cm_retries = patience.retries;
   request.srq = id.verbs.qp != nullptr ? id.verbs.qp->srq != nullptr : param.srq != 0;
   request.vendor_id = id.local_ece.vendor_id & 0xffffff;
   const cm::Route route = route_of(id);
@@ -165,15 +165,15 @@ Id* id_of_request(Id& listener, cm::Connection& connection, std::span<const uint
 class Requests final : public cm::EventHandler {
  public:
   bool on_event(cm::Connection& connection, const cm::Event& event) override {
-    if (event.kind == cm::EventKind::kRequest)
-      return on_request(connection, std::get<CmRequest>(event.mad->message));
+    if (event.kind == cm::EventKind::kRequest) return on_request(connection, *event.mad);
     if (event.kind == cm::EventKind::kServiceRequest)
       return on_question(connection, std::get<CmServiceRequest>(event.mad->message));
     return static_cast<Id*>(connection.user)->on_event(connection, event);
   }
 
  private:
-  static bool on_request(cm::Connection& connection, const CmRequest& request) {
+  static bool on_request(cm::Connection& connection, const CmMad& mad) {
+    const auto& request = std::get<CmRequest>(mad.message);
     Id& listener = *static_cast<Id*>(connection.user);
     Id* id = id_of_request(listener, connection, request.private_data);
     if (id == nullptr) return false;
@@ -187,7 +187,7 @@ class Requests final : public cm::EventHandler {
     terms.rnr_retry_count = request.rnr_retry_count;
     terms.path_mtu = request.path_mtu;
     terms.flow_label = request.primary.flow_label;
-    id->remote_ece.vendor_id = request.vendor_id;
+    id->remote_ece = {.vendor_id = request.vendor_id, .options = mad.modifier, .comp_mask = 0};
     auto event = make_event(*id, RDMA_CM_EVENT_CONNECT_REQUEST);
     event->id = &listener;
     event->verbs.listen_id = &listener.verbs;
@@ -212,14 +212,15 @@ class Requests final : public cm::EventHandler {
   }
 };
 
-void report_reply(Id& id, const CmReply& reply) {
+void report_reply(Id& id, const CmMad& mad) {
+  const auto& reply = std::get<CmReply>(mad.message);
   Terms& terms = id.terms;
   terms.remote_qpn = id.verbs.qp_type == IBV_QPT_XRC_SEND ? reply.local_eecn : reply.queue_pair.value();
   terms.remote_psn = reply.starting_psn.value();
   terms.responder_resources = std::min(terms.responder_resources, reply.initiator_depth);
   terms.initiator_depth = std::min(terms.initiator_depth, reply.responder_resources);
   terms.rnr_retry_count = reply.rnr_retry_count;
-  id.remote_ece.vendor_id = reply.vendor_id;
+  id.remote_ece = {.vendor_id = reply.vendor_id, .options = mad.modifier, .comp_mask = 0};
   auto event = make_event(id, RDMA_CM_EVENT_CONNECT_RESPONSE);
   fill_connection(*event, reply.initiator_depth, reply.responder_resources, 0, reply.rnr_retry_count,
                   reply.end_to_end_flow_control, reply.srq, terms.remote_qpn);
@@ -260,7 +261,7 @@ uint8_t path_mtu_of(const Id& id) {
 bool Id::on_event(cm::Connection&, const cm::Event& event) {
   switch (event.kind) {
     case cm::EventKind::kReply:
-      report_reply(*this, std::get<CmReply>(event.mad->message));
+      report_reply(*this, *event.mad);
       return true;
     case cm::EventKind::kReady: {
       phase = Phase::kConnected;

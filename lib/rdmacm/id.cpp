@@ -62,15 +62,7 @@ void use_source(Id& id, const Source& source) {
 }
 
 int take_port_for(Id& id, uint16_t wanted) {
-  id.port = wanted;
-  // Any IPv6 address is any IPv4 address too, unless the program says otherwise.
-  const sockaddr& address = id.verbs.route.addr.src_addr;
-  const bool v6 = address.sa_family == AF_INET6;
-  id.port_families = {.v4 = !v6 || (!ip_of(address) && !id.one_family), .v6 = v6};
-  if (!take_port(id.verbs.ps, id.port_families, id.port, id.reuse_address)) {
-    id.port = 0;
-    return failed(EADDRINUSE);
-  }
+  if (!take_port(id, wanted)) return failed(EADDRINUSE);
   set_port(id.verbs.route.addr.src_addr, id.port);
   return 0;
 }
@@ -87,6 +79,7 @@ int bind(Id& id, const sockaddr& address) {
   }
   std::memcpy(&id.verbs.route.addr.src_storage, &address,
               address.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+  if (address.sa_family == AF_INET) id.one_family = true;  // an IPv6 address may stand for IPv4 too
   id.service = roci_cm_service(context);
   if (id.service == nullptr) return failed(EIO);  // in a child that fork() made
   if (take_port_for(id, port_of(address)) != 0) return -1;
@@ -137,7 +130,7 @@ void destroy(Id& id) {
     if (id.connection != nullptr) id.service->destroy(*id.connection);
   }
   leave_events(id);
-  if (id.port != 0 && !id.of_listener) give_port_back(id.verbs.ps, id.port_families, id.port);
+  if (id.port != 0 && !id.of_listener) give_port_back(id);
   delete id.verbs.route.path_rec;
   if (id.synchronous) rdma_destroy_event_channel(id.verbs.channel);
   delete &id;
@@ -232,8 +225,10 @@ int rdma_listen(rdma_cm_id* verbs, int backlog) {
   if (id.phase != Phase::kBound) return failed(EINVAL);
   id.listener.service = cm_service_id(static_cast<CmPortSpace>(verbs->ps), id.port);
   id.listener.address = ip_of(verbs->route.addr.src_addr).value_or(IpAddress{});
-  id.listener.v4 = id.port_families.v4;
-  id.listener.v6 = id.port_families.v6;
+  if (id.one_family) {
+    id.listener.ipv6 = verbs->route.addr.src_addr.sa_family == AF_INET6;
+    id.listener.ipv4 = !id.listener.ipv6;
+  }
   id.listener.handler = &requests();
   id.listener.user = &id;
   if (backlog > 0) id.listener.backlog = static_cast<uint32_t>(std::max(backlog, 8));

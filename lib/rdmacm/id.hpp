@@ -63,10 +63,6 @@ struct Terms {
   uint32_t flow_label = 0;
 };
 
-struct Families {
-  bool v4 = false, v6 = false;
-};
-
 // What programs hold of an identifier.
 struct Handle {
   rdma_cm_id verbs{};  // first
@@ -83,9 +79,7 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   uint8_t sgid_index = 0;
   uint8_t traffic_class = 0;
   uint8_t ack_timeout = 0;  // a code; 0: by default
-  bool reuse_address = false;
-  bool one_family = false;  // any IPv6 address does not mean any IPv4 address too
-  Families port_families;
+  bool reuse_address = false, one_family = false;
   ibv_ece local_ece{}, remote_ece{};
   ibv_pd* asked_pd = nullptr;  // of rdma_create_ep() for ids of requests
   std::optional<ibv_qp_init_attr> asked_qp;
@@ -107,7 +101,7 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
 };
 
 inline constexpr uint8_t kHopLimit = 64;
-inline constexpr uint8_t kPacketLifetime = 16;  // 0.27 s, a code, as the Linux kernel has it for Ethernet
+using cm::kPacketLifetime;
 
 // Of the one device that the process has, opened once and for good; null and errno when there is none.
 ibv_context* open_device();

@@ -4,15 +4,18 @@ import sys
 import time
 import unittest
 
-from programs import LIMIT, Programs, free_port
+from programs import FAULTS, LIMIT, Programs, free_port
 
 Programs.run_program = sys.argv.pop(1)
-SERVER = "10.77.0.1"  # of the first process that has a device
+CHECK = sys.argv.pop(1)
 
 
-class Rdmacm(Programs):
-    def connect(self, server_command, client_command):
-        """Both have to end well. The client comes again when nobody listens yet."""
+class RdmacmPrograms(Programs):
+    server = "10.77.0.1"  # of the first process that has a device, on IPv4
+    group = "239.77.0.9"
+
+    def connect(self, server_command, client_command, serves_once=True):
+        """Both have to end well, or, of a server that would go on, the client. It comes again when nobody listens yet."""
         server = self.start(*server_command)
         self.wait_for_place(server)
         deadline = time.monotonic() + LIMIT
@@ -22,27 +25,210 @@ class Rdmacm(Programs):
                 break
             time.sleep(0.05)
         self.assertEqual(client.status, 0, f"the client: {client.text}\nthe server: {self.text_of(server)}")
+        if not serves_once:
+            self.end_server(server)
+            return "", client.text
         end = self.wait(server)
         self.assertEqual(end.status, 0, f"the server: {end.text}\nthe client: {client.text}")
         return end.text, client.text
 
-    def test_rping(self):
+    def end_server(self, server):
+        self.assertIsNone(server.poll(), "the server ended by itself")
+        server.terminate()
+        self.wait(server)
+
+    def pair_of(self, program, *options, client=(), **how):
+        """A program that takes a port, and as client the server's address with -s."""
         port = str(free_port())
-        self.connect(("rping", "-s", "-p", port, "-C", "20", "-V"),
-                     ("rping", "-c", "-a", SERVER, "-p", port, "-C", "20", "-V"))
+        return self.connect((program, "-p", port, *options), (program, "-s", self.server, "-p", port, *options, *client),
+                            **how)
+
+
+class OnIpv4(RdmacmPrograms):
+    def rping(self, *options):
+        port = str(free_port())
+        server, client = self.connect(("rping", "-s", "-p", port, "-v", "-V", *options),
+                                      ("rping", "-c", "-a", self.server, "-p", port, "-v", "-V", *options))
+        return server, client
+
+    def test_rping(self):
+        _, client = self.rping("-C", "20")
+        self.assertEqual(client.count("ping data: rdma-ping-"), 20, client)
 
     def test_ucmatose(self):
-        port = str(free_port())
-        _, client = self.connect(("ucmatose", "-p", port, "-c", "10"), ("ucmatose", "-s", SERVER, "-p", port, "-c", "10"))
+        _, client = self.pair_of("ucmatose", "-c", "10")
+        self.assertIn("data transfers complete", client)
+
+    def test_ucmatose_moves_its_connections_to_another_channel(self):
+        _, client = self.pair_of("ucmatose", "-c", "10", "-m")
         self.assertIn("data transfers complete", client)
 
     def test_udaddy(self):
-        _, client = self.connect(("udaddy", "-c", "3"), ("udaddy", "-s", SERVER, "-c", "3"))  # its port is a constant
+        _, client = self.connect(("udaddy", "-c", "3"), ("udaddy", "-s", self.server, "-c", "3"))  # its port is a constant
         self.assertIn("data transfers complete", client)
 
     def test_client_and_server_of_endpoints(self):
         port = str(free_port())
-        self.connect(("rdma_server", "-p", port), ("rdma_client", "-s", SERVER, "-p", port))
+        self.connect(("rdma_server", "-p", port), ("rdma_client", "-s", self.server, "-p", port))
+
+    def test_xclient_and_xserver(self):
+        for kind in ("r", "x"):
+            with self.subTest(kind=kind):
+                port = str(free_port())
+                self.connect(("rdma_xserver", "-p", port, "-c", kind),
+                             ("rdma_xclient", "-s", self.server, "-p", port, "-c", kind))
+
+    def test_cmtime(self):
+        _, client = self.pair_of("cmtime", client=("-c", "200"), serves_once=False)
+        self.assertRegex(client, r"connect +: +[\d.]+")
+
+    def test_mckey(self):
+        receiver = self.start("mckey", "-m", self.group, "-b", self.server)
+        self.wait_for_place(receiver)
+        deadline = time.monotonic() + LIMIT
+        # What is sent before somebody has joined is lost, as with any group.
+        while receiver.poll() is None and time.monotonic() < deadline:
+            sender = self.wait(self.start("mckey", "-m", self.group, "-s"))
+            self.assertEqual(sender.status, 0, sender.text)
+        end = self.wait(receiver)
+        self.assertEqual(end.status, 0, end.text)
+        self.assertIn("data transfers complete", end.text)
+
+
+class PerftestTools(RdmacmPrograms):
+    """The tools of perftest that have connections made for them (-R). A client that is refused ends badly, so it comes again."""
+
+    def tool(self, tool, *options):
+        command = (tool, "-R", "-p", str(free_port()), *options)
+        server, client = self.connect(command, (*command, self.server))
+        for text in (server, client):
+            self.assertTrue(self.result_lines(text), text)
+
+
+class Perftest(PerftestTools):
+    def test_reliable(self):
+        for tool in ("ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat"):
+            with self.subTest(tool):
+                self.tool(tool, "-n", "100")
+
+    def test_several_queue_pairs(self):
+        self.tool("ib_write_bw", "-n", "100", "-q", "4")
+
+
+class PerftestOfDatagrams(PerftestTools):
+    def test_datagrams(self):
+        for tool in ("ib_send_bw", "ib_send_lat"):
+            with self.subTest(tool):
+                self.tool(tool, "-c", "UD", "-n", "100")
+
+
+class PerftestUnderLoss(Perftest):
+    net_options = FAULTS
+
+
+class Calls(RdmacmPrograms):
+    """What the calls promise: tests/programs/rdmacm_check.c."""
+
+    def check(self, name):
+        done = self.wait(self.start(CHECK, name, self.server))
+        self.assertEqual(done.status, 0, done.text)
+        self.assertIn(f"{name}: as it should be", done.text)
+
+    def test_a_connection_from_its_beginning_to_its_end(self):
+        self.check("connection")
+
+    def test_who_is_refused_and_who_finds_nobody(self):
+        self.check("refusals")
+
+    def test_programs_bring_their_own_queue_pair(self):
+        self.check("own-qp")
+
+    def test_who_may_have_which_port(self):
+        self.check("ports")
+
+    def test_datagram_services(self):
+        self.check("datagrams")
+
+
+class Killed(RdmacmPrograms):
+    """One side is killed; the other one, of Debian, ends with an error and in bounded time."""
+
+    def start(self, *command, options=(), where=None):
+        network = self.folder / f"{self.net}.yaml"
+        network.write_text(f"net: {{name: {self.net}, connection_manager: {{response_timeout: 67ms, retries: 3}}}}\n",
+                           encoding="utf-8")
+        return super().start(*command, options=options, where=("--config", network) if where is None else where)
+
+    def ends_badly(self, process):
+        end = self.wait(process)
+        self.assertNotEqual(end.status, 0, end.text)
+        return end.text
+
+    def wait_for_line(self, process, line):
+        deadline = time.monotonic() + LIMIT
+        while line not in self.text_of(process):
+            if process.poll() is not None or time.monotonic() > deadline:
+                self.fail(f"{' '.join(process.args)} does not say '{line}':\n{self.text_of(process)}")
+            time.sleep(0.02)
+
+    def test_the_passive_side_before_it_answers(self):
+        port = str(free_port())
+        server = self.start(CHECK, "requested", self.server, port)
+        self.wait_for_place(server)
+        client = self.start("rping", "-c", "-a", self.server, "-p", port, "-C", "1")
+        self.wait_for_line(server, "requested")
+        server.kill()
+        self.assertIn("UNREACHABLE", self.ends_badly(client))
+
+    def test_the_active_side_before_it_is_ready(self):
+        port = str(free_port())
+        server = self.start("rping", "-s", "-p", port, "-C", "1")
+        self.wait_for_place(server)
+        client = self.start(CHECK, "answered", self.server, port)
+        self.wait_for_line(client, "answered")
+        client.kill()
+        self.assertIn("UNREACHABLE", self.ends_badly(server))
+
+    def transfer(self):
+        port = str(free_port())
+        server = self.start("rping", "-s", "-p", port)
+        self.wait_for_place(server)
+        client = self.start("rping", "-c", "-a", self.server, "-p", port)
+        self.wait_for_traffic(2, "rping")
+        return server, client
+
+    def test_the_passive_side_of_a_transfer(self):
+        server, client = self.transfer()
+        server.kill()
+        self.ends_badly(client)
+
+    def test_the_active_side_of_a_transfer(self):
+        server, client = self.transfer()
+        client.kill()
+        self.ends_badly(server)
+
+    def test_who_ends_in_order_says_so(self):
+        server, client = self.transfer()
+        client.terminate()
+        self.assertIn("DISCONNECT", self.ends_badly(server).upper())
+
+
+class OnIpv6(OnIpv4):
+    server = "fd77::1"
+    group = "ff0e::77:9"
+
+
+class UnderLoss(OnIpv4):
+    net_options = FAULTS
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.stop_net()
+        for kind, count in cls.injected_faults().items():
+            assert count > 0, f"the switch {kind} nothing"
+
+    def test_many_pings(self):
+        self.rping("-C", "500")
 
 
 if __name__ == "__main__":
