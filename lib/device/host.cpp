@@ -15,6 +15,7 @@
 
 #include "base/guarded_access.hpp"
 #include "base/log.hpp"
+#include "base/quiet_signals.hpp"
 #include "memory/memory_guard.hpp"
 
 namespace roci {
@@ -422,9 +423,11 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
 Status Host::start_progress() {
   ROCI_TRY(start_control_cores());
   switch (config_.progress) {
-    case Progress::kApplication:
+    case Progress::kApplication: {
+      const QuietSignals quiet;
       helper_ = std::make_unique<Helper>(*this);
       return {};
+    }
     case Progress::kDedicated: {
       std::vector<RunnerThreadConfig> threads(workers());
       for (uint32_t i = 0; i < workers(); ++i) {

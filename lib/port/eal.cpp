@@ -17,8 +17,10 @@
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "base/log.hpp"
+#include "base/quiet_signals.hpp"
 #include "base/rng.hpp"
 #include "port/buffer_memory.hpp"
 #include "port/hugepages.hpp"
@@ -184,8 +186,11 @@ Status initialise(const EalConfig& config) {
   // Registered before DPDK's own, so that it runs after it.
   if (telemetry && std::atexit(remove_runtime_folder) != 0) log().info("DPDK's runtime folder will stay");
   rte_errno = 0;
-  const int result = rte_eal_init(static_cast<int>(argv.size()), argv_copy.data());
-  const int code = rte_errno;
+  const auto [result, code] = [&] {
+    const QuietSignals quiet;  // of its threads
+    const int status = rte_eal_init(static_cast<int>(argv.size()), argv_copy.data());
+    return std::pair{status, rte_errno};
+  }();
   pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus);
   if (result < 0) {
     if (code == EALREADY) {

@@ -13,6 +13,7 @@
 #include <future>
 #include <system_error>
 
+#include "base/quiet_signals.hpp"
 #include "base/tick_clock.hpp"
 
 namespace roci {
@@ -129,6 +130,7 @@ RealtimeRunner::~RealtimeRunner() { stop(); }
 
 Status RealtimeRunner::start() {
   if (running()) return fail("the runner is running already", EALREADY);
+  const QuietSignals quiet;
   for (const RunnerThreadConfig& config : configs_) {
     Worker& worker = *workers_.emplace_back(std::make_unique<Worker>(config));
     auto ready = worker.ready.get_future();

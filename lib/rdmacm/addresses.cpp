@@ -58,13 +58,14 @@ void set_port(sockaddr& address, uint16_t port) {
 std::optional<IpAddress> ip_of(const sockaddr& address) {
   if (address.sa_family == AF_INET) {
     const uint32_t v4 = ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr);
-    if (v4 == INADDR_ANY) return std::nullopt;
+    if (v4 == INADDR_ANY || v4 >> 24 == IN_LOOPBACKNET) return std::nullopt;
     return IpAddress::from_v4(v4);
   }
   if (address.sa_family != AF_INET6) return std::nullopt;
   IpAddress out;
   std::memcpy(out.bytes.data(), &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, out.bytes.size());
-  if (out.is_zero()) return std::nullopt;
+  if (out.is_zero() || IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr))
+    return std::nullopt;
   return out;
 }
 

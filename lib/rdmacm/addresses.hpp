@@ -11,7 +11,7 @@ namespace roci::rdmacm {
 // In host order; 0 of what is neither IPv4 nor IPv6.
 uint16_t port_of(const sockaddr& address);
 void set_port(sockaddr& address, uint16_t port);
-// Null: neither IPv4 nor IPv6, or any address.
+// Null: neither IPv4 nor IPv6, or any address; one of the loopback interface is any too, as for the Linux kernel.
 std::optional<IpAddress> ip_of(const sockaddr& address);
 void write_address(const IpAddress& ip, uint16_t port, bool v6, sockaddr_storage& out);
 

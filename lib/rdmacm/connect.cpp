@@ -307,7 +307,7 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
   agree_to(terms, param, most_of(open_device()));
   terms.local_psn = random_psn();
   terms.path_mtu = std::min(terms.path_mtu, path_mtu_of(id));
-  CmReply reply = reply_for(terms, queue_pair_of(id, wanted), wanted.flow_control != 0);
+  CmReply reply = reply_for(terms, queue_pair_of(id, wanted), param);
   if (!put_private_data(reply.private_data, 0, wanted.private_data, wanted.private_data_len))
     return failed(EINVAL);
   id.phase = Phase::kAccepting;

@@ -45,6 +45,12 @@ void forget_events_of(Id& id) {
   }
 }
 
+void acknowledge_own_event(Id& id) {
+  if (id.verbs.event == nullptr) return;
+  rdma_ack_cm_event(id.verbs.event);
+  id.verbs.event = nullptr;
+}
+
 // What could not be asked of the device when the request came.
 void finish_request(Id& id) {
   id.verbs.verbs = open_device();
@@ -90,10 +96,7 @@ void report(Id& id, rdma_cm_event_type type, int status) { id.channel().push(mak
 
 int complete(Id& id) {
   if (!id.synchronous) return 0;
-  if (id.verbs.event != nullptr) {
-    rdma_ack_cm_event(id.verbs.event);
-    id.verbs.event = nullptr;
-  }
+  acknowledge_own_event(id);
   if (rdma_get_cm_event(id.verbs.channel, &id.verbs.event) != 0) return -1;
   const rdma_cm_event& event = *id.verbs.event;
   if (event.status == 0) return 0;
@@ -101,6 +104,7 @@ int complete(Id& id) {
 }
 
 int move_to_channel(Id& id, rdma_event_channel* channel, bool own) {
+  acknowledge_own_event(id);  // that of the last synchronous call
   {
     std::unique_lock guard(id.mutex);
     id.acknowledged.wait(guard, [&] { return id.reported == 0; });
@@ -129,10 +133,7 @@ int move_to_channel(Id& id, rdma_event_channel* channel, bool own) {
 
 // Afterwards nobody reports of it, and the program has nothing of it.
 void leave_events(Id& id) {
-  if (id.verbs.event != nullptr) {
-    rdma_ack_cm_event(id.verbs.event);
-    id.verbs.event = nullptr;
-  }
+  acknowledge_own_event(id);
   forget_events_of(id);
   std::unique_lock guard(id.mutex);
   id.acknowledged.wait(guard, [&] { return id.reported == 0; });

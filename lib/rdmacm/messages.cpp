@@ -61,7 +61,6 @@ void agree_to(Terms& terms, const rdma_conn_param* wanted, const Most& most) {
   terms.responder_resources =
       agree(terms.responder_resources, wish.responder_resources, most.responder_resources);
   terms.initiator_depth = agree(terms.initiator_depth, wish.initiator_depth, most.initiator_depth);
-  terms.rnr_retry_count = wanted == nullptr ? kMostRetries : std::min(wish.rnr_retry_count, kMostRetries);
 }
 
 CmRequest request_for(const Ends& ends, const Terms& terms, const OwnQueuePair& own, bool flow_control,
@@ -93,7 +92,7 @@ CmRequest request_for(const Ends& ends, const Terms& terms, const OwnQueuePair& 
   return request;
 }
 
-CmReply reply_for(const Terms& terms, const OwnQueuePair& own, bool flow_control) {
+CmReply reply_for(const Terms& terms, const OwnQueuePair& own, const rdma_conn_param* wanted) {
   const bool target = own.type == IBV_QPT_XRC_RECV;
   CmReply reply{.starting_psn = Psn{terms.local_psn}};
   if (target) {
@@ -104,8 +103,9 @@ CmReply reply_for(const Terms& terms, const OwnQueuePair& own, bool flow_control
   reply.responder_resources = terms.responder_resources;
   reply.initiator_depth = terms.initiator_depth;
   reply.target_ack_delay = kTargetAckDelay;
-  reply.end_to_end_flow_control = flow_control;
-  reply.rnr_retry_count = terms.rnr_retry_count;
+  reply.end_to_end_flow_control = wanted != nullptr && wanted->flow_control != 0;
+  // How often the peer is to try again; how often we do, it has said.
+  reply.rnr_retry_count = wanted == nullptr ? kMostRetries : std::min(wanted->rnr_retry_count, kMostRetries);
   reply.srq = target || own.srq;
   reply.vendor_id = own.ece_vendor & 0xffffff;
   return reply;

@@ -56,7 +56,7 @@ void agree_to(Terms& terms, const rdma_conn_param* wanted, const Most& most);
 // Without what the program adds to private data.
 CmRequest request_for(const Ends& ends, const Terms& terms, const OwnQueuePair& own, bool flow_control,
                       const cm::Patience& patience);
-CmReply reply_for(const Terms& terms, const OwnQueuePair& own, bool flow_control);
+CmReply reply_for(const Terms& terms, const OwnQueuePair& own, const rdma_conn_param* wanted);
 CmServiceRequest question_for(const Ends& ends);
 
 }  // namespace roci::rdmacm

@@ -149,7 +149,7 @@ class Replay final : public EventHandler, private Sender {
     rdmacm::agree_to(terms_, nullptr, kMost);
     terms_.local_psn = captured.starting_psn.value();
     const OwnQueuePair own{.number = captured.queue_pair.value()};
-    EXPECT_TRUE(agent_.accept(*connection_, rdmacm::reply_for(terms_, own, false), 0, now_));
+    EXPECT_TRUE(agent_.accept(*connection_, rdmacm::reply_for(terms_, own, nullptr), 0, now_));
   }
   void say(const CmReady&) { EXPECT_TRUE(agent_.ready(*connection_, {}, now_)); }
   void say(const CmDisconnect&) { EXPECT_TRUE(agent_.disconnect(*connection_, {}, now_)); }

@@ -5,23 +5,12 @@ import signal
 import sys
 import unittest
 
-from programs import FAULTS, Programs, free_port
+from programs import Faulty, Programs, free_port
 from ucx_programs import DATAGRAMS, MPI, RELIABLE, MpiOver, UcxOver
 
 Programs.run_program = sys.argv.pop(1)
 MpiOver.mpi_check = sys.argv.pop(1)
 ALGORITHMS = ("ldcp", "dcqcn", "hpcc")
-
-
-class Faulty(Programs):
-    """The network has the faults, and the switch says afterwards which it made."""
-
-    net_options = FAULTS
-
-    def tearDown(self):
-        self.stop_net()
-        for kind, count in self.injected_faults().items():
-            self.assertGreater(count, 0, f"the switch {kind} nothing")
 
 
 class Faults(Faulty):

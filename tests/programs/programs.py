@@ -145,3 +145,14 @@ class Programs(unittest.TestCase):
         """The lines of figures that perftest prints: infinite ones when it could not find out how fast the clock is, as on a
         busy machine."""
         return [line for line in text.splitlines() if re.match(r"^\s*\d+\s+\d+\s+([\d.]+|inf)", line)]
+
+
+class Faulty(Programs):
+    """The network has the faults, and the switch says afterwards which it made."""
+
+    net_options = FAULTS
+
+    def tearDown(self):
+        self.stop_net()
+        for kind, count in self.injected_faults().items():
+            self.assertGreater(count, 0, f"the switch {kind} nothing")

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <infiniband/verbs.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -437,6 +438,19 @@ static void threads_asker(struct side* s) {
   say(s, &done, 1);
 }
 
+// A signal that all threads of the program block waits for one that takes it; threads of the library would end the process.
+static void signals_asker(struct side* s) {
+  sigset_t mine;
+  sigemptyset(&mine);
+  sigaddset(&mine, SIGUSR2);
+  must(pthread_sigmask(SIG_BLOCK, &mine, NULL) == 0, "the signal cannot be blocked");
+  must(kill(getpid(), SIGUSR2) == 0, "the signal cannot be sent");
+  const struct timespec patience = {.tv_sec = kPatience};
+  must(sigtimedwait(&mine, NULL, &patience) == SIGUSR2, "somebody else took the signal");
+  const char done = 1;
+  say(s, &done, 1);
+}
+
 static const struct check {
   const char* name;
   void (*asker)(struct side*);
@@ -446,6 +460,7 @@ static const struct check {
     {"unmapped", unmapped_asker, unmapped_peer},
     {"fork", fork_asker, wait_for_asker},
     {"threads", threads_asker, wait_for_asker},
+    {"signals", signals_asker, wait_for_asker},
 };
 
 static int run(const struct check* check, int socket, int is_asker) {
@@ -474,6 +489,6 @@ int main(int count, char** words) {
     printf("%s: as it should be\n", words[1]);
     return 0;
   }
-  fprintf(stderr, "usage: verbs-check wr|unmapped|fork|threads\n");
+  fprintf(stderr, "usage: verbs-check wr|unmapped|fork|threads|signals\n");
   return 2;
 }

@@ -29,6 +29,9 @@ class Verbs(Programs):
     def test_threads_call_what_they_like(self):
         self.check("threads")
 
+    def test_a_signal_for_the_process_is_the_programs(self):
+        self.check("signals")
+
     def test_statistics_say_what_both_processes_did(self):
         text = self.check("wr", options=["--stats"])
         processes = text.split("roci-run: verbs-check (process ")[1:]

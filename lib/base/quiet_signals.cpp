@@ -1,0 +1,17 @@
+#include "base/quiet_signals.hpp"
+
+#include <pthread.h>
+
+namespace roci {
+
+// Faults have to be taken by who makes them: blocked, they end the process.
+QuietSignals::QuietSignals() {
+  sigset_t all;
+  sigfillset(&all);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&all, fault);
+  pthread_sigmask(SIG_BLOCK, &all, &before_);
+}
+
+QuietSignals::~QuietSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+}  // namespace roci

@@ -1,0 +1,119 @@
+"""qperf and libfabric's fi_pingpong. Both first ask by TCP at the address that they then use for RDMA, so the kernel has the
+addresses too, in a namespace of its own (tests/tools/netns.sh). Whichever side opens its device first: the server's is the first
+place of one network and the client's that of another, which an uplink joins."""
+
+import re
+import subprocess
+import sys
+import unittest
+
+from programs import LIMIT, Programs, free_port
+
+Programs.run_program = sys.argv.pop(1)
+SERVER, CLIENT = "10.77.0.1", "10.77.0.101"
+NETWORK = """
+net:
+  addresses: [10.77.0.0/16]
+  first: {first}
+  places: 4
+  mtu: 4400
+  memory: 128MiB
+  uplink: {{device: "net_af_packet{end},iface=veth{end}", mtu: 4400}}
+{more}
+"""
+CONTROL_PORT = 47592  # of fi_pingpong, by default
+MESSAGES = (("verbs", "msg"), ("verbs;ofi_rxm", "rdm"))
+
+
+def setUpModule():
+    # Not the kernel answers who has the addresses.
+    for command in ("link set veth0 arp off", "link set veth1 arp off", f"addr add {SERVER}/32 dev veth0",
+                    f"addr add {CLIENT}/32 dev veth0"):
+        subprocess.run(["ip", *command.split()], timeout=LIMIT, check=True)
+
+
+class Joined(Programs):
+    more = ""  # of both descriptions
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.sides = []
+        for end, first in enumerate((1, 101)):
+            file = cls.folder / f"side{end}.yaml"
+            file.write_text(NETWORK.format(first=first, end=end, more=cls.more), encoding="ascii")
+            cls.sides.append(("--config", file))
+
+    @classmethod
+    def stop_net(cls):
+        for name in ("side0", "side1"):
+            subprocess.run([cls.run_program, "--stop", name], env=cls.environment, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL, check=False)
+
+    def serve(self, port, *command):
+        server = self.start(*command, where=self.sides[0])
+        self.wait_for_server(server, port)
+        return server
+
+    def must(self, process, server):
+        end = self.wait(process)
+        self.assertEqual(end.status, 0, f"{process.args}: {end.text}\nthe server: {self.text_of(server)}")
+        return end.text
+
+    def qperf(self, *tests):
+        port = free_port()
+        server = self.serve(port, "qperf", "-lp", port)
+        for test in tests:
+            with self.subTest(test):
+                text = self.must(self.start("qperf", "-cm1", "-lp", port, "-t", 1, SERVER, test, where=self.sides[1]), server)
+                self.assertRegex(text, r"(latency|bw|msg_rate) += +[1-9]")
+        self.must(self.start("qperf", "-lp", port, SERVER, "quit", where=self.sides[1]), server)
+        self.must(server, server)
+
+    def ping_pong(self, provider, endpoint, *options):
+        command = ("fi_pingpong", "-p", provider, "-e", endpoint, "-c", *options)  # -c: with a look at the bytes
+        with self.subTest(provider):
+            server = self.serve(CONTROL_PORT, *command)
+            ends = [self.wait(process) for process in (self.start(*command, SERVER, where=self.sides[1]), server)]
+            texts = "\n".join(end.text for end in ends)
+            results = [re.findall(r"(?m)^(\S+) +\d+ +=\d+ ", end.text) for end in ends]
+            self.assertTrue(results[0], texts)
+            self.assertEqual(results[0], results[1], texts)
+            for end in ends:
+                errors = [line for line in end.text.splitlines() if "[error]" in line]
+                # Of two sides with ofi_rxm, the one that comes to its end later calls receives an error that the other one's
+                # disconnecting has flushed, if it sees them: all is measured then.
+                if "ofi_rxm" in provider and len(errors) == 1 and "Work Request Flushed Error" in errors[0]:
+                    continue
+                self.assertEqual((end.status, errors), (0, []), texts)
+
+
+class Clean(Joined):
+    def test_qperf(self):
+        self.qperf("rc_lat", "rc_bw", "rc_bi_bw", "rc_rdma_read_bw", "rc_rdma_write_bw", "rc_rdma_write_poll_lat",
+                   "rc_fetch_add_mr")
+
+    def test_libfabric(self):
+        for provider, endpoint in (*MESSAGES, ("verbs", "dgram")):
+            self.ping_pong(provider, endpoint, "-I", 10)
+
+
+class WithFaults(Joined):
+    more = "  faults: {loss: 0.01, duplicate: 0.01, reorder: 0.01}"
+
+    def tearDown(self):
+        self.stop_net()
+        logs = [(self.folder / "r" / name / "switch.log").read_text(encoding="utf-8") for name in ("side0", "side1")]
+        lost = [int(count) for log in logs for count in re.findall(r"injected at place\d+: lost (\d+)", log)]
+        self.assertGreater(sum(lost), 0, logs)
+
+    def test_qperf(self):
+        self.qperf("rc_bw", "rc_rdma_read_bw", "rc_rdma_write_bw")
+
+    def test_libfabric(self):
+        for provider, endpoint in MESSAGES:
+            self.ping_pong(provider, endpoint, "-I", 100, "-S", 65536)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,145 @@
+"""Storage over RDMA by programs of the distribution: tgtd's iSER target with libiscsi and QEMU as initiators, and fio."""
+
+import hashlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import time
+import unittest
+
+from programs import LIMIT, Faulty, Programs, free_port
+
+Programs.run_program = sys.argv.pop(1)
+SERVER = "10.77.0.1"  # of the first process that has a device
+# Where `./roci deps` unpacks what would start services if it were installed, and where others have it.
+SBIN = f"{pathlib.Path(Programs.run_program).resolve().parents[2] / 'peers/usr/sbin'}:/usr/sbin:/sbin"
+MIB = 1 << 20
+
+
+def tool(name):
+    """Its path, or its name, with which it is missed."""
+    return shutil.which(name, path=f"{os.environ['PATH']}:{SBIN}") or name
+
+
+def digest(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+class Iser:
+    """A target of a file, which user-space initiators write and read."""
+
+    NAME = "iqn.2026-11.roci:disk"
+    URL = f"iser://{SERVER}/{NAME}/1"
+    INITIATOR = "iqn.2026-11.roci:initiator"
+    # Debian's libiscsi 1.19.0 frees what it has not allocated when a request is of more than 256 KiB.
+    QEMU = "json:" + json.dumps({"driver": "raw", "file": {"driver": "blkdebug", "max-transfer": 256 << 10, "image": {
+        "driver": "iser", "transport": "iser", "portal": SERVER, "target": NAME, "lun": 1, "initiator-name": INITIATOR}}})
+
+    def setUp(self):
+        self.disk = self.folder / "disk"
+        self.disk.write_bytes(bytes(32 * MIB))
+        self.environment = {**self.environment, "TGT_IPC_SOCKET": str(self.folder / "tgt")}
+        # Its iSER transport listens on its one port; what listens for TCP must not meet others.
+        self.target = self.start(tool("tgtd"), "-f", "-C", 1, "--iscsi", f"portal=127.0.0.1:{free_port()}", "--iser",
+                                 "pool_sz_mb=64")
+        self.until(lambda: self.admin("--op", "show", "--mode", "target").returncode == 0)
+        self.must_admin("--op", "new", "--mode", "target", "--tid", 1, "-T", self.NAME)
+        self.must_admin("--op", "new", "--mode", "logicalunit", "--tid", 1, "--lun", 1, "-b", self.disk)
+        # Its iSER transport wants an address and a name to be allowed.
+        self.must_admin("--op", "bind", "--mode", "target", "--tid", 1, "-I", "ALL")
+        self.must_admin("--op", "bind", "--mode", "target", "--tid", 1, "-Q", self.INITIATOR)
+
+    def until(self, done):
+        deadline = time.monotonic() + LIMIT
+        while not done():
+            if self.target.poll() is not None or time.monotonic() > deadline:
+                self.fail(f"the target does not do it: {self.text_of(self.target)}")
+            time.sleep(0.05)
+
+    def admin(self, *options):
+        return subprocess.run([tool("tgtadm"), "-C", "1", "--lld", "iser", *map(str, options)], env=self.environment,
+                              capture_output=True, text=True, timeout=LIMIT, check=False)
+
+    def must_admin(self, *options):
+        done = self.admin(*options)
+        self.assertEqual(done.returncode, 0, f"{done.args}: {done.stderr}{self.text_of(self.target)}")
+
+    def initiate(self, *command):
+        done = self.wait(self.start(*command))
+        self.assertEqual(done.status, 0, f"{command}: {done.text}\nthe target: {self.text_of(self.target)}")
+        return done.text
+
+    def file_system(self):
+        """An ext4 image with files in it."""
+        source, image = self.folder / "files", self.folder / "ext4"
+        data = random.Random(1)
+        for number in range(40):
+            file = source / f"{number % 7}" / f"file{number}"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data.randbytes(data.randrange(MIB)))
+        subprocess.run([tool("mke2fs"), "-q", "-t", "ext4", "-d", source, image, "32M"], stdout=subprocess.DEVNULL,
+                       timeout=LIMIT, check=True)
+        return image
+
+    def test_a_file_system_is_written_and_read_back(self):
+        image, back = self.file_system(), self.folder / "back"
+        self.initiate("qemu-img", "convert", "-n", "-f", "raw", "-O", "raw", image, self.QEMU)
+        self.initiate("qemu-img", "convert", "-O", "raw", self.QEMU, back)
+        self.assertEqual(digest(self.disk), digest(image), "the target's disk")
+        self.assertEqual(digest(back), digest(image), "what was read back")
+        checked = subprocess.run([tool("e2fsck"), "-fn", back], capture_output=True, text=True, timeout=LIMIT, check=False)
+        self.assertEqual(checked.returncode, 0, checked.stdout)
+        self.end_target()
+
+    def end_target(self):
+        """In order: once it knows of each connection that it has ended, and not before."""
+        self.until(lambda: self.admin("--op", "delete", "--mode", "logicalunit", "--tid", 1, "--lun", 1).returncode == 0)
+        self.until(lambda: self.admin("--op", "delete", "--mode", "target", "--tid", 1).returncode == 0)
+        self.must_admin("--op", "delete", "--mode", "system")
+        self.assertEqual(self.wait(self.target).status, 0, self.text_of(self.target))
+
+
+class IserTarget(Iser, Programs):
+    def test_libiscsi_asks_what_the_disk_is(self):
+        for command, answer in (("iscsi-inq", "VIRTUAL-DISK"), ("iscsi-readcapacity16", f"Total size:{32 * MIB}")):
+            with self.subTest(command):
+                self.assertIn(answer, self.initiate(command, "-i", self.INITIATOR, self.URL))
+
+
+class IserTargetWithFaults(Iser, Faulty):
+    pass
+
+
+class Fio(Programs):
+    """The side that reads is the server, whatever the verb."""
+
+    JOB = ("--ioengine=rdma", "--bs=64k", "--size=4m")  # the options behind it are the engine's
+
+    def test_each_verb(self):
+        for verb in ("write", "read", "send"):
+            with self.subTest(verb):
+                port = free_port()
+                server = self.start("fio", "--name=server", *self.JOB, "--rw=read", "--iodepth=16", f"--port={port}")
+                self.wait_for_place(server)
+                deadline = time.monotonic() + LIMIT
+                while True:  # the server may not listen yet
+                    client = self.wait(self.start("fio", "--name=client", *self.JOB, "--rw=write", "--iodepth=1",
+                                                  f"--verb={verb}", f"--port={port}", f"--hostname={SERVER}"))
+                    if client.status == 0 or server.poll() is not None or time.monotonic() > deadline:
+                        break
+                self.assertEqual(client.status, 0, f"{client.text}\nthe server: {self.text_of(server)}")
+                end = self.wait(server)
+                self.assertEqual(end.status, 0, f"{end.text}\nthe client: {client.text}")
+                self.assertIn("io=4096KiB", client.text)
+
+
+class FioWithFaults(Fio, Faulty):
+    pass
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
