@@ -9,6 +9,7 @@ namespace roci::cm {
 namespace {
 
 constexpr uint8_t kDisconnectTries = 1;  // who does not answer DREQ is as gone as one that does
+constexpr Nanos kCrowdedPatience{5'000'000'000};
 constexpr Nanos kNoRoomWait{1'000'000};
 
 SipKey secret_from(IdSource& ids) {
@@ -80,7 +81,7 @@ Listener* Agent::find_listener(uint64_t service, const IpAddress& address) {
 
 bool Agent::has_room_for(const Listener& listener) {
   if (listener.unanswered < listener.backlog && unanswered_ < limits_.unanswered &&
-      by_id_.size() < limits_.connections)
+      unready_ < limits_.unready && by_id_.size() < limits_.connections)
     return true;
   ++counts_.overflowed;
   return false;
@@ -122,6 +123,8 @@ void Agent::free(Connection& connection) {
 
 // Out of the tables that its new state does not need.
 void Agent::go(Connection& connection, State state) {
+  if (connection.state_ == State::kReplySent) --unready_;
+  if (state == State::kReplySent) ++unready_;
   connection.state_ = state;
   timers_.cancel(connection);
   if (state != State::kRequestReceived && state != State::kServiceAskedOfUs) settle(connection);
@@ -248,6 +251,9 @@ Status Agent::accept(Connection& connection, CmReply reply, uint32_t options, Na
   go(connection, State::kReplySent);
   put(connection, reply, options);
   insist(connection, connection.tries_, now);
+  // Where many say nothing most are not there, and it was they who chose for how long they are waited for.
+  if (unready_ > limits_.unready / 2)
+    connection.give_up_ = std::min(connection.give_up_, now + kCrowdedPatience);
   return {};
 }
 

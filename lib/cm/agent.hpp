@@ -92,6 +92,7 @@ class EventHandler {
 struct Limits {
   uint32_t connections = 1U << 20;       // of all states
   uint32_t unanswered = 4096;            // that peers asked for and users have not accepted or rejected yet
+  uint32_t unready = 16384;              // that users have accepted, and whose peers have said nothing since
   uint32_t answers_per_second = 10'000;  // to messages that belong to nothing
   Nanos first_retry{
       128'000'000};  // doubles with each retry, up to what the message says that its answer may take
@@ -209,6 +210,7 @@ class Agent {
   [[nodiscard]] const Counts& counts() const { return counts_; }
   [[nodiscard]] size_t connections() const { return by_id_.size(); }
   [[nodiscard]] uint32_t unanswered() const { return unanswered_; }
+  [[nodiscard]] uint32_t unready() const { return unready_; }
 
  private:
   // What a peer calls something.
@@ -274,7 +276,7 @@ class Agent {
   RemoteTable by_remote_qp_;                                // of connections from REP on
   RemoteTable services_;                                    // of SIDR_REQs that came, by request id
   std::unordered_multimap<uint64_t, Listener*> listeners_;  // by service
-  uint32_t unanswered_ = 0;
+  uint32_t unanswered_ = 0, unready_ = 0;
   RateLimit answers_;
 };
 
