@@ -11,6 +11,8 @@ namespace {
 constexpr uint8_t kDisconnectTries = 1;  // who does not answer DREQ is as gone as one that does
 constexpr Nanos kCrowdedPatience{5'000'000'000};
 constexpr Nanos kNoRoomWait{1'000'000};
+constexpr Nanos kAnswerMemory =
+    2 * duration_of(20);  // of SIDR_REPs: who has not heard it asks every 4.3 s, as Linux does
 
 SipKey secret_from(IdSource& ids) {
   SipKey out;
@@ -190,6 +192,8 @@ bool Agent::poll(Nanos now) {
 
 void Agent::on_timer(Connection& connection, Nanos now) {
   if (connection.state_ == State::kTimeWait) return end(connection, EventKind::kTimeWaitOver, nullptr, now);
+  if (connection.state_ == State::kServiceAnswered)
+    return connection.orphan_ ? free(connection) : go(connection, State::kIdle);
   if (now < connection.give_up_) {
     if (!send(connection, now)) return timers_.schedule(connection, now + kNoRoomWait);
     ++counts_.retries;
@@ -230,6 +234,7 @@ Result<Connection*> Agent::connect(const Route& route, CmRequest request, uint32
   if (by_id_.size() >= limits_.connections) return fail("there are as many connections as may be", ENOMEM);
   Connection* connection = make(route, &handler);
   connection->active_ = true;
+  connection->xrc_ = request.transport == CmTransport::kExtended;
   connection->local_qp_ = request.queue_pair;
   connection->lifetime_ = request.primary.ack_timeout > 0 ? request.primary.ack_timeout - 1 : 0;
   connection->response_timeout_ = request.remote_response_timeout;
@@ -244,7 +249,7 @@ Result<Connection*> Agent::connect(const Route& route, CmRequest request, uint32
 
 Status Agent::accept(Connection& connection, CmReply reply, uint32_t options, Nanos now) {
   if (connection.state_ != State::kRequestReceived) return fail(wrong_state());
-  connection.local_qp_ = reply.queue_pair;
+  connection.local_qp_ = connection.queue_pair_of(reply);
   reply.local_id = connection.local_id_;
   reply.remote_id = connection.remote_id_;
   reply.ca_guid = ca_guid_;
@@ -299,8 +304,12 @@ Status Agent::reject(Connection& connection, CmRejected message, Nanos now) {
   return {};
 }
 
-void Agent::established(Connection& connection) {
-  if (connection.state_ == State::kReplySent) go(connection, State::kEstablished);
+Status Agent::established(Connection& connection, Nanos now) {
+  if (connection.state_ == State::kEstablished) return fail("it is established already", EISCONN);
+  if (connection.state_ != State::kReplySent) return fail(wrong_state());
+  go(connection, State::kEstablished);
+  tell(connection, EventKind::kReady, nullptr, now);
+  return {};
 }
 
 Status Agent::disconnect(Connection& connection, CmDisconnect message, Nanos now) {
@@ -345,7 +354,8 @@ Status Agent::answer(Connection& connection, CmServiceReply reply, uint32_t opti
   reply.request_id = connection.remote_id_;
   put(connection, reply, options);
   send(connection, now);
-  go(connection, State::kIdle);
+  go(connection, State::kServiceAnswered);
+  timers_.schedule(connection, now + kAnswerMemory);
   return {};
 }
 
@@ -370,9 +380,10 @@ void Agent::destroy(Connection& connection, Nanos now) {
       return;
     case State::kServiceAskedOfUs:
       static_cast<void>(answer(connection, {.status = CmServiceReply::kRejected}, 0, now));
-      return free(connection);
+      return;
     case State::kDisconnectSent:
     case State::kTimeWait:
+    case State::kServiceAnswered:
       return;  // goes by itself
     case State::kIdle:
     case State::kServiceAsked:

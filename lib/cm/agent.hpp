@@ -53,6 +53,7 @@ enum class State : uint8_t {
   kTimeWait,            // its numbers are not used again yet
   kServiceAsked,        // SIDR_REQ
   kServiceAskedOfUs,    // the user has to answer()
+  kServiceAnswered,     // the answer is said again to who asks again
 };
 
 enum class EventKind : uint8_t {
@@ -62,8 +63,8 @@ enum class EventKind : uint8_t {
   kRejected,        // CmRejected
   kRequestTimeout,  // no answer to REQ
   kReplyTimeout,    // no answer to REP
-  kDisconnect,  // CmDisconnect; or none: the peer has given the connection up and begun another one with its numbers
-  kDisconnected,    // CmDisconnected; or none: no answer to DREQ
+  kDisconnect,      // CmDisconnect
+  kDisconnected,  // CmDisconnected; or none: no answer to DREQ, or the peer has begun another connection with its numbers
   kTimeWaitOver,    // the connection is kIdle, its numbers are free
   kServiceRequest,  // CmServiceRequest; of a listener, with a new connection
   kServiceReply,    // CmServiceReply
@@ -119,6 +120,9 @@ class Connection final : private Timer {
  private:
   friend class Agent;
   explicit Connection(uint32_t id) : local_id_(id) {}
+  [[nodiscard]] Qpn queue_pair_of(const CmReply& reply) const {
+    return xrc_ ? Qpn{reply.local_eecn} : reply.queue_pair;
+  }
   // What IBTA 12.9.8 has a side wait for an answer: there, back, and what the peer takes.
   [[nodiscard]] Nanos answer_time() const {
     return 2 * duration_of(lifetime_) + duration_of(response_timeout_);
@@ -126,6 +130,7 @@ class Connection final : private Timer {
 
   State state_ = State::kIdle;
   bool active_ = false;
+  bool xrc_ = false;                       // its REP says the queue pair as an EE context
   bool orphan_ = false;                    // destroyed by its user; goes when it has said what is to be said
   uint8_t tries_ = 0;                      // of messages beyond the first
   uint8_t lifetime_ = 0;                   // of packets, a code
@@ -186,8 +191,8 @@ class Agent {
   Status delay(Connection& connection, CmAcknowledged message, Nanos now);
   // Afterwards it is kIdle.
   Status reject(Connection& connection, CmRejected message, Nanos now);
-  // A packet has come over the connection before RTU did: kReady follows.
-  void established(Connection& connection);
+  // A packet has come over the connection before RTU did: its handler is told kReady. EISCONN: it was told already.
+  Status established(Connection& connection, Nanos now);
   Status disconnect(Connection& connection, CmDisconnect message, Nanos now);
   Status answer_disconnect(Connection& connection, const CmDisconnected& message, Nanos now);
 

@@ -63,6 +63,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmRequest& message, N
   connection->transaction_ = mad.transaction;
   connection->remote_id_ = message.local_id;
   connection->remote_qp_ = message.queue_pair;
+  connection->xrc_ = message.transport == CmTransport::kExtended;
   connection->lifetime_ = message.primary.ack_timeout > 0 ? message.primary.ack_timeout - 1 : 0;
   connection->response_timeout_ = message.local_response_timeout;
   connection->tries_ = message.max_cm_retries;
@@ -163,7 +164,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmReply& message, Nan
       return;
   }
   connection->remote_id_ = message.local_id;
-  connection->remote_qp_ = message.queue_pair;
+  connection->remote_qp_ = connection->queue_pair_of(message);
   const bool claimed = claim_queue_pair(*connection, now);
   if (find(message.remote_id, route) != connection)
     return;  // somebody was told of another one, and destroyed this one
@@ -255,8 +256,9 @@ void Agent::on(const Route& route, const CmMad& mad, const CmDisconnected& messa
 }
 
 void Agent::on(const Route& route, const CmMad& mad, const CmServiceRequest& message, Nanos now) {
-  if (find_remote(services_, route, message.request_id) != nullptr) {
+  if (Connection* known = find_remote(services_, route, message.request_id)) {
     ++counts_.repeated;
+    if (known->state_ == State::kServiceAnswered) send(*known, now);
     return;
   }
   Listener* listener = find_listener(message.service_id, route.local);

@@ -98,8 +98,8 @@ Status Manager::reject(Connection& connection, const CmRejected& message) {
   return with([&](Agent& agent, Nanos now) { return agent.reject(connection, message, now); });
 }
 
-void Manager::established(Connection& connection) {
-  with([&](Agent& agent, Nanos) { agent.established(connection); });
+Status Manager::established(Connection& connection) {
+  return with([&](Agent& agent, Nanos now) { return agent.established(connection, now); });
 }
 
 Status Manager::disconnect(Connection& connection, const CmDisconnect& message) {

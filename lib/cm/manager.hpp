@@ -39,7 +39,7 @@ class Manager final : public Service, private ManagementClass, private Sender {
   Status accept(Connection& connection, const CmReply& reply, uint32_t options) override;
   Status ready(Connection& connection, const CmReady& message) override;
   Status reject(Connection& connection, const CmRejected& message) override;
-  void established(Connection& connection) override;
+  Status established(Connection& connection) override;
   Status disconnect(Connection& connection, const CmDisconnect& message) override;
   Status answer_disconnect(Connection& connection, const CmDisconnected& message) override;
   Status ask(const Route& route, const CmServiceRequest& request, EventHandler& handler,

@@ -37,7 +37,7 @@ class Service {
   virtual Status accept(Connection& connection, const CmReply& reply, uint32_t options) = 0;
   virtual Status ready(Connection& connection, const CmReady& message) = 0;
   virtual Status reject(Connection& connection, const CmRejected& message) = 0;
-  virtual void established(Connection& connection) = 0;
+  virtual Status established(Connection& connection) = 0;
   virtual Status disconnect(Connection& connection, const CmDisconnect& message) = 0;
   virtual Status answer_disconnect(Connection& connection, const CmDisconnected& message) = 0;
   virtual Status ask(const Route& route, const CmServiceRequest& request, EventHandler& handler,

@@ -3,9 +3,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <random>
-#include <set>
+#include <map>
 
+#include "base/rng.hpp"
 #include "rdmacm/addresses.hpp"
 
 namespace roci::rdmacm {
@@ -15,8 +15,12 @@ constexpr uint16_t kFirstPort = 32768, kLastPort = 60999;  // of those that nobo
 
 // A process has addresses of its own, so its ports are nobody else's.
 struct Ports {
+  struct Users {
+    unsigned count = 0;
+    bool shared = false;
+  };
   std::mutex mutex;
-  std::set<std::pair<int, uint16_t>> taken;
+  std::map<std::pair<int, uint16_t>, Users> taken;
 };
 Ports& ports() {
   static auto* const kPorts = new Ports;
@@ -69,13 +73,24 @@ void write_address(const IpAddress& ip, uint16_t port, bool v6, sockaddr_storage
   std::memcpy(&address.sin6_addr, ip.bytes.data(), ip.bytes.size());
 }
 
+ibv_gid gid_of(const IpAddress& address) {
+  ibv_gid out{};
+  std::memcpy(out.raw, address.bytes.data(), sizeof out.raw);
+  return out;
+}
+
+IpAddress ip_of(const ibv_gid& gid) {
+  IpAddress out;
+  std::memcpy(out.bytes.data(), gid.raw, sizeof gid.raw);
+  return out;
+}
+
 std::optional<Source> source_for(ibv_context* context, const IpAddress& to) {
   std::optional<Source> other;
   for (int index = 0;; ++index) {
     ibv_gid gid{};
     if (ibv_query_gid(context, 1, index, &gid) != 0) return other;
-    IpAddress ours;
-    std::memcpy(ours.bytes.data(), gid.raw, sizeof gid.raw);
+    const IpAddress ours = ip_of(gid);
     if (ours.is_zero() || ours.is_v4() != to.is_v4() || ours.is_link_local() != to.is_link_local()) continue;
     const Source found{ours, static_cast<uint8_t>(index)};
     if (ours == to) return found;
@@ -91,13 +106,19 @@ std::optional<Source> own_source(ibv_context* context, const IpAddress& address)
 bool take_port(rdma_port_space space, uint16_t& port, bool shared) {
   Ports& all = ports();
   const std::scoped_lock guard(all.mutex);
-  if (port != 0) return all.taken.emplace(space, port).second || shared;
-  static std::minstd_rand random{std::random_device{}()};
+  const auto take = [&](uint16_t wanted, bool may_share) {
+    Ports::Users& users = all.taken[{space, wanted}];
+    if (users.count > 0 && !(users.shared && may_share)) return false;
+    ++users.count;
+    users.shared = shared;
+    return true;
+  };
+  if (port != 0) return take(port, shared);
   constexpr unsigned kMost = kLastPort - kFirstPort + 1;
-  const auto begin = static_cast<unsigned>(random());
+  const auto begin = static_cast<unsigned>(os_random() % kMost);
   for (unsigned i = 0; i < kMost; ++i) {
     const auto candidate = static_cast<uint16_t>(kFirstPort + (begin + i) % kMost);
-    if (!all.taken.emplace(space, candidate).second) continue;
+    if (!take(candidate, false)) continue;
     port = candidate;
     return true;
   }
@@ -107,7 +128,8 @@ bool take_port(rdma_port_space space, uint16_t& port, bool shared) {
 void give_port_back(rdma_port_space space, uint16_t port) {
   Ports& all = ports();
   const std::scoped_lock guard(all.mutex);
-  all.taken.erase({space, port});
+  const auto found = all.taken.find({space, port});
+  if (found != all.taken.end() && --found->second.count == 0) all.taken.erase(found);
 }
 
 }  // namespace roci::rdmacm

@@ -15,6 +15,9 @@ void set_port(sockaddr& address, uint16_t port);
 std::optional<IpAddress> ip_of(const sockaddr& address);
 void write_address(const IpAddress& ip, uint16_t port, bool v6, sockaddr_storage& out);
 
+ibv_gid gid_of(const IpAddress& address);
+IpAddress ip_of(const ibv_gid& gid);
+
 struct Source {
   IpAddress address;
   uint8_t gid_index = 0;
@@ -24,7 +27,7 @@ std::optional<Source> source_for(ibv_context* context, const IpAddress& to);
 // Null when the address is not ours.
 std::optional<Source> own_source(ibv_context* context, const IpAddress& address);
 
-// Port 0: any that is free, which is put there. False: it is taken, or all are.
+// Port 0: any that is free, which is put there. A port is shared when all who have it say so. False: it is taken, or all are.
 bool take_port(rdma_port_space space, uint16_t& port, bool shared);
 void give_port_back(rdma_port_space space, uint16_t port);
 

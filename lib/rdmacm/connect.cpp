@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <random>
 #include <span>
 
+#include "base/rng.hpp"
 #include "rdmacm/addresses.hpp"
 #include "rdmacm/queue_pair.hpp"
 
@@ -14,17 +14,12 @@ namespace {
 // As the Linux kernel asks.
 constexpr uint8_t kResponseTimeout = 20, kCmRetries = 15, kTargetAckDelay = 15;
 
-uint32_t random_psn() {
-  static std::mutex mutex;
-  static std::mt19937 random{std::random_device{}()};
-  const std::scoped_lock guard(mutex);
-  return static_cast<uint32_t>(random()) & 0xffffff;
-}
+uint32_t random_psn() { return static_cast<uint32_t>(os_random()) & 0xffffff; }
 
 cm::Route route_of(const Id& id) {
   cm::Route route;
-  std::memcpy(route.local.bytes.data(), id.verbs.route.addr.addr.ibaddr.sgid.raw, 16);
-  std::memcpy(route.remote.bytes.data(), id.verbs.route.addr.addr.ibaddr.dgid.raw, 16);
+  route.local = ip_of(id.verbs.route.addr.addr.ibaddr.sgid);
+  route.remote = ip_of(id.verbs.route.addr.addr.ibaddr.dgid);
   route.traffic_class = id.traffic_class;
   return route;
 }
@@ -69,13 +64,33 @@ int ask_for_service(Id& id, const rdma_conn_param* param) {
   return complete(id);
 }
 
+constexpr uint8_t kXrc = 1;  // an extended transport
+
+ibv_qp_type type_of(const CmRequest& request) {
+  switch (request.transport) {
+    case CmTransport::kUc:
+      return IBV_QPT_UC;
+    case CmTransport::kExtended:
+      return IBV_QPT_XRC_RECV;
+    default:
+      return IBV_QPT_RC;
+  }
+}
+
+void set_type(CmRequest& request, ibv_qp_type type) {
+  if (type == IBV_QPT_UC) request.transport = CmTransport::kUc;
+  if (type != IBV_QPT_XRC_SEND) return;
+  request.transport = CmTransport::kExtended;
+  request.extended_transport = kXrc;
+}
+
 CmRequest request_of(Id& id, const rdma_conn_param& param) {
   CmRequest request{.service_id = service_id_of(id)};
   request.queue_pair = Qpn{id.verbs.qp != nullptr ? id.verbs.qp->qp_num : param.qp_num};
   request.responder_resources = id.terms.responder_resources;
   request.initiator_depth = id.terms.initiator_depth;
   request.remote_response_timeout = request.local_response_timeout = kResponseTimeout;
-  request.transport = id.verbs.qp_type == IBV_QPT_UC ? CmTransport::kUc : CmTransport::kRc;
+  set_type(request, id.verbs.qp_type);
   request.end_to_end_flow_control = param.flow_control != 0;
   request.starting_psn = Psn{id.terms.local_psn};
   request.retry_count = id.terms.retry_count;
@@ -92,7 +107,7 @@ CmRequest request_of(Id& id, const rdma_conn_param& param) {
                      .remote_gid = route.remote,
                      .flow_label = id.terms.flow_label,
                      .traffic_class = id.traffic_class,
-                     .hop_limit = 64,
+                     .hop_limit = kHopLimit,
                      .ack_timeout = kPacketLifetime + 1};
   write_cm_ip_header(ip_header_of(id), request.private_data);
   return request;
@@ -130,15 +145,15 @@ Id* id_of_request(Id& listener, cm::Connection& connection, std::span<const uint
   id->verbs.ps = listener.verbs.ps;
   id->verbs.qp_type = listener.verbs.qp_type;
   id->service = listener.service;
-  id->listens = &listener;
+  id->of_listener = true;
   id->port = listener.port;
   id->traffic_class = listener.traffic_class;
   id->ack_timeout = listener.ack_timeout;
   id->connection = &connection;
   id->phase = Phase::kRequested;
   const cm::Route& route = connection.route();
-  std::memcpy(id->verbs.route.addr.addr.ibaddr.sgid.raw, route.local.bytes.data(), 16);
-  std::memcpy(id->verbs.route.addr.addr.ibaddr.dgid.raw, route.remote.bytes.data(), 16);
+  id->verbs.route.addr.addr.ibaddr.sgid = gid_of(route.local);
+  id->verbs.route.addr.addr.ibaddr.dgid = gid_of(route.remote);
   id->verbs.route.addr.addr.ibaddr.pkey = 0xffff;
   write_address(route.local, listener.port, ip->v6, id->verbs.route.addr.src_storage);
   write_address(route.remote, ip->source_port, ip->v6, id->verbs.route.addr.dst_storage);
@@ -162,7 +177,7 @@ class Requests final : public cm::EventHandler {
     Id& listener = *static_cast<Id*>(connection.user);
     Id* id = id_of_request(listener, connection, request.private_data);
     if (id == nullptr) return false;
-    id->verbs.qp_type = request.transport == CmTransport::kUc ? IBV_QPT_UC : IBV_QPT_RC;
+    id->verbs.qp_type = type_of(request);
     Terms& terms = id->terms;
     terms.remote_qpn = request.queue_pair.value();
     terms.remote_psn = request.starting_psn.value();
@@ -199,7 +214,7 @@ class Requests final : public cm::EventHandler {
 
 void report_reply(Id& id, const CmReply& reply) {
   Terms& terms = id.terms;
-  terms.remote_qpn = reply.queue_pair.value();
+  terms.remote_qpn = id.verbs.qp_type == IBV_QPT_XRC_SEND ? reply.local_eecn : reply.queue_pair.value();
   terms.remote_psn = reply.starting_psn.value();
   terms.responder_resources = std::min(terms.responder_resources, reply.initiator_depth);
   terms.initiator_depth = std::min(terms.initiator_depth, reply.responder_resources);
@@ -207,7 +222,7 @@ void report_reply(Id& id, const CmReply& reply) {
   id.remote_ece.vendor_id = reply.vendor_id;
   auto event = make_event(id, RDMA_CM_EVENT_CONNECT_RESPONSE);
   fill_connection(*event, reply.initiator_depth, reply.responder_resources, 0, reply.rnr_retry_count,
-                  reply.end_to_end_flow_control, reply.srq, reply.queue_pair.value());
+                  reply.end_to_end_flow_control, reply.srq, terms.remote_qpn);
   fill_private_data(*event, reply.private_data);
   id.channel().push(std::move(event));
 }
@@ -219,19 +234,13 @@ void report_service(Id& id, const CmServiceReply& reply) {
     return id.channel().push(std::move(event));
   }
   id.terms.remote_qpn = reply.queue_pair.value();
-  id.terms.qkey = reply.qkey;
   id.phase = Phase::kConnected;
   auto event = make_event(id, RDMA_CM_EVENT_ESTABLISHED);
   fill_private_data(*event, reply.private_data);
   rdma_ud_param& ud = event->verbs.param.ud;
   ud.qp_num = reply.queue_pair.value();
   ud.qkey = reply.qkey;
-  ud.ah_attr.is_global = 1;
-  ud.ah_attr.port_num = 1;
-  ud.ah_attr.grh.dgid = id.verbs.route.addr.addr.ibaddr.dgid;
-  ud.ah_attr.grh.sgid_index = id.sgid_index;
-  ud.ah_attr.grh.hop_limit = 64;
-  ud.ah_attr.grh.traffic_class = id.traffic_class;
+  ud.ah_attr = address_of_peer(id);
   id.channel().push(std::move(event));
 }
 
@@ -339,7 +348,7 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
   const uint32_t qpn = verbs->qp != nullptr ? verbs->qp->qp_num : wanted.qp_num;
   if (verbs->ps == RDMA_PS_UDP || verbs->ps == RDMA_PS_IPOIB) {
     CmServiceReply reply{.queue_pair = Qpn{qpn}, .qkey = RDMA_UDP_QKEY};
-    reply.service_id = id.listens->listener.service;
+    reply.service_id = cm_service_id(static_cast<CmPortSpace>(verbs->ps), id.port);
     if (!put_private_data(reply.private_data, 0, wanted.private_data, wanted.private_data_len))
       return failed(EINVAL);
     if (roci::Status said = id.service->answer(*id.connection, reply, 0); !said) return failed(said.error());
@@ -357,13 +366,19 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
   if (param != nullptr) terms.rnr_retry_count = std::min<uint8_t>(wanted.rnr_retry_count, 7);
   terms.local_psn = random_psn();
   terms.path_mtu = std::min(terms.path_mtu, path_mtu_of(id));
-  CmReply reply{.queue_pair = Qpn{qpn}, .starting_psn = Psn{terms.local_psn}};
+  const bool target = verbs->qp_type == IBV_QPT_XRC_RECV;
+  CmReply reply{.starting_psn = Psn{terms.local_psn}};
+  if (target) {
+    reply.local_eecn = qpn;
+  } else {
+    reply.queue_pair = Qpn{qpn};
+  }
   reply.responder_resources = terms.responder_resources;
   reply.initiator_depth = terms.initiator_depth;
   reply.target_ack_delay = kTargetAckDelay;
   reply.end_to_end_flow_control = wanted.flow_control != 0;
   reply.rnr_retry_count = terms.rnr_retry_count;
-  reply.srq = verbs->qp != nullptr ? verbs->qp->srq != nullptr : wanted.srq != 0;
+  reply.srq = target || (verbs->qp != nullptr ? verbs->qp->srq != nullptr : wanted.srq != 0);
   reply.vendor_id = id.local_ece.vendor_id & 0xffffff;
   if (!put_private_data(reply.private_data, 0, wanted.private_data, wanted.private_data_len))
     return failed(EINVAL);
@@ -409,8 +424,8 @@ int rdma_reject_ece(rdma_cm_id* verbs, const void* data, uint8_t length) {
 int rdma_notify(rdma_cm_id* verbs, ibv_event_type event) {
   Id& id = Id::of(verbs);
   if (event != IBV_EVENT_COMM_EST || id.connection == nullptr) return failed(EINVAL);
-  id.service->established(*id.connection);
-  return 0;
+  const roci::Status told = id.service->established(*id.connection);
+  return told ? 0 : failed(told.error());
 }
 
 int rdma_disconnect(rdma_cm_id* verbs) {

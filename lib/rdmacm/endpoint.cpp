@@ -22,6 +22,19 @@ int give_up(rdma_cm_id* id) {
   return failed(code);
 }
 
+// What the program did not bring.
+bool bring_xrc(Id& id, ibv_srq_init_attr_ex& attr) {
+  if ((attr.comp_mask & IBV_SRQ_INIT_ATTR_XRCD) == 0 || attr.xrcd == nullptr)
+    attr.xrcd = default_xrc_domain();
+  if (attr.xrcd == nullptr) return false;
+  if ((attr.comp_mask & IBV_SRQ_INIT_ATTR_CQ) == 0 || attr.cq == nullptr) {
+    if (!make_receive_queue(id, attr.attr.max_wr)) return false;
+    attr.cq = id.verbs.recv_cq;
+  }
+  attr.comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+  return true;
+}
+
 }  // namespace
 
 extern "C" {
@@ -101,6 +114,9 @@ int rdma_create_srq_ex(rdma_cm_id* id, ibv_srq_init_attr_ex* attr) {
     attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
     attr->pd = id->pd;
   }
+  if ((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) != 0 && attr->srq_type == IBV_SRQT_XRC &&
+      !bring_xrc(Id::of(id), *attr))
+    return -1;
   ibv_srq* const srq = ibv_create_srq_ex(id->verbs, attr);
   if (srq == nullptr) return -1;
   id->srq = srq;
@@ -113,7 +129,7 @@ int rdma_create_srq(rdma_cm_id* id, ibv_pd* pd, ibv_srq_init_attr* attr) {
   extended.srq_context = attr->srq_context;
   extended.attr = attr->attr;
   extended.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD;
-  extended.srq_type = IBV_SRQT_BASIC;
+  extended.srq_type = id->qp_type == IBV_QPT_XRC_RECV ? IBV_SRQT_XRC : IBV_SRQT_BASIC;
   extended.pd = pd != nullptr ? pd : id->pd;
   const int status = rdma_create_srq_ex(id, &extended);
   attr->attr = extended.attr;
@@ -123,6 +139,7 @@ int rdma_create_srq(rdma_cm_id* id, ibv_pd* pd, ibv_srq_init_attr* attr) {
 void rdma_destroy_srq(rdma_cm_id* id) {
   if (id->srq != nullptr) ibv_destroy_srq(id->srq);
   id->srq = nullptr;
+  if (id->qp == nullptr || id->qp_type == IBV_QPT_XRC_RECV) destroy_queues(Id::of(id));
 }
 
 }  // extern "C"

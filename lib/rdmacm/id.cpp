@@ -1,6 +1,7 @@
 #include "rdmacm/id.hpp"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -27,6 +28,7 @@ struct Opened {
   std::mutex mutex;
   ibv_context* context = nullptr;
   ibv_pd* pd = nullptr;
+  ibv_xrcd* xrc_domain = nullptr;
 };
 Opened& opened() {
   static auto* const kOpened = new Opened;
@@ -50,16 +52,13 @@ ibv_context* device() {
 }
 
 // Onto the device, with this address of ours.
-int use_source(Id& id, const Source& source) {
+void use_source(Id& id, const Source& source) {
   id.verbs.verbs = device();
   if (id.verbs.pd == nullptr) id.verbs.pd = default_pd();
   id.sgid_index = source.gid_index;
   id.verbs.port_num = 1;
-  ibv_gid gid{};
-  std::memcpy(gid.raw, source.address.bytes.data(), sizeof gid.raw);
-  id.verbs.route.addr.addr.ibaddr.sgid = gid;
+  id.verbs.route.addr.addr.ibaddr.sgid = gid_of(source.address);
   id.verbs.route.addr.addr.ibaddr.pkey = 0xffff;
-  return 0;
 }
 
 int take_port_for(Id& id, uint16_t wanted) {
@@ -84,8 +83,9 @@ int bind(Id& id, const sockaddr& address) {
   }
   std::memcpy(&id.verbs.route.addr.src_storage, &address,
               address.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-  if (take_port_for(id, port_of(address)) != 0) return -1;
   id.service = roci_cm_service(context);
+  if (id.service == nullptr) return failed(EIO);  // in a child that fork() made
+  if (take_port_for(id, port_of(address)) != 0) return -1;
   id.phase = Phase::kBound;
   return 0;
 }
@@ -108,9 +108,20 @@ ibv_pd* default_pd() {
   return opened().pd;
 }
 
+ibv_xrcd* default_xrc_domain() {
+  ibv_context* const context = device();
+  const std::scoped_lock guard(opened().mutex);
+  if (opened().xrc_domain == nullptr && context != nullptr) {
+    ibv_xrcd_init_attr attr{
+        .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT};
+    opened().xrc_domain = ibv_open_xrcd(context, &attr);
+  }
+  return opened().xrc_domain;
+}
+
 void Id::on_answer(Status found) {
   const bool here = found.has_value();
-  if (here) phase = Phase::kAddressKnown;
+  phase = here ? Phase::kAddressKnown : Phase::kBound;
   report(*this, here ? RDMA_CM_EVENT_ADDR_RESOLVED : RDMA_CM_EVENT_ADDR_ERROR,
          here ? 0 : -found.error().code);
 }
@@ -122,7 +133,7 @@ void destroy(Id& id) {
     if (id.connection != nullptr) id.service->destroy(*id.connection);
   }
   leave_events(id);
-  if (id.port != 0 && id.listens == nullptr) give_port_back(id.verbs.ps, id.port);
+  if (id.port != 0 && !id.of_listener) give_port_back(id.verbs.ps, id.port);
   delete id.verbs.route.path_rec;
   if (id.synchronous) rdma_destroy_event_channel(id.verbs.channel);
   delete &id;
@@ -178,9 +189,7 @@ int rdma_resolve_addr(rdma_cm_id* verbs, sockaddr* source, sockaddr* destination
   }
   std::memcpy(&id.verbs.route.addr.dst_storage, destination,
               destination->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-  ibv_gid gid{};
-  std::memcpy(gid.raw, to->bytes.data(), sizeof gid.raw);
-  id.verbs.route.addr.addr.ibaddr.dgid = gid;
+  id.verbs.route.addr.addr.ibaddr.dgid = gid_of(*to);
   id.phase = Phase::kAddressAsked;
   id.service->resolve(id, *to, std::max(timeout_ms, 1) * kMillisecond);
   return complete(id);
@@ -194,7 +203,7 @@ int rdma_resolve_route(rdma_cm_id* verbs, int) {
   path->sgid = verbs->route.addr.addr.ibaddr.sgid;
   path->dgid = verbs->route.addr.addr.ibaddr.dgid;
   path->slid = path->dlid = 0xffff;
-  path->hop_limit = 64;
+  path->hop_limit = kHopLimit;
   path->traffic_class = id.traffic_class;
   path->numb_path = 1;
   path->reversible = 1;
@@ -264,10 +273,8 @@ int rdma_set_option(rdma_cm_id* verbs, int level, int option, void* value, size_
       if (length != sizeof(int)) return failed(EINVAL);
       id.reuse_address = number(int{}) != 0;
       return 0;
-    case RDMA_OPTION_ID_AFONLY:
-      if (length != sizeof(int)) return failed(EINVAL);
-      id.one_family = number(int{}) != 0;
-      return 0;
+    case RDMA_OPTION_ID_AFONLY:  // each address is of one family here, so ids are anyway
+      return length == sizeof(int) ? 0 : failed(EINVAL);
     case RDMA_OPTION_ID_ACK_TIMEOUT:
       if (length != sizeof(uint8_t) || number(uint8_t{}) > 31) return failed(EINVAL);
       id.ack_timeout = number(uint8_t{});

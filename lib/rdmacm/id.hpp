@@ -9,6 +9,7 @@
 #include <rdma/rdma_cma.h>
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -26,7 +27,6 @@ struct CmEvent {
   rdma_cm_event verbs{};  // first: what programs hold
   Id* id = nullptr;       // whose acknowledgement it waits for: of a request the listener's
   std::array<uint8_t, 256> private_data{};
-  std::optional<CmReply> reply;  // the active side's, before the queue pair is connected
 };
 
 struct Channel {
@@ -61,7 +61,6 @@ struct Terms {
   uint8_t retry_count = 7, rnr_retry_count = 7;
   uint8_t path_mtu = 0;  // ibv_mtu
   uint32_t flow_label = 0;
-  uint32_t qkey = 0;
 };
 
 // What programs hold of an identifier.
@@ -74,21 +73,20 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   Handle handle{{}, this};
   rdma_cm_id& verbs = handle.verbs;
   cm::Service* service = nullptr;
-  Phase phase = Phase::kIdle;
-  bool synchronous = false;  // it has a channel of its own, and calls wait for their events
-  bool own_send_cq = false, own_recv_cq = false;
-  uint16_t port = 0;  // ours, in host order; 0: none yet
+  std::atomic<Phase> phase = Phase::kIdle;  // events of any thread move it too
+  bool synchronous = false;                 // it has a channel of its own, and calls wait for their events
+  uint16_t port = 0;                        // ours, in host order; 0: none yet
   uint8_t sgid_index = 0;
   uint8_t traffic_class = 0;
   uint8_t ack_timeout = 0;  // a code; 0: by default
-  bool reuse_address = false, one_family = false;
+  bool reuse_address = false;
   ibv_ece local_ece{}, remote_ece{};
   ibv_pd* asked_pd = nullptr;  // of rdma_create_ep() for ids of requests
   std::optional<ibv_qp_init_attr> asked_qp;
   Terms terms;
   cm::Connection* connection = nullptr;
   cm::Listener listener;
-  Id* listens = nullptr;  // of a request: who was asked
+  bool of_listener = false;  // it came as a request: its port is the listener's
 
   // Events that programs have and have not acknowledged.
   std::mutex mutex;
@@ -102,12 +100,14 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   void on_answer(Status found) override;
 };
 
+inline constexpr uint8_t kHopLimit = 64;
 inline constexpr uint8_t kPacketLifetime = 16;  // 0.27 s, a code, as the Linux kernel has it for Ethernet
 
 // Of the one device that the process has, opened once and for good; null and errno when there is none.
 ibv_context* open_device();
 // Of programs that bring none of their own.
 ibv_pd* default_pd();
+ibv_xrcd* default_xrc_domain();
 // Who hears what comes for listeners and for what became of it.
 cm::EventHandler& requests();
 uint8_t path_mtu_of(const Id& id);  // ibv_mtu

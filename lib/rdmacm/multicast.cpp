@@ -1,7 +1,5 @@
 // Groups: their members' queue pairs take what is sent there.
 #include <cerrno>
-#include <cstring>
-#include <vector>
 
 #include "rdmacm/addresses.hpp"
 #include "rdmacm/id.hpp"
@@ -12,12 +10,6 @@ using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this fil
 namespace {
 
 constexpr uint32_t kGroupQpn = 0xffffff;
-
-ibv_gid gid_of(const IpAddress& group) {
-  ibv_gid out{};
-  std::memcpy(out.raw, group.bytes.data(), sizeof out.raw);
-  return out;
-}
 
 int join(Id& id, const sockaddr& address, bool full, void* context) {
   const auto group = ip_of(address);

@@ -11,17 +11,7 @@ namespace {
 
 constexpr uint8_t kAckTimeout = 17;  // 0.54 s: of a packet lifetime of 16 and as much again
 
-ibv_ah_attr address_of_peer(const Id& id) {
-  ibv_ah_attr out{};
-  out.is_global = 1;
-  out.port_num = 1;
-  out.grh.dgid = id.verbs.route.addr.addr.ibaddr.dgid;
-  out.grh.sgid_index = id.sgid_index;
-  out.grh.hop_limit = 64;
-  out.grh.traffic_class = id.traffic_class;
-  out.grh.flow_label = id.terms.flow_label;
-  return out;
-}
+bool serves_reads(ibv_qp_type type) { return type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV; }
 
 void for_init(const Id& id, ibv_qp_attr& attr, int& mask) {
   mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
@@ -47,7 +37,7 @@ void for_rtr(const Id& id, ibv_qp_attr& attr, int& mask) {
   attr.path_mtu = static_cast<ibv_mtu>(id.terms.path_mtu);
   attr.dest_qp_num = id.terms.remote_qpn;
   attr.rq_psn = id.terms.remote_psn;
-  if (id.verbs.qp_type == IBV_QPT_UC) return;
+  if (!serves_reads(id.verbs.qp_type)) return;
   mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   attr.max_dest_rd_atomic = id.terms.responder_resources;
   attr.min_rnr_timer = 0;
@@ -57,9 +47,11 @@ void for_rts(const Id& id, ibv_qp_attr& attr, int& mask) {
   mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
   attr.qp_state = IBV_QPS_RTS;
   attr.sq_psn = id.terms.local_psn;
-  if (id.verbs.qp_type != IBV_QPT_RC) return;
-  mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_TIMEOUT;
+  if (id.verbs.qp_type == IBV_QPT_UC || id.verbs.qp_type == IBV_QPT_UD) return;
+  mask |= IBV_QP_TIMEOUT;
   attr.timeout = id.ack_timeout != 0 ? id.ack_timeout : kAckTimeout;
+  if (id.verbs.qp_type == IBV_QPT_XRC_RECV) return;
+  mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
   attr.retry_cnt = id.terms.retry_count;
   attr.rnr_retry = id.terms.rnr_retry_count;
   attr.max_rd_atomic = id.terms.initiator_depth;
@@ -76,45 +68,56 @@ bool move_to(Id& id, ibv_qp_state state) {
   return true;
 }
 
-// Those that the program did not bring.
-int make_queues(Id& id, ibv_qp_init_attr_ex& attr) {
-  const auto make = [&](uint32_t entries, ibv_comp_channel*& channel, ibv_cq*& queue) {
-    channel = ibv_create_comp_channel(id.verbs.verbs);
-    if (channel == nullptr) return false;
-    queue = ibv_create_cq(id.verbs.verbs, static_cast<int>(std::max(entries, 1U)), &id.verbs, channel, 0);
-    return queue != nullptr;
-  };
-  if (attr.send_cq == nullptr) {
-    if (!make(attr.cap.max_send_wr, id.verbs.send_cq_channel, id.verbs.send_cq)) return -1;
-    attr.send_cq = id.verbs.send_cq;
-    id.own_send_cq = true;
-  }
-  if (attr.recv_cq == nullptr) {
-    if (!make(attr.cap.max_recv_wr, id.verbs.recv_cq_channel, id.verbs.recv_cq)) return -1;
-    attr.recv_cq = id.verbs.recv_cq;
-    id.own_recv_cq = true;
-  }
-  return 0;
+bool make_queue(Id& id, uint32_t entries, ibv_comp_channel*& channel, ibv_cq*& queue) {
+  channel = ibv_create_comp_channel(id.verbs.verbs);
+  if (channel == nullptr) return false;
+  queue = ibv_create_cq(id.verbs.verbs, static_cast<int>(std::max(entries, 1U)), &id.verbs, channel, 0);
+  return queue != nullptr;
 }
 
-void destroy_queues(Id& id) {
-  const auto end = [](bool& own, ibv_comp_channel*& channel, ibv_cq*& queue) {
-    if (own) {
-      if (queue != nullptr) ibv_destroy_cq(queue);
-      if (channel != nullptr) ibv_destroy_comp_channel(channel);
-    }
-    own = false;
-    queue = nullptr;
-    channel = nullptr;
-  };
-  // A half-made one too.
-  id.own_send_cq |= id.verbs.send_cq_channel != nullptr;
-  id.own_recv_cq |= id.verbs.recv_cq_channel != nullptr;
-  end(id.own_send_cq, id.verbs.send_cq_channel, id.verbs.send_cq);
-  end(id.own_recv_cq, id.verbs.recv_cq_channel, id.verbs.recv_cq);
+// Those that the program did not bring. A target of XRC completes nothing: its shared receive queues do.
+bool make_queues(Id& id, ibv_qp_init_attr_ex& attr) {
+  if (id.verbs.qp_type == IBV_QPT_XRC_RECV) return true;
+  if (attr.send_cq == nullptr) {
+    if (!make_queue(id, attr.cap.max_send_wr, id.verbs.send_cq_channel, id.verbs.send_cq)) return false;
+    attr.send_cq = id.verbs.send_cq;
+  }
+  if (attr.recv_cq == nullptr) {
+    if (!make_receive_queue(id, attr.cap.max_recv_wr)) return false;
+    attr.recv_cq = id.verbs.recv_cq;
+  }
+  return true;
 }
 
 }  // namespace
+
+bool make_receive_queue(Id& id, uint32_t entries) {
+  return id.verbs.recv_cq != nullptr || make_queue(id, entries, id.verbs.recv_cq_channel, id.verbs.recv_cq);
+}
+
+// Those that were made here; a half-made one too.
+void destroy_queues(Id& id) {
+  const auto end = [](ibv_comp_channel*& channel, ibv_cq*& queue) {
+    if (queue != nullptr) ibv_destroy_cq(queue);
+    if (channel != nullptr) ibv_destroy_comp_channel(channel);
+    queue = nullptr;
+    channel = nullptr;
+  };
+  end(id.verbs.send_cq_channel, id.verbs.send_cq);
+  end(id.verbs.recv_cq_channel, id.verbs.recv_cq);
+}
+
+ibv_ah_attr address_of_peer(const Id& id) {
+  ibv_ah_attr out{};
+  out.is_global = 1;
+  out.port_num = 1;
+  out.grh.dgid = id.verbs.route.addr.addr.ibaddr.dgid;
+  out.grh.sgid_index = id.sgid_index;
+  out.grh.hop_limit = kHopLimit;
+  out.grh.traffic_class = id.traffic_class;
+  out.grh.flow_label = id.terms.flow_label;
+  return out;
+}
 
 bool attributes_for(Id& id, ibv_qp_state state, ibv_qp_attr& attr, int& mask) {
   switch (state) {
@@ -162,7 +165,14 @@ int rdma_create_qp_ex(rdma_cm_id* verbs, ibv_qp_init_attr_ex* attr) {
   }
   if (attr->pd == nullptr) attr->pd = verbs->pd;
   if (attr->pd == nullptr || attr->pd->context != verbs->verbs) return failed(EINVAL);
-  if (make_queues(id, *attr) != 0) {
+  if (verbs->qp_type == IBV_QPT_XRC_RECV &&
+      ((attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) == 0 || attr->xrcd == nullptr)) {
+    attr->xrcd = default_xrc_domain();
+    if (attr->xrcd == nullptr) return -1;
+    attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+  }
+  if (attr->srq == nullptr && verbs->qp_type != IBV_QPT_XRC_RECV) attr->srq = verbs->srq;
+  if (!make_queues(id, *attr)) {
     destroy_queues(id);
     return -1;
   }
@@ -197,7 +207,8 @@ int rdma_create_qp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* attr) {
 void rdma_destroy_qp(rdma_cm_id* verbs) {
   if (verbs->qp != nullptr) ibv_destroy_qp(verbs->qp);
   verbs->qp = nullptr;
-  destroy_queues(Id::of(verbs));
+  // Those of an XRC target are its shared receive queue's.
+  if (verbs->qp_type != IBV_QPT_XRC_RECV || verbs->srq == nullptr) destroy_queues(Id::of(verbs));
 }
 
 int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attr, int* mask) {

@@ -210,6 +210,38 @@ TEST_F(CmAgent, is_patient_with_a_user_that_thinks_and_keeps_its_peer_so) {
   EXPECT_EQ(server.established, 1U);
 }
 
+TEST_F(CmAgent, the_first_packet_of_a_connection_is_as_good_as_rtu) {
+  network.loses = [](const CmNetwork::Sent& one) { return cm_message_name(one.mad.message) == "RTU"; };
+  client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  Connection* connection = *server.connections.begin();
+  EXPECT_EQ(connection->state(), State::kReplySent);
+  EXPECT_TRUE(server_agent.established(*connection, network.now));
+  EXPECT_EQ(connection->state(), State::kEstablished);
+  EXPECT_EQ(server.established, 1U);
+  const Status again = server_agent.established(*connection, network.now);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code, EISCONN);
+  network.loses = nullptr;
+  network.run_for(Nanos{1'000'000'000});
+  EXPECT_EQ(server.established, 1U) << "RTU comes too late to be told";
+}
+
+TEST_F(CmAgent, says_the_answer_of_a_service_again_to_who_has_not_heard_it) {
+  unsigned lost = 0;
+  network.loses = [&](const CmNetwork::Sent& one) {
+    return cm_message_name(one.mad.message) == "SIDR_REP" && lost++ < 2;
+  };
+  CmServiceRequest question{.pkey = 0xffff, .service_id = kService};
+  EXPECT_TRUE(
+      client_agent.ask({.local = kClient, .remote = kServer}, question, 16, 20, 15, client, network.now));
+  network.run_to_the_end();
+  EXPECT_EQ(lost, 3U);
+  EXPECT_EQ(client.events, std::vector{EventKind::kServiceReply});
+  EXPECT_EQ(server.events, std::vector{EventKind::kServiceRequest}) << "asked once";
+  EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U);
+}
+
 TEST_F(CmAgent, both_may_disconnect_at_once) {
   Connection* connection = client.connect(kServer);
   network.run_for(Nanos{1'000'000});
