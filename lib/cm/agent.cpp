@@ -125,8 +125,9 @@ void Agent::free(Connection& connection) {
 
 // Out of the tables that its new state does not need.
 void Agent::go(Connection& connection, State state) {
-  if (connection.state_ == State::kReplySent) --unready_;
-  if (state == State::kReplySent) ++unready_;
+  const auto is_unready = [](State s) { return s == State::kReplySent || s == State::kServiceAnswered; };
+  if (is_unready(connection.state_)) --unready_;
+  if (is_unready(state)) ++unready_;
   connection.state_ = state;
   timers_.cancel(connection);
   if (state != State::kRequestReceived && state != State::kServiceAskedOfUs) settle(connection);
@@ -257,8 +258,7 @@ Status Agent::accept(Connection& connection, CmReply reply, uint32_t options, Na
   put(connection, reply, options);
   insist(connection, connection.tries_, now);
   // Where many say nothing most are not there, and it was they who chose for how long they are waited for.
-  if (unready_ > limits_.unready / 2)
-    connection.give_up_ = std::min(connection.give_up_, now + kCrowdedPatience);
+  if (is_crowded()) connection.give_up_ = std::min(connection.give_up_, now + kCrowdedPatience);
   return {};
 }
 
@@ -354,8 +354,12 @@ Status Agent::answer(Connection& connection, CmServiceReply reply, uint32_t opti
   reply.request_id = connection.remote_id_;
   put(connection, reply, options);
   send(connection, now);
-  go(connection, State::kServiceAnswered);
-  timers_.schedule(connection, now + kAnswerMemory);
+  if (is_crowded()) {  // who has not heard it is asked for his question again
+    go(connection, State::kIdle);
+  } else {
+    go(connection, State::kServiceAnswered);
+    timers_.schedule(connection, now + kAnswerMemory);
+  }
   return {};
 }
 
@@ -380,6 +384,7 @@ void Agent::destroy(Connection& connection, Nanos now) {
       return;
     case State::kServiceAskedOfUs:
       static_cast<void>(answer(connection, {.status = CmServiceReply::kRejected}, 0, now));
+      if (connection.state_ == State::kIdle) free(connection);
       return;
     case State::kDisconnectSent:
     case State::kTimeWait:

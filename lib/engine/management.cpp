@@ -53,6 +53,7 @@ void Management::handle(const FrameView& view, const rte_mbuf* frame, Nanos now)
   user->on_mad(
       {.local = view.destination_ip(), .remote = view.source_ip(), .next_hop = view.ethernet().source}, mad,
       now);
+  wake();  // it may have something to do soon, about what it has heard
 }
 
 MadSent Management::send(const MadRoute& route, std::span<const uint8_t, kMadBytes> mad, Nanos now) {

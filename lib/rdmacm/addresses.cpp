@@ -3,7 +3,7 @@
 
 #include <cerrno>
 #include <cstring>
-#include <map>
+#include <unordered_map>
 
 #include "base/rng.hpp"
 #include "rdmacm/addresses.hpp"
@@ -20,8 +20,10 @@ struct Ports {
     bool shared = false;
   };
   std::mutex mutex;
-  std::map<std::pair<int, uint16_t>, Users> taken;
+  std::unordered_map<uint32_t, Users> taken;  // by space and port
 };
+uint32_t key_of(rdma_port_space space, uint16_t port) { return static_cast<uint32_t>(space) << 16 | port; }
+
 Ports& ports() {
   static auto* const kPorts = new Ports;
   return *kPorts;
@@ -107,7 +109,7 @@ bool take_port(rdma_port_space space, uint16_t& port, bool shared) {
   Ports& all = ports();
   const std::scoped_lock guard(all.mutex);
   const auto take = [&](uint16_t wanted, bool may_share) {
-    Ports::Users& users = all.taken[{space, wanted}];
+    Ports::Users& users = all.taken[key_of(space, wanted)];
     if (users.count > 0 && !(users.shared && may_share)) return false;
     ++users.count;
     users.shared = shared;
@@ -128,7 +130,7 @@ bool take_port(rdma_port_space space, uint16_t& port, bool shared) {
 void give_port_back(rdma_port_space space, uint16_t port) {
   Ports& all = ports();
   const std::scoped_lock guard(all.mutex);
-  const auto found = all.taken.find({space, port});
+  const auto found = all.taken.find(key_of(space, port));
   if (found != all.taken.end() && --found->second.count == 0) all.taken.erase(found);
 }
 

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -55,6 +56,14 @@ static double seconds(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+// Of all threads, on any core.
+static double processor_seconds(void) {
+  struct rusage used;
+  getrusage(RUSAGE_SELF, &used);
+  return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+         (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
 }
 
 static long resident_kib(void) {
@@ -153,12 +162,14 @@ static void unexpected(const struct rdma_cm_event* event) {
   exit(1);
 }
 
-static void report(unsigned round, long before, long most, double connecting, double ending) {
+static void report(unsigned round, double processor, long before, long most, double connecting,
+                   double ending) {
   printf("round %u: %u connections", round, wanted.connections);
   if (wanted.server != NULL)
     printf(", %.0f connects/s, %.0f disconnects/s", wanted.connections / connecting,
            wanted.connections / ending);
-  printf(", %.0f bytes each, %ld KiB before, %ld after, %u files\n",
+  printf(", %.1f us of processor time and %.0f bytes each, %ld KiB before, %ld after, %u files\n",
+         (processor_seconds() - processor) * 1e6 / wanted.connections,
          (double)(most - before) * 1024 / wanted.connections, before, resident_kib(), open_files());
   fflush(stdout);
 }
@@ -208,11 +219,14 @@ static void serve_round(unsigned round) {
   me.connected = me.moved = me.disconnected = 0;
   const long before = resident_kib();
   long most = 0;
-  double begin = seconds();
+  double begin = seconds(), processor = 0;
   while (me.disconnected < wanted.connections) {
     take_completions();
     for (struct rdma_cm_event* event; (event = next_event(0)) != NULL;) {
-      if (round == 0 && me.connected == 0) begin = seconds();  // who comes first may take his time
+      if (me.connected == 0) {  // who comes first may take his time
+        begin = seconds();
+        processor = processor_seconds();
+      }
       if (most == 0 && event->event == RDMA_CM_EVENT_DISCONNECTED) most = resident_kib();
       serve(event);
       take_completions();
@@ -221,7 +235,7 @@ static void serve_round(unsigned round) {
   }
   must(me.connected == wanted.connections && me.moved == wanted.connections, "something did not come");
   must(rdma_destroy_id(listener) == 0, "the listener stays");
-  report(round + 1, before, most, 1, 1);
+  report(round + 1, processor, before, most, 1, 1);
 }
 
 // -------------------------------------------------------------------------------------------------------- the client
@@ -331,12 +345,13 @@ static void ask_round(unsigned round) {
   me.connected = me.moved = me.disconnected = 0;
   const long before = resident_kib();
   connect_first();
+  const double processor = processor_seconds();
   const double connecting = connect_all();
   send_over_all();
   const long most = resident_kib();
   const double ending = disconnect_all();
   for (unsigned i = 0; i < wanted.connections; i++) destroy(me.all[i].id);
-  report(round + 1, before, most, connecting, ending);
+  report(round + 1, processor, before, most, connecting, ending);
 }
 
 int main(int count, char** words) {
