@@ -102,7 +102,7 @@ class Flooder {
   uint64_t sent = 0, refused = 0, bits = 0;
 
  private:
-  static constexpr uint32_t kBurst = 16, kDistinct = 16384;
+  static constexpr uint32_t kBurst = 32, kDistinct = 16384;
   static constexpr Nanos kCatchUp = 20us;  // of what it was late with
   Port& port_;
   std::shared_ptr<MbufPool> pool_;
