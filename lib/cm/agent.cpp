@@ -20,6 +20,18 @@ SipKey secret_from(IdSource& ids) {
   return out;
 }
 
+bool hears(const Listener& listener, const IpAddress& to) {
+  if (!listener.address.is_zero()) return listener.address == to;
+  return to.is_v4() ? listener.ipv4 : listener.ipv6;
+}
+
+// Something that comes.
+bool both_hear(const Listener& a, const Listener& b) {
+  if (!a.address.is_zero()) return hears(b, a.address);
+  if (!b.address.is_zero()) return hears(a, b.address);
+  return (a.ipv4 && b.ipv4) || (a.ipv6 && b.ipv6);
+}
+
 Error wrong_state() { return Error{"the connection is not in a state for that", EINVAL}; }
 
 }  // namespace
@@ -55,9 +67,7 @@ Agent::~Agent() {
 Status Agent::listen(Listener& listener) {
   const auto [first, last] = listeners_.equal_range(listener.service);
   for (auto at = first; at != last; ++at) {
-    const IpAddress& other = at->second->address;
-    if (other == listener.address || other.is_zero() || listener.address.is_zero())
-      return fail("somebody listens there", EADDRINUSE);
+    if (both_hear(*at->second, listener)) return fail("somebody listens there", EADDRINUSE);
   }
   listeners_.emplace(listener.service, &listener);
   return {};
@@ -76,7 +86,7 @@ void Agent::ignore(Listener& listener) {
 Listener* Agent::find_listener(uint64_t service, const IpAddress& address) {
   const auto [first, last] = listeners_.equal_range(service);
   for (auto at = first; at != last; ++at) {
-    if (at->second->address.is_zero() || at->second->address == address) return at->second;
+    if (hears(*at->second, address)) return at->second;
   }
   return nullptr;
 }

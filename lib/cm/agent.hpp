@@ -150,7 +150,8 @@ class Connection final : private Timer {
 // Somebody who waits for REQ or SIDR_REQ. Belongs to its user, who takes it back with Agent::ignore().
 struct Listener {
   uint64_t service = 0;
-  IpAddress address;  // zero: any of ours
+  IpAddress address;  // zero: any of ours, of the versions that follow
+  bool ipv4 = true, ipv6 = true;
   uint32_t backlog =
       1024;  // of its connections may be unanswered at once; who comes then is not heard, and asks again
   EventHandler* handler = nullptr;

@@ -1,9 +1,12 @@
 // Socket addresses and what they are on the device: GIDs, and ports of this process.
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <unordered_map>
+#include <map>
+#include <span>
+#include <vector>
 
 #include "base/rng.hpp"
 #include "rdmacm/addresses.hpp"
@@ -15,18 +18,23 @@ constexpr uint16_t kFirstPort = 32768, kLastPort = 60999;  // of those that nobo
 
 // A process has addresses of its own, so its ports are nobody else's.
 struct Ports {
-  struct Users {
-    unsigned count = 0;
-    bool shared = false;
+  struct User {
+    const Id* id;
+    std::optional<IpAddress> address;  // null: any
+    bool ipv6, one_family, shared;
   };
   std::mutex mutex;
-  std::unordered_map<uint32_t, Users> taken;  // by space and port
+  std::map<std::pair<int, uint16_t>, std::vector<User>> users;
 };
-uint32_t key_of(rdma_port_space space, uint16_t port) { return static_cast<uint32_t>(space) << 16 | port; }
-
 Ports& ports() {
   static auto* const kPorts = new Ports;
   return *kPorts;
+}
+
+bool are_in_the_way(const Ports::User& a, const Ports::User& b) {
+  if (a.shared && b.shared) return false;
+  if (a.one_family && b.one_family && a.ipv6 != b.ipv6) return false;
+  return !a.address || !b.address || *a.address == *b.address;
 }
 
 }  // namespace
@@ -105,33 +113,47 @@ std::optional<Source> own_source(ibv_context* context, const IpAddress& address)
   return found && found->address == address ? found : std::nullopt;
 }
 
-bool take_port(rdma_port_space space, uint16_t& port, bool shared) {
+bool take_port(Id& id, uint16_t wanted) {
   Ports& all = ports();
+  const sockaddr& address = id.verbs.route.addr.src_addr;
+  const Ports::User user{.id = &id,
+                         .address = ip_of(address),
+                         .ipv6 = address.sa_family == AF_INET6,
+                         .one_family = id.one_family,
+                         .shared = id.reuse_address};
   const std::scoped_lock guard(all.mutex);
-  const auto take = [&](uint16_t wanted, bool may_share) {
-    Ports::Users& users = all.taken[key_of(space, wanted)];
-    if (users.count > 0 && !(users.shared && may_share)) return false;
-    ++users.count;
-    users.shared = shared;
+  const auto take = [&](uint16_t port) {
+    all.users[{id.verbs.ps, port}].push_back(user);
+    id.port = port;
     return true;
   };
-  if (port != 0) return take(port, shared);
+  const auto others_at = [&](uint16_t port) -> std::span<const Ports::User> {
+    const auto found = all.users.find({id.verbs.ps, port});
+    if (found == all.users.end()) return {};
+    return found->second;
+  };
+  if (wanted != 0) {
+    const auto others = others_at(wanted);
+    return std::none_of(others.begin(), others.end(),
+                        [&](const Ports::User& other) { return are_in_the_way(other, user); }) &&
+           take(wanted);
+  }
   constexpr unsigned kMost = kLastPort - kFirstPort + 1;
   const auto begin = static_cast<unsigned>(os_random() % kMost);
   for (unsigned i = 0; i < kMost; ++i) {
     const auto candidate = static_cast<uint16_t>(kFirstPort + (begin + i) % kMost);
-    if (!take(candidate, false)) continue;
-    port = candidate;
-    return true;
+    if (others_at(candidate).empty()) return take(candidate);
   }
   return false;
 }
 
-void give_port_back(rdma_port_space space, uint16_t port) {
+void give_port_back(Id& id) {
   Ports& all = ports();
   const std::scoped_lock guard(all.mutex);
-  const auto found = all.taken.find(key_of(space, port));
-  if (found != all.taken.end() && --found->second.count == 0) all.taken.erase(found);
+  const auto found = all.users.find({id.verbs.ps, id.port});
+  if (found == all.users.end()) return;
+  std::erase_if(found->second, [&](const Ports::User& user) { return user.id == &id; });
+  if (found->second.empty()) all.users.erase(found);
 }
 
 }  // namespace roci::rdmacm

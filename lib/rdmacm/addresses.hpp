@@ -27,8 +27,9 @@ std::optional<Source> source_for(ibv_context* context, const IpAddress& to);
 // Null when the address is not ours.
 std::optional<Source> own_source(ibv_context* context, const IpAddress& address);
 
-// Port 0: any that is free, which is put there. A port is shared when all who have it say so. False: it is taken, or all are.
-bool take_port(rdma_port_space space, uint16_t& port, bool shared);
-void give_port_back(rdma_port_space space, uint16_t port);
+// For its source address; 0: any that is free. Ids share a port when all who have it say so, and with other addresses. False: it is
+// taken, or all are.
+bool take_port(Id& id, uint16_t wanted);
+void give_port_back(Id& id);
 
 }  // namespace roci::rdmacm

@@ -165,15 +165,15 @@ Id* id_of_request(Id& listener, cm::Connection& connection, std::span<const uint
 class Requests final : public cm::EventHandler {
  public:
   bool on_event(cm::Connection& connection, const cm::Event& event) override {
-    if (event.kind == cm::EventKind::kRequest)
-      return on_request(connection, std::get<CmRequest>(event.mad->message));
+    if (event.kind == cm::EventKind::kRequest) return on_request(connection, *event.mad);
     if (event.kind == cm::EventKind::kServiceRequest)
       return on_question(connection, std::get<CmServiceRequest>(event.mad->message));
     return static_cast<Id*>(connection.user)->on_event(connection, event);
   }
 
  private:
-  static bool on_request(cm::Connection& connection, const CmRequest& request) {
+  static bool on_request(cm::Connection& connection, const CmMad& mad) {
+    const auto& request = std::get<CmRequest>(mad.message);
     Id& listener = *static_cast<Id*>(connection.user);
     Id* id = id_of_request(listener, connection, request.private_data);
     if (id == nullptr) return false;
@@ -187,7 +187,7 @@ class Requests final : public cm::EventHandler {
     terms.rnr_retry_count = request.rnr_retry_count;
     terms.path_mtu = request.path_mtu;
     terms.flow_label = request.primary.flow_label;
-    id->remote_ece.vendor_id = request.vendor_id;
+    id->remote_ece = {.vendor_id = request.vendor_id, .options = mad.modifier, .comp_mask = 0};
     auto event = make_event(*id, RDMA_CM_EVENT_CONNECT_REQUEST);
     event->id = &listener;
     event->verbs.listen_id = &listener.verbs;
@@ -212,14 +212,15 @@ class Requests final : public cm::EventHandler {
   }
 };
 
-void report_reply(Id& id, const CmReply& reply) {
+void report_reply(Id& id, const CmMad& mad) {
+  const auto& reply = std::get<CmReply>(mad.message);
   Terms& terms = id.terms;
   terms.remote_qpn = id.verbs.qp_type == IBV_QPT_XRC_SEND ? reply.local_eecn : reply.queue_pair.value();
   terms.remote_psn = reply.starting_psn.value();
   terms.responder_resources = std::min(terms.responder_resources, reply.initiator_depth);
   terms.initiator_depth = std::min(terms.initiator_depth, reply.responder_resources);
   terms.rnr_retry_count = reply.rnr_retry_count;
-  id.remote_ece.vendor_id = reply.vendor_id;
+  id.remote_ece = {.vendor_id = reply.vendor_id, .options = mad.modifier, .comp_mask = 0};
   auto event = make_event(id, RDMA_CM_EVENT_CONNECT_RESPONSE);
   fill_connection(*event, reply.initiator_depth, reply.responder_resources, 0, reply.rnr_retry_count,
                   reply.end_to_end_flow_control, reply.srq, terms.remote_qpn);
@@ -260,7 +261,7 @@ uint8_t path_mtu_of(const Id& id) {
 bool Id::on_event(cm::Connection&, const cm::Event& event) {
   switch (event.kind) {
     case cm::EventKind::kReply:
-      report_reply(*this, std::get<CmReply>(event.mad->message));
+      report_reply(*this, *event.mad);
       return true;
     case cm::EventKind::kReady: {
       phase = Phase::kConnected;

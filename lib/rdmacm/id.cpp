@@ -62,11 +62,7 @@ void use_source(Id& id, const Source& source) {
 }
 
 int take_port_for(Id& id, uint16_t wanted) {
-  id.port = wanted;
-  if (!take_port(id.verbs.ps, id.port, id.reuse_address)) {
-    id.port = 0;
-    return failed(EADDRINUSE);
-  }
+  if (!take_port(id, wanted)) return failed(EADDRINUSE);
   set_port(id.verbs.route.addr.src_addr, id.port);
   return 0;
 }
@@ -133,7 +129,7 @@ void destroy(Id& id) {
     if (id.connection != nullptr) id.service->destroy(*id.connection);
   }
   leave_events(id);
-  if (id.port != 0 && !id.of_listener) give_port_back(id.verbs.ps, id.port);
+  if (id.port != 0 && !id.of_listener) give_port_back(id);
   delete id.verbs.route.path_rec;
   if (id.synchronous) rdma_destroy_event_channel(id.verbs.channel);
   delete &id;
@@ -228,6 +224,10 @@ int rdma_listen(rdma_cm_id* verbs, int backlog) {
   if (id.phase != Phase::kBound) return failed(EINVAL);
   id.listener.service = cm_service_id(static_cast<CmPortSpace>(verbs->ps), id.port);
   id.listener.address = ip_of(verbs->route.addr.src_addr).value_or(IpAddress{});
+  if (id.one_family) {
+    id.listener.ipv6 = verbs->route.addr.src_addr.sa_family == AF_INET6;
+    id.listener.ipv4 = !id.listener.ipv6;
+  }
   id.listener.handler = &requests();
   id.listener.user = &id;
   if (backlog > 0) id.listener.backlog = static_cast<uint32_t>(std::max(backlog, 8));
@@ -273,8 +273,10 @@ int rdma_set_option(rdma_cm_id* verbs, int level, int option, void* value, size_
       if (length != sizeof(int)) return failed(EINVAL);
       id.reuse_address = number(int{}) != 0;
       return 0;
-    case RDMA_OPTION_ID_AFONLY:  // each address is of one family here, so ids are anyway
-      return length == sizeof(int) ? 0 : failed(EINVAL);
+    case RDMA_OPTION_ID_AFONLY:
+      if (length != sizeof(int)) return failed(EINVAL);
+      id.one_family = number(int{}) != 0;
+      return 0;
     case RDMA_OPTION_ID_ACK_TIMEOUT:
       if (length != sizeof(uint8_t) || number(uint8_t{}) > 31) return failed(EINVAL);
       id.ack_timeout = number(uint8_t{});

@@ -79,7 +79,7 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   uint8_t sgid_index = 0;
   uint8_t traffic_class = 0;
   uint8_t ack_timeout = 0;  // a code; 0: by default
-  bool reuse_address = false;
+  bool reuse_address = false, one_family = false;
   ibv_ece local_ece{}, remote_ece{};
   ibv_pd* asked_pd = nullptr;  // of rdma_create_ep() for ids of requests
   std::optional<ibv_qp_init_attr> asked_qp;

@@ -210,6 +210,27 @@ TEST_F(CmAgent, is_patient_with_a_user_that_thinks_and_keeps_its_peer_so) {
   EXPECT_EQ(server.established, 1U);
 }
 
+TEST_F(CmAgent, listeners_of_one_ip_version_share_a_service) {
+  server_agent.ignore(listener);
+  Listener four{.service = kService, .address = {}, .ipv6 = false, .handler = &server};
+  Listener six{.service = kService, .address = {}, .ipv4 = false, .handler = &server};
+  Listener both{.service = kService, .address = {}, .handler = &server};
+  Listener here{.service = kService, .address = kServer, .handler = &server};
+  EXPECT_TRUE(server_agent.listen(six));
+  client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  EXPECT_EQ(network.said().back(), "REJ") << "it came over IPv4";
+  EXPECT_TRUE(server_agent.listen(here));
+  EXPECT_FALSE(server_agent.listen(both));
+  EXPECT_FALSE(server_agent.listen(four));
+  server_agent.ignore(here);
+  EXPECT_TRUE(server_agent.listen(four));
+  client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  EXPECT_EQ(server.established, 1U);
+  EXPECT_EQ(four.unanswered + six.unanswered, 0U);
+}
+
 TEST_F(CmAgent, the_first_packet_of_a_connection_is_as_good_as_rtu) {
   network.loses = [](const CmNetwork::Sent& one) { return cm_message_name(one.mad.message) == "RTU"; };
   client.connect(kServer);

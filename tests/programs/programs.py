@@ -13,6 +13,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools"))
 from sockets import free_port, listens  # noqa: E402 (found by the line above)
 
+FAULTS = ("--loss", "0.01", "--duplicate", "0.01", "--reorder", "0.01")  # of a network that has them
 LIMIT = 120  # seconds that a program may take, on a busy machine too
 
 
@@ -45,6 +46,13 @@ class Programs(unittest.TestCase):
     def stop_net(cls):
         subprocess.run([cls.run_program, "--stop", cls.net], env=cls.environment, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL, check=False)
+
+    @classmethod
+    def injected_faults(cls):
+        """What the switch of a network that has ended says that it did, by kind."""
+        log = (cls.folder / "r" / cls.net / "switch.log").read_text(encoding="utf-8")
+        made = re.findall(r"injected at place\d+: lost (\d+), duplicated (\d+), reordered (\d+)", log)
+        return {kind: sum(int(counts[i]) for counts in made) for i, kind in enumerate(("lost", "duplicated", "reordered"))}
 
     def start(self, *command, options=(), where=None):
         """The program, in the network of this class or where these options of roci-run say."""
