@@ -31,7 +31,7 @@ def step(name):
 def flood(name, options):
     """Of the goodput without it what is left with it; the program pairs short turns of both itself."""
     return Figure(name, command(f"{{bin}}/roci-request-flood --pairs 20 {options}", limit=60),
-                  matched(rf"^ratio {NUMBER}", "ratio"), "of the goodput without")
+                  matched(rf"^ratio {NUMBER} .* without$", "ratio"), "of the goodput without")
 
 
 GROUP = Group(
