@@ -17,9 +17,9 @@ namespace roci::rdmacm {
 namespace {
 
 // Takes an event out, with the channel's mutex in hand.
-std::unique_ptr<CmEvent> take(Channel& channel, std::deque<std::unique_ptr<CmEvent>>::iterator at) {
-  std::unique_ptr<CmEvent> event = std::move(*at);
-  channel.events.erase(at);
+std::unique_ptr<CmEvent> take(Channel& channel, size_t at) {
+  std::unique_ptr<CmEvent> event = std::move(channel.events[at]);
+  channel.events.erase(channel.events.begin() + static_cast<ptrdiff_t>(at));
   --event->id->queued;
   uint64_t one = 0;
   if (channel.events.empty()) static_cast<void>(read(channel.verbs.fd, &one, sizeof one));
@@ -44,7 +44,7 @@ void forget_events_of(Id& id) {
     const std::scoped_lock guard(channel.mutex);
     for (size_t at = 0; at < channel.events.size() && id.queued > 0;) {  // of very many ids few have any
       if (channel.events[at]->id == &id) {
-        forgotten.push_back(take(channel, channel.events.begin() + static_cast<ptrdiff_t>(at)));
+        forgotten.push_back(take(channel, at));
       } else {
         ++at;
       }
@@ -125,7 +125,7 @@ int move_to_channel(Id& id, rdma_event_channel* channel, bool own) {
     const std::scoped_lock guard(from.mutex);
     for (size_t at = 0; at < from.events.size() && id.queued > 0;) {
       if (from.events[at]->id == &id) {
-        moved.push_back(take(from, from.events.begin() + static_cast<ptrdiff_t>(at)));
+        moved.push_back(take(from, at));
       } else {
         ++at;
       }
@@ -174,7 +174,7 @@ int rdma_get_cm_event(rdma_event_channel* of, rdma_cm_event** event) {
     {
       const std::scoped_lock guard(channel.mutex);
       if (!channel.events.empty()) {
-        taken = take(channel, channel.events.begin());
+        taken = take(channel, 0);
         const std::scoped_lock counted(taken->id->mutex);
         ++taken->id->reported;
         continue;

@@ -50,12 +50,12 @@ GROUP = Group(
         *(Case(name, flood("RC with the flood", options), (), (at_least(0.9),))
           for name, options in (
               ("a flood of 10 Gb/s comes in, RC of 10 Gb/s goes out", "--rate 10Gbps --accept"),
+              ("the same, and the server lets all wait", "--rate 10Gbps"),
               ("both come in, half of 10 Gb/s each", "--rate 10Gbps --accept --in"),
-              ("a flood of 25 Gb/s comes in, RC of 25 Gb/s goes out", "--rate 25Gbps --accept"),
           )),
     ),
-    notes="many-connections makes a queue pair for each connection, sends one message over it and ends it; each of its rates is of "
-          "what it does after ids, addresses and routes of all are being resolved too, cmtime's is of one step alone. Both sides, and "
-          "the switch between them, share the two cores. Memory is of the first round, with the completion queue and the "
-          "buffers that are touched for the first time.",
+    notes="many-connections makes a queue pair for each connection, sends one message over it and ends it, in two rounds. Its connects "
+          "are from rdma_resolve_addr() to ESTABLISHED, 512 under way; those of cmtime are its step connect alone, all at once. "
+          "Both sides, and the switch between them, share the two cores. Memory is of the first round, with the completion "
+          "queue and the buffers that are touched for the first time; the rest is of the second round.",
 )
