@@ -27,7 +27,7 @@ static struct options {
   unsigned connections, rounds, under_way, wait;
   uint16_t port;
   const char* server;  // null: this is one
-} wanted = {.connections = 10000, .rounds = 2, .under_way = 512, .port = 7471};
+} wanted = {.connections = 10000, .rounds = 2, .under_way = 4096, .port = 7471};
 
 // One connection of the client's.
 struct one {

@@ -55,7 +55,7 @@ GROUP = Group(
           )),
     ),
     notes="many-connections makes a queue pair for each connection, sends one message over it and ends it, in two rounds. Its connects "
-          "are from rdma_resolve_addr() to ESTABLISHED, 512 under way; those of cmtime are its step connect alone, all at once. "
+          "are from rdma_resolve_addr() to ESTABLISHED, 4,096 under way; those of cmtime are its step connect alone, all at once. "
           "Both sides, and the switch between them, share the two cores. Memory is of the first round, with the completion "
           "queue and the buffers that are touched for the first time; the rest is of the second round.",
 )
