@@ -100,7 +100,10 @@ struct Limits {
 };
 
 // How long 4.096 us x 2^code is.
-constexpr Nanos duration_of(uint8_t code) { return Nanos{int64_t{4096} << (code < 31 ? code : 31)}; }
+inline constexpr uint8_t kMostTimeCode = 31;
+constexpr Nanos duration_of(uint8_t code) {
+  return Nanos{int64_t{4096} << (code < kMostTimeCode ? code : kMostTimeCode)};
+}
 
 class Agent;
 

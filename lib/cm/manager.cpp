@@ -7,13 +7,20 @@ namespace roci::cm {
 namespace {
 
 constexpr Nanos kLookAgain{1'000'000};  // whether a neighbour has answered
-// Of questions for datagram services, as the Linux kernel has them.
-constexpr uint8_t kLifetime = 16, kResponseTimeout = 20, kTries = 15;
+
+// The nearest.
+uint8_t code_of(Nanos time) {
+  uint8_t code = 0;
+  while (code < kMostTimeCode && 2 * time > 3 * duration_of(code)) ++code;
+  return code;
+}
 
 }  // namespace
 
-Manager::Manager(Host& host, uint64_t ca_guid, const Limits& limits)
-    : host_(host), agent_(*this, host.ids(), ca_guid, limits) {
+Manager::Manager(Host& host, uint64_t ca_guid, const ConnectionManagerConfig& config, const Limits& limits)
+    : host_(host),
+      patience_{.response_timeout = code_of(config.response_timeout), .retries = config.retries},
+      agent_(*this, host.ids(), ca_guid, limits) {
   Worker& first = host_.worker(0);
   const std::scoped_lock guard(first.token());
   first.management().set_class(kCmClass, this);
@@ -113,7 +120,8 @@ Status Manager::answer_disconnect(Connection& connection, const CmDisconnected& 
 Status Manager::ask(const Route& route, const CmServiceRequest& request, EventHandler& handler,
                     Connection*& made) {
   return with([&](Agent& agent, Nanos now) -> Status {
-    const auto asked = agent.ask(route, request, kLifetime, kResponseTimeout, kTries, handler, now);
+    const auto asked = agent.ask(route, request, kPacketLifetime, patience_.response_timeout,
+                                 patience_.retries, handler, now);
     if (!asked) return fail(asked.error());
     made = *asked;
     return {};

@@ -7,6 +7,7 @@
 
 #include "cm/agent.hpp"
 #include "cm/service.hpp"
+#include "device/device_config.hpp"
 #include "device/host.hpp"
 #include "engine/management.hpp"
 
@@ -17,7 +18,8 @@ namespace roci::cm {
 class Manager final : public Service, private ManagementClass, private Sender {
  public:
   // At most one for a host, which outlives it.
-  Manager(Host& host, uint64_t ca_guid, const Limits& limits = {});
+  Manager(Host& host, uint64_t ca_guid, const ConnectionManagerConfig& config = {},
+          const Limits& limits = {});
   ~Manager() override;
 
   // Calls use(agent, now) in between two rounds of the first worker. Any thread that holds no worker's token.
@@ -32,6 +34,7 @@ class Manager final : public Service, private ManagementClass, private Sender {
   // The process ends: says so to whoever is connected, or about to be. Who hears nothing finds out by himself.
   void leave();
 
+  [[nodiscard]] Patience patience() const override { return patience_; }
   Status listen(Listener& listener) override;
   void ignore(Listener& listener) override;
   Status connect(const Route& route, const CmRequest& request, uint32_t options, EventHandler& handler,
@@ -63,6 +66,7 @@ class Manager final : public Service, private ManagementClass, private Sender {
   void look_for(AddressQuery& query, Nanos now);
 
   Host& host_;
+  const Patience patience_;
   Agent agent_;
   TimingWheel looks_;  // of queries
 };

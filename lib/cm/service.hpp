@@ -21,6 +21,14 @@ class AddressQuery : private Timer {
   Nanos give_up_{0};
 };
 
+inline constexpr uint8_t kPacketLifetime = 16;  // 0.27 s, a code, as the Linux kernel has it for Ethernet
+
+// With peers.
+struct Patience {
+  uint8_t response_timeout = 20;  // a code
+  uint8_t retries = 15;
+};
+
 // Any thread, but not from within handlers.
 class Service {
  public:
@@ -28,6 +36,8 @@ class Service {
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
   virtual ~Service() = default;
+
+  [[nodiscard]] virtual Patience patience() const = 0;
 
   // As of Agent. `made` is set before the first event.
   virtual Status listen(Listener& listener) = 0;

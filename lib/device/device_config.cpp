@@ -244,6 +244,15 @@ Status read_host_keys(ConfigNode& node, DeviceConfig& device) {
   return {};
 }
 
+Status read_connection_manager(ConfigNode& node, ConnectionManagerConfig& config) {
+  return node.section("connection_manager", Need::kOptional, [&](ConfigNode& section) -> Status {
+    ROCI_TRY(section.optional("response_timeout", config.response_timeout));
+    if (config.response_timeout < Nanos{1ms} || config.response_timeout > Nanos{5min})
+      return section.error("response_timeout", "must be 1ms to 5min");
+    return section.optional("retries", config.retries, integer_in<uint8_t>(0, 15));
+  });
+}
+
 Status read_device_section(ConfigNode& root, DeviceFile& config) {
   return root.section("device", Need::kRequired, [&](ConfigNode& node) -> Status {
     DeviceConfig& device = config.device;
@@ -255,6 +264,7 @@ Status read_device_section(ConfigNode& root, DeviceFile& config) {
     ROCI_TRY(node.optional("priority", device.priority, integer_in<uint8_t>(0, 7)));
     ROCI_TRY(read_progress(node, device));
     ROCI_TRY(read_host_keys(node, device));
+    ROCI_TRY(read_connection_manager(node, config.connection_manager));
     config.port.queues = static_cast<uint16_t>(device.workers);
     return {};
   });

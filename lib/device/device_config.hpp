@@ -65,18 +65,30 @@
 //       trace: 0                                   # events that are kept for each place where algorithms run
 //       peers_send_cnps: true                      # what is assumed of them
 //       notification_point: {enabled: true, interval: 4us}  # CE is answered with CNPs, so far apart
+//     connection_manager: {response_timeout: 4.3s, retries: 15}   # of programs of librdmacm: how long a peer may take to
+//                                                  # answer, rounded to 4.096 us x 2^n, and how often it is asked again
 //     window: 512KiB                               # un-acknowledged bytes of a queue pair
 #pragma once
 
 #include "base/config.hpp"
+#include "base/types.hpp"
 #include "port/port_config.hpp"
 #include "roci/device.hpp"
 
 namespace roci {
 
+// As the Linux kernel has it: 77 s with 0.27 s for a packet to get there.
+struct ConnectionManagerConfig {
+  Nanos response_timeout = 4300ms;
+  uint8_t retries = 15;
+
+  friend bool operator==(const ConnectionManagerConfig&, const ConnectionManagerConfig&) = default;
+};
+
 struct DeviceFile {
   EthdevConfig port;
   DeviceConfig device;
+  ConnectionManagerConfig connection_manager;
 };
 
 // The section `device`, which is required. Addresses are checked here, so that the error names file and line.
@@ -84,5 +96,8 @@ Status read_device_section(ConfigNode& root, DeviceFile& config);
 // The keys of it that say how a host behaves, wherever it is: from `extensions` on, and `tx_buffers`, `packets_per_ack`,
 // `packets_per_turn`, `check_before_placing` and `guard_memory`.
 Status read_host_keys(ConfigNode& node, DeviceConfig& device);
+
+// A section `connection_manager`, which is optional.
+Status read_connection_manager(ConfigNode& node, ConnectionManagerConfig& config);
 
 }  // namespace roci

@@ -107,6 +107,7 @@ Status read_net_section(ConfigNode& node, NetConfig& net) {
   ROCI_TRY(read_marking(node, net.marking));
   ROCI_TRY(read_telemetry(node, net.telemetry));
   ROCI_TRY(read_congestion_control(node, net.congestion_control));
+  ROCI_TRY(read_connection_manager(node, net.connection_manager));
   ROCI_TRY(node.section("uplink", Need::kOptional, [&](ConfigNode& section) -> Status {
     net.uplink.emplace();
     net.uplink->mtu = net.mtu;
@@ -194,6 +195,8 @@ std::string net_text(const NetConfig& net) {
       << "  congestion_control: {profile: \"" << net.congestion_control.profile
       << "\", base_rtt: " << nanos_text(net.congestion_control.base_rtt)
       << ", line_rate: " << net.congestion_control.line_rate.value() << "bps}\n"
+      << "  connection_manager: {response_timeout: " << nanos_text(net.connection_manager.response_timeout)
+      << ", retries: " << unsigned{net.connection_manager.retries} << "}\n"
       << "  pci: " << flag(net.pci) << "\n";
   if (net.uplink) write_uplink(out, *net.uplink);
   if (net.faults) out << "  faults: {seed: " << net.fault_seed << ", " << faults_text(*net.faults) << "}\n";

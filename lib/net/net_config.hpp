@@ -15,6 +15,7 @@
 //     marking: {enabled: true, kmin: 100KiB, kmax: 400KiB, pmax: 0.2}   # ECN
 //     telemetry: {enabled: true, udp_port: 5201, domain: 1}   # packets that carry INT get the switch's
 //     congestion_control: {profile: none, base_rtt: 50us, line_rate: 10Gbps}   # of the processes; ROCI_CC precedes
+//     connection_manager: {response_timeout: 4.3s, retries: 15}   # of the processes (device/device_config.hpp)
 //     uplink: {device: "net_af_packet0,iface=veth0", mtu: 4400}   # the way out (port/port_config.hpp); default: none
 //     pci: false                             # an uplink by PCI address needs it
 //     faults: {loss: 0.01, duplicate: 0.001, seed: 1}   # of what each place sends, as switches have them; default: none
@@ -78,6 +79,7 @@ struct NetConfig {
   NetMarking marking;
   NetTelemetry telemetry;
   NetCongestionControl congestion_control;
+  ConnectionManagerConfig connection_manager;
   std::optional<EthdevConfig> uplink;
   bool pci = false;
   std::optional<PortFaults> faults;  // of every place

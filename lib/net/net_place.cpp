@@ -28,6 +28,7 @@ bool needs_telemetry(const std::string& profile) {
 
 DeviceFile device_of(const NetConfig& net, const std::filesystem::path& folder, uint32_t place) {
   DeviceFile file;
+  file.connection_manager = net.connection_manager;
   file.port.device = place_port(folder, place);
   file.port.mtu = net.mtu;
   file.port.mac = net.mac(place);

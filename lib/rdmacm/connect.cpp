@@ -11,8 +11,7 @@
 namespace roci::rdmacm {
 namespace {
 
-// As the Linux kernel asks.
-constexpr uint8_t kResponseTimeout = 20, kCmRetries = 15, kTargetAckDelay = 15;
+constexpr uint8_t kTargetAckDelay = 15;  // as the Linux kernel says
 
 uint32_t random_psn() { return static_cast<uint32_t>(os_random()) & 0xffffff; }
 
@@ -89,7 +88,8 @@ CmRequest request_of(Id& id, const rdma_conn_param& param) {
   request.queue_pair = Qpn{id.verbs.qp != nullptr ? id.verbs.qp->qp_num : param.qp_num};
   request.responder_resources = id.terms.responder_resources;
   request.initiator_depth = id.terms.initiator_depth;
-  request.remote_response_timeout = request.local_response_timeout = kResponseTimeout;
+  const cm::Patience patience = id.service->patience();
+  request.remote_response_timeout = request.local_response_timeout = patience.response_timeout;
   set_type(request, id.verbs.qp_type);
   request.end_to_end_flow_control = param.flow_control != 0;
   request.starting_psn = Psn{id.terms.local_psn};
@@ -97,7 +97,7 @@ CmRequest request_of(Id& id, const rdma_conn_param& param) {
   request.pkey = 0xffff;
   request.path_mtu = id.terms.path_mtu;
   request.rnr_retry_count = id.terms.rnr_retry_count;
-  request.max_cm_retries = kCmRetries;
+  request.max_cm_retries = patience.retries;
   request.srq = id.verbs.qp != nullptr ? id.verbs.qp->srq != nullptr : param.srq != 0;
   request.vendor_id = id.local_ece.vendor_id & 0xffffff;
   const cm::Route route = route_of(id);

@@ -79,6 +79,7 @@ int bind(Id& id, const sockaddr& address) {
   }
   std::memcpy(&id.verbs.route.addr.src_storage, &address,
               address.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+  if (address.sa_family == AF_INET) id.one_family = true;  // an IPv6 address may stand for IPv4 too
   id.service = roci_cm_service(context);
   if (id.service == nullptr) return failed(EIO);  // in a child that fork() made
   if (take_port_for(id, port_of(address)) != 0) return -1;

@@ -102,7 +102,7 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
 };
 
 inline constexpr uint8_t kHopLimit = 64;
-inline constexpr uint8_t kPacketLifetime = 16;  // 0.27 s, a code, as the Linux kernel has it for Ethernet
+using cm::kPacketLifetime;
 
 // Of the one device that the process has, opened once and for good; null and errno when there is none.
 ibv_context* open_device();

@@ -193,7 +193,8 @@ cm::Service& connection_manager() {
   ProcessDevice& self = process_device();
   const uint64_t guid = be64toh(listed_guid());
   const std::scoped_lock guard(self.mutex);
-  if (self.manager == nullptr) self.manager = std::make_unique<cm::Manager>(self.device->host(), guid);
+  if (self.manager == nullptr)
+    self.manager = std::make_unique<cm::Manager>(self.device->host(), guid, self.file.connection_manager);
   return *self.manager;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <vector>
 
@@ -17,6 +18,8 @@ namespace roci::test {
 
 inline constexpr uint16_t kTelemetryPort = 5201;
 inline constexpr uint8_t kLossless = 3;  // the priority, where there is PFC
+
+class FanIn;
 
 struct FanInOptions {
   size_t senders = 16;
@@ -32,8 +35,10 @@ struct FanInOptions {
   AqmConfig aqm{};
   Bytes buffer = 64_MiB;  // of the port towards the receiver
   uint8_t traffic_class = 0;
-  bool reads = false;                        // the data come as READ responses
-  bool connects = true;                      // from the beginning
+  bool reads = false;    // the data come as READ responses
+  bool connects = true;  // from the beginning
+  // Tells the two sides of a connection of each other before they make it.
+  std::function<void(FanIn&, Side& from, const QueuePair& qp, const QueuePair& peer)> introduce = nullptr;
   std::optional<LosslessConfig> lossless{};  // PFC for all data, which are of priority 3 then
   bool attacker = false;  // there is one more port, with nobody behind it but the test: inject()
   bool qcn = false;       // the switch sends CNMs of Qeq `qeq`, and hosts listen
@@ -125,6 +130,7 @@ class FanIn : public Fabric {
           .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
           .traffic_class = options.lossless ? uint8_t{kLossless << 5} : options.traffic_class,
           .timeout = 14};
+      if (options.introduce) options.introduce(*this, sender, *flow.qp, *flow.peer);
       connect_to(*flow.qp, IBV_QPT_RC, must(receiver().device->query_gid(1)), flow.peer->qp_num(), connect);
       std::swap(connect.rq_psn, connect.sq_psn);
       connect.sq_psn = 100, connect.rq_psn = 5000;

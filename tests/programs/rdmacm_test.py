@@ -7,6 +7,7 @@ import unittest
 from programs import FAULTS, LIMIT, Programs, free_port
 
 Programs.run_program = sys.argv.pop(1)
+CHECK = sys.argv.pop(1)
 
 
 class RdmacmPrograms(Programs):
@@ -92,6 +93,124 @@ class OnIpv4(RdmacmPrograms):
         end = self.wait(receiver)
         self.assertEqual(end.status, 0, end.text)
         self.assertIn("data transfers complete", end.text)
+
+
+class PerftestTools(RdmacmPrograms):
+    """The tools of perftest that have connections made for them (-R). A client that is refused ends badly, so it comes again."""
+
+    def tool(self, tool, *options):
+        command = (tool, "-R", "-p", str(free_port()), *options)
+        server, client = self.connect(command, (*command, self.server))
+        for text in (server, client):
+            self.assertTrue(self.result_lines(text), text)
+
+
+class Perftest(PerftestTools):
+    def test_reliable(self):
+        for tool in ("ib_send_bw", "ib_write_bw", "ib_read_bw", "ib_send_lat", "ib_write_lat", "ib_read_lat"):
+            with self.subTest(tool):
+                self.tool(tool, "-n", "100")
+
+    def test_several_queue_pairs(self):
+        self.tool("ib_write_bw", "-n", "100", "-q", "4")
+
+
+class PerftestOfDatagrams(PerftestTools):
+    def test_datagrams(self):
+        for tool in ("ib_send_bw", "ib_send_lat"):
+            with self.subTest(tool):
+                self.tool(tool, "-c", "UD", "-n", "100")
+
+
+class PerftestUnderLoss(Perftest):
+    net_options = FAULTS
+
+
+class Calls(RdmacmPrograms):
+    """What the calls promise: tests/programs/rdmacm_check.c."""
+
+    def check(self, name):
+        done = self.wait(self.start(CHECK, name, self.server))
+        self.assertEqual(done.status, 0, done.text)
+        self.assertIn(f"{name}: as it should be", done.text)
+
+    def test_a_connection_from_its_beginning_to_its_end(self):
+        self.check("connection")
+
+    def test_who_is_refused_and_who_finds_nobody(self):
+        self.check("refusals")
+
+    def test_programs_bring_their_own_queue_pair(self):
+        self.check("own-qp")
+
+    def test_who_may_have_which_port(self):
+        self.check("ports")
+
+    def test_datagram_services(self):
+        self.check("datagrams")
+
+
+class Killed(RdmacmPrograms):
+    """One side is killed; the other one, of Debian, ends with an error and in bounded time."""
+
+    def start(self, *command, options=(), where=None):
+        network = self.folder / f"{self.net}.yaml"
+        network.write_text(f"net: {{name: {self.net}, connection_manager: {{response_timeout: 67ms, retries: 3}}}}\n",
+                           encoding="utf-8")
+        return super().start(*command, options=options, where=("--config", network) if where is None else where)
+
+    def ends_badly(self, process):
+        end = self.wait(process)
+        self.assertNotEqual(end.status, 0, end.text)
+        return end.text
+
+    def wait_for_line(self, process, line):
+        deadline = time.monotonic() + LIMIT
+        while line not in self.text_of(process):
+            if process.poll() is not None or time.monotonic() > deadline:
+                self.fail(f"{' '.join(process.args)} does not say '{line}':\n{self.text_of(process)}")
+            time.sleep(0.02)
+
+    def test_the_passive_side_before_it_answers(self):
+        port = str(free_port())
+        server = self.start(CHECK, "requested", self.server, port)
+        self.wait_for_place(server)
+        client = self.start("rping", "-c", "-a", self.server, "-p", port, "-C", "1")
+        self.wait_for_line(server, "requested")
+        server.kill()
+        self.assertIn("UNREACHABLE", self.ends_badly(client))
+
+    def test_the_active_side_before_it_is_ready(self):
+        port = str(free_port())
+        server = self.start("rping", "-s", "-p", port, "-C", "1")
+        self.wait_for_place(server)
+        client = self.start(CHECK, "answered", self.server, port)
+        self.wait_for_line(client, "answered")
+        client.kill()
+        self.assertIn("UNREACHABLE", self.ends_badly(server))
+
+    def transfer(self):
+        port = str(free_port())
+        server = self.start("rping", "-s", "-p", port)
+        self.wait_for_place(server)
+        client = self.start("rping", "-c", "-a", self.server, "-p", port)
+        self.wait_for_traffic(2, "rping")
+        return server, client
+
+    def test_the_passive_side_of_a_transfer(self):
+        server, client = self.transfer()
+        server.kill()
+        self.ends_badly(client)
+
+    def test_the_active_side_of_a_transfer(self):
+        server, client = self.transfer()
+        client.kill()
+        self.ends_badly(server)
+
+    def test_who_ends_in_order_says_so(self):
+        server, client = self.transfer()
+        client.terminate()
+        self.assertIn("DISCONNECT", self.ends_badly(server).upper())
 
 
 class OnIpv6(OnIpv4):

@@ -1,0 +1,373 @@
+// A program of the rdma_cm API, linked with the system's librdmacm: one process that is both sides of its connections, on the
+// address that it is given. `rdmacm-check NAME ADDRESS [PORT]` runs one check; exit status 1, after a sentence, when anything is
+// not as it must be. `requested` and `answered` say how far they have come with a peer, and go no further.
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <poll.h>
+#include <rdma/rdma_cma.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { kPatience = 20000, kResolve = 2000 };  // ms
+
+static const char* address;
+static struct rdma_event_channel *active, *passive;
+
+static void must(int good, const char* what) {
+  if (good) return;
+  fprintf(stderr, "%s (errno %d: %s)\n", what, errno, strerror(errno));
+  exit(1);
+}
+
+static struct sockaddr_storage at(const char* host, int port) {
+  struct sockaddr_storage out;
+  struct addrinfo *found = NULL, hints = {.ai_flags = AI_NUMERICHOST};
+  char service[8];
+  snprintf(service, sizeof service, "%d", port);
+  must(getaddrinfo(host, service, &hints, &found) == 0, "the address cannot be read");
+  memset(&out, 0, sizeof out);
+  memcpy(&out, found->ai_addr, found->ai_addrlen);
+  freeaddrinfo(found);
+  return out;
+}
+
+static struct rdma_cm_id* make_id(struct rdma_event_channel* channel, enum rdma_port_space space) {
+  struct rdma_cm_id* id = NULL;
+  must(rdma_create_id(channel, &id, NULL, space) == 0, "no id");
+  return id;
+}
+
+static struct rdma_cm_event* next_event(struct rdma_event_channel* channel) {
+  struct pollfd waits = {.fd = channel->fd, .events = POLLIN};
+  struct rdma_cm_event* event = NULL;
+  must(poll(&waits, 1, kPatience) == 1, "nothing happens");
+  must(rdma_get_cm_event(channel, &event) == 0, "no event");
+  return event;
+}
+
+// The next event must be this one; acknowledged.
+static void expect(struct rdma_event_channel* channel, enum rdma_cm_event_type type, int status) {
+  struct rdma_cm_event* event = next_event(channel);
+  if (event->event != type || event->status != status) {
+    fprintf(stderr, "%s with status %d instead of %s with %d\n", rdma_event_str(event->event), event->status,
+            rdma_event_str(type), status);
+    exit(1);
+  }
+  rdma_ack_cm_event(event);
+}
+
+static struct rdma_cm_id* listen_on(int port, enum rdma_port_space space) {
+  struct rdma_cm_id* id = make_id(passive, space);
+  struct sockaddr_storage here = at(address, port);
+  must(rdma_bind_addr(id, (struct sockaddr*)&here) == 0, "cannot bind");
+  must(rdma_listen(id, 0) == 0, "cannot listen");
+  return id;
+}
+
+static struct rdma_cm_id* resolved(const char* host, int port, enum rdma_port_space space) {
+  struct rdma_cm_id* id = make_id(active, space);
+  struct sockaddr_storage there = at(host, port);
+  must(rdma_resolve_addr(id, NULL, (struct sockaddr*)&there, kResolve) == 0, "cannot resolve");
+  expect(active, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+  must(rdma_resolve_route(id, kResolve) == 0, "no route");
+  expect(active, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+  return id;
+}
+
+static void make_qp(struct rdma_cm_id* id) {
+  struct ibv_qp_init_attr attr = {
+      .qp_type = IBV_QPT_RC,
+      .cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
+  must(rdma_create_qp(id, NULL, &attr) == 0, "no queue pair");
+}
+
+static struct rdma_cm_id* request_with(const void* data, size_t length, const struct rdma_conn_param* as) {
+  struct rdma_cm_event* event = next_event(passive);
+  must(event->event == RDMA_CM_EVENT_CONNECT_REQUEST, "no request");
+  const struct rdma_conn_param* conn = &event->param.conn;
+  must(conn->private_data_len >= length && memcmp(conn->private_data, data, length) == 0,
+       "the private data of the request is another");
+  if (as != NULL) {
+    must(conn->responder_resources == as->initiator_depth &&
+             conn->initiator_depth == as->responder_resources && conn->retry_count == as->retry_count &&
+             conn->rnr_retry_count == as->rnr_retry_count,
+         "the request asks for something else");
+  }
+  struct rdma_cm_id* id = event->id;
+  rdma_ack_cm_event(event);
+  return id;
+}
+
+static void end(struct rdma_cm_id* id) {
+  if (id->qp != NULL) rdma_destroy_qp(id);
+  rdma_destroy_id(id);
+}
+
+// ---- A connection from its beginning to its end, with all that the two sides tell each other.
+static void check_connection(void) {
+  const char ask[] = "may I", yes[] = "you may";
+  struct rdma_cm_id* listener = listen_on(0, RDMA_PS_TCP);
+  const int port = ntohs(rdma_get_src_port(listener));
+  must(port != 0, "the listener has no port");
+  struct rdma_cm_id* client = resolved(address, port, RDMA_PS_TCP);
+  must(ntohs(rdma_get_dst_port(client)) == port && rdma_get_src_port(client) != 0, "the ports are wrong");
+  make_qp(client);
+  struct rdma_conn_param wanted = {.private_data = ask,
+                                   .private_data_len = 57,
+                                   .responder_resources = 3,
+                                   .initiator_depth = 2,
+                                   .retry_count = 5,
+                                   .rnr_retry_count = 6};
+  char long_data[57] = {0};
+  wanted.private_data = long_data;
+  must(rdma_connect(client, &wanted) == -1 && errno == EINVAL, "57 bytes of private data are taken");
+  wanted.private_data = ask;
+  wanted.private_data_len = sizeof ask;
+  must(rdma_connect(client, &wanted) == 0, "cannot connect");
+  struct rdma_cm_id* server = request_with(ask, sizeof ask, &wanted);
+  must(rdma_get_dst_port(server) == rdma_get_src_port(client), "the peer's port is another");
+  make_qp(server);
+  struct rdma_conn_param given = {.private_data = yes,
+                                  .private_data_len = sizeof yes,
+                                  .responder_resources = 1,
+                                  .initiator_depth = 1,
+                                  .rnr_retry_count = 7};
+  must(rdma_accept(server, &given) == 0, "cannot accept");
+  struct rdma_cm_event* event = next_event(active);
+  must(event->event == RDMA_CM_EVENT_ESTABLISHED, "the active side is not connected");
+  must(memcmp(event->param.conn.private_data, yes, sizeof yes) == 0,
+       "the private data of the answer is another");
+  rdma_ack_cm_event(event);
+  expect(passive, RDMA_CM_EVENT_ESTABLISHED, 0);
+  struct ibv_qp_attr attr;
+  struct ibv_qp_init_attr init;
+  const int mask = IBV_QP_STATE | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_RNR_RETRY |
+                   IBV_QP_RETRY_CNT;
+  must(ibv_query_qp(client->qp, &attr, mask, &init) == 0, "the queue pair cannot be asked");
+  must(attr.qp_state == IBV_QPS_RTS && attr.max_rd_atomic == 1 && attr.max_dest_rd_atomic == 1 &&
+           attr.rnr_retry == 7 && attr.retry_cnt == 5,
+       "the active side's queue pair is not as it was agreed");
+
+  must(rdma_migrate_id(server, active) == 0, "cannot move to another channel");
+  must(rdma_disconnect(client) == 0, "cannot disconnect");
+  unsigned ends = 0;
+  while (ends < 2) {
+    event = next_event(active);
+    must(event->event == RDMA_CM_EVENT_DISCONNECTED, "not disconnected");
+    must(event->id == client || event->id == server, "of somebody else");
+    if (event->id == server) rdma_disconnect(server);
+    ++ends;
+    rdma_ack_cm_event(event);
+  }
+  // Time-wait, of both.
+  expect(active, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+  expect(active, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+  must(fcntl(active->fd, F_SETFL, O_NONBLOCK) == 0, "the channel stays blocking");
+  must(rdma_get_cm_event(active, &event) == -1 && errno == EAGAIN, "an empty channel does not say so");
+  end(server);
+  end(client);
+  end(listener);
+}
+
+// ---- Who is refused, and who finds nobody.
+static void check_refusals(void) {
+  const char no[] = "not today";
+  struct rdma_cm_id* listener = listen_on(0, RDMA_PS_TCP);
+  const int port = ntohs(rdma_get_src_port(listener));
+  struct rdma_cm_id* client = resolved(address, port, RDMA_PS_TCP);
+  make_qp(client);
+  struct rdma_conn_param wanted = {.retry_count = 7};
+  must(rdma_connect(client, &wanted) == 0, "cannot connect");
+  struct rdma_cm_id* server = request_with("", 0, NULL);
+  must(rdma_reject(server, no, sizeof no) == 0, "cannot reject");
+  struct rdma_cm_event* event = next_event(active);
+  must(event->event == RDMA_CM_EVENT_REJECTED && event->status == 28, "not rejected by the consumer");
+  must(memcmp(event->param.conn.private_data, no, sizeof no) == 0,
+       "the private data of the rejection is another");
+  rdma_ack_cm_event(event);
+  end(server);
+  end(client);
+  end(listener);
+
+  client = resolved(address, port, RDMA_PS_TCP);
+  make_qp(client);
+  must(rdma_connect(client, &wanted) == 0, "cannot connect");
+  expect(active, RDMA_CM_EVENT_REJECTED, 8);
+  end(client);
+
+  client = make_id(active, RDMA_PS_TCP);
+  struct sockaddr_storage nobody = at("10.77.99.99", 1);
+  must(rdma_resolve_addr(client, NULL, (struct sockaddr*)&nobody, 200) == 0, "cannot resolve");
+  event = next_event(active);
+  must(event->event == RDMA_CM_EVENT_ADDR_ERROR && event->status < 0, "nobody's address was resolved");
+  rdma_ack_cm_event(event);
+  must(rdma_resolve_addr(client, NULL, (struct sockaddr*)&nobody, 1) == 0, "cannot resolve again");
+  event = next_event(active);
+  must(event->event == RDMA_CM_EVENT_ADDR_ERROR, "nobody's address was resolved");
+  rdma_ack_cm_event(event);
+  end(client);
+}
+
+// ---- Programs that bring their own queue pair, and that hear of the first packet from it.
+static void check_own_queue_pair(void) {
+  struct rdma_cm_id* listener = listen_on(0, RDMA_PS_TCP);
+  struct rdma_cm_id* client = resolved(address, ntohs(rdma_get_src_port(listener)), RDMA_PS_TCP);
+  struct ibv_ece ece = {.vendor_id = 0x15b3, .options = 0x10000005}, seen = {0};
+  must(rdma_set_local_ece(client, &ece) == 0, "no enhanced connection establishment");
+  struct rdma_conn_param wanted = {.retry_count = 7, .qp_num = 0x123};
+  must(rdma_connect(client, &wanted) == 0, "cannot connect");
+  struct rdma_cm_id* server = request_with("", 0, NULL);
+  must(rdma_get_remote_ece(server, &seen) == 0 && seen.vendor_id == 0x15b3 && seen.options == 0x10000005,
+       "the options of the request are others");
+  ece.options = 0x10000001;
+  must(rdma_set_local_ece(server, &ece) == 0, "no enhanced connection establishment");
+  struct rdma_conn_param given = {.qp_num = 0x456};
+  must(rdma_accept(server, &given) == 0, "cannot accept");
+  struct rdma_cm_event* event = next_event(active);
+  must(event->event == RDMA_CM_EVENT_CONNECT_RESPONSE && event->param.conn.qp_num == 0x456,
+       "no answer to a program's own");
+  rdma_ack_cm_event(event);
+  must(rdma_get_remote_ece(client, &seen) == 0 && seen.options == 0x10000001,
+       "the options of the answer are others");
+  struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+  int mask = 0;
+  must(rdma_init_qp_attr(client, &attr, &mask) == 0 && attr.dest_qp_num == 0x456 && (mask & IBV_QP_AV) != 0,
+       "the attributes are not the connection's");
+  must(rdma_notify(server, IBV_EVENT_COMM_EST) == 0, "the first packet is of no interest");
+  expect(passive, RDMA_CM_EVENT_ESTABLISHED, 0);
+  must(rdma_notify(server, IBV_EVENT_COMM_EST) == -1 && errno == EISCONN, "it is established twice");
+  must(rdma_establish(client) == 0, "cannot establish");
+  must(rdma_disconnect(server) == 0, "cannot disconnect");
+  expect(active, RDMA_CM_EVENT_DISCONNECTED, 0);
+  expect(passive, RDMA_CM_EVENT_DISCONNECTED, 0);
+  end(server);
+  end(client);
+  end(listener);
+}
+
+// ---- Who may have which port.
+static int binds(struct rdma_cm_id* id, const char* host, int port) {
+  struct sockaddr_storage here = at(host, port);
+  return rdma_bind_addr(id, (struct sockaddr*)&here) == 0;
+}
+
+static void check_ports(void) {
+  int yes = 1;
+  struct rdma_cm_id* first = listen_on(0, RDMA_PS_TCP);
+  const int port = ntohs(rdma_get_src_port(first));
+  struct rdma_cm_id* second = make_id(active, RDMA_PS_TCP);
+  must(!binds(second, address, port) && errno == EADDRINUSE, "a port is given twice");
+  must(!binds(second, "0.0.0.0", port), "a port is given twice, of any address too");
+  struct rdma_cm_id* other_space = make_id(active, RDMA_PS_UDP);
+  must(binds(other_space, address, port), "another port space has ports of its own");
+  must(!binds(second, "10.77.200.200", 0) && errno == EADDRNOTAVAIL, "an address that is not ours is bound");
+  end(first);
+  must(binds(second, address, port), "a port that was given back is not free");
+
+  struct rdma_cm_id *four = make_id(active, RDMA_PS_TCP), *six = make_id(active, RDMA_PS_TCP);
+  for (int i = 0; i < 2; ++i)
+    must(rdma_set_option(i ? four : six, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &yes, sizeof yes) == 0,
+         "no option");
+  must(binds(four, "0.0.0.0", 7999) && binds(six, "::", 7999), "a port is not for each IP version");
+  must(rdma_listen(four, 1) == 0 && rdma_listen(six, 1) == 0, "both cannot listen");
+
+  struct rdma_cm_id *a = make_id(active, RDMA_PS_TCP), *b = make_id(active, RDMA_PS_TCP);
+  for (int i = 0; i < 2; ++i)
+    must(rdma_set_option(i ? a : b, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &yes, sizeof yes) == 0,
+         "no option");
+  must(binds(a, address, 8001) && binds(b, address, 8001), "a port is not shared");
+  end(a);
+  must(binds(make_id(active, RDMA_PS_TCP), address, 8001) == 0, "a port is free while somebody has it");
+  must(rdma_listen(b, 1) == 0, "who is left cannot listen");
+  end(b);
+  end(four);
+  end(six);
+  end(second);
+  end(other_space);
+}
+
+// ---- Datagram services.
+static void check_datagrams(void) {
+  const char ask[] = "where", yes[] = "there", no[] = "nowhere";
+  struct rdma_cm_id* listener = listen_on(0, RDMA_PS_UDP);
+  const int port = ntohs(rdma_get_src_port(listener));
+  for (int accepts = 1; accepts >= 0; --accepts) {
+    struct rdma_cm_id* client = resolved(address, port, RDMA_PS_UDP);
+    struct rdma_conn_param wanted = {.private_data = ask, .private_data_len = sizeof ask};
+    must(rdma_connect(client, &wanted) == 0, "cannot ask");
+    struct rdma_cm_id* server = request_with(ask, sizeof ask, NULL);
+    struct rdma_conn_param given = {.private_data = yes, .private_data_len = sizeof yes, .qp_num = 0x789};
+    must((accepts ? rdma_accept(server, &given) : rdma_reject(server, no, sizeof no)) == 0, "cannot answer");
+    struct rdma_cm_event* event = next_event(active);
+    const struct rdma_ud_param* ud = &event->param.ud;
+    if (accepts) {
+      must(event->event == RDMA_CM_EVENT_ESTABLISHED && ud->qp_num == 0x789 && ud->qkey == RDMA_UDP_QKEY,
+           "no answer");
+      must(memcmp(ud->private_data, yes, sizeof yes) == 0, "the private data of the answer is another");
+    } else {
+      must(event->event == RDMA_CM_EVENT_UNREACHABLE && event->status == 2, "not rejected");
+      must(memcmp(ud->private_data, no, sizeof no) == 0, "the private data of the rejection is another");
+    }
+    rdma_ack_cm_event(event);
+    end(server);
+    end(client);
+  }
+  end(listener);
+}
+
+// ---- Half a handshake, for somebody who kills this process then.
+static void say_and_wait(const char* what) {
+  puts(what);
+  fflush(stdout);
+  for (;;) pause();
+}
+
+static void come_to_requested(int port) {
+  listen_on(port, RDMA_PS_TCP);
+  request_with("", 0, NULL);
+  say_and_wait("requested");
+}
+
+static void come_to_answered(int port) {
+  struct rdma_conn_param wanted = {.retry_count = 7, .qp_num = 0x123};
+  for (;;) {
+    struct rdma_cm_id* client = resolved(address, port, RDMA_PS_TCP);
+    must(rdma_connect(client, &wanted) == 0, "cannot connect");
+    struct rdma_cm_event* event = next_event(active);
+    if (event->event == RDMA_CM_EVENT_CONNECT_RESPONSE) say_and_wait("answered");
+    must(event->event == RDMA_CM_EVENT_REJECTED && event->status == 8, "neither answered nor refused");
+    rdma_ack_cm_event(event);
+    end(client);
+  }
+}
+
+int main(int argc, char** argv) {
+  static const struct {
+    const char* name;
+    void (*run)(void);
+  } kChecks[] = {{"connection", check_connection},
+                 {"refusals", check_refusals},
+                 {"own-qp", check_own_queue_pair},
+                 {"ports", check_ports},
+                 {"datagrams", check_datagrams}};
+  must(argc >= 3, "rdmacm-check NAME ADDRESS [PORT]");
+  address = argv[2];
+  active = rdma_create_event_channel();
+  passive = rdma_create_event_channel();
+  must(active != NULL && passive != NULL, "no event channels");
+  if (argc == 4 && strcmp(argv[1], "requested") == 0) come_to_requested(atoi(argv[3]));
+  if (argc == 4 && strcmp(argv[1], "answered") == 0) come_to_answered(atoi(argv[3]));
+  for (size_t i = 0; i < sizeof kChecks / sizeof kChecks[0]; ++i) {
+    if (strcmp(argv[1], kChecks[i].name) != 0) continue;
+    kChecks[i].run();
+    rdma_destroy_event_channel(active);
+    rdma_destroy_event_channel(passive);
+    printf("%s: as it should be\n", argv[1]);
+    return 0;
+  }
+  must(0, "there is no such check");
+}
