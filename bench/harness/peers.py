@@ -8,6 +8,7 @@ from harness.case import Figure, LESS, Pair, Unreadable
 from harness.programs import command
 
 PACKAGES = {
+    "cmtime": "rdmacm-utils",
     "dpdk-testpmd": "dpdk-dev",
     "fi_pingpong": "libfabric-bin",
     "iperf3": "iperf3",
@@ -20,7 +21,7 @@ PACKAGES = {
 }
 # Scripts and programs of ours that need one of them.
 SCRIPTS = {"{bench}/budget.py": "valgrind", "{bench}/stages.py": "perf", "{bin}/roci-lab-ns3": "ns-3",
-           "{bench}/programs/patient.sh": "perftest"}
+           "{bench}/programs/patient.sh": "perftest", "{bench}/connections/both.py": "cmtime"}
 # The same for packages that would start services when they are installed: they are unpacked into build/peers instead.
 UNPACKED = {"{bench}/forwarding/open_vswitch.py": ("openvswitch-common", "openvswitch-switch", "openvswitch-switch-dpdk")}
 

@@ -9,6 +9,7 @@ namespace roci::cm {
 namespace {
 
 constexpr uint8_t kDisconnectTries = 1;  // who does not answer DREQ is as gone as one that does
+constexpr Nanos kCrowdedPatience{5'000'000'000};
 constexpr Nanos kNoRoomWait{1'000'000};
 constexpr Nanos kAnswerMemory =
     2 * duration_of(20);  // of SIDR_REPs: who has not heard it asks every 4.3 s, as Linux does
@@ -92,7 +93,7 @@ Listener* Agent::find_listener(uint64_t service, const IpAddress& address) {
 
 bool Agent::has_room_for(const Listener& listener) {
   if (listener.unanswered < listener.backlog && unanswered_ < limits_.unanswered &&
-      by_id_.size() < limits_.connections)
+      unready_ < limits_.unready && by_id_.size() < limits_.connections)
     return true;
   ++counts_.overflowed;
   return false;
@@ -134,6 +135,9 @@ void Agent::free(Connection& connection) {
 
 // Out of the tables that its new state does not need.
 void Agent::go(Connection& connection, State state) {
+  const auto is_unready = [](State s) { return s == State::kReplySent || s == State::kServiceAnswered; };
+  if (is_unready(connection.state_)) --unready_;
+  if (is_unready(state)) ++unready_;
   connection.state_ = state;
   timers_.cancel(connection);
   if (state != State::kRequestReceived && state != State::kServiceAskedOfUs) settle(connection);
@@ -263,6 +267,8 @@ Status Agent::accept(Connection& connection, CmReply reply, uint32_t options, Na
   go(connection, State::kReplySent);
   put(connection, reply, options);
   insist(connection, connection.tries_, now);
+  // Where many say nothing most are not there, and it was they who chose for how long they are waited for.
+  if (is_crowded()) connection.give_up_ = std::min(connection.give_up_, now + kCrowdedPatience);
   return {};
 }
 
@@ -359,8 +365,12 @@ Status Agent::answer(Connection& connection, CmServiceReply reply, uint32_t opti
   reply.request_id = connection.remote_id_;
   put(connection, reply, options);
   send(connection, now);
-  go(connection, State::kServiceAnswered);
-  timers_.schedule(connection, now + kAnswerMemory);
+  if (is_crowded()) {  // who has not heard it is asked for his question again
+    go(connection, State::kIdle);
+  } else {
+    go(connection, State::kServiceAnswered);
+    timers_.schedule(connection, now + kAnswerMemory);
+  }
   return {};
 }
 
@@ -385,6 +395,7 @@ void Agent::destroy(Connection& connection, Nanos now) {
       return;
     case State::kServiceAskedOfUs:
       static_cast<void>(answer(connection, {.status = CmServiceReply::kRejected}, 0, now));
+      if (connection.state_ == State::kIdle) free(connection);
       return;
     case State::kDisconnectSent:
     case State::kTimeWait:

@@ -91,8 +91,9 @@ class EventHandler {
 };
 
 struct Limits {
-  uint32_t connections = 1U << 20;       // of all states
-  uint32_t unanswered = 4096;            // that peers asked for and users have not accepted or rejected yet
+  uint32_t connections = 1U << 20;  // of all states
+  uint32_t unanswered = 4096;       // that peers asked for and users have not accepted or rejected yet
+  uint32_t unready = 16384;  // that users have accepted or answered, and whose peers have said nothing since
   uint32_t answers_per_second = 10'000;  // to messages that belong to nothing
   Nanos first_retry{
       128'000'000};  // doubles with each retry, up to what the message says that its answer may take
@@ -218,6 +219,7 @@ class Agent {
   [[nodiscard]] const Counts& counts() const { return counts_; }
   [[nodiscard]] size_t connections() const { return by_id_.size(); }
   [[nodiscard]] uint32_t unanswered() const { return unanswered_; }
+  [[nodiscard]] uint32_t unready() const { return unready_; }
 
  private:
   // What a peer calls something.
@@ -259,6 +261,7 @@ class Agent {
   bool claim_queue_pair(Connection& connection, Nanos now);
   Listener* find_listener(uint64_t service, const IpAddress& address);
   bool has_room_for(const Listener& listener);
+  [[nodiscard]] bool is_crowded() const { return unready_ > limits_.unready / 2; }
   void accept_into(Listener& listener, Connection& connection);
 
   void on(const Route& route, const CmMad& mad, const CmRequest& message, Nanos now);
@@ -287,7 +290,7 @@ class Agent {
   RemoteTable by_remote_qp_;                                // of connections from REP on
   RemoteTable services_;                                    // of SIDR_REQs that came, by request id
   std::unordered_multimap<uint64_t, Listener*> listeners_;  // by service
-  uint32_t unanswered_ = 0;
+  uint32_t unanswered_ = 0, unready_ = 0;
   RateLimit answers_;
 };
 

@@ -56,6 +56,10 @@ class Manager final : public Service, private ManagementClass, private Sender {
   void on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) override {
     agent_.on_mad(back, mad, now);
   }
+  [[nodiscard]] bool is_from_stranger(const MadHeader& mad) const override {
+    const uint16_t attribute = mad.attribute.get();
+    return attribute == CmRequest::kAttribute || attribute == CmServiceRequest::kAttribute;
+  }
   bool poll(Nanos now) override;
   [[nodiscard]] Nanos next_deadline() const override;
   bool send(const Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos now) override;

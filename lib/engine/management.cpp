@@ -23,6 +23,18 @@ ManagementClass* Management::user_of(uint8_t number) const {
   return nullptr;
 }
 
+bool Management::admits(const FrameView& view, const rte_mbuf* frame, Nanos now) {
+  bool from_stranger = true;
+  if (view.payload_offset + sizeof(MadHeader) <= rte_pktmbuf_data_len(frame)) {
+    const auto& mad = view.at<MadHeader>(view.payload_offset);
+    const ManagementClass* user = user_of(mad.management_class);
+    from_stranger = user == nullptr || user->is_from_stranger(mad);
+  }
+  if ((from_stranger ? from_strangers_ : others_).allow(now)) return true;
+  counters_.add(Counter::kMadsDropped);
+  return false;
+}
+
 void Management::handle(const FrameView& view, const rte_mbuf* frame, Nanos now) {
   counters_.add(Counter::kMadsReceived);
   const bool is_one =
@@ -41,6 +53,7 @@ void Management::handle(const FrameView& view, const rte_mbuf* frame, Nanos now)
   user->on_mad(
       {.local = view.destination_ip(), .remote = view.source_ip(), .next_hop = view.ethernet().source}, mad,
       now);
+  wake();  // it may have something to do soon, about what it has heard
 }
 
 MadSent Management::send(const MadRoute& route, std::span<const uint8_t, kMadBytes> mad, Nanos now) {

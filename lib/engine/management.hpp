@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/rate_limit.hpp"
 #include "port/neighbours.hpp"
 #include "telemetry/counters.hpp"
 #include "transport/packet_sink.hpp"
@@ -23,6 +24,8 @@ class ManagementClass {
 
   // One for this class, with the right Q_Key, between queue pairs 1.
   virtual void on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) = 0;
+  // Whether it is about nothing that there is yet, which anybody may send at any time.
+  [[nodiscard]] virtual bool is_from_stranger(const MadHeader& mad) const = 0;
   // Does what is due. Returns whether anything was.
   virtual bool poll(Nanos now) = 0;
   [[nodiscard]] virtual Nanos next_deadline() const = 0;
@@ -44,7 +47,10 @@ class Management {
   void set_class(uint8_t management_class, ManagementClass* user);
   [[nodiscard]] bool has_users() const { return classes_[0].user != nullptr || classes_[1].user != nullptr; }
 
-  // A UD packet to queue pair 1 with a right ICRC.
+  // Whether a UD packet to queue pair 1 is worth the sum of its ICRC and all that follows: so many a second are, those that begin
+  // something apart from the others, since floods are made of them. What is dropped here costs next to nothing.
+  bool admits(const FrameView& view, const rte_mbuf* frame, Nanos now);
+  // Such a packet with a right ICRC.
   void handle(const FrameView& view, const rte_mbuf* frame, Nanos now);
   MadSent send(const MadRoute& route, std::span<const uint8_t, kMadBytes> mad, Nanos now);
 
@@ -59,6 +65,8 @@ class Management {
     uint8_t number = 0;
     ManagementClass* user = nullptr;
   };
+  static constexpr uint32_t kFromStrangers = 50'000, kOthers = 100'000;  // a second
+
   bool poll_classes(Nanos now);
   // Null when nobody has it.
   [[nodiscard]] ManagementClass* user_of(uint8_t number) const;
@@ -69,6 +77,7 @@ class Management {
   Neighbours& neighbours_;
   Counters& counters_;
   std::array<Class, 2> classes_{};
+  RateLimit from_strangers_{kFromStrangers}, others_{kOthers};
   Nanos due_ = kNever;  // of the first class; 0: nobody has looked yet
   Psn psn_{};           // of the next datagram, as the Linux kernel counts; it means nothing
 };

@@ -98,6 +98,9 @@ class Peers final : private ManagementClass {
   void ask(Peer& peer, Nanos now);
   void step(Peer& peer, Nanos now);
   void on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) override;
+  [[nodiscard]] bool is_from_stranger(const MadHeader& mad) const override {
+    return mad.method == MadHeader::kGet;
+  }
   bool poll(Nanos now) override;
   [[nodiscard]] Nanos next_deadline() const override { return timers_.next_deadline(); }
   MadSent send(const MadRoute& route, const CapabilityMessage& message, Nanos now);

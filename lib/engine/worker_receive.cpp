@@ -199,9 +199,14 @@ Worker::Fate Worker::classify_telemetry(Received& received, Origin origin) {
 Worker::Fate Worker::classify_roce(Received& received, Origin origin) {
   rte_mbuf* frame = received.frame;
   const FrameView& view = received.view;
-  if (!is_for_datagrams(view)) {
-    counters_.add(Counter::kRxNotForUs);
-    return Fate::kDone;
+  if (view.opcode->transport == TransportClass::kUd) {
+    if (!is_for_datagrams(view)) {
+      counters_.add(Counter::kRxNotForUs);
+      return Fate::kDone;
+    }
+    if (view.destination_qp() == kManagementQp && management_ != nullptr &&
+        !management_->admits(view, frame, now_))
+      return Fate::kDone;
   }
   if (origin == Origin::kPort && outboxes_.size() > 1) {
     // The ICRC is for its owner to check: that is the larger part of the work, and there the payload is needed next.
@@ -309,10 +314,9 @@ void Worker::deliver_outboxes() {
   }
 }
 
-// Connected queue pairs look at both addresses of a packet. Datagrams come from anywhere, but to us, or to everybody who
+// Connected queue pairs look at both addresses of a packet. A datagram comes from anywhere, but to us, or to everybody who
 // is attached to a group: then all of MAC, IP and queue pair number say so (IBTA 9.6.1.3, 9.6.1.1.3).
 bool Worker::is_for_datagrams(const FrameView& view) const {
-  if (view.opcode->transport != TransportClass::kUd) return true;
   const IpAddress to = view.destination_ip();
   const bool group = is_multicast(view);
   if (group != to.is_multicast() || group != view.ethernet().destination.is_multicast()) return false;

@@ -16,11 +16,24 @@
 namespace roci::rdmacm {
 namespace {
 
-// Of an event that is taken out of the middle.
-void take_count(Channel& channel) {
-  pollfd counted{channel.verbs.fd, POLLIN, 0};
+// Takes an event out, with the channel's mutex in hand.
+std::unique_ptr<CmEvent> take(Channel& channel, size_t at) {
+  std::unique_ptr<CmEvent> event = std::move(channel.events[at]);
+  channel.events.erase(channel.events.begin() + static_cast<ptrdiff_t>(at));
+  --event->id->queued;
   uint64_t one = 0;
-  if (poll(&counted, 1, 0) > 0) static_cast<void>(read(channel.verbs.fd, &one, sizeof one));
+  if (channel.events.empty()) static_cast<void>(read(channel.verbs.fd, &one, sizeof one));
+  return event;
+}
+
+// Until there may be an event. False and errno: there is none and the program does not want to wait, or a signal came.
+bool wait_for_event(const Channel& channel) {
+  if ((fcntl(channel.verbs.fd, F_GETFL) & O_NONBLOCK) != 0) {
+    errno = EAGAIN;
+    return false;
+  }
+  pollfd readable{channel.verbs.fd, POLLIN, 0};
+  return poll(&readable, 1, -1) >= 0;
 }
 
 // Forgets the events that the program has not fetched, and who came with them.
@@ -29,14 +42,12 @@ void forget_events_of(Id& id) {
   std::deque<std::unique_ptr<CmEvent>> forgotten;
   {
     const std::scoped_lock guard(channel.mutex);
-    for (auto at = channel.events.begin(); at != channel.events.end();) {
-      if ((*at)->verbs.id != &id.verbs && (*at)->id != &id) {
+    for (size_t at = 0; at < channel.events.size() && id.queued > 0;) {  // of very many ids few have any
+      if (channel.events[at]->id == &id) {
+        forgotten.push_back(take(channel, at));
+      } else {
         ++at;
-        continue;
       }
-      take_count(channel);
-      forgotten.push_back(std::move(*at));
-      at = channel.events.erase(at);
     }
   }
   for (const auto& event : forgotten) {
@@ -78,9 +89,10 @@ void finish_connection(CmEvent& event) {
 
 void Channel::push(std::unique_ptr<CmEvent> event) {
   const std::scoped_lock guard(mutex);
+  ++event->id->queued;
   events.push_back(std::move(event));
   const uint64_t one = 1;
-  static_cast<void>(write(verbs.fd, &one, sizeof one));  // cannot fail below 2^64 events
+  if (events.size() == 1) static_cast<void>(write(verbs.fd, &one, sizeof one));
 }
 
 std::unique_ptr<CmEvent> make_event(Id& id, rdma_cm_event_type type, int status) {
@@ -115,14 +127,12 @@ int move_to_channel(Id& id, rdma_event_channel* channel, bool own) {
   {
     Channel& from = Channel::of(old);
     const std::scoped_lock guard(from.mutex);
-    for (auto at = from.events.begin(); at != from.events.end();) {
-      if ((*at)->id != &id) {
+    for (size_t at = 0; at < from.events.size() && id.queued > 0;) {
+      if (from.events[at]->id == &id) {
+        moved.push_back(take(from, at));
+      } else {
         ++at;
-        continue;
       }
-      moved.push_back(std::move(*at));
-      at = from.events.erase(at);
-      take_count(from);
     }
   }
   for (auto& event : moved) Channel::of(channel).push(std::move(event));
@@ -146,7 +156,7 @@ using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this fil
 extern "C" {
 
 rdma_event_channel* rdma_create_event_channel() {
-  const int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+  const int fd = eventfd(0, EFD_CLOEXEC);
   if (fd < 0) return nullptr;
   auto* channel = new Channel;
   channel->verbs.fd = fd;
@@ -162,14 +172,16 @@ int rdma_get_cm_event(rdma_event_channel* of, rdma_cm_event** event) {
   Channel& channel = Channel::of(of);
   std::unique_ptr<CmEvent> taken;
   while (taken == nullptr) {
-    uint64_t one = 0;
-    if (read(of->fd, &one, sizeof one) < 0) return -1;
-    const std::scoped_lock guard(channel.mutex);
-    if (channel.events.empty()) continue;
-    taken = std::move(channel.events.front());
-    channel.events.pop_front();
-    const std::scoped_lock counted(taken->id->mutex);
-    ++taken->id->reported;
+    {
+      const std::scoped_lock guard(channel.mutex);
+      if (!channel.events.empty()) {
+        taken = take(channel, 0);
+        const std::scoped_lock counted(taken->id->mutex);
+        ++taken->id->reported;
+        continue;
+      }
+    }
+    if (!wait_for_event(channel)) return -1;
   }
   if (taken->verbs.event == RDMA_CM_EVENT_CONNECT_RESPONSE) finish_connection(*taken);
   if (taken->verbs.event == RDMA_CM_EVENT_CONNECT_REQUEST) finish_request(Id::of(taken->verbs.id));

@@ -2,7 +2,7 @@
 //
 //   rdma_*() ── Id ──► cm::Service (in libibverbs.so.1) ──► queue pair 1
 //                ▲                     │ events, by whoever drives the device
-//                └──── Channel ◄───────┘ an eventfd that counts them; rdma_get_cm_event() finishes what each needs of the program
+//                └──── Channel ◄───────┘ an eventfd that says there are some; rdma_get_cm_event() finishes what each needs of the program
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -31,7 +31,7 @@ struct CmEvent {
 };
 
 struct Channel {
-  rdma_event_channel verbs{};  // first; its fd counts what is queued
+  rdma_event_channel verbs{};  // first; its fd is readable while anything is queued
   std::mutex mutex;
   std::deque<std::unique_ptr<CmEvent>> events;
 
@@ -83,6 +83,7 @@ struct Id final : cm::EventHandler, cm::AddressQuery {
   std::mutex mutex;
   std::condition_variable acknowledged;
   uint32_t reported = 0;
+  std::atomic<uint32_t> queued{0};  // that wait in its channel; changed with the channel's mutex in hand
 
   static Id& of(rdma_cm_id* id) { return *reinterpret_cast<Handle*>(id)->id; }
   [[nodiscard]] Channel& channel() const { return Channel::of(verbs.channel); }

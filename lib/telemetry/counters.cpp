@@ -67,6 +67,7 @@ std::string_view counter_name(Counter counter) {
       "mads_sent",
       "mads_received",
       "mads_refused",
+      "mads_dropped",
       "feedback_impossible",
       "windows_impossible",
       "events_lost",

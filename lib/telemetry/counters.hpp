@@ -72,6 +72,7 @@ enum class Counter : uint8_t {
   kMadsSent,           // management datagrams of the capability exchange
   kMadsReceived,
   kMadsRefused,         // for another class, malformed, or answers to nothing
+  kMadsDropped,         // more than are looked at in a second
   kFeedbackImpossible,  // extension values that say what cannot be
   kWindowsImpossible,  // windows of receivers that cannot be: of nothing, or of all there is; the one before stays
   kEventsLost,         // asynchronous events that found their queue full

@@ -6,6 +6,7 @@ import unittest
 
 from harness import google_benchmark, peers, programs, switches
 from harness.case import Output, Unreadable
+from harness.groups import connections
 
 SAMPLES = pathlib.Path(__file__).parent / "samples"
 
@@ -40,6 +41,9 @@ PARSERS = {
     "benchmark": (programs.benchmark_counter("bytes_per_second"), output("google_benchmark.json"), None),
     "footprint": (programs.line("resident_host_mib"), output("footprint_memory.txt"), 58.2),
     "stages": (programs.stage_row("responder", "memory checks"), output("stages.txt"), None),
+    "connections": (connections.figure("client", 2, "connects/s", "/s").take, output("many_connections.txt"), 2601),
+    "cmtime": (connections.step("disconnect"), output("cmtime.txt"), 10000 / 0.45189),
+    "flood": (connections.flood("RC", "").take, output("request_flood.txt"), 0.958),
     "budget": (programs.budget_row("write_64KiB_mtu4096"), output("budget.txt"), 99480),
 }
 

@@ -44,7 +44,9 @@ class RdmacmPrograms(Programs):
                             **how)
 
 
-class OnIpv4(RdmacmPrograms):
+class Connected(RdmacmPrograms):
+    """What is reliable, also where frames are lost."""
+
     def rping(self, *options):
         port = str(free_port())
         server, client = self.connect(("rping", "-s", "-p", port, "-v", "-V", *options),
@@ -63,10 +65,6 @@ class OnIpv4(RdmacmPrograms):
         _, client = self.pair_of("ucmatose", "-c", "10", "-m")
         self.assertIn("data transfers complete", client)
 
-    def test_udaddy(self):
-        _, client = self.connect(("udaddy", "-c", "3"), ("udaddy", "-s", self.server, "-c", "3"))  # its port is a constant
-        self.assertIn("data transfers complete", client)
-
     def test_client_and_server_of_endpoints(self):
         port = str(free_port())
         self.connect(("rdma_server", "-p", port), ("rdma_client", "-s", self.server, "-p", port))
@@ -81,6 +79,12 @@ class OnIpv4(RdmacmPrograms):
     def test_cmtime(self):
         _, client = self.pair_of("cmtime", client=("-c", "200"), serves_once=False)
         self.assertRegex(client, r"connect +: +[\d.]+")
+
+
+class Datagrams(RdmacmPrograms):
+    def test_udaddy(self):
+        _, client = self.connect(("udaddy", "-c", "3"), ("udaddy", "-s", self.server, "-c", "3"))  # its port is a constant
+        self.assertIn("data transfers complete", client)
 
     def test_mckey(self):
         receiver = self.start("mckey", "-m", self.group, "-b", self.server)
@@ -246,12 +250,16 @@ class Killed(RdmacmPrograms):
         self.assertIn("DISCONNECT EVENT", self.wait(server).text)
 
 
-class OnIpv6(OnIpv4):
+class ConnectedOverIpv6(Connected):
+    server = "fd77::1"
+
+
+class DatagramsOverIpv6(Datagrams):
     server = "fd77::1"
     group = "ff0e::77:9"
 
 
-class UnderLoss(OnIpv4):
+class ConnectedUnderLoss(Connected):
     net_options = FAULTS
 
     @classmethod

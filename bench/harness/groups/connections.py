@@ -1,0 +1,61 @@
+"""The connection manager: very many connections in two processes, and what a flood of requests for them leaves of RC."""
+
+from harness.case import Case, Figure, Group, LESS, MORE, at_least
+from harness.peers import search
+from harness.programs import command, matched
+
+CONNECTIONS = 10000
+NUMBER = r"([0-9.]+)"
+
+
+def both(program, *to_server):
+    """A program as server and as client."""
+    return command(f"python3 {{bench}}/connections/both.py {{bin}}/roci-run {' '.join(to_server)} -- {program}", limit=120)
+
+
+MANY = both(f"{{bin}}/many-connections -c {CONNECTIONS} -r 2", "10.77.0.1")
+CMTIME = both(f"cmtime -c {CONNECTIONS}", "-s", "10.77.0.1")
+
+
+def figure(side, round_number, what, unit, better=MORE):
+    """The second round is in a process that had one before."""
+    return Figure(f"many-connections, {side}", MANY,
+                  matched(rf"^{side}: round {round_number}: .*?{NUMBER} {what}", f"round {round_number} with its {what}"), unit, better)
+
+
+def step(name):
+    """Of cmtime's table: how many a second, from the milliseconds that all took."""
+    return lambda output: CONNECTIONS / search(rf"^client: {name} +: +{NUMBER}", output.text, f"cmtime's step {name}") * 1e3
+
+
+def flood(name, options):
+    """Of the goodput without it what is left with it; the program pairs short turns of both itself."""
+    return Figure(name, command(f"{{bin}}/roci-request-flood --pairs 20 {options}", limit=60),
+                  matched(rf"^ratio {NUMBER} .* without$", "ratio"), "of the goodput without")
+
+
+GROUP = Group(
+    name="connections",
+    target="",
+    what=f"{CONNECTIONS:,} connections of two processes through librdmacm; RC beside a flood of REQs",
+    cases=(
+        Case("connects", figure("client", 2, "connects/s", "/s"),
+             (Figure("cmtime, its step connect", CMTIME, step("connect"), "/s"),)),
+        Case("disconnects", figure("client", 2, "disconnects/s", "/s"),
+             (Figure("cmtime, its step disconnect", CMTIME, step("disconnect"), "/s"),)),
+        *(Case(f"a connection of the {side}", figure(side, 2, "us of processor time", "us", LESS), ())
+          for side in ("client", "server")),
+        *(Case(f"memory of a connection of the {side}", figure(side, 1, "bytes each", "B", LESS), ())
+          for side in ("client", "server")),
+        *(Case(name, flood("RC with the flood", options), (), (at_least(0.9),))
+          for name, options in (
+              ("a flood of 10 Gb/s comes in, RC of 10 Gb/s goes out", "--rate 10Gbps --accept"),
+              ("the same, and the server lets all wait", "--rate 10Gbps"),
+              ("both come in, half of 10 Gb/s each", "--rate 10Gbps --accept --in"),
+          )),
+    ),
+    notes="many-connections makes a queue pair for each connection, sends one message over it and ends it, in two rounds. Its connects "
+          "are from rdma_resolve_addr() to ESTABLISHED, 4,096 under way; those of cmtime are its step connect alone, all at once. "
+          "Both sides, and the switch between them, share the two cores. Memory is of the first round, with the completion "
+          "queue and the buffers that are touched for the first time; the rest is of the second round.",
+)
