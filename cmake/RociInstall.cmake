@@ -1,5 +1,5 @@
-# What `cmake --install` puts where: programs, the library of the C++ API, the drop-in libibverbs.so.1, public headers, a CMake
-# package and a file for pkg-config, configurations to begin from; packaging/ adds manual pages and completion, RociPackage
+# What `cmake --install` puts where: programs, the library of the C++ API, the drop-in libibverbs.so.1 and librdmacm.so.1, public
+# headers, a CMake package and a file for pkg-config, configurations to begin from; packaging/ adds manual pages and completion, RociPackage
 # makes a .deb of all.
 include(CMakePackageConfigHelpers)
 
@@ -18,7 +18,7 @@ install(TARGETS ${others} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS roci-cc rocinante_cc EXPORT rocinanteCc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS rocinante EXPORT rocinanteLibrary LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 # Libraries that programs meet only when somebody names their folder, as roci-run does.
-install(TARGETS roci_libibverbs roci-paths LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/rocinante)
+install(TARGETS roci_libibverbs roci_librdmacm roci-paths LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/rocinante)
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/roci DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")

@@ -8,8 +8,8 @@ set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
 "A RoCEv2 transport in user space on DPDK: queue pairs, memory regions, READ,
 WRITE and SEND, on the same wire as an RDMA NIC or the Linux kernel's soft-RoCE,
 over any port that DPDK can open. With a software switch, congestion control by
-name or by plugin, a lab for experiments of whole networks, and a libibverbs for
-programs that know nothing of it.")
+name or by plugin, a lab for experiments of whole networks, and a libibverbs and a
+librdmacm for programs that know nothing of it.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_PACKAGE_DIRECTORY ${CMAKE_BINARY_DIR})
@@ -17,6 +17,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR}/lib/rocinante)  # librdmacm.so.1 needs our libibverbs.so.1
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
@@ -35,7 +36,7 @@ list(JOIN drivers ", " CPACK_DEBIAN_PACKAGE_DEPENDS)
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "librte-meta-net, libibverbs-dev, libexpected-dev")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "bash-completion, perftest, wireshark")
 
-# For packages that link librocinante.so; not for the libibverbs.so.1 that nobody is to link by chance.
+# For packages that link librocinante.so; not for the drop-in libraries, which nobody is to link by chance.
 configure_file(${CMAKE_SOURCE_DIR}/packaging/shlibs.in ${CMAKE_BINARY_DIR}/debian/shlibs @ONLY)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_BINARY_DIR}/debian/shlibs)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
