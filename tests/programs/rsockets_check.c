@@ -13,12 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                                            \
-  do {                                                                                              \
-    if (!(condition)) {                                                                             \
+#define CHECK(condition)                                                                                  \
+  do {                                                                                                    \
+    if (!(condition)) {                                                                                   \
       fprintf(stderr, "%s:%d: not so: %s (errno %s)\n", __func__, __LINE__, #condition, strerror(errno)); \
-      exit(1);                                                                                      \
-    }                                                                                               \
+      exit(1);                                                                                            \
+    }                                                                                                     \
   } while (0)
 
 enum { kWait = 30000 /* ms */ };
