@@ -117,7 +117,7 @@ void leave() {
   if (is_forked_child() || self.device == nullptr) return;
   if (self.manager != nullptr) self.manager->leave();
   settle(*self.device, nullptr);
-  drive_until(*self.device, kLinger, [] { return false; });
+  wait_until_taken(*self.device);
   if (const std::string file = environment("ROCI_STATS"); !file.empty()) {
     if (Status written = write_stats(file, *self.device); !written) log().warn("{}", written.error().message);
   }
@@ -208,6 +208,10 @@ void settle(Device& device, const QueuePair* queue_pair) {
   drive_until(device, kSettle, [&] {
     return queue_pair != nullptr ? queue_pair->settled() : !device.host().has_something_to_send();
   });
+}
+
+void wait_until_taken(Device& device) {
+  drive_until(device, kLinger, [] { return false; });
 }
 
 }  // namespace roci::verbs

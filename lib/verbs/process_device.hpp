@@ -32,5 +32,7 @@ void note_end_of(Device& device, uint32_t qp_num);
 
 // What the worker has to send is sent, as far as that goes in a short time: before queue pairs or the process go.
 void settle(Device& device, const QueuePair* queue_pair);
+// What was sent is on its way, as far as that can be known: before the process may go, also by _exit(), as children of fio do.
+void wait_until_taken(Device& device);
 
 }  // namespace roci::verbs

@@ -141,6 +141,9 @@ ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* handle) {
 int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attr, int mask) {
   if (const int code = refuse_child(); code != 0) return code;
   QueuePair& queue_pair = *of<Qp>(handle).queue_pair;
+  // Who has heard all that there was to hear, and ends, owes his peer the last acknowledgement.
+  if ((mask & IBV_QP_STATE) != 0 && (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_RESET))
+    settle(*Context::of(handle->context).device, &queue_pair);
   const int code = code_of(queue_pair.modify(*attr, mask));
   handle->state = queue_pair.state();
   return code;
@@ -165,6 +168,7 @@ int ibv_destroy_qp(ibv_qp* handle) {
   settle(device, qp.queue_pair.get());
   note_end_of(device, handle->qp_num);
   qp.queue_pair.reset();
+  if (device.host().queue_pairs() == 0) wait_until_taken(device);
   qp.async_events.wait_until_paid();
   count_users(qp, -1U);
   pthread_mutex_destroy(&handle->mutex);
