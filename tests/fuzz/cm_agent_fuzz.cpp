@@ -18,6 +18,7 @@ class Session {
     limits_.connections = (sizes & 1) != 0 ? 5 : 24;
     limits_.unanswered = (sizes & 2) != 0 ? 2 : 24;
     if ((sizes & 4) != 0) limits_.first_retry = 1ms;
+    if ((sizes & 8) != 0) limits_.unready = 4;
     network_.decides = [this] { return fate(); };
     network_.looks = [this](bool heard) { look(heard); };
     for (unsigned side : {0U, 1U}) start(side);
@@ -120,6 +121,7 @@ class Session {
 
   void look(bool heard) {
     for (auto& user : users_) {
+      user->notice();
       if (heard) continue;  // it costs, and all that is heard at a time is checked then
       user->check();
       require(user->agent().next_deadline() > network_.now, "a poll does all that is due");

@@ -48,8 +48,7 @@ Rule rule_of(EventKind kind) {
       return {any({kReplySent, kReplyReceived, kEstablished}), kDisconnectReceived, index_of<CmDisconnect>(),
               false};
     case EventKind::kDisconnected:
-      // Nobody is told that a peer has forgotten a connection, and so is told to disconnect.
-      return {any({kReplySent, kEstablished, kDisconnectSent}), kTimeWait, index_of<CmDisconnected>(), true};
+      return {any({kEstablished, kDisconnectSent}), kTimeWait, index_of<CmDisconnected>(), true};
     case EventKind::kTimeWaitOver:
       return {any({kTimeWait}), kIdle, kNoMessage, true};
     case EventKind::kServiceRequest:
@@ -176,8 +175,7 @@ bool CmUser::behave(Connection& connection) {
             State::kTimeWait);
       return true;
     case State::kServiceAskedOfUs:
-      moves(connection, agent_.answer(connection, {.queue_pair = Qpn{77}}, 0, network_.now),
-            {State::kServiceAskedOfUs}, State::kServiceAnswered);
+      answer(connection);
       break;
     case State::kServiceAnswered:
     case State::kIdle:
@@ -233,7 +231,7 @@ void CmUser::do_something_with(Held held, uint8_t what) {
     case 12:
       return moves(one, agent_.answer_disconnect(one, {}, now), {kDisconnectReceived}, kTimeWait);
     case 13:
-      return moves(one, agent_.answer(one, {}, 0, now), {kServiceAskedOfUs}, kServiceAnswered);
+      return answer(one);
     default:
       return destroy(one);
   }
@@ -245,6 +243,13 @@ void CmUser::moves(Connection& connection, const Status& did, std::initializer_l
   if (did) held.state = to;
   require(connection.state() == held.state, "a call leads where it says, or changes nothing");
   if (!is_unanswered(held.state)) held.asked = nullptr;
+}
+
+// Where many are silent an answer is not remembered.
+void CmUser::answer(Connection& connection) {
+  const bool crowded = 2 * agent_.unready() > limits_.unready;
+  moves(connection, agent_.answer(connection, {.queue_pair = Qpn{77}}, 0, network_.now),
+        {State::kServiceAskedOfUs}, crowded ? State::kIdle : State::kServiceAnswered);
 }
 
 // The only call from within which its user is told something, and so may destroy the connection.
@@ -360,18 +365,25 @@ bool CmUser::is_busy_further_out(const Connection& connection) const {
   return std::count(busy_.begin(), busy_.end(), &connection) > 1;
 }
 
+void CmUser::notice() {
+  for (Held& held : held_) held.state = without_a_word(held.state, held.connection->state());
+}
+
 void CmUser::check() {
-  uint32_t unanswered = 0;
+  notice();
+  uint32_t unanswered = 0, unready = 0;
   std::array<uint32_t, 3> of_listener{};
   for (Held& held : held_) {
-    held.state = without_a_word(held.state, held.connection->state());
     require(held.connection->state() == held.state, "no state changes without an event");
+    if (is_one_of(held.state, {State::kReplySent, State::kServiceAnswered})) ++unready;
     if (held.asked == nullptr) continue;
     ++unanswered;
     ++of_listener[static_cast<size_t>(held.asked - listeners_.data())];
   }
   require(agent_.unanswered() == unanswered, "what is unanswered is counted");
   require(unanswered <= limits_.unanswered, "what is unanswered is limited");
+  require(agent_.unready() >= unready && agent_.unready() <= unready + orphans_,
+          "whose peers are silent is counted");
   for (size_t i = 0; i < listeners_.size(); ++i) {
     require(listeners_[i].unanswered == of_listener[i], "what is unanswered is counted for who listens");
     require(of_listener[i] <= listeners_[i].backlog, "a backlog is a limit");

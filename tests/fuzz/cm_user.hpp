@@ -36,6 +36,8 @@ class CmUser final : public cm::EventHandler {
   void settle();
   void disconnect_all();
 
+  // Sees what nobody tells it.
+  void notice();
   // The counts are what they must be, and every state what was told.
   void check();
 
@@ -56,6 +58,7 @@ class CmUser final : public cm::EventHandler {
   bool react(cm::Connection& connection);
   bool behave(cm::Connection& connection);
   void do_something_with(Held held, uint8_t what);
+  void answer(cm::Connection& connection);
   void establish(cm::Connection& connection);
   void destroy(cm::Connection& connection);
   void moves(cm::Connection& connection, const Status& did, std::initializer_list<cm::State> from,
