@@ -68,8 +68,16 @@ class Iser:
         done = self.admin(*options)
         self.assertEqual(done.returncode, 0, f"{done.args}: {done.stderr}{self.text_of(self.target)}")
 
+    # tgtd wants to hear that its answer to a login has arrived before it hears the initiator's next request. Where the
+    # acknowledgement is lost it hears of them the other way about, as with any NIC, and closes the connection.
+    OUT_OF_STEP = "non-login pdu during login phase"
+
     def initiate(self, *command):
-        done = self.wait(self.start(*command))
+        for _ in range(5):
+            before = self.text_of(self.target).count(self.OUT_OF_STEP)
+            done = self.wait(self.start(*command))
+            if done.status == 0 or self.text_of(self.target).count(self.OUT_OF_STEP) == before:
+                break
         self.assertEqual(done.status, 0, f"{command}: {done.text}\nthe target: {self.text_of(self.target)}")
         return done.text
 
