@@ -75,9 +75,9 @@ TEST(LearntSender, has_the_cnps_of_a_congested_switch) {
   options.control = with_profile("dcqcn");
   options.control.notification_point.enabled = false;
   options.connects = false;
-  Introductions introductions;
+  Introductions* introductions = nullptr;
   options.introduce = [&](FanIn& net, Side& from, const QueuePair& qp, const QueuePair& peer) {
-    introductions.introduce(net, from, qp, peer);
+    introductions->introduce(net, from, qp, peer);
   };
   FanIn net(options, [](SwitchConfig& config) {
     config.cnp.spacing = 4us;
@@ -88,6 +88,8 @@ TEST(LearntSender, has_the_cnps_of_a_congested_switch) {
       }
     }
   });
+  Introductions of_hosts;  // that outlive it
+  introductions = &of_hosts;
   net.run(20ms);
   net.connect_flows(options.flows);
   for (size_t i = options.senders; i < options.flows; ++i) net.stop(i);
