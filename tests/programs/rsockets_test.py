@@ -13,10 +13,11 @@ from programs import LIMIT, Programs, free_port
 Programs.run_program = sys.argv.pop(1)
 RSOCKETS_CHECK = sys.argv.pop(1)
 SOCKETS_CHECK = sys.argv.pop(1)
-SERVER = "10.77.0.1"  # of the first process that has a device
 
 
 class Pairs(Programs):
+    server = "10.77.0.1"  # of the first process that has a device
+
     def connected(self, server_command, client_command):
         """A server and a client that has ended well. It comes again when nobody listens yet."""
         server = self.start(*server_command)
@@ -33,7 +34,7 @@ class Pairs(Programs):
     def stream(self, *options, program="rstream"):
         """Both have to end well, and the client to print its line."""
         command = (program, "-p", free_port(), *options)
-        server, client = self.connected(command, (*command, "-s", SERVER))
+        server, client = self.connected((*command, "-b", self.server), (*command, "-s", self.server))
         end = self.wait(server)
         self.assertEqual(end.status, 0, f"{command}: the server: {end.text}\nthe client: {client.text}")
         self.assertRegex(client.text, r"custom +\S+ +\S+ +\d+ ", f"{command}")
@@ -43,7 +44,7 @@ class Pairs(Programs):
         (self.folder / "from").write_bytes(content)
         port = str(free_port())
         server, _ = self.connected(("rcopy", "-p", port),
-                                   ("rcopy", self.folder / "from", f"{SERVER}:{self.folder / 'to'}", "-p", port))
+                                   ("rcopy", self.folder / "from", f"{self.server}:{self.folder / 'to'}", "-p", port))
         self.assertEqual((self.folder / "to").read_bytes(), content)
         self.end(server)  # it waits for the next client
 
@@ -51,11 +52,11 @@ class Pairs(Programs):
         """How many datagrams the client counts. It waits 1 ms for each answer and then says all again, and once it has read an
         answer twice it asks the old question for ever: so on a busy machine it gets more than one chance."""
         port = str(free_port())
-        server = self.start("udpong", "-b", SERVER, "-p", port, *options)
+        server = self.start("udpong", "-b", self.server, "-p", port, *options)
         self.wait_for_place(server)
         deadline = time.monotonic() + LIMIT
         while True:
-            client = self.start("udpong", "-s", SERVER, "-p", port, "-C", "10", "-S", "700", *options)
+            client = self.start("udpong", "-s", self.server, "-p", port, "-C", "10", "-S", "700", *options)
             try:
                 status = client.wait(3)
             except subprocess.TimeoutExpired:
@@ -74,7 +75,7 @@ class Pairs(Programs):
 
 class Rsockets(Pairs):
     def test_what_programs_rely_on(self):
-        end = self.wait(self.start(RSOCKETS_CHECK, SERVER))
+        end = self.wait(self.start(RSOCKETS_CHECK, self.server))
         self.assertEqual((end.status, end.text), (0, "all is so\n"))
 
     def test_rstream(self):
@@ -109,7 +110,7 @@ class Rsockets(Pairs):
     def test_plain_sockets(self):
         library = glob.glob("/usr/lib/*/rsocket/librspreload.so")
         self.assertTrue(library, "librdmacm1 has no librspreload.so")
-        command = ("env", f"LD_PRELOAD={library[0]}", SOCKETS_CHECK, SERVER, free_port())
+        command = ("env", f"LD_PRELOAD={library[0]}", SOCKETS_CHECK, self.server, free_port())
         server = self.start(*command)
         deadline = time.monotonic() + LIMIT
         while "listening" not in self.text_of(server):  # a client that finds nobody would try the kernel's sockets
@@ -134,7 +135,7 @@ class Rsockets(Pairs):
         self.wait_for_place(sides["server"])
         deadline = time.monotonic() + LIMIT
         while True:
-            sides["client"] = self.start(*command, "-s", SERVER)
+            sides["client"] = self.start(*command, "-s", self.server)
             while sides["client"].poll() is None and self.moved() < 1000 and time.monotonic() < deadline:
                 time.sleep(0.05)
             if sides["client"].poll() is None or time.monotonic() > deadline:
@@ -149,6 +150,19 @@ class Rsockets(Pairs):
         """Packets, by all who are there."""
         return sum(qp["counts"]["acked_packets"] for process in self.look() for host in process["hosts"]
                    for qp in host["queue_pairs"])
+
+
+class RsocketsOverIpv6(Pairs):
+    server = "fd77::1"
+
+    def test_rstream(self):
+        self.stream("-T", "verify", "-S", "1000", "-C", "50", "-I", "3")
+
+    def test_riostream(self):
+        self.stream("-T", "verify", "-S", "5000", "-C", "10", "-I", "3", program="riostream")
+
+    def test_udpong(self):
+        self.assertEqual(self.echo("-T", "echo"), 20)
 
 
 class LossyRsockets(Pairs):
