@@ -51,8 +51,8 @@ class Programs(unittest.TestCase):
     def injected_faults(cls):
         """What the switch of a network that has ended says that it did, by kind."""
         log = (cls.folder / "r" / cls.net / "switch.log").read_text(encoding="utf-8")
-        made = re.findall(r"injected at place\d+: lost (\d+), duplicated (\d+), reordered (\d+)", log)
-        return {kind: sum(int(counts[i]) for counts in made) for i, kind in enumerate(("lost", "duplicated", "reordered"))}
+        made = "".join(line for line in log.splitlines() if "injected at place" in line)
+        return {kind: sum(map(int, re.findall(rf"{kind} (\d+)", made))) for kind in ("lost", "duplicated", "reordered")}
 
     def start(self, *command, options=(), where=None):
         """The program, in the network of this class or where these options of roci-run say."""
@@ -125,6 +125,26 @@ class Programs(unittest.TestCase):
         while not self.have_traffic(processes, program):
             self.assertLess(time.monotonic(), deadline, f"{program} moves nothing")
             time.sleep(0.1)
+
+    def serve(self, server_command, client_command):
+        """A server, and its client when that has ended well. It comes again when nobody listens yet."""
+        server = self.start(*server_command)
+        self.wait_for_place(server)
+        deadline = time.monotonic() + LIMIT
+        while True:
+            client = self.wait(self.start(*client_command))
+            if client.status == 0 or server.poll() is not None or time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        self.assertEqual(client.status, 0, f"the client: {client.text}\nthe server: {self.text_of(server)}")
+        return server, client
+
+    def serve_once(self, server_command, client_command):
+        """What a server and its client said, which both have to end well."""
+        server, client = self.serve(server_command, client_command)
+        end = self.wait(server)
+        self.assertEqual(end.status, 0, f"the server: {end.text}\nthe client: {client.text}")
+        return end.text, client.text
 
     def pair(self, *command, options=(), port_option="-p", both=True):
         """The same command as server and, with the server's address, as client; both have to end well."""

@@ -18,7 +18,8 @@ GROWTH_KIB = 2048 + int(CONNECTIONS) // 2
 class ManyConnections(Programs):
     def rounds(self, text):
         return [{"before": int(before), "after": int(after), "files": int(files)}
-                for before, after, files in re.findall(r"^round .*, (\d+) KiB before, (\d+) after, (\d+) files$", text, re.MULTILINE)]
+                for before, after, files in re.findall(r"^round .*, (\d+) KiB before, (\d+) after, (\d+) files$", text,
+                                                       re.MULTILINE)]
 
     def check(self, text):
         first, second, third = self.rounds(text)

@@ -18,33 +18,18 @@ SOCKETS_CHECK = sys.argv.pop(1)
 class Pairs(Programs):
     server = "10.77.0.1"  # of the first process that has a device
 
-    def connected(self, server_command, client_command):
-        """A server and a client that has ended well. It comes again when nobody listens yet."""
-        server = self.start(*server_command)
-        self.wait_for_place(server)
-        deadline = time.monotonic() + LIMIT
-        while True:
-            client = self.wait(self.start(*client_command))
-            if client.status == 0 or server.poll() is not None or time.monotonic() > deadline:
-                break
-            time.sleep(0.05)
-        self.assertEqual(client.status, 0, f"the client: {client.text}\nthe server: {self.text_of(server)}")
-        return server, client
-
     def stream(self, *options, program="rstream"):
         """Both have to end well, and the client to print its line."""
         command = (program, "-p", free_port(), *options)
-        server, client = self.connected((*command, "-b", self.server), (*command, "-s", self.server))
-        end = self.wait(server)
-        self.assertEqual(end.status, 0, f"{command}: the server: {end.text}\nthe client: {client.text}")
-        self.assertRegex(client.text, r"custom +\S+ +\S+ +\d+ ", f"{command}")
+        _, client = self.serve_once((*command, "-b", self.server), (*command, "-s", self.server))
+        self.assertRegex(client, r"custom +\S+ +\S+ +\d+ ", f"{command}")
 
     def copy(self, bytes_of_it):
         content = os.urandom(bytes_of_it)
         (self.folder / "from").write_bytes(content)
         port = str(free_port())
-        server, _ = self.connected(("rcopy", "-p", port),
-                                   ("rcopy", self.folder / "from", f"{self.server}:{self.folder / 'to'}", "-p", port))
+        server, _ = self.serve(("rcopy", "-p", port),
+                               ("rcopy", self.folder / "from", f"{self.server}:{self.folder / 'to'}", "-p", port))
         self.assertEqual((self.folder / "to").read_bytes(), content)
         self.end(server)  # it waits for the next client
 
@@ -170,8 +155,7 @@ class LossyRsockets(Pairs):
 
     def tearDown(self):
         self.stop_net()
-        log = (self.folder / "r" / self.net / "switch.log").read_text(encoding="utf-8")
-        self.assertGreater(sum(map(int, re.findall(r"injected at place\d+: lost (\d+)", log))), 0, log)
+        self.assertGreater(self.injected_faults()["lost"], 0)
 
     def test_streams(self):
         self.stream("-T", "blocking", "-T", "verify", "-S", "20000", "-C", "30", "-I", "3")
