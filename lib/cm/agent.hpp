@@ -11,6 +11,7 @@
 // connection changes nothing.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -105,6 +106,10 @@ constexpr Nanos duration_of(uint8_t code) {
   return Nanos{int64_t{4096} << (code < kMostTimeCode ? code : kMostTimeCode)};
 }
 
+// Whatever a peer says.
+inline constexpr Nanos kLongestAnswer{60'000'000'000};
+inline constexpr Nanos kLongestDelay{600'000'000'000};  // by MRAs, of a REQ or a REP, all in all
+
 class Agent;
 
 // One side of a connection, or of a question for a datagram service. Belongs to its agent.
@@ -126,9 +131,10 @@ class Connection final : private Timer {
   [[nodiscard]] Qpn queue_pair_of(const CmReply& reply) const {
     return xrc_ ? Qpn{reply.local_eecn} : reply.queue_pair;
   }
-  // What IBTA 12.9.8 has a side wait for an answer: there, back, and what the peer takes.
+  // What IBTA 12.9.8 has a side wait for an answer: there, back, and what the peer takes; but no more than is bearable, since
+  // those codes are the peer's.
   [[nodiscard]] Nanos answer_time() const {
-    return 2 * duration_of(lifetime_) + duration_of(response_timeout_);
+    return std::min(2 * duration_of(lifetime_) + duration_of(response_timeout_), kLongestAnswer);
   }
 
   State state_ = State::kIdle;
@@ -142,8 +148,9 @@ class Connection final : private Timer {
   Qpn local_qp_, remote_qp_;
   uint64_t transaction_ = 0;
   Route route_;
-  Nanos wait_{0};     // for an answer, the next time
-  Nanos give_up_{0};  // when nothing is heard
+  Nanos wait_{0};          // for an answer, the next time
+  Nanos give_up_{0};       // when nothing is heard
+  Nanos patience_end_{0};  // however often the peer asks for more time
   EventHandler* handler_ = nullptr;
   Listener* listener_ = nullptr;  // as long as it is unanswered
   std::array<uint8_t, kMadBytes>

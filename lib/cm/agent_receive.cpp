@@ -8,8 +8,7 @@
 namespace roci::cm {
 namespace {
 
-constexpr Nanos kLongestDelay{300'000'000'000};  // that a peer may ask for
-constexpr uint8_t kPatience = 20;                // that we ask for while a user thinks: 4.3 s, a code
+constexpr uint8_t kPatience = 20;  // that we ask for while a user thinks: 4.3 s, a code
 
 }  // namespace
 
@@ -110,10 +109,11 @@ void Agent::on(const Route& route, const CmMad&, const CmAcknowledged& message, 
     ++counts_.unexpected;
     return;
   }
-  const Nanos patience =
-      std::min(duration_of(message.service_timeout) + 2 * duration_of(connection->lifetime_), kLongestDelay);
-  const Nanos then = now + patience;
-  connection->give_up_ = std::max(connection->give_up_, then + connection->answer_time());
+  const Nanos then =
+      std::min(now + duration_of(message.service_timeout) + 2 * duration_of(connection->lifetime_),
+               connection->patience_end_);
+  connection->give_up_ =
+      std::min(std::max(connection->give_up_, then + connection->answer_time()), connection->patience_end_);
   timers_.schedule(*connection, then);
 }
 

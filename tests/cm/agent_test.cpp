@@ -215,6 +215,34 @@ TEST_F(CmAgent, is_patient_with_a_user_that_thinks_and_keeps_its_peer_so) {
   EXPECT_EQ(server.established, 1U);
 }
 
+TEST_F(CmAgent, gives_up_on_who_thinks_for_ever) {
+  server.answers = false;
+  client.connect(kServer);
+  const Nanos begun = network.now;
+  network.run_for(Nanos{3'600'000'000'000});
+  EXPECT_EQ(client.events, std::vector{EventKind::kRequestTimeout});
+  const Nanos tries = 16 * (2 * duration_of(16) + duration_of(20));
+  const auto late = std::find_if(network.sent.begin(), network.sent.end(), [](const CmNetwork::Sent& one) {
+    return cm_message_name(one.mad.message) == "REJ";
+  });
+  ASSERT_NE(late, network.sent.end());
+  EXPECT_EQ(late->at - begun, tries + kLongestDelay);
+}
+
+TEST_F(CmAgent, waits_no_longer_than_is_bearable_whatever_a_peer_says) {
+  CmRequest request{.local_id = 77, .service_id = kService, .queue_pair = Qpn{5}};
+  request.local_response_timeout = request.remote_response_timeout = 31;
+  request.max_cm_retries = 15;
+  request.primary.ack_timeout = 31;
+  network.forge({.local = kClient, .remote = kServer}, {1, 0, request});
+  network.run_for(Nanos{1'000'000});
+  EXPECT_EQ(server_agent.unready(), 1U);
+  network.remove(kClient);
+  network.run_for(17 * kLongestAnswer);
+  EXPECT_EQ(server_agent.unready(), 0U);
+  EXPECT_TRUE(server.was_told(EventKind::kReplyTimeout));
+}
+
 TEST_F(CmAgent, listeners_of_one_ip_version_share_a_service) {
   server_agent.ignore(listener);
   Listener four{.service = kService, .address = {}, .ipv6 = false, .handler = &server};
