@@ -183,6 +183,7 @@ void Agent::insist(Connection& connection, uint8_t tries, Nanos now) {
   const Nanos whole = connection.answer_time();
   connection.give_up_ = now + (tries + 1) * whole;
   connection.patience_end_ = connection.give_up_ + kLongestDelay;
+  connection.resumes_ = now;
   connection.wait_ = std::min(limits_.first_retry, whole);
   timers_.schedule(connection, send(connection, now) ? now + connection.wait_ : now + kNoRoomWait);
 }

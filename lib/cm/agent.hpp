@@ -107,7 +107,7 @@ constexpr Nanos duration_of(uint8_t code) {
 }
 
 // Whatever a peer says.
-inline constexpr Nanos kLongestAnswer{60'000'000'000};
+inline constexpr Nanos kShortestAnswer{10'000'000}, kLongestAnswer{60'000'000'000};
 inline constexpr Nanos kLongestDelay{600'000'000'000};  // by MRAs, of a REQ or a REP, all in all
 
 class Agent;
@@ -134,7 +134,8 @@ class Connection final : private Timer {
   // What IBTA 12.9.8 has a side wait for an answer: there, back, and what the peer takes; but no more than is bearable, since
   // those codes are the peer's.
   [[nodiscard]] Nanos answer_time() const {
-    return std::min(2 * duration_of(lifetime_) + duration_of(response_timeout_), kLongestAnswer);
+    return std::clamp(2 * duration_of(lifetime_) + duration_of(response_timeout_), kShortestAnswer,
+                      kLongestAnswer);
   }
 
   State state_ = State::kIdle;
@@ -151,6 +152,7 @@ class Connection final : private Timer {
   Nanos wait_{0};          // for an answer, the next time
   Nanos give_up_{0};       // when nothing is heard
   Nanos patience_end_{0};  // however often the peer asks for more time
+  Nanos resumes_{0};  // when the time that the peer has asked for is over, and the time to give up runs again
   EventHandler* handler_ = nullptr;
   Listener* listener_ = nullptr;  // as long as it is unanswered
   std::array<uint8_t, kMadBytes>

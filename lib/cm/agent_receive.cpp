@@ -109,11 +109,14 @@ void Agent::on(const Route& route, const CmMad&, const CmAcknowledged& message, 
     ++counts_.unexpected;
     return;
   }
+  // It gets that, and what was left: not more repetitions than without it, but one for each time that it asks.
+  const Nanos left =
+      std::max(connection->give_up_ - std::max(now, connection->resumes_), connection->answer_time());
+  const Nanos end = connection->patience_end_;
   const Nanos then =
-      std::min(now + duration_of(message.service_timeout) + 2 * duration_of(connection->lifetime_),
-               connection->patience_end_);
-  connection->give_up_ =
-      std::min(std::max(connection->give_up_, then + connection->answer_time()), connection->patience_end_);
+      std::min(now + duration_of(message.service_timeout) + 2 * duration_of(connection->lifetime_), end);
+  connection->resumes_ = then;
+  connection->give_up_ = std::min(then + left, end);
   timers_.schedule(*connection, then);
 }
 

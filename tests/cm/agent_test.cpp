@@ -229,6 +229,27 @@ TEST_F(CmAgent, gives_up_on_who_thinks_for_ever) {
   EXPECT_EQ(late->at - begun, tries + kLongestDelay);
 }
 
+// The one asks for ten minutes, the other for none: then it goes on, and gives up as if there had been neither.
+TEST_F(CmAgent, two_requests_for_time_do_not_make_it_repeat_itself_for_as_long) {
+  CmRequest request{.local_id = 77, .service_id = kService, .queue_pair = Qpn{5}};
+  request.max_cm_retries = 15;
+  network.forge({.local = kClient, .remote = kServer}, {1, 0, request});
+  network.run_for(Nanos{100'000});
+  ASSERT_EQ(network.said(), (Names{"REP"}));
+  const auto reply = std::get<CmReply>(network.sent[0].mad.message);
+  CmAcknowledged more{.local_id = 77, .remote_id = reply.local_id, .answered = CmAnswered::kReply};
+  for (const uint8_t time : {uint8_t{31}, uint8_t{0}}) {
+    more.service_timeout = time;
+    network.forge({.local = kClient, .remote = kServer}, {1, 0, more});
+    network.run_for(Nanos{100'000});
+  }
+  network.remove(kClient);
+  network.run_to_the_end();
+  const auto said = network.said();
+  EXPECT_LE(std::count(said.begin(), said.end(), "REP"), 18);
+  EXPECT_EQ(server_agent.unready(), 0U);
+}
+
 TEST_F(CmAgent, waits_no_longer_than_is_bearable_whatever_a_peer_says) {
   CmRequest request{.local_id = 77, .service_id = kService, .queue_pair = Qpn{5}};
   request.local_response_timeout = request.remote_response_timeout = 31;
