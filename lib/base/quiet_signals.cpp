@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <initializer_list>
+
 namespace roci {
 
 // Faults have to be taken by who makes them: blocked, they end the process.
