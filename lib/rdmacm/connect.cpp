@@ -53,6 +53,24 @@ OwnQueuePair queue_pair_of(const Id& id, const rdma_conn_param& param) {
           .ece_vendor = id.local_ece.vendor_id};
 }
 
+bool asks_for_services(rdma_port_space space) { return space == RDMA_PS_UDP || space == RDMA_PS_IPOIB; }
+
+int reject(Id& id, uint16_t reason, const void* data, uint8_t length) {
+  if (id.connection == nullptr) return failed(EINVAL);
+  CmRejected no{.reason = reason};
+  if (!put_private_data(no.private_data, 0, data, length)) return failed(EINVAL);
+  const roci::Status said = id.service->reject(*id.connection, no);
+  return said ? 0 : failed(said.error());
+}
+
+int refuse_service(Id& id, const void* data, uint8_t length) {
+  if (id.connection == nullptr) return failed(EINVAL);
+  CmServiceReply no{.status = CmServiceReply::kRejected};
+  if (!put_private_data(no.private_data, 0, data, length)) return failed(EINVAL);
+  const roci::Status said = id.service->answer(*id.connection, no, 0);
+  return said ? 0 : failed(said.error());
+}
+
 int ask_for_service(Id& id, const rdma_conn_param* param) {
   CmServiceRequest request = question_for(ends_of(id));
   if (param != nullptr && !put_private_data(request.private_data, CmIpHeader::kBytes, param->private_data,
@@ -293,9 +311,9 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
   if (id.phase != Phase::kRequested) return failed(EINVAL);
   const rdma_conn_param none{};
   const rdma_conn_param& wanted = param != nullptr ? *param : none;
-  const uint32_t qpn = verbs->qp != nullptr ? verbs->qp->qp_num : wanted.qp_num;
-  if (verbs->ps == RDMA_PS_UDP || verbs->ps == RDMA_PS_IPOIB) {
-    CmServiceReply reply{.queue_pair = Qpn{qpn}, .qkey = RDMA_UDP_QKEY};
+  const OwnQueuePair own = queue_pair_of(id, wanted);
+  if (asks_for_services(verbs->ps)) {
+    CmServiceReply reply{.queue_pair = Qpn{own.number}, .qkey = RDMA_UDP_QKEY};
     reply.service_id = cm_service_id(static_cast<CmPortSpace>(verbs->ps), id.port);
     if (!put_private_data(reply.private_data, 0, wanted.private_data, wanted.private_data_len))
       return failed(EINVAL);
@@ -307,7 +325,7 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
   agree_to(terms, param, most_of(open_device()));
   terms.local_psn = random_psn();
   terms.path_mtu = std::min(terms.path_mtu, path_mtu_of(id));
-  CmReply reply = reply_for(terms, queue_pair_of(id, wanted), param);
+  CmReply reply = reply_for(terms, own, param);
   if (!put_private_data(reply.private_data, 0, wanted.private_data, wanted.private_data_len))
     return failed(EINVAL);
   id.phase = Phase::kAccepting;
@@ -327,26 +345,12 @@ int rdma_establish(rdma_cm_id* verbs) {
 
 int rdma_reject(rdma_cm_id* verbs, const void* data, uint8_t length) {
   Id& id = Id::of(verbs);
-  if (id.connection == nullptr) return failed(EINVAL);
-  if (verbs->ps == RDMA_PS_UDP || verbs->ps == RDMA_PS_IPOIB) {
-    CmServiceReply no{.status = CmServiceReply::kRejected};
-    if (!put_private_data(no.private_data, 0, data, length)) return failed(EINVAL);
-    const roci::Status said = id.service->answer(*id.connection, no, 0);
-    return said ? 0 : failed(said.error());
-  }
-  CmRejected no{.reason = CmRejected::kConsumer};
-  if (!put_private_data(no.private_data, 0, data, length)) return failed(EINVAL);
-  const roci::Status said = id.service->reject(*id.connection, no);
-  return said ? 0 : failed(said.error());
+  return asks_for_services(verbs->ps) ? refuse_service(id, data, length)
+                                      : reject(id, CmRejected::kConsumer, data, length);
 }
 
 int rdma_reject_ece(rdma_cm_id* verbs, const void* data, uint8_t length) {
-  Id& id = Id::of(verbs);
-  if (id.connection == nullptr) return failed(EINVAL);
-  CmRejected no{.reason = CmRejected::kVendorOption};
-  if (!put_private_data(no.private_data, 0, data, length)) return failed(EINVAL);
-  const roci::Status said = id.service->reject(*id.connection, no);
-  return said ? 0 : failed(said.error());
+  return reject(Id::of(verbs), CmRejected::kVendorOption, data, length);
 }
 
 int rdma_notify(rdma_cm_id* verbs, ibv_event_type event) {

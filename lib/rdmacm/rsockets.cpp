@@ -18,21 +18,25 @@ bool is_protocol(int type, int protocol) {
   return protocol == 0 || protocol == (type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP);
 }
 
-ssize_t receive(int number, std::span<const iovec> to, int flags, sockaddr* from, socklen_t* length) {
+// Of the socket with this number; -1 and errno when there is none.
+template <class Result, class... Parameters, class... Arguments>
+Result call(int number, Result (Socket::*member)(Parameters...), Arguments... arguments) {
   const auto socket = find(number);
-  return socket != nullptr ? socket->receive(to, flags, from, length) : -1;
+  return socket != nullptr ? ((*socket).*member)(arguments...) : -1;
+}
+
+ssize_t receive(int number, std::span<const iovec> to, int flags, sockaddr* from, socklen_t* length) {
+  return call(number, &Socket::receive, to, flags, from, length);
 }
 
 ssize_t send(int number, std::span<const iovec> from, int flags, const sockaddr* to, socklen_t length) {
-  const auto socket = find(number);
-  return socket != nullptr ? socket->send(from, flags, to, length) : -1;
+  return call(number, &Socket::send, from, flags, to, length);
 }
 
 std::span<const iovec> pieces_of(const iovec* first, size_t count) { return {first, count}; }
 
 iovec piece_of(const void* memory, size_t length) {
-  return {const_cast<void*>(memory),
-          length};  // NOLINT(cppcoreguidelines-pro-type-const-cast): what is sent is only read
+  return {const_cast<void*>(memory), length};  // what is sent is only read
 }
 
 Clock::time_point after(Clock::duration time) { return Clock::now() + time; }
@@ -59,10 +63,7 @@ int rbind(int number, const sockaddr* address, socklen_t length) {
   return socket != nullptr ? socket->bind(*address, length) : -1;
 }
 
-int rlisten(int number, int backlog) {
-  const auto socket = find(number);
-  return socket != nullptr ? socket->listen(backlog) : -1;
-}
+int rlisten(int number, int backlog) { return call(number, &Socket::listen, backlog); }
 
 int raccept(int number, sockaddr* address, socklen_t* length) {
   const auto socket = find(number);
@@ -78,10 +79,7 @@ int rconnect(int number, const sockaddr* address, socklen_t length) {
   return socket != nullptr ? socket->connect(*address, length) : -1;
 }
 
-int rshutdown(int number, int how) {
-  const auto socket = find(number);
-  return socket != nullptr ? socket->shutdown(how) : -1;
-}
+int rshutdown(int number, int how) { return call(number, &Socket::shutdown, how); }
 
 int rclose(int number) {
   const auto socket = take(number);
@@ -154,23 +152,19 @@ int rselect(int count, fd_set* read, fd_set* write, fd_set* except, timeval* tim
 }
 
 int rgetpeername(int number, sockaddr* address, socklen_t* length) {
-  const auto socket = find(number);
-  return socket != nullptr ? socket->name(true, address, length) : -1;
+  return call(number, &Socket::name, true, address, length);
 }
 
 int rgetsockname(int number, sockaddr* address, socklen_t* length) {
-  const auto socket = find(number);
-  return socket != nullptr ? socket->name(false, address, length) : -1;
+  return call(number, &Socket::name, false, address, length);
 }
 
 int rsetsockopt(int number, int level, int option, const void* value, socklen_t length) {
-  const auto socket = find(number);
-  return socket != nullptr ? socket->set_option(level, option, value, length) : -1;
+  return call(number, &Socket::set_option, level, option, value, length);
 }
 
 int rgetsockopt(int number, int level, int option, void* value, socklen_t* length) {
-  const auto socket = find(number);
-  return socket != nullptr ? socket->get_option(level, option, value, length) : -1;
+  return call(number, &Socket::get_option, level, option, value, length);
 }
 
 int rfcntl(int number, int command, ...) {
@@ -195,18 +189,13 @@ int rfcntl(int number, int command, ...) {
 }
 
 off_t riomap(int number, void* memory, size_t length, int protection, int, off_t offset) {
-  const auto socket = find(number);
-  return socket != nullptr ? socket->map(memory, length, protection, offset) : -1;
+  return call(number, &Socket::map, memory, length, protection, offset);
 }
 
-int riounmap(int number, void* memory, size_t length) {
-  const auto socket = find(number);
-  return socket != nullptr ? socket->unmap(memory, length) : -1;
-}
+int riounmap(int number, void* memory, size_t length) { return call(number, &Socket::unmap, memory, length); }
 
 size_t riowrite(int number, const void* memory, size_t length, off_t offset, int flags) {
-  const auto socket = find(number);
-  return static_cast<size_t>(socket != nullptr ? socket->write_mapped(memory, length, offset, flags) : -1);
+  return static_cast<size_t>(call(number, &Socket::write_mapped, memory, length, offset, flags));
 }
 
 }  // extern "C"

@@ -15,11 +15,11 @@ std::vector<uint8_t> bytes_of(const Value& value) {
   return {first, first + sizeof value};
 }
 
-const Terms kTerms{.big_endian = false,
-                   .credits = 384,
-                   .mappings = 3,
-                   .grants = {0x1122334455667788, 0xa1a2a3a4, 2},
-                   .ring = {0x99aabbccddeeff00, 0xb1b2b3b4, 65536}};
+const ConnectionData kTerms{.big_endian = false,
+                            .credits = 384,
+                            .mappings = 3,
+                            .grants = {0x1122334455667788, 0xa1a2a3a4, 2},
+                            .ring = {0x99aabbccddeeff00, 0xb1b2b3b4, 65536}};
 
 TEST(SocketTerms, GoAsRdmaCoreHasThem) {
   const std::vector<uint8_t> wire{

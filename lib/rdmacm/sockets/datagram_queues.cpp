@@ -1,7 +1,5 @@
 #include "rdmacm/sockets/datagram_queues.hpp"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <cerrno>
 
@@ -48,12 +46,9 @@ bool DatagramQueues::make_pair(const Sizes& sizes) {
   send_slots_ = slots_for(sizes.send_ring, sizes.send_queue);
   receive_slots_ = slots_for(sizes.receive_ring, sizes.receive_queue);
   most_inline_ = sizes.most_inline;
-  channel_ = ibv_create_comp_channel(context);
-  if (channel_ == nullptr || fcntl(channel_->fd, F_SETFL, O_NONBLOCK) != 0) return false;
-  queue_ = ibv_create_cq(context, static_cast<int>(send_slots_ + receive_slots_), nullptr, channel_, 0);
-  if (queue_ == nullptr) return false;
+  if (!completions_.make(context, send_slots_ + receive_slots_)) return false;
   ibv_qp_init_attr attr{};
-  attr.send_cq = attr.recv_cq = queue_;
+  attr.send_cq = attr.recv_cq = completions_.queue();
   attr.qp_type = IBV_QPT_UD;
   attr.sq_sig_all = 1;
   attr.cap = {.max_send_wr = send_slots_,
@@ -78,14 +73,12 @@ bool DatagramQueues::move_to(ibv_qp_state state, int mask) {
 
 DatagramQueues::~DatagramQueues() {
   if (pair_ != nullptr) ibv_destroy_qp(pair_);
-  if (queue_ != nullptr) ibv_destroy_cq(queue_);
-  if (channel_ != nullptr) ibv_destroy_comp_channel(channel_);
   if (send_region_ != nullptr) ibv_dereg_mr(send_region_);
   if (receive_region_ != nullptr) ibv_dereg_mr(receive_region_);
 }
 
 bool DatagramQueues::next(ibv_wc& completion) {
-  while (ibv_poll_cq(queue_, 1, &completion) > 0) {
+  while (ibv_poll_cq(completions_.queue(), 1, &completion) > 0) {
     const auto slot = static_cast<uint32_t>(completion.wr_id);
     if ((completion.wr_id & kIsSend) != 0) {
       free_.push_back(slot);
@@ -117,24 +110,6 @@ bool DatagramQueues::release(uint32_t slot) {
   const int code = ibv_post_recv(pair_, &wr, &bad);
   errno = code;
   return code == 0;
-}
-
-bool DatagramQueues::arm() {
-  if (armed_) return false;
-  armed_ = ibv_req_notify_cq(queue_, 0) == 0;
-  return armed_;
-}
-
-bool DatagramQueues::take_events() {
-  bool any = false;
-  ibv_cq* from = nullptr;
-  void* context = nullptr;
-  while (ibv_get_cq_event(channel_, &from, &context) == 0) {
-    ibv_ack_cq_events(from, 1);
-    armed_ = false;
-    any = true;
-  }
-  return any;
 }
 
 std::span<uint8_t> DatagramQueues::outgoing() {

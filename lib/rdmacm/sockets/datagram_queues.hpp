@@ -27,7 +27,7 @@ class DatagramQueues {
   DatagramQueues(const DatagramQueues&) = delete;
   DatagramQueues& operator=(const DatagramQueues&) = delete;
 
-  [[nodiscard]] int event_fd() const { return channel_->fd; }
+  [[nodiscard]] int event_fd() const { return completions_.event_fd(); }
   [[nodiscard]] uint32_t qpn() const { return pair_->qp_num; }
   [[nodiscard]] size_t most_bytes() const { return most_bytes_; }  // of a datagram, with its header
 
@@ -37,8 +37,9 @@ class DatagramQueues {
     ibv_wc completion{};
     while (next(completion)) on_received(received_of(completion), completion, *grh_of(completion));
   }
-  bool arm();
-  bool take_events();
+  // The next datagram is an event. False: that was so already, or cannot be.
+  bool arm() { return !completions_.armed() && completions_.arm(); }
+  bool take_events() { return completions_.take_events(); }
 
   [[nodiscard]] bool can_send() const { return !free_.empty(); }
   [[nodiscard]] bool all_sent() const { return free_.size() == send_slots_; }
@@ -57,10 +58,8 @@ class DatagramQueues {
   Received received_of(const ibv_wc& completion);
   ibv_grh* grh_of(const ibv_wc& completion);
 
-  ibv_comp_channel* channel_ = nullptr;
-  ibv_cq* queue_ = nullptr;
+  Completions completions_;
   ibv_qp* pair_ = nullptr;
-  bool armed_ = false;
   uint32_t send_slots_ = 0, receive_slots_ = 0, most_inline_ = 0;
   size_t most_bytes_ = 0;
   std::vector<uint8_t> send_memory_, receive_memory_;

@@ -37,10 +37,7 @@ std::shared_ptr<Socket> make_datagrams(int domain) {
 }
 
 bool Datagrams::set_up() {
-  if (fd() < 0) return false;
-  channel_ = rdma_create_event_channel();
-  return channel_ != nullptr && fcntl(channel_->fd, F_SETFL, O_NONBLOCK) == 0 &&
-         wait_point_.watch(channel_->fd) && rdma_create_id(channel_, &listener_, nullptr, RDMA_PS_UDP) == 0;
+  return open_channel() && rdma_create_id(channel_, &listener_, nullptr, RDMA_PS_UDP) == 0;
 }
 
 Datagrams::~Datagrams() {
@@ -50,7 +47,6 @@ Datagrams::~Datagrams() {
     if (peer.way != nullptr) ibv_destroy_ah(peer.way);
   }
   if (listener_ != nullptr) rdma_destroy_id(listener_);
-  if (channel_ != nullptr) rdma_destroy_event_channel(channel_);
 }
 
 // ---- Names.
@@ -77,13 +73,6 @@ int Datagrams::bind_somewhere() {
   sockaddr_storage any{};
   any.ss_family = static_cast<sa_family_t>(domain_);
   return bind_to(reinterpret_cast<const sockaddr&>(any));
-}
-
-int Datagrams::listen(int) { return failed(EOPNOTSUPP); }
-
-std::shared_ptr<Socket> Datagrams::accept() {
-  errno = EOPNOTSUPP;
-  return nullptr;
 }
 
 int Datagrams::connect(const sockaddr& address, socklen_t length) {
@@ -132,25 +121,15 @@ int Datagrams::name(bool of_peer, sockaddr* address, socklen_t* length) {
 
 // ---- Who has which queue pair.
 
-bool Datagrams::take_connection_events() {
-  bool any = false;
-  rdma_cm_event* event = nullptr;
-  while (has_events(*channel_) && rdma_get_cm_event(channel_, &event) == 0) {
-    rdma_cm_id* const id = event->id;
-    bool done = false;
-    if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-      answer(*event);
-      done = true;
-    } else {
-      const auto asked =
-          std::ranges::find_if(peers_, [&](const auto& entry) { return entry.second.question == id; });
-      done = asked != peers_.end() && on_answer(asked->second, *event);
-    }
-    rdma_ack_cm_event(event);
-    if (done) rdma_destroy_id(id);
-    any = true;
+// Each answer and each question has an identifier of its own.
+bool Datagrams::on_connection_event(const rdma_cm_event& event) {
+  if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+    answer(event);
+    return true;
   }
-  return any;
+  const auto asked =
+      std::ranges::find_if(peers_, [&](const auto& entry) { return entry.second.question == event.id; });
+  return asked != peers_.end() && on_answer(asked->second, event);
 }
 
 void Datagrams::answer(const rdma_cm_event& request) {
@@ -381,9 +360,5 @@ int Datagrams::get_option(int level, int option, void* value, socklen_t* length)
   if (!number) return failed(ENOPROTOOPT);
   return give_value(&*number, sizeof *number, value, length);
 }
-
-off_t Datagrams::map(void*, size_t, int, off_t) { return failed(EOPNOTSUPP); }
-int Datagrams::unmap(void*, size_t) { return failed(EOPNOTSUPP); }
-ssize_t Datagrams::write_mapped(const void*, size_t, off_t, int) { return failed(EOPNOTSUPP); }
 
 }  // namespace roci::rdmacm::sockets

@@ -19,8 +19,6 @@ class Datagrams final : public Socket {
   bool set_up();
 
   int bind(const sockaddr& address, socklen_t length) override;
-  int listen(int backlog) override;
-  std::shared_ptr<Socket> accept() override;
   int connect(const sockaddr& address, socklen_t length) override;
   ssize_t send(std::span<const iovec> from, int flags, const sockaddr* to, socklen_t length) override;
   ssize_t receive(std::span<const iovec> to, int flags, sockaddr* from, socklen_t* length) override;
@@ -29,9 +27,6 @@ class Datagrams final : public Socket {
   int name(bool of_peer, sockaddr* address, socklen_t* length) override;
   int set_option(int level, int option, const void* value, socklen_t length) override;
   int get_option(int level, int option, void* value, socklen_t* length) override;
-  off_t map(void* memory, size_t length, int protection, off_t offset) override;
-  int unmap(void* memory, size_t length) override;
-  ssize_t write_mapped(const void* from, size_t length, off_t offset, int flags) override;
 
  private:
   using Content = std::vector<uint8_t>;
@@ -61,8 +56,7 @@ class Datagrams final : public Socket {
   [[nodiscard]] std::optional<DatagramSource> us_towards(const IpAddress& peer) const;
   void write_name(const DatagramSource& from, sockaddr_storage& out) const;
 
-  bool take_connection_events();
-  void on_connection_event(const rdma_cm_event& event);
+  bool on_connection_event(const rdma_cm_event& event) override;
   void answer(const rdma_cm_event& request);
   // Whether the event was the last one of the question.
   bool on_answer(Peer& peer, const rdma_cm_event& event);
@@ -73,7 +67,6 @@ class Datagrams final : public Socket {
   int send_to(Peer& peer, std::span<const iovec> from);
 
   Sizes sizes_;
-  rdma_event_channel* channel_ = nullptr;
   rdma_cm_id* listener_ = nullptr;
   std::unique_ptr<DatagramQueues> queues_;
   std::map<DatagramSource, Peer> peers_;

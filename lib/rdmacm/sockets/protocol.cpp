@@ -11,26 +11,27 @@ Area area_of(const WireArea& wire) { return {wire.address.get(), wire.key.get(),
 
 }  // namespace
 
-WireTerms to_wire(const Terms& terms) {
-  WireTerms out;
-  out.flags = static_cast<uint8_t>(WireTerms::kHasMappings | (terms.big_endian ? WireTerms::kBigEndian : 0));
-  out.credits.set(terms.credits);
-  out.mappings = scaled(terms.mappings);
-  out.grants = wire_area(terms.grants);
-  out.ring = wire_area(terms.ring);
+WireConnectionData to_wire(const ConnectionData& data) {
+  WireConnectionData out;
+  out.flags = static_cast<uint8_t>(WireConnectionData::kHasMappings |
+                                   (data.big_endian ? WireConnectionData::kBigEndian : 0));
+  out.credits.set(data.credits);
+  out.mappings = scaled(data.mappings);
+  out.grants = wire_area(data.grants);
+  out.ring = wire_area(data.ring);
   return out;
 }
 
-std::optional<Terms> from_wire(std::span<const uint8_t> data) {
-  WireTerms wire;
+std::optional<ConnectionData> from_wire(std::span<const uint8_t> data) {
+  WireConnectionData wire;
   if (data.size() < sizeof wire) return std::nullopt;
   std::memcpy(&wire, data.data(), sizeof wire);
-  if (wire.version != WireTerms::kVersion || wire.grants.length.get() == 0) return std::nullopt;
-  Terms out{.big_endian = (wire.flags & WireTerms::kBigEndian) != 0,
-            .credits = wire.credits.get(),
-            .grants = area_of(wire.grants),
-            .ring = area_of(wire.ring)};
-  if ((wire.flags & WireTerms::kHasMappings) != 0) out.mappings = unscaled(wire.mappings);
+  if (wire.version != WireConnectionData::kVersion || wire.grants.length.get() == 0) return std::nullopt;
+  ConnectionData out{.big_endian = (wire.flags & WireConnectionData::kBigEndian) != 0,
+                     .credits = wire.credits.get(),
+                     .grants = area_of(wire.grants),
+                     .ring = area_of(wire.ring)};
+  if ((wire.flags & WireConnectionData::kHasMappings) != 0) out.mappings = unscaled(wire.mappings);
   return out;
 }
 

@@ -45,7 +45,7 @@ constexpr Operation operation_of(uint32_t word) { return static_cast<Operation>(
 constexpr uint32_t operand_of(uint32_t word) { return word & kMostOperand; }
 
 // What one side says of itself: private data of REQ and REP.
-struct Terms {
+struct ConnectionData {
   bool big_endian = false;
   uint16_t credits = 0;   // receives that are posted
   uint16_t mappings = 0;  // places for them
@@ -58,7 +58,7 @@ struct WireArea {
   Be32 key;
   Be32 length;
 };
-struct WireTerms {
+struct WireConnectionData {
   static constexpr uint8_t kVersion = 1;
   static constexpr uint8_t kBigEndian = 1, kHasMappings = 2;
 
@@ -70,7 +70,7 @@ struct WireTerms {
   WireArea grants;
   WireArea ring;
 };
-static_assert(sizeof(WireTerms) == 40);
+static_assert(sizeof(WireConnectionData) == 40);
 
 // Numbers of mappings are rounded to what fits into a byte: above 128 in units of 256.
 constexpr uint8_t scaled(uint32_t count) {
@@ -80,9 +80,9 @@ constexpr uint16_t unscaled(uint8_t code) {
   return static_cast<uint16_t>(code <= 128 ? code : (code & 127) << 8);
 }
 
-WireTerms to_wire(const Terms& terms);
+WireConnectionData to_wire(const ConnectionData& data);
 // Null: not this protocol.
-std::optional<Terms> from_wire(std::span<const uint8_t> data);
+std::optional<ConnectionData> from_wire(std::span<const uint8_t> data);
 
 // What goes into the memory of a peer that counts bytes the other way.
 constexpr Area swapped(const Area& area) {

@@ -22,10 +22,52 @@ Table& table() {
   return *kTable;
 }
 
+// Whether rdma_get_cm_event() has one; without asking the kernel.
+bool has_events(rdma_event_channel& channel) {
+  Channel& ours = Channel::of(&channel);
+  const std::scoped_lock guard(ours.mutex);
+  return !ours.events.empty();
+}
+
 // An answer that comes at once is sooner here than a thread can be woken for it.
 constexpr std::chrono::microseconds kBusy{20};
 
 }  // namespace
+
+Socket::~Socket() {
+  if (channel_ != nullptr) rdma_destroy_event_channel(channel_);
+}
+
+int Socket::listen(int) { return failed(EOPNOTSUPP); }
+
+std::shared_ptr<Socket> Socket::accept() {
+  errno = EOPNOTSUPP;
+  return nullptr;
+}
+
+off_t Socket::map(void*, size_t, int, off_t) { return failed(EOPNOTSUPP); }
+int Socket::unmap(void*, size_t) { return failed(EOPNOTSUPP); }
+ssize_t Socket::write_mapped(const void*, size_t, off_t, int) { return failed(EOPNOTSUPP); }
+
+bool Socket::open_channel() {
+  if (fd() < 0) return false;
+  channel_ = rdma_create_event_channel();
+  return channel_ != nullptr && fcntl(channel_->fd, F_SETFL, O_NONBLOCK) == 0 &&
+         wait_point_.watch(channel_->fd);
+}
+
+bool Socket::take_connection_events() {
+  bool any = false;
+  rdma_cm_event* event = nullptr;
+  while (has_events(*channel_) && rdma_get_cm_event(channel_, &event) == 0) {
+    rdma_cm_id* const id = event->id;
+    const bool last = on_connection_event(*event);
+    rdma_ack_cm_event(event);
+    if (last) rdma_destroy_id(id);
+    any = true;
+  }
+  return any;
+}
 
 int Socket::wait(Lock& lock, bool may_sleep, Clock::time_point until, const std::function<bool()>& ready) {
   auto busy_until = Clock::time_point::max();
@@ -99,12 +141,6 @@ socklen_t address_length(const sockaddr& address, socklen_t given) {
                           : address.sa_family == AF_INET6 ? sizeof(sockaddr_in6)
                                                           : 0;
   return given >= whole ? whole : 0;
-}
-
-bool has_events(rdma_event_channel& channel) {
-  Channel& ours = Channel::of(&channel);
-  const std::scoped_lock guard(ours.mutex);
-  return !ours.events.empty();
 }
 
 std::shared_ptr<Socket> find(int number) {

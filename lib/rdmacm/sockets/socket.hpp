@@ -26,13 +26,11 @@ class Socket {
   explicit Socket(int domain) : domain_(domain) {}
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
-  virtual ~Socket() = default;
+  virtual ~Socket();
 
   [[nodiscard]] int fd() const { return wait_point_.fd(); }
 
   virtual int bind(const sockaddr& address, socklen_t length) = 0;
-  virtual int listen(int backlog) = 0;
-  virtual std::shared_ptr<Socket> accept() = 0;  // null, and errno
   virtual int connect(const sockaddr& address, socklen_t length) = 0;
   virtual ssize_t send(std::span<const iovec> from, int flags, const sockaddr* to, socklen_t length) = 0;
   virtual ssize_t receive(std::span<const iovec> to, int flags, sockaddr* from, socklen_t* length) = 0;
@@ -41,9 +39,12 @@ class Socket {
   virtual int name(bool of_peer, sockaddr* address, socklen_t* length) = 0;
   virtual int set_option(int level, int option, const void* value, socklen_t length) = 0;
   virtual int get_option(int level, int option, void* value, socklen_t* length) = 0;
-  virtual off_t map(void* memory, size_t length, int protection, off_t offset) = 0;
-  virtual int unmap(void* memory, size_t length) = 0;
-  virtual ssize_t write_mapped(const void* from, size_t length, off_t offset, int flags) = 0;
+  // EOPNOTSUPP of all but streams.
+  virtual int listen(int backlog);
+  virtual std::shared_ptr<Socket> accept();  // null, and errno
+  virtual off_t map(void* memory, size_t length, int protection, off_t offset);
+  virtual int unmap(void* memory, size_t length);
+  virtual ssize_t write_mapped(const void* from, size_t length, off_t offset, int flags);
 
   // What of `events` is so, and what poll() tells unasked.
   short look(short events);
@@ -62,6 +63,13 @@ class Socket {
   // 0, or -1 and errno: EAGAIN when it may not sleep or the time is over. Also 0 when another thread closes the socket.
   int wait(Lock& lock, bool may_sleep, Clock::time_point until, const std::function<bool()>& ready);
 
+  // False, and errno.
+  bool open_channel();
+  // Whether there were any.
+  bool take_connection_events();
+  // Whether the event was the last one of its identifier, which goes then.
+  virtual bool on_connection_event(const rdma_cm_event& event) = 0;
+
   // With the lock. Takes what has come, of completions and of the connection manager, and does what follows.
   virtual void progress() = 0;
   // The same, and whatever comes next wakes who sleeps.
@@ -75,6 +83,7 @@ class Socket {
   std::mutex mutex_;  // for all that is not atomic
   bool closed_ = false;
   WaitPoint wait_point_;
+  rdma_event_channel* channel_ = nullptr;
   std::atomic<bool> non_blocking_ = false;
 };
 
@@ -118,9 +127,6 @@ void give_address(const sockaddr& from, sockaddr* to, socklen_t* length);
 int give_value(const void* from, size_t bytes, void* to, socklen_t* length);
 // Of an address that a program names; 0: it cannot be one.
 socklen_t address_length(const sockaddr& address, socklen_t given);
-
-// Whether rdma_get_cm_event() has one; without asking the kernel.
-bool has_events(rdma_event_channel& channel);
 
 // Streams and datagrams. Null, and errno.
 std::shared_ptr<Socket> make_stream(int domain);

@@ -30,17 +30,17 @@ int connect_error(const rdma_cm_event& event) {
   }
 }
 
-rdma_conn_param parameters(const WireTerms& terms) {
+rdma_conn_param parameters(const WireConnectionData& data) {
   rdma_conn_param out{};
-  out.private_data = &terms;
-  out.private_data_len = sizeof terms;
+  out.private_data = &data;
+  out.private_data_len = sizeof data;
   out.flow_control = 1;
   out.retry_count = 7;
   out.rnr_retry_count = 7;  // without end: a program need not read
   return out;
 }
 
-std::optional<Terms> terms_in(const rdma_cm_event& event) {
+std::optional<ConnectionData> connection_data_in(const rdma_cm_event& event) {
   const rdma_conn_param& conn = event.param.conn;
   if (conn.private_data == nullptr) return std::nullopt;
   return from_wire({static_cast<const uint8_t*>(conn.private_data), conn.private_data_len});
@@ -55,20 +55,12 @@ std::shared_ptr<Socket> make_stream(int domain) {
 
 Stream::Stream(int domain) : Socket(domain) {}
 
-bool Stream::set_up() {
-  if (fd() < 0) return false;
-  channel_ = rdma_create_event_channel();
-  return channel_ != nullptr && fcntl(channel_->fd, F_SETFL, O_NONBLOCK) == 0 &&
-         wait_point_.watch(channel_->fd);
-}
-
 bool Stream::make_id() { return id_ != nullptr || rdma_create_id(channel_, &id_, this, RDMA_PS_TCP) == 0; }
 
 Stream::~Stream() {
   accepted_.clear();
   link_.reset();
   if (id_ != nullptr) rdma_destroy_id(id_);
-  if (channel_ != nullptr) rdma_destroy_event_channel(channel_);
 }
 
 int Stream::fail(int code) {
@@ -145,37 +137,31 @@ int Stream::connect(const sockaddr& address, socklen_t length) {
   return status;
 }
 
-bool Stream::take_connection_events() {
-  bool any = false;
-  rdma_cm_event* event = nullptr;
-  while (has_events(*channel_) && rdma_get_cm_event(channel_, &event) == 0) {
-    on_connection_event(*event);
-    rdma_ack_cm_event(event);
-    any = true;
-  }
-  return any;
-}
-
-void Stream::on_connection_event(const rdma_cm_event& event) {
+// The identifier of a connection goes with its stream.
+bool Stream::on_connection_event(const rdma_cm_event& event) {
   switch (event.event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       stage_ = Stage::kRouting;
       if (rdma_resolve_route(id_, kFindTimeout) != 0) fail(errno);
-      return;
+      break;
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
-      return begin_connection();
+      begin_connection();
+      break;
     case RDMA_CM_EVENT_ESTABLISHED:
-      return open_with(event);
+      open_with(event);
+      break;
     case RDMA_CM_EVENT_CONNECT_REQUEST:
       if (auto fresh = answer(event)) accepted_.push_back(std::move(fresh));
-      return;
+      break;
     case RDMA_CM_EVENT_DISCONNECTED:
-      return on_disconnected();
+      on_disconnected();
+      break;
     case RDMA_CM_EVENT_TIMEWAIT_EXIT:
-      return;
+      break;
     default:
       if (opening()) fail(connect_error(event));
   }
+  return false;
 }
 
 void Stream::begin_connection() {
@@ -184,20 +170,20 @@ void Stream::begin_connection() {
     fail(errno);
     return;
   }
-  const WireTerms terms = to_wire(link_->terms());
-  rdma_conn_param param = parameters(terms);
+  const WireConnectionData ours = to_wire(link_->connection_data());
+  rdma_conn_param param = parameters(ours);
   stage_ = Stage::kConnecting;
   if (rdma_connect(id_, &param) != 0) fail(errno);
 }
 
 void Stream::open_with(const rdma_cm_event& event) {
   if (stage_ == Stage::kConnecting) {
-    const auto terms = terms_in(event);
-    if (!terms) {
+    const auto theirs = connection_data_in(event);
+    if (!theirs) {
       fail(EPROTO);
       return;
     }
-    link_->agree(*terms);
+    link_->agree(*theirs);
   }
   if (!opening()) return;
   stage_ = Stage::kOpen;
@@ -234,12 +220,12 @@ std::shared_ptr<Stream> Stream::answer(const rdma_cm_event& request) {
 int Stream::answer_with(Stream& fresh, const rdma_cm_event& request) {
   if (rdma_migrate_id(request.id, fresh.channel_) != 0) return -1;
   fresh.id_ = request.id;
-  const auto terms = terms_in(request);
-  if (!terms) return failed(EPROTO);
+  const auto theirs = connection_data_in(request);
+  if (!theirs) return failed(EPROTO);
   fresh.link_ = StreamLink::make(fresh.id_, fresh.sizes_);
   if (fresh.link_ == nullptr || !fresh.wait_point_.watch(fresh.link_->event_fd())) return -1;
-  fresh.link_->agree(*terms);
-  const WireTerms ours = to_wire(fresh.link_->terms());
+  fresh.link_->agree(*theirs);
+  const WireConnectionData ours = to_wire(fresh.link_->connection_data());
   rdma_conn_param param = parameters(ours);
   fresh.stage_ = Stage::kAccepting;
   return rdma_accept(fresh.id_, &param);

@@ -19,8 +19,8 @@ class Stream final : public Socket {
  public:
   explicit Stream(int domain);
   ~Stream() override;
-  // Of a device. False, and errno.
-  bool set_up();
+  // False, and errno.
+  bool set_up() { return open_channel(); }
 
   int bind(const sockaddr& address, socklen_t length) override;
   int listen(int backlog) override;
@@ -60,9 +60,7 @@ class Stream final : public Socket {
   int bind_to(const sockaddr& address);
   [[nodiscard]] bool opening() const { return stage_ >= Stage::kFinding && stage_ <= Stage::kAccepting; }
   int fail(int code);
-  // Of the connection: takes what has come and does what follows.
-  bool take_connection_events();
-  void on_connection_event(const rdma_cm_event& event);
+  bool on_connection_event(const rdma_cm_event& event) override;
   void begin_connection();
   void open_with(const rdma_cm_event& event);
   void on_disconnected();
@@ -90,7 +88,6 @@ class Stream final : public Socket {
   int pending_error_ = 0;  // for SO_ERROR
   Options options_;
   Sizes sizes_;
-  rdma_event_channel* channel_ = nullptr;
   rdma_cm_id* id_ = nullptr;
   std::unique_ptr<StreamLink> link_;
   std::deque<std::shared_ptr<Stream>> accepted_;  // of a listener, not fetched

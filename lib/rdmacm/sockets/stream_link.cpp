@@ -1,7 +1,6 @@
 // How a link is made, what it says of itself, and how it sends. stream_progress.cpp has what comes back.
 #include "rdmacm/sockets/stream_link.hpp"
 
-#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -45,13 +44,10 @@ bool StreamLink::set_up() {
 }
 
 bool StreamLink::make_queues() {
-  channel_ = ibv_create_comp_channel(id_->verbs);
-  if (channel_ == nullptr || fcntl(channel_->fd, F_SETFL, O_NONBLOCK) != 0) return false;
   const uint32_t receives = sizes_.receive_queue + kSpareReceives;
-  queue_ = ibv_create_cq(id_->verbs, static_cast<int>(sizes_.send_queue + receives), nullptr, channel_, 0);
-  if (queue_ == nullptr) return false;
+  if (!completions_.make(id_->verbs, sizes_.send_queue + receives)) return false;
   ibv_qp_init_attr attr{};
-  attr.send_cq = attr.recv_cq = queue_;
+  attr.send_cq = attr.recv_cq = completions_.queue();
   attr.qp_type = IBV_QPT_RC;
   attr.sq_sig_all = 1;
   attr.cap = {.max_send_wr = sizes_.send_queue,
@@ -84,15 +80,13 @@ bool StreamLink::register_memory() {
 
 StreamLink::~StreamLink() {
   if (id_->qp != nullptr) rdma_destroy_qp(id_);
-  if (queue_ != nullptr) ibv_destroy_cq(queue_);
-  if (channel_ != nullptr) ibv_destroy_comp_channel(channel_);
   for (ibv_mr* region : {send_region_, receive_region_, told_region_}) {
     if (region != nullptr) ibv_dereg_mr(region);
   }
   for (const Mapped& mapped : mapped_) ibv_dereg_mr(mapped.region);
 }
 
-Terms StreamLink::terms() const {
+ConnectionData StreamLink::connection_data() const {
   return {.big_endian = std::endian::native == std::endian::big,
           .credits = static_cast<uint16_t>(sizes_.receive_queue),
           .mappings = sizes_.mappings,
@@ -100,7 +94,7 @@ Terms StreamLink::terms() const {
           .ring = {reinterpret_cast<uintptr_t>(receive_ring_.data()), receive_region_->rkey, half_}};
 }
 
-void StreamLink::agree(const Terms& peer) {
+void StreamLink::agree(const ConnectionData& peer) {
   swap_ = peer.big_endian != (std::endian::native == std::endian::big);
   peer_grants_ = peer.grants;
   peer_grant_ = 1 % peer.grants.length;
@@ -110,21 +104,10 @@ void StreamLink::agree(const Terms& peer) {
 }
 
 bool StreamLink::arm() {
-  if (armed_) return false;
-  if (const int code = ibv_req_notify_cq(queue_, 0); code != 0) fail(code);
-  return armed_ = true;
-}
-
-bool StreamLink::take_events() {
-  bool any = false;
-  ibv_cq* from = nullptr;
-  void* context = nullptr;
-  while (ibv_get_cq_event(channel_, &from, &context) == 0) {
-    ibv_ack_cq_events(from, 1);
-    armed_ = false;
-    any = true;
-  }
-  return any;
+  if (completions_.armed()) return false;
+  if (completions_.arm()) return true;
+  fail(errno);
+  return false;
 }
 
 void StreamLink::fail(int code) {

@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "rdmacm/sockets/completions.hpp"
 #include "rdmacm/sockets/protocol.hpp"
 
 namespace roci::rdmacm::sockets {
@@ -39,17 +40,16 @@ class StreamLink {
   StreamLink(const StreamLink&) = delete;
   StreamLink& operator=(const StreamLink&) = delete;
 
-  [[nodiscard]] int event_fd() const { return channel_->fd; }
-  [[nodiscard]] Terms terms() const;
-  void agree(const Terms& peer);
+  [[nodiscard]] int event_fd() const { return completions_.event_fd(); }
+  [[nodiscard]] ConnectionData connection_data() const;
+  void agree(const ConnectionData& peer);
   void open() { open_ = true; }  // from now on it may send
 
   // Takes completions, gives credits. Whether there were any.
   bool progress();
   // The next completion is an event. False: that was so already.
   bool arm();
-  // Of the completion channel. Whether there were any.
-  bool take_events();
+  bool take_events() { return completions_.take_events(); }
 
   [[nodiscard]] bool readable() const { return unread_ > 0; }
   [[nodiscard]] bool receives() const { return receives_; }         // more may come
@@ -116,9 +116,8 @@ class StreamLink {
 
   rdma_cm_id* id_;
   Sizes sizes_;
-  ibv_comp_channel* channel_ = nullptr;
-  ibv_cq* queue_ = nullptr;
-  bool open_ = false, armed_ = false;
+  Completions completions_;
+  bool open_ = false;
   bool receives_ = true, sends_ = true, ended_ = false, gone_ = false;
   int error_ = 0;
   std::optional<Control> owed_;  // not said yet

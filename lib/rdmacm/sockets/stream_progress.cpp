@@ -28,7 +28,7 @@ bool StreamLink::progress() {
   int count = kBatch;
   while (count == kBatch) {
     std::array<ibv_wc, kBatch> completions{};
-    count = ibv_poll_cq(queue_, kBatch, completions.data());
+    count = ibv_poll_cq(completions_.queue(), kBatch, completions.data());
     if (count < 0) {
       fail(EIO);
       return any;
