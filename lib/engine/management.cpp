@@ -71,6 +71,17 @@ MadSent Management::send(const MadRoute& route, std::span<const uint8_t, kMadByt
     if (next_hop.result == Resolution::kFailed) return MadSent::kUnreachable;
     path.destination_mac = next_hop.entry->mac;
   }
+  SendOutcome outcome = SendOutcome::kNoRoom;
+  if (waiting_.empty()) outcome = send_now(path, mad);
+  if (outcome == SendOutcome::kSent) return MadSent::kYes;
+  if (outcome == SendOutcome::kGivenUp) return MadSent::kUnreachable;  // it does not fit the port
+  if (waiting_.size() == kMostWaiting) return MadSent::kLater;
+  std::copy(mad.begin(), mad.end(), waiting_.emplace_back(path).mad.begin());
+  wake();
+  return MadSent::kYes;
+}
+
+SendOutcome Management::send_now(const RocePath& path, std::span<const uint8_t, kMadBytes> mad) {
   RoceWriter writer(path);
   const DatagramFields fields{.destination_qp = kManagementQp,
                               .source_qp = kManagementQp,
@@ -78,21 +89,25 @@ MadSent Management::send(const MadRoute& route, std::span<const uint8_t, kMadByt
                               .psn = psn_,
                               .ack_request = true,
                               .udp_source_port = datagram_udp_source_port(kManagementQp)};
-  switch (send_datagram(sink_, writer, fields, mad)) {
-    case SendOutcome::kSent:
-      break;
-    case SendOutcome::kNoRoom:
-      return MadSent::kLater;
-    case SendOutcome::kGivenUp:
-      return MadSent::kUnreachable;  // it does not fit the port
+  const SendOutcome outcome = send_datagram(sink_, writer, fields, mad);
+  if (outcome == SendOutcome::kSent) {
+    psn_ = psn_ + 1;
+    counters_.add(Counter::kMadsSent);
   }
-  psn_ = psn_ + 1;
-  counters_.add(Counter::kMadsSent);
-  return MadSent::kYes;
+  return outcome;
+}
+
+bool Management::send_waiting() {
+  bool any = false;
+  while (!waiting_.empty() && send_now(waiting_.front().path, waiting_.front().mad) != SendOutcome::kNoRoom) {
+    waiting_.pop_front();
+    any = true;
+  }
+  return any;
 }
 
 bool Management::poll_classes(Nanos now) {
-  bool worked = false;
+  bool worked = send_waiting();
   for (const Class& one : classes_) {
     if (one.user != nullptr) worked |= one.user->poll(now);
   }
@@ -100,6 +115,7 @@ bool Management::poll_classes(Nanos now) {
   for (const Class& one : classes_) {
     if (one.user != nullptr) due_ = std::min(due_, one.user->next_deadline());
   }
+  if (has_waiting()) wake();
   return worked;
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <span>
 
 #include "base/rate_limit.hpp"
@@ -11,6 +12,7 @@
 #include "telemetry/counters.hpp"
 #include "transport/packet_sink.hpp"
 #include "wire/mad.hpp"
+#include "wire/roce_writer.hpp"
 
 namespace roci {
 
@@ -32,8 +34,8 @@ class ManagementClass {
 };
 
 enum class MadSent : uint8_t {
-  kYes,
-  kLater,        // the sink had no buffer, or nobody has said yet where the next hop is
+  kYes,          // or it waits for room
+  kLater,        // nobody has said yet where the next hop is, or very many wait already
   kUnreachable,  // nobody answers for it, or no network leads there
 };
 
@@ -52,11 +54,14 @@ class Management {
   bool admits(const FrameView& view, const rte_mbuf* frame, Nanos now);
   // Such a packet with a right ICRC.
   void handle(const FrameView& view, const rte_mbuf* frame, Nanos now);
+  // Nothing repeats most of them soon, so what finds no room goes out in a later round.
   MadSent send(const MadRoute& route, std::span<const uint8_t, kMadBytes> mad, Nanos now);
 
   // Asked in every round, so this must cost next to nothing.
   bool poll(Nanos now) { return now >= due_ && poll_classes(now); }
   [[nodiscard]] Nanos next_deadline() const { return due_; }
+  // Whether something has found no room yet.
+  [[nodiscard]] bool has_waiting() const { return !waiting_.empty(); }
   // A class has something to do earlier than it said.
   void wake() { due_ = Nanos{0}; }
 
@@ -65,9 +70,17 @@ class Management {
     uint8_t number = 0;
     ManagementClass* user = nullptr;
   };
+  struct Waiting {
+    RocePath path;
+    std::array<uint8_t, kMadBytes> mad;
+  };
   static constexpr uint32_t kFromStrangers = 50'000, kOthers = 100'000;  // a second
+  static constexpr size_t kMostWaiting = 16384;
 
   bool poll_classes(Nanos now);
+  SendOutcome send_now(const RocePath& path, std::span<const uint8_t, kMadBytes> mad);
+  // Whether any found room.
+  bool send_waiting();
   // Null when nobody has it.
   [[nodiscard]] ManagementClass* user_of(uint8_t number) const;
 
@@ -77,6 +90,7 @@ class Management {
   Neighbours& neighbours_;
   Counters& counters_;
   std::array<Class, 2> classes_{};
+  std::deque<Waiting> waiting_;
   RateLimit from_strangers_{kFromStrangers}, others_{kOthers};
   Nanos due_ = kNever;  // of the first class; 0: nobody has looked yet
   Psn psn_{};           // of the next datagram, as the Linux kernel counts; it means nothing

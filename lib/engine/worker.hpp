@@ -91,7 +91,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   // Whether a round could bring anything to the port at once: requests, or answers.
   [[nodiscard]] bool has_something_to_send() const {
     return staged_count_ > 0 || !to_ourselves_.empty() || ready_.count > 0 ||
-           rung_.load(std::memory_order_relaxed) != nullptr;
+           rung_.load(std::memory_order_relaxed) != nullptr ||
+           (management_ != nullptr && management_->has_waiting());
   }
   // Taken from the pool for frames to come.
   [[nodiscard]] uint32_t tx_buffers_held() const { return tx_buffers_.held(); }

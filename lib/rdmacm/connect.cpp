@@ -77,8 +77,10 @@ int ask_for_service(Id& id, const rdma_conn_param* param) {
                                             param->private_data_len))
     return failed(EINVAL);
   id.phase = Phase::kConnecting;
-  if (roci::Status asked = id.service->ask(route_of(id), request, id, id.connection); !asked)
+  if (roci::Status asked = id.service->ask(route_of(id), request, id, id.connection); !asked) {
+    id.phase = Phase::kRouteKnown;
     return failed(asked.error());
+  }
   return complete(id);
 }
 
@@ -298,8 +300,9 @@ int rdma_connect(rdma_cm_id* verbs, rdma_conn_param* param) {
                         wanted.private_data_len))
     return failed(EINVAL);
   id.phase = Phase::kConnecting;
-  roci::Status begun = id.service->connect(route_of(id), request, id.local_ece.options, id, id.connection);
-  if (!begun) {
+  if (roci::Status begun =
+          id.service->connect(route_of(id), request, id.local_ece.options, id, id.connection);
+      !begun) {
     id.phase = Phase::kRouteKnown;
     return failed(begun.error());
   }

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "support/captured_mads.hpp"
+#include "support/lone_host.hpp"
+#include "support/request_flood.hpp"
 #include "support/two_hosts.hpp"
 #include "transport/datagram.hpp"
 
@@ -143,6 +145,33 @@ TEST_P(CmManager, frames_are_as_those_of_the_linux_kernel) {
       EXPECT_EQ(packet.bth.psn, Psn{questions++});
     }
   }
+}
+
+// Nothing would repeat an answer but the whole question, later.
+TEST(CmManagerAtAFullPort, what_finds_no_room_is_said_later_and_in_order) {
+  test::LoneHost host;
+  const Manager manager(host.side.device->host(), 1);
+  test::RequestFlood flood({.from_mac = MacAddress::local(2),
+                            .to_mac = host.port().mac(),
+                            .to = IpAddress::from_v4(0x0a000001),
+                            .service = kStorage});
+  constexpr size_t kQuestions = 500;
+  std::vector<uint32_t> asked, answered;
+  host.port().blocked = true;
+  for (size_t i = 0; i < kQuestions; ++i) {
+    const ByteVector frame = flood.next();
+    asked.push_back(std::get<CmRequest>(parse_cm_mad(decode_packet(frame)->payload).mad.message).local_id);
+    EXPECT_TRUE(host.receive_bytes(frame).empty());
+  }
+  host.port().blocked = false;
+  for (const Packet& packet : host.work_for_packets()) {
+    const ParsedCm answer = parse_cm_mad(packet.payload);
+    const auto& rejected = std::get<CmRejected>(answer.mad.message);
+    EXPECT_EQ(rejected.reason, CmRejected::kInvalidServiceId);
+    answered.push_back(rejected.remote_id);
+    EXPECT_EQ(packet.bth.psn, Psn{static_cast<uint32_t>(answered.size() - 1)});
+  }
+  EXPECT_EQ(answered, asked);
 }
 
 INSTANTIATE_TEST_SUITE_P(OverIp, CmManager, testing::Bool(),

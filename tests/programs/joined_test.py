@@ -10,7 +10,7 @@ import unittest
 from programs import LIMIT, Programs, free_port
 
 Programs.run_program = sys.argv.pop(1)
-SERVER, CLIENT = "10.77.0.1", "10.77.0.101"
+CLIENT = "10.77.0.101"
 NETWORK = """
 net:
   addresses: [10.77.0.0/16]
@@ -21,13 +21,14 @@ net:
   uplink: {{device: "net_af_packet{end},iface=veth{end}", mtu: 4400}}
 {more}
 """
+NETS = ("side0", "side1")
 CONTROL_PORT = 47592  # of fi_pingpong, by default
 MESSAGES = (("verbs", "msg"), ("verbs;ofi_rxm", "rdm"))
 
 
 def setUpModule():
     # Not the kernel answers who has the addresses.
-    for command in ("link set veth0 arp off", "link set veth1 arp off", f"addr add {SERVER}/32 dev veth0",
+    for command in ("link set veth0 arp off", "link set veth1 arp off", f"addr add {Programs.server}/32 dev veth0",
                     f"addr add {CLIENT}/32 dev veth0"):
         subprocess.run(["ip", *command.split()], timeout=LIMIT, check=True)
 
@@ -40,17 +41,17 @@ class Joined(Programs):
         super().setUpClass()
         cls.sides = []
         for end, first in enumerate((1, 101)):
-            file = cls.folder / f"side{end}.yaml"
+            file = cls.folder / f"{NETS[end]}.yaml"
             file.write_text(NETWORK.format(first=first, end=end, more=cls.more), encoding="ascii")
             cls.sides.append(("--config", file))
 
     @classmethod
     def stop_net(cls):
-        for name in ("side0", "side1"):
-            subprocess.run([cls.run_program, "--stop", name], env=cls.environment, stdout=subprocess.DEVNULL,
+        for net in NETS:
+            subprocess.run([cls.run_program, "--stop", net], env=cls.environment, stdout=subprocess.DEVNULL,
                            stderr=subprocess.DEVNULL, check=False)
 
-    def serve(self, port, *command):
+    def start_server(self, port, *command):
         server = self.start(*command, where=self.sides[0])
         self.wait_for_server(server, port)
         return server
@@ -62,19 +63,19 @@ class Joined(Programs):
 
     def qperf(self, *tests):
         port = free_port()
-        server = self.serve(port, "qperf", "-lp", port)
+        server = self.start_server(port, "qperf", "-lp", port)
         for test in tests:
             with self.subTest(test):
-                text = self.must(self.start("qperf", "-cm1", "-lp", port, "-t", 1, SERVER, test, where=self.sides[1]), server)
+                text = self.must(self.start("qperf", "-cm1", "-lp", port, "-t", 1, self.server, test, where=self.sides[1]), server)
                 self.assertRegex(text, r"(latency|bw|msg_rate) += +[1-9]")
-        self.must(self.start("qperf", "-lp", port, SERVER, "quit", where=self.sides[1]), server)
+        self.must(self.start("qperf", "-lp", port, self.server, "quit", where=self.sides[1]), server)
         self.must(server, server)
 
     def ping_pong(self, provider, endpoint, *options):
         command = ("fi_pingpong", "-p", provider, "-e", endpoint, "-c", *options)  # -c: with a look at the bytes
         with self.subTest(provider):
-            server = self.serve(CONTROL_PORT, *command)
-            ends = [self.wait(process) for process in (self.start(*command, SERVER, where=self.sides[1]), server)]
+            server = self.start_server(CONTROL_PORT, *command)
+            ends = [self.wait(process) for process in (self.start(*command, self.server, where=self.sides[1]), server)]
             texts = "\n".join(end.text for end in ends)
             results = [re.findall(r"(?m)^(\S+) +\d+ +=\d+ ", end.text) for end in ends]
             self.assertTrue(results[0], texts)
@@ -103,9 +104,7 @@ class WithFaults(Joined):
 
     def tearDown(self):
         self.stop_net()
-        logs = [(self.folder / "r" / name / "switch.log").read_text(encoding="utf-8") for name in ("side0", "side1")]
-        lost = [int(count) for log in logs for count in re.findall(r"injected at place\d+: lost (\d+)", log)]
-        self.assertGreater(sum(lost), 0, logs)
+        self.assertGreater(self.injected_faults(*NETS)["lost"], 0)
 
     def test_qperf(self):
         self.qperf("rc_bw", "rc_rdma_read_bw", "rc_rdma_write_bw")

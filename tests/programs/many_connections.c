@@ -4,6 +4,8 @@
 //     many-connections -c 10000 -r 2                 the server, until it has served that many rounds
 //     many-connections -c 10000 -r 2 10.77.0.1       the client
 //
+// With -w they wait for so many seconds between two rounds, for time-wait to end, and at their own end, for who looks from outside.
+//
 // Each side has one event channel, one completion queue and one protection domain, the server one shared receive queue. What a
 // round took and how much memory it has left is printed; exit status 1, after a sentence, when anything is not as it must be.
 #define _GNU_SOURCE
@@ -120,7 +122,8 @@ static void make_queue_pair(struct rdma_cm_id* id) {
   must(rdma_create_qp(id, me.pd, &init) == 0, "no queue pair");
 }
 
-static void take_completions(void) {
+// Whether there may be more.
+static int take_some_completions(void) {
   struct ibv_wc found[kBatch];
   const int count = ibv_poll_cq(me.cq, kBatch, found);
   must(count >= 0, "the completion queue cannot be asked");
@@ -135,6 +138,11 @@ static void take_completions(void) {
     }
     me.moved++;
   }
+  return count == kBatch;
+}
+
+static void take_completions(void) {
+  while (take_some_completions()) continue;
 }
 
 static void destroy(struct rdma_cm_id* id) {
@@ -199,6 +207,7 @@ static void serve(struct rdma_cm_event* event) {
   }
   rdma_ack_cm_event(event);
   if (type != RDMA_CM_EVENT_DISCONNECTED) return;
+  take_completions();  // a queue pair that is destroyed takes its own with it
   destroy(id);
   me.disconnected++;
 }
@@ -229,7 +238,6 @@ static void serve_round(unsigned round) {
       }
       if (most == 0 && event->event == RDMA_CM_EVENT_DISCONNECTED) most = resident_kib();
       serve(event);
-      take_completions();
     }
     check_patience(begin);
   }
@@ -374,6 +382,7 @@ int main(int count, char** words) {
   me.all = calloc(wanted.connections, sizeof *me.all);
   must(me.channel != NULL && me.all != NULL, "no event channel, or no memory");
   for (unsigned round = 0; round < wanted.rounds; round++) {
+    if (round > 0) sleep(wanted.wait);
     if (wanted.server != NULL)
       ask_round(round);
     else
@@ -385,6 +394,6 @@ int main(int count, char** words) {
   rdma_destroy_event_channel(me.channel);
   printf("all gone\n");
   fflush(stdout);
-  sleep(wanted.wait);  // for who looks from outside
+  sleep(wanted.wait);
   return 0;
 }

@@ -15,6 +15,8 @@ from sockets import free_port, listens  # noqa: E402 (found by the line above)
 
 FAULTS = ("--loss", "0.01", "--duplicate", "0.01", "--reorder", "0.01")  # of a network that has them
 LIMIT = 120  # seconds that a program may take, on a busy machine too
+# What clients print, some of which then end well, when nobody listens yet.
+REFUSED = re.compile("RDMA_CM_EVENT_(REJECTED|UNREACHABLE)|Unexpected CM event bl blka 8|Connection refused")
 
 
 class Finished:
@@ -26,6 +28,7 @@ class Finished:
 class Programs(unittest.TestCase):
     """The tests of one class share a network."""
 
+    server = "10.77.0.1"    # the first process that has a device
     run_program = None      # roci-run
     net_options = ()        # of every roci-run
     environment_more = {}
@@ -48,10 +51,10 @@ class Programs(unittest.TestCase):
                        stderr=subprocess.DEVNULL, check=False)
 
     @classmethod
-    def injected_faults(cls):
-        """What the switch of a network that has ended says that it did, by kind."""
-        log = (cls.folder / "r" / cls.net / "switch.log").read_text(encoding="utf-8")
-        made = "".join(line for line in log.splitlines() if "injected at place" in line)
+    def injected_faults(cls, *nets):
+        """What the switches of these networks, or of that of the class, say that they did once they have ended, by kind."""
+        logs = [(cls.folder / "r" / net / "switch.log").read_text(encoding="utf-8") for net in nets or (cls.net,)]
+        made = "".join(line for log in logs for line in log.splitlines() if "injected at place" in line)
         return {kind: sum(map(int, re.findall(rf"{kind} (\d+)", made))) for kind in ("lost", "duplicated", "reordered")}
 
     def start(self, *command, options=(), where=None):
@@ -101,6 +104,13 @@ class Programs(unittest.TestCase):
                 self.fail(f"{' '.join(process.args)} takes no place:\n{self.text_of(process)}")
             time.sleep(0.02)
 
+    def wait_for_line(self, process, line):
+        deadline = time.monotonic() + LIMIT
+        while line not in self.text_of(process):
+            if process.poll() is not None or time.monotonic() > deadline:
+                self.fail(f"{' '.join(process.args)} does not say '{line}':\n{self.text_of(process)}")
+            time.sleep(0.02)
+
     def run_list(self):
         return subprocess.run([self.run_program, "--list"], env=self.environment, capture_output=True, text=True,
                               timeout=LIMIT, check=True).stdout
@@ -127,16 +137,18 @@ class Programs(unittest.TestCase):
             time.sleep(0.1)
 
     def serve(self, server_command, client_command):
-        """A server, and its client when that has ended well. It comes again when nobody listens yet."""
+        """A server, and its client when that has ended well. It comes again when it was refused: nobody listens yet."""
         server = self.start(*server_command)
         self.wait_for_place(server)
         deadline = time.monotonic() + LIMIT
         while True:
             client = self.wait(self.start(*client_command))
-            if client.status == 0 or server.poll() is not None or time.monotonic() > deadline:
+            refused = REFUSED.search(client.text)
+            if not refused or server.poll() is not None or time.monotonic() > deadline:
                 break
             time.sleep(0.05)
-        self.assertEqual(client.status, 0, f"the client: {client.text}\nthe server: {self.text_of(server)}")
+        self.assertEqual((client.status, refused), (0, None),
+                         f"the client: {client.text}\nthe server: {self.text_of(server)}")
         return server, client
 
     def serve_once(self, server_command, client_command):

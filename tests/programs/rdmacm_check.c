@@ -147,11 +147,14 @@ static void check_connection(void) {
   struct ibv_qp_attr attr;
   struct ibv_qp_init_attr init;
   const int mask = IBV_QP_STATE | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_RNR_RETRY |
-                   IBV_QP_RETRY_CNT;
+                   IBV_QP_RETRY_CNT | IBV_QP_AV;
   must(ibv_query_qp(client->qp, &attr, mask, &init) == 0, "the queue pair cannot be asked");
   must(attr.qp_state == IBV_QPS_RTS && attr.max_rd_atomic == 1 && attr.max_dest_rd_atomic == 1 &&
            attr.rnr_retry == 7 && attr.retry_cnt == 5,
        "the active side's queue pair is not as it was agreed");
+  const uint32_t label = attr.ah_attr.grh.flow_label;
+  must(ibv_query_qp(server->qp, &attr, IBV_QP_AV, &init) == 0, "the queue pair cannot be asked");
+  must(label != 0 && attr.ah_attr.grh.flow_label == label, "the flow labels of the two sides differ");
 
   must(rdma_migrate_id(server, active) == 0, "cannot move to another channel");
   must(rdma_disconnect(client) == 0, "cannot disconnect");

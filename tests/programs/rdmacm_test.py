@@ -4,14 +4,13 @@ import sys
 import time
 import unittest
 
-from programs import FAULTS, LIMIT, Programs, free_port
+from programs import FAULTS, LIMIT, REFUSED, Programs, free_port
 
 Programs.run_program = sys.argv.pop(1)
 CHECK = sys.argv.pop(1)
 
 
 class RdmacmPrograms(Programs):
-    server = "10.77.0.1"  # of the first process that has a device, on IPv4
     group = "239.77.0.9"
 
     def commands(self, program, *options):
@@ -48,6 +47,7 @@ class Connected(RdmacmPrograms):
         server_command, client_command = self.commands("cmtime")
         server, client = self.serve(server_command, (*client_command, "-c", "200"))
         self.assertRegex(client.text, r"connect +: +[\d.]+")
+        self.assertNotIn("error:", client.text)
         self.assertIsNone(server.poll(), "the server, which serves for ever, has ended")
 
 
@@ -84,11 +84,12 @@ class PerftestTools(RdmacmPrograms):
             server = self.start(*command)
             self.wait_for_place(server)
             client = self.wait(self.start(*command, self.server))
-            if client.status == 0:
+            if not REFUSED.search(client.text):
                 break
             self.assertLess(time.monotonic(), deadline, client.text)
             server.kill()
             server.wait()
+        self.assertEqual(client.status, 0, client.text)
         end = self.wait(server)
         self.assertEqual(end.status, 0, end.text)
         self.assertTrue(self.result_lines(client.text), client.text)
@@ -155,13 +156,6 @@ class Killed(RdmacmPrograms):
         self.assertNotEqual(end.status, 0, end.text)
         return end.text
 
-    def wait_for_line(self, process, line):
-        deadline = time.monotonic() + LIMIT
-        while line not in self.text_of(process):
-            if process.poll() is not None or time.monotonic() > deadline:
-                self.fail(f"{' '.join(process.args)} does not say '{line}':\n{self.text_of(process)}")
-            time.sleep(0.02)
-
     def test_the_passive_side_before_it_answers(self):
         port = str(free_port())
         server = self.start(CHECK, "requested", self.server, port)
@@ -198,6 +192,7 @@ class Killed(RdmacmPrograms):
         while not self.have_traffic(2, "ib_send_bw"):
             self.assertLess(time.monotonic(), deadline, self.text_of(client))
             if client.poll() is not None:
+                self.assertRegex(self.text_of(client), REFUSED)
                 return False
             time.sleep(0.05)
         return True
@@ -238,7 +233,7 @@ class OfIpv4Only(RdmacmPrograms):
             with self.subTest(kind=kind):
                 port = str(free_port())
                 self.serve_once(("rdma_xserver", "-p", port, "-c", kind),
-                             ("rdma_xclient", "-s", self.server, "-p", port, "-c", kind))
+                                ("rdma_xclient", "-s", self.server, "-p", port, "-c", kind))
 
 
 class ConnectedUnderLoss(Connected):

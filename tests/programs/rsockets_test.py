@@ -8,7 +8,7 @@ import sys
 import time
 import unittest
 
-from programs import LIMIT, Programs, free_port
+from programs import LIMIT, REFUSED, Programs, free_port
 
 Programs.run_program = sys.argv.pop(1)
 RSOCKETS_CHECK = sys.argv.pop(1)
@@ -16,8 +16,6 @@ SOCKETS_CHECK = sys.argv.pop(1)
 
 
 class Pairs(Programs):
-    server = "10.77.0.1"  # of the first process that has a device
-
     def stream(self, *options, program="rstream"):
         """Both have to end well, and the client to print its line."""
         command = (program, "-p", free_port(), *options)
@@ -97,11 +95,7 @@ class Rsockets(Pairs):
         self.assertTrue(library, "librdmacm1 has no librspreload.so")
         command = ("env", f"LD_PRELOAD={library[0]}", SOCKETS_CHECK, self.server, free_port())
         server = self.start(*command)
-        deadline = time.monotonic() + LIMIT
-        while "listening" not in self.text_of(server):  # a client that finds nobody would try the kernel's sockets
-            self.assertIsNone(server.poll(), self.text_of(server))
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.02)
+        self.wait_for_line(server, "listening")  # a client that finds nobody would try the kernel's sockets
         client = self.wait(self.start(*command, 500_000))
         self.assertEqual(client.status, 0, client.text)
         self.assertIn("from 10.77.0.2", client.text)
@@ -123,7 +117,7 @@ class Rsockets(Pairs):
             sides["client"] = self.start(*command, "-s", self.server)
             while sides["client"].poll() is None and self.moved() < 1000 and time.monotonic() < deadline:
                 time.sleep(0.05)
-            if sides["client"].poll() is None or time.monotonic() > deadline:
+            if not REFUSED.search(self.text_of(sides["client"])) or time.monotonic() > deadline:
                 break
         killed = sides.pop(who)
         killed.kill()

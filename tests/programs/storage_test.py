@@ -14,7 +14,6 @@ import unittest
 from programs import LIMIT, Faulty, Programs, free_port
 
 Programs.run_program = sys.argv.pop(1)
-SERVER = "10.77.0.1"  # of the first process that has a device
 # Where `./roci deps` unpacks what would start services if it were installed, and where others have it.
 SBIN = f"{pathlib.Path(Programs.run_program).resolve().parents[2] / 'peers/usr/sbin'}:/usr/sbin:/sbin"
 MIB = 1 << 20
@@ -33,11 +32,11 @@ class Iser:
     """A target of a file, which user-space initiators write and read."""
 
     NAME = "iqn.2026-11.roci:disk"
-    URL = f"iser://{SERVER}/{NAME}/1"
+    URL = f"iser://{Programs.server}/{NAME}/1"
     INITIATOR = "iqn.2026-11.roci:initiator"
     # Debian's libiscsi 1.19.0 frees what it has not allocated when a request is of more than 256 KiB.
     QEMU = "json:" + json.dumps({"driver": "raw", "file": {"driver": "blkdebug", "max-transfer": 256 << 10, "image": {
-        "driver": "iser", "transport": "iser", "portal": SERVER, "target": NAME, "lun": 1, "initiator-name": INITIATOR}}})
+        "driver": "iser", "transport": "iser", "portal": Programs.server, "target": NAME, "lun": 1, "initiator-name": INITIATOR}}})
 
     def setUp(self):
         self.disk = self.folder / "disk"
@@ -133,7 +132,7 @@ class Fio(Programs):
                 job = (*self.JOB, f"--port={free_port()}")
                 _, client = self.serve_once(
                     ("fio", "--name=server", *job, "--rw=read", "--iodepth=16"),
-                    ("fio", "--name=client", *job, "--rw=write", "--iodepth=1", f"--verb={verb}", f"--hostname={SERVER}"))
+                    ("fio", "--name=client", *job, "--rw=write", "--iodepth=1", f"--verb={verb}", f"--hostname={self.server}"))
                 self.assertIn("io=4096KiB", client)
 
 
