@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "verbs/calls.hpp"
 #include "verbs/error.hpp"
@@ -15,13 +16,27 @@ namespace roci::verbs {
 
 namespace {
 
-// Programs poll what comes while they handle an event, and then the event of that finds nothing. Some take an empty queue for an
-// error, so they are not told; the next completion is an event again. But others count events, whichever of a channel's queues
-// they are of: while another queue has completions its event may be the one that this one is taken for.
+// Programs poll what comes while they handle an event, and then the event of that finds nothing: sooner than with a NIC, since the
+// library's thread and theirs run side by side. Those that look with ibv_start_poll take an empty queue for an error, so they are
+// not told; the next completion is an event again. But others count events, whichever of a channel's queues they are of: while
+// another queue has completions its event may be the one that this one is taken for.
 bool is_idle(Channel& channel, Cq& of) {
+  if (!of.looked_at_one_by_one.load(std::memory_order_relaxed)) return false;
   const std::scoped_lock guard(channel.mutex);
   return std::ranges::all_of(channel.queues, [](const Cq* cq) { return cq->queue->empty(); }) &&
          of.queue->take_back_event();
+}
+
+bool is_still_of(Channel& channel, const Cq* cq) {
+  const std::scoped_lock guard(channel.mutex);
+  return std::ranges::find(channel.queues, cq) != channel.queues.end();
+}
+
+int give(Cq& from, ibv_cq** cq, void** user) {
+  from.completion_events.note_given_out();
+  *cq = from.handle();
+  *user = from.verbs.cq_context;
+  return 0;
 }
 
 }  // namespace
@@ -45,7 +60,7 @@ void EventDebt::wait_until_paid() {
   pthread_mutex_unlock(&mutex_);
 }
 
-int wait_readable(Device& device, int fd) {
+int wait_readable(Device& device, int fd, std::optional<std::chrono::milliseconds> limit) {
   if ((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) return EAGAIN;
   // An answer that comes at once is sooner here than a thread can be woken for it.
   constexpr std::chrono::microseconds kBusy{50};
@@ -56,7 +71,9 @@ int wait_readable(Device& device, int fd) {
     const int ready = poll(&entry, 1, 0);
     if (ready != 0) return ready > 0 ? 0 : errno;
   } while (std::chrono::steady_clock::now() < end);
-  return poll(&entry, 1, -1) > 0 ? 0 : errno;
+  const int ready = poll(&entry, 1, limit ? static_cast<int>(limit->count()) : -1);
+  if (ready < 0) return errno;
+  return ready > 0 ? 0 : ETIMEDOUT;
 }
 
 }  // namespace roci::verbs
@@ -88,17 +105,24 @@ int ibv_destroy_comp_channel(ibv_comp_channel* handle) {
 int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** cq, void** user) {
   if (const int code = refuse_child(); code != 0) return errno = code, -1;
   Channel& channel = of<Channel>(handle);
+  // Whoever has seen in poll() that there is an event does not expect to wait for one.
+  constexpr std::chrono::milliseconds kNextOne{100};
+  Cq* taken_back = nullptr;
   for (;;) {
     if (const auto event = channel.channel->get_event()) {
       Cq& from = *static_cast<Cq*>(event->context);
-      if (is_idle(channel, from)) continue;
-      from.completion_events.note_given_out();
-      *cq = from.handle();
-      *user = from.verbs.cq_context;
-      return 0;
+      if (!is_idle(channel, from)) return give(from, cq, user);
+      taken_back = &from;
+      continue;
     }
-    if (const int code = wait_readable(*Context::of(handle->context).device, handle->fd); code != 0)
+    const auto limit = taken_back != nullptr ? std::optional(kNextOne) : std::nullopt;
+    const int code = wait_readable(*Context::of(handle->context).device, handle->fd, limit);
+    if (code == ETIMEDOUT) {
+      if (is_still_of(channel, taken_back)) return give(*taken_back, cq, user);
+      taken_back = nullptr;
+    } else if (code != 0) {
       return errno = code, -1;
+    }
   }
 }
 

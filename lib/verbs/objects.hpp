@@ -103,6 +103,7 @@ struct Cq {
   EventDebt completion_events{verbs.mutex, verbs.cond, verbs.comp_events_completed};
   EventDebt async_events{verbs.mutex, verbs.cond, verbs.async_events_completed};
   Users users{0};
+  std::atomic<bool> looked_at_one_by_one{false};  // with ibv_start_poll
   // Between ibv_start_poll and ibv_end_poll.
   std::mutex polling;
   ibv_wc current{};

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -451,6 +452,55 @@ static void signals_asker(struct side* s) {
   say(s, &done, 1);
 }
 
+// Programs that have seen in poll() that there is an event, and have then taken its completion for another reason, do not expect to
+// wait for it.
+static void take_stale_event(struct side* s, struct ibv_comp_channel* channel, struct ibv_qp* qp,
+                             int extended) {
+  must(ibv_req_notify_cq(s->cq, 0) == 0, "no notification");
+  struct ibv_sge sge = {(uintptr_t)s->bytes, 64, s->mr->lkey};
+  struct ibv_send_wr request = {
+      .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED};
+  request.wr.rdma.remote_addr = (uintptr_t)s->bytes + kBytes / 2;
+  request.wr.rdma.rkey = s->mr->rkey;
+  struct ibv_send_wr* bad = NULL;
+  must(ibv_post_send(qp, &request, &bad) == 0, "no send request");
+  struct pollfd events = {.fd = channel->fd, .events = POLLIN};
+  must(poll(&events, 1, kPatience * 1000) == 1, "no event");
+  if (extended) {
+    struct ibv_poll_cq_attr none = {0};
+    must(ibv_start_poll(s->cq_ex, &none) == 0 && s->cq_ex->status == IBV_WC_SUCCESS, "no completion");
+    ibv_end_poll(s->cq_ex);
+  } else {
+    must(completion(s).status == IBV_WC_SUCCESS, "the WRITE failed");
+  }
+  struct ibv_cq* told = NULL;
+  void* user = NULL;
+  alarm(kPatience);  // it would wait for ever
+  must(ibv_get_cq_event(channel, &told, &user) == 0 && told == s->cq, "no event to take");
+  alarm(0);
+  ibv_ack_cq_events(told, 1);
+}
+
+static void events_asker(struct side* s) {
+  struct side own = *s;
+  struct ibv_comp_channel* channel = ibv_create_comp_channel(s->context);
+  must(channel != NULL, "no channel");
+  struct ibv_cq_init_attr_ex queue = {.cqe = kDepth, .channel = channel, .wc_flags = IBV_WC_STANDARD_FLAGS};
+  own.cq_ex = ibv_create_cq_ex(s->context, &queue);
+  must(own.cq_ex != NULL, "no completion queue");
+  own.cq = ibv_cq_ex_to_cq(own.cq_ex);
+  struct ibv_qp* qp = make_qp(&own);
+  struct place here = {0};
+  must(ibv_query_gid(s->context, 1, 1, &here.gid) == 0, "the port has no GID 1");
+  connect_qp(qp, &here, qp->qp_num);
+  for (int extended = 0; extended < 2; extended++)
+    for (int i = 0; i < 3; i++) take_stale_event(&own, channel, qp, extended);
+  must(ibv_destroy_qp(qp) == 0 && ibv_destroy_cq(own.cq) == 0 && ibv_destroy_comp_channel(channel) == 0,
+       "an object stays");
+  const char done = 1;
+  say(s, &done, 1);
+}
+
 static const struct check {
   const char* name;
   void (*asker)(struct side*);
@@ -461,6 +511,7 @@ static const struct check {
     {"fork", fork_asker, wait_for_asker},
     {"threads", threads_asker, wait_for_asker},
     {"signals", signals_asker, wait_for_asker},
+    {"events", events_asker, wait_for_asker},
 };
 
 static int run(const struct check* check, int socket, int is_asker) {
@@ -489,6 +540,6 @@ int main(int count, char** words) {
     printf("%s: as it should be\n", words[1]);
     return 0;
   }
-  fprintf(stderr, "usage: verbs-check wr|unmapped|fork|threads|signals\n");
+  fprintf(stderr, "usage: verbs-check wr|unmapped|fork|threads|signals|events\n");
   return 2;
 }

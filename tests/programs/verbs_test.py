@@ -32,6 +32,9 @@ class Verbs(Programs):
     def test_a_signal_for_the_process_is_the_programs(self):
         self.check("signals")
 
+    def test_who_was_told_of_an_event_by_poll_does_not_wait_for_it(self):
+        self.check("events")
+
     def test_statistics_say_what_both_processes_did(self):
         text = self.check("wr", options=["--stats"])
         processes = text.split("roci-run: verbs-check (process ")[1:]
