@@ -76,7 +76,9 @@ MadSent Management::send(const MadRoute& route, std::span<const uint8_t, kMadByt
   if (outcome == SendOutcome::kSent) return MadSent::kYes;
   if (outcome == SendOutcome::kGivenUp) return MadSent::kUnreachable;  // it does not fit the port
   if (waiting_.size() == kMostWaiting) return MadSent::kLater;
-  std::copy(mad.begin(), mad.end(), waiting_.emplace_back(path).mad.begin());
+  Waiting& last = waiting_.emplace_back();
+  last.path = path;
+  std::copy(mad.begin(), mad.end(), last.mad.begin());
   wake();
   return MadSent::kYes;
 }

@@ -2,10 +2,12 @@
 // without the right answer to what was asked, questions and answers are bounded, and everything sent is well-formed.
 #include <rte_mbuf.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "engine/peers.hpp"
 #include "fuzz/fuzz_target.hpp"
@@ -106,9 +108,11 @@ class Session final : public FrameSink, public PacketSink {
     require(parsed.outcome == MadOutcome::kAccepted, "what is sent is one that we would take");
     if (parsed.message.response) {
       ++answers_;
-      require(last_question_ && answers(parsed.message, *last_question_),
-              "an answer belongs to the question");
-      require(view.destination_ip() == last_source_, "an answer goes to who asked");
+      std::vector<CapabilityMessage>& open = open_questions_[view.destination_ip()];
+      const auto question = std::ranges::find_if(
+          open, [&](const CapabilityMessage& asked) { return answers(parsed.message, asked); });
+      require(question != open.end(), "an answer belongs to a question of who gets it");
+      open.erase(question);
       const auto elapsed = static_cast<uint64_t>((now_ - begin_).count());
       require(answers_ <= kAnswersAtOnce + elapsed * kAnswersPerSecond / 1'000'000'000,
               "answers are limited in rate");
@@ -237,27 +241,27 @@ class Session final : public FrameSink, public PacketSink {
         answers(parsed.message, *known.asked)) {
       known.right.insert(parsed.message.offer.incarnation);
     }
-    last_question_.reset();
+    std::vector<CapabilityMessage>& open = open_questions_[packet.source];
     if (parsed.outcome == MadOutcome::kAccepted && !parsed.message.response) {
-      last_question_ = parsed.message;
+      open.push_back(parsed.message);
       // One that has started anew is asked itself.
       known.questions_allowed += Peers::kAttempts;
     }
-    last_source_ = packet.source;
     rte_mbuf* mbuf = rte_pktmbuf_alloc(pool().get());
     require(mbuf != nullptr, "no buffer is lost");
     std::memcpy(rte_pktmbuf_append(mbuf, static_cast<uint16_t>(frame.size())), frame.data(), frame.size());
     const FrameView view = parse_frame(rte_pktmbuf_mtod(mbuf, const uint8_t*), mbuf->data_len, mbuf->pkt_len);
     management_->handle(view, mbuf, now_);
     rte_pktmbuf_free(mbuf);
-    last_question_.reset();
+    if (!management_->has_waiting()) open.clear();  // answered at once or never
   }
 
   void poll() {
     neighbours_->poll(now_);
     for (int rounds = 0; management_->poll(now_); ++rounds)
       require(rounds < 100, "the work of one instant ends");
-    require(management_->next_deadline() > now_, "a poll does all that is due");
+    require(management_->next_deadline() > now_ || management_->has_waiting(), "a poll does all that is due");
+    if (!management_->has_waiting()) open_questions_.clear();
   }
   // A deadline that has passed belongs to who finds no buffer.
   void pass(Nanos span) {
@@ -289,8 +293,7 @@ class Session final : public FrameSink, public PacketSink {
   std::unique_ptr<Management> management_;
   std::unique_ptr<Peers> peers_;
   std::map<IpAddress, Known> known_;
-  std::optional<CapabilityMessage> last_question_;
-  IpAddress last_source_;
+  std::map<IpAddress, std::vector<CapabilityMessage>> open_questions_;  // those that may be answered yet
   uint64_t answers_ = 0;
   bool no_buffers_ = false;
 };
