@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint8_t kDisconnectTries = 1;  // who does not answer DREQ is as gone as one that does
 constexpr Nanos kCrowdedPatience{5'000'000'000};
-constexpr Nanos kNoRoomWait{1'000'000};
+constexpr Nanos kNotNowWait{1'000'000};  // when a message cannot be sent now
 constexpr Nanos kAnswerMemory =
     2 * duration_of(20);  // of SIDR_REPs: who has not heard it asks every 4.3 s, as Linux does
 
@@ -185,7 +185,7 @@ void Agent::insist(Connection& connection, uint8_t tries, Nanos now) {
   connection.patience_end_ = connection.give_up_ + kLongestDelay;
   connection.resumes_ = now;
   connection.wait_ = std::min(limits_.first_retry, whole);
-  timers_.schedule(connection, send(connection, now) ? now + connection.wait_ : now + kNoRoomWait);
+  timers_.schedule(connection, send(connection, now) ? now + connection.wait_ : now + kNotNowWait);
 }
 
 void Agent::send_once(Connection& connection, const CmMessage& message, Nanos now) {
@@ -208,7 +208,7 @@ void Agent::on_timer(Connection& connection, Nanos now) {
   if (connection.state_ == State::kServiceAnswered)
     return connection.orphan_ ? free(connection) : go(connection, State::kIdle);
   if (now < connection.give_up_) {
-    if (!send(connection, now)) return timers_.schedule(connection, now + kNoRoomWait);
+    if (!send(connection, now)) return timers_.schedule(connection, now + kNotNowWait);
     ++counts_.retries;
     const Nanos whole = connection.answer_time();
     connection.wait_ = std::min(2 * connection.wait_, whole);

@@ -112,7 +112,7 @@ int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** cq, void** user) {
     if (const auto event = channel.channel->get_event()) {
       Cq& from = *static_cast<Cq*>(event->context);
       if (!is_idle(channel, from)) return give(from, cq, user);
-      taken_back = &from;
+      taken_back = &from;  // given out all the same when no other follows soon
       continue;
     }
     const auto limit = taken_back != nullptr ? std::optional(kNextOne) : std::nullopt;
