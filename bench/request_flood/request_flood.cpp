@@ -10,7 +10,6 @@
 // turns without the flood it is made all the same, and goes nowhere: what it costs to make is no harm to anybody.
 #include <malloc.h>
 #include <rte_mbuf.h>
-#include <time.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -18,6 +17,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <optional>
 #include <stdexcept>
 #include <vector>
