@@ -62,6 +62,9 @@ class Switch final : public Poller {
   // By the thread that polls the port's worker: curves of a port's classes from now on. Shares, limits and PFC stay as they
   // are; what waits is not touched. Fails as check() does.
   Status configure_marking(size_t port, const ClassConfigs& classes);
+  // By the same thread: a frame that comes in by the port in its next round, beside what does anyway. The caller has it still
+  // when as many as may be wait already, and false is returned.
+  bool insert(size_t port, rte_mbuf* frame) { return workers_[worker_of(port)]->insert(port, frame); }
 
  private:
   Switch(const SwitchConfig& config, std::shared_ptr<MbufPool> pool);

@@ -43,7 +43,9 @@ SwitchWorker::SwitchWorker(SwitchShared& shared, uint32_t number)
       macs_(config_.mac_table_size, config_.mac_ageing),
       router_(config_, shared.mac, pool(), *this) {}
 
-SwitchWorker::~SwitchWorker() = default;
+SwitchWorker::~SwitchWorker() {
+  while (!inserted_.empty()) rte_pktmbuf_free(inserted_.pop().frame);
+}
 
 Status SwitchWorker::open(const std::vector<Port*>& ports) {
   std::vector<PauseControl::PortView> views;
@@ -70,6 +72,7 @@ bool SwitchWorker::poll(Nanos now) {
   for (uint32_t from = 0; from < shared_.rings.workers(); ++from) {
     if (from != number_) worked |= take_over(from, now);
   }
+  if (!inserted_.empty()) worked |= receive_inserted(now);
   if (arrivals_ == nullptr) {
     worked |= receive_from_all(now);
   } else {
@@ -88,6 +91,7 @@ bool SwitchWorker::poll(Nanos now) {
 
 Nanos SwitchWorker::next_deadline() const {
   if (!outbox_.empty()) return Nanos{0};  // what has been made while frames left
+  if (!inserted_.empty()) return Nanos{0};
   for (uint32_t from = 0; from < shared_.rings.workers(); ++from) {
     if (from != number_ && !shared_.rings.between(from, number_).empty()) return Nanos{0};
   }
@@ -117,13 +121,33 @@ bool SwitchWorker::receive_from_all(Nanos now) {
 }
 
 bool SwitchWorker::receive(uint16_t ingress, Nanos now) {
-  SwitchPort& in = *shared_.ports[ingress];
   std::array<rte_mbuf*, kBurst> frames;
-  const uint16_t count = in.port.rx_burst(frames, now);
+  const uint16_t count = shared_.ports[ingress]->port.rx_burst(frames, now);
   if (count == 0) return false;
+  take_in(ingress, std::span(frames).first(count), now);
+  return true;
+}
+
+bool SwitchWorker::insert(size_t port, rte_mbuf* frame) {
+  if (inserted_.size() == kMostInserted) return false;
+  inserted_.push({static_cast<uint16_t>(port), frame});
+  return true;
+}
+
+bool SwitchWorker::receive_inserted(Nanos now) {
+  while (!inserted_.empty()) {
+    Inserted one = inserted_.pop();
+    take_in(one.ingress, {&one.frame, 1}, now);
+  }
+  return true;
+}
+
+void SwitchWorker::take_in(uint16_t ingress, std::span<rte_mbuf*> frames, Nanos now) {
+  SwitchPort& in = *shared_.ports[ingress];
   const bool begins = begins_telemetry(in.role);
+  const size_t count = frames.size();
   uint64_t bytes = 0;
-  for (uint16_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     rte_prefetch0(rte_pktmbuf_mtod(frames[i], void*));
     bytes += frames[i]->pkt_len;
     batch_[i] = {.frame = frames[i], .ingress = ingress, .begins_telemetry = begins};
@@ -139,7 +163,6 @@ bool SwitchWorker::receive(uint16_t ingress, Nanos now) {
   if (senders_ != nullptr) observe_stage(batch, now);
   route_stage(batch, now);
   forward_stage(batch, now);
-  return true;
 }
 
 void SwitchWorker::parse_stage(std::span<SwitchPacket> batch, const SwitchPort& in, Nanos now) {

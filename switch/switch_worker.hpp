@@ -27,6 +27,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/growing_ring.hpp"
 #include "base/poller.hpp"
 #include "base/result.hpp"
 #include "port/eal.hpp"
@@ -68,6 +69,9 @@ class SwitchWorker final : public Poller, private RouterOutput {
   // Makes its ports, of those that `ports` has, in the order of the configuration, and its router.
   Status open(const std::vector<Port*>& ports);
 
+  // See Switch.
+  bool insert(size_t port, rte_mbuf* frame);
+
   // From now on frames are taken from ports where it says that there are any; it outlives the worker.
   void foresee(SwitchArrivals& arrivals) { arrivals_ = &arrivals; }
 
@@ -97,9 +101,13 @@ class SwitchWorker final : public Poller, private RouterOutput {
   // are busy, or connected at all, and asking one that is not costs what it costs to ask one that is.
   static constexpr uint32_t kRoundsUntilRest = 256;
   static constexpr uint32_t kRoundsOfRest = 8;
+  static constexpr size_t kMostInserted = 256;
 
   bool receive_from_all(Nanos now);
   bool receive(uint16_t ingress, Nanos now);
+  bool receive_inserted(Nanos now);
+  // What has come in by a port, through all stages up to its queues.
+  void take_in(uint16_t ingress, std::span<rte_mbuf*> frames, Nanos now);
   void parse_stage(std::span<SwitchPacket> batch, const SwitchPort& in, Nanos now);
   void classify_stage(std::span<SwitchPacket> batch);
   void learn_stage(std::span<SwitchPacket> batch, Nanos now);
@@ -166,6 +174,11 @@ class SwitchWorker final : public Poller, private RouterOutput {
     uint32_t empty_rounds;  // since it had something
   };
   std::vector<OwnPort> own_ports_;
+  struct Inserted {
+    uint16_t ingress = 0;
+    rte_mbuf* frame = nullptr;
+  };
+  GrowingRing<Inserted> inserted_;
   uint32_t round_ = 0;
   uint32_t empty_rounds_ = 0;  // since any port had something
   PortSet busy_;               // of them, those with something to send

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "roci-switch/last_words_speaker.hpp"
 #include "roci-switch/switch_process.hpp"
 
 namespace roci {
@@ -119,6 +120,7 @@ void serve(const Options& options, const sigset_t& signals, SwitchProcess& proce
   report.start(begin);
   Nanos next_report = options.stats == kNever ? kNever : begin + options.stats;
   Users users{process, options, begin};
+  LastWordsSpeaker last_words{process};
   for (;;) {
     const Nanos now = monotonic_now();
     if (now >= end) return;
@@ -136,7 +138,8 @@ void serve(const Options& options, const sigset_t& signals, SwitchProcess& proce
       next_report += options.stats;
       continue;
     }
-    const Nanos wait = std::min({end, next_report, next_look, now + Nanos{1h}}) - now;
+    const Nanos next_words = last_words.work(now);
+    const Nanos wait = std::min({end, next_report, next_look, next_words, now + Nanos{1h}}) - now;
     const timespec span{static_cast<time_t>(wait.count() / 1'000'000'000),
                         static_cast<long>(wait.count() % 1'000'000'000)};
     const int signal = sigtimedwait(&signals, nullptr, &span);

@@ -23,6 +23,7 @@ Status read_switch_section(ConfigNode& node, SwitchFile& file) {
     if (Status s = section.optional("enabled", file.injection.enabled); !s) return s;
     return section.optional("seed", file.injection.seed);
   }));
+  ROCI_TRY(node.optional("last_words", file.last_words));
   ROCI_TRY(read_switch(node, file.sw, [&](ConfigNode& item, size_t) { return read_port(item, file); }));
   uint32_t workers = 0;
   for (const SwitchPortConfig& port : file.sw.ports) workers = std::max(workers, port.worker + 1);

@@ -26,6 +26,7 @@ struct SwitchFile {
   IdlePolicy idle = IdlePolicy::kYield;
   Nanos awake{0};               // how long `sleep` only yields after the last frame
   std::vector<unsigned> cores;  // of the workers; empty: wherever the system puts them
+  std::string last_words;  // the folder where processes at memif ports leave some; empty: none is looked for
 
   friend bool operator==(const SwitchFile&, const SwitchFile&) = default;
 };

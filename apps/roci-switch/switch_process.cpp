@@ -1,6 +1,9 @@
 #include "roci-switch/switch_process.hpp"
 
+#include <rte_mbuf.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <functional>
 
@@ -144,6 +147,29 @@ Status SwitchProcess::apply(const Reload& change) {
     }
   }
   return outcome;
+}
+
+std::optional<size_t> SwitchProcess::find_port(std::string_view name) const {
+  for (size_t i = 0; i < ports_.size(); ++i) {
+    if (file_.sw.ports[i].name == name) return i;
+  }
+  return std::nullopt;
+}
+
+Status SwitchProcess::insert(size_t port, std::span<const std::vector<uint8_t>> frames) {
+  size_t next = 0;
+  const auto step = [&] {
+    const std::vector<uint8_t>& bytes = frames[next];
+    rte_mbuf* frame = rte_pktmbuf_alloc(pool_->get());
+    if (frame == nullptr) return ++next < frames.size();  // as one that found no buffer on arrival
+    char* start = rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes.size()));
+    if (start != nullptr) std::copy(bytes.begin(), bytes.end(), start);
+    if (start == nullptr || !switch_->insert(port, frame)) rte_pktmbuf_free(frame);
+    return ++next < frames.size();
+  };
+  if (!frames.empty() && !mailboxes_[switch_->worker_of(port)]->deliver(step, kPatience))
+    return fail("the thread that polls '" + file_.sw.ports[port].name + "' does not come to it", EBUSY);
+  return {};
 }
 
 bool SwitchProcess::has_clients() const {

@@ -4,7 +4,10 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "port/ethdev_port.hpp"
@@ -35,6 +38,12 @@ class SwitchProcess {
   // Whether a client of any memif server port is connected.
   [[nodiscard]] bool has_clients() const;
   [[nodiscard]] size_t port_count() const { return ports_.size(); }
+  // The folder of last words; empty when there is none.
+  [[nodiscard]] const std::string& last_words() const { return file_.last_words; }
+  [[nodiscard]] std::optional<size_t> find_port(std::string_view name) const;
+  // Frames come in by the port, as if whoever is connected there had sent them. Not for the data path: waits for the thread that
+  // polls the port.
+  Status insert(size_t port, std::span<const std::vector<uint8_t>> frames);
   [[nodiscard]] SwitchReport report() const { return SwitchReport{*switch_, faulty_}; }
 
  private:

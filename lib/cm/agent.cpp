@@ -32,6 +32,13 @@ bool both_hear(const Listener& a, const Listener& b) {
   return (a.ipv4 && b.ipv4) || (a.ipv6 && b.ipv6);
 }
 
+// What a REJ in this state answers.
+CmAnswered answered_by_rejecting(State state) {
+  if (state == State::kRequestReceived) return CmAnswered::kRequest;
+  if (state == State::kReplyReceived) return CmAnswered::kReply;
+  return CmAnswered::kOther;
+}
+
 Error wrong_state() { return Error{"the connection is not in a state for that", EINVAL}; }
 
 }  // namespace
@@ -141,6 +148,7 @@ void Agent::go(Connection& connection, State state) {
   connection.state_ = state;
   timers_.cancel(connection);
   if (state != State::kRequestReceived && state != State::kServiceAskedOfUs) settle(connection);
+  keep_last_words(connection);
   if (state != State::kIdle) return;
   const auto forget = [&](RemoteTable& table, uint32_t number) {
     const auto found = table.find({connection.route_.remote, number});
@@ -149,6 +157,39 @@ void Agent::go(Connection& connection, State state) {
   forget(by_remote_id_, connection.remote_id_);
   forget(services_, connection.remote_id_);
   forget(by_remote_qp_, connection.remote_qp_.value());
+}
+
+std::optional<CmMad> Agent::last_words(const Connection& connection) const {
+  const uint32_t local = connection.local_id_, remote = connection.remote_id_;
+  switch (connection.state_) {
+    case State::kRequestSent:
+      return CmMad{connection.transaction_, 0, CmRejected{.local_id = local, .reason = CmRejected::kTimeout}};
+    case State::kRequestReceived:
+    case State::kReplySent:
+    case State::kReplyReceived:
+      return CmMad{connection.transaction_, 0,
+                   CmRejected{.local_id = local,
+                              .remote_id = remote,
+                              .answered = answered_by_rejecting(connection.state_),
+                              .reason = CmRejected::kConsumer}};
+    case State::kEstablished:
+      return CmMad{
+          transaction_of(local), 0,
+          CmDisconnect{.local_id = local, .remote_id = remote, .remote_queue_pair = connection.remote_qp_}};
+    case State::kDisconnectReceived:
+      return CmMad{connection.transaction_, 0, CmDisconnected{.local_id = local, .remote_id = remote}};
+    default:
+      return std::nullopt;
+  }
+}
+
+void Agent::keep_last_words(Connection& connection) {
+  if (const auto mad = last_words(connection); mad) {
+    connection.last_words_ = sender_.keep(connection.last_words_, connection.route_, build_cm_mad(*mad));
+  } else if (connection.last_words_ != Sender::kNotKept) {
+    sender_.forget(connection.last_words_);
+    connection.last_words_ = Sender::kNotKept;
+  }
 }
 
 void Agent::enter_time_wait(Connection& connection, Nanos now) {
@@ -297,18 +338,14 @@ Status Agent::delay(Connection& connection, CmAcknowledged message, Nanos now) {
 Status Agent::reject(Connection& connection, CmRejected message, Nanos now) {
   switch (connection.state_) {
     case State::kRequestReceived:
-      message.answered = CmAnswered::kRequest;
-      break;
     case State::kReplyReceived:
-      message.answered = CmAnswered::kReply;
-      break;
     case State::kRequestSent:
     case State::kReplySent:
-      message.answered = CmAnswered::kOther;
       break;
     default:
       return fail(wrong_state());
   }
+  message.answered = answered_by_rejecting(connection.state_);
   message.local_id = connection.local_id_;
   message.remote_id = connection.remote_id_;
   send_once(connection, message, now);

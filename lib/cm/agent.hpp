@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 
@@ -40,6 +41,12 @@ class Sender {
   virtual ~Sender() = default;
   // From queue pair 1 to queue pair 1. False: not now; the agent sends it again like one that was lost, only sooner.
   virtual bool send(const Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos now) = 0;
+
+  // What a peer is to hear when this process ends without a word, kept where it outlives the process, in the place of what
+  // `kept` names. The name of it; kNotKept when it cannot be.
+  static constexpr uint32_t kNotKept = ~0U;
+  virtual uint32_t keep(uint32_t kept, const Route& route, std::span<const uint8_t, kMadBytes> mad) = 0;
+  virtual void forget(uint32_t kept) = 0;
 };
 
 enum class State : uint8_t {
@@ -155,6 +162,7 @@ class Connection final : private Timer {
   Nanos resumes_{0};  // when the time that the peer has asked for is over, and the time to give up runs again
   EventHandler* handler_ = nullptr;
   Listener* listener_ = nullptr;  // as long as it is unanswered
+  uint32_t last_words_ = Sender::kNotKept;
   std::array<uint8_t, kMadBytes>
       message_{};  // what is said again: REQ, REP, RTU, DREQ, DREP, SIDR_REQ or SIDR_REP
 };
@@ -250,6 +258,9 @@ class Agent {
   Connection* make(const Route& route, EventHandler* handler);
   void free(Connection& connection);
   void go(Connection& connection, State state);
+  // What its peer should hear if it ends now; as a kernel says it for processes that are gone.
+  [[nodiscard]] std::optional<CmMad> last_words(const Connection& connection) const;
+  void keep_last_words(Connection& connection);
   void enter_time_wait(Connection& connection, Nanos now);
   // To the user, if there still is one. False: the connection is gone.
   bool tell(Connection& connection, EventKind kind, const CmMad* mad, Nanos now);

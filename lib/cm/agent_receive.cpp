@@ -76,6 +76,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmRequest& message, N
   listener = find_listener(message.service_id, route.local);
   if (listener == nullptr) return free(*connection);
   connection->state_ = State::kRequestReceived;
+  keep_last_words(*connection);
   connection->handler_ = listener->handler;
   accept_into(*listener, *connection);
   connection->user = listener->user;

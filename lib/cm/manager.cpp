@@ -45,6 +45,22 @@ bool Manager::send(const Route& route, std::span<const uint8_t, kMadBytes> mad, 
   return host_.worker(0).management().send(route, mad, now) != MadSent::kLater;
 }
 
+uint32_t Manager::keep(uint32_t kept, const Route& route, std::span<const uint8_t, kMadBytes> mad) {
+  static_assert(kMostMadFrame <= LastWordsSlot::kMostBytes && kNotKept == LastWords::kNone);
+  if (last_words_ == nullptr) return kNotKept;
+  std::array<uint8_t, kMostMadFrame> frame;
+  const uint32_t length = host_.worker(0).management().write(route, mad, frame, host_.time_of_call());
+  return last_words_->keep(kept, std::span(frame).first(length));
+}
+
+void Manager::forget(uint32_t kept) {
+  if (last_words_ != nullptr) last_words_->forget(kept);
+}
+
+void Manager::leave_words_in(std::unique_ptr<LastWords> file) {
+  with([&](Agent&, Nanos) { last_words_ = std::move(file); });
+}
+
 void Manager::look_for(AddressQuery& query, Nanos now) {
   switch (host_.worker(0).neighbours().resolve(query.address_, now).result) {
     case Resolution::kResolved:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "device/device_config.hpp"
 #include "device/host.hpp"
 #include "engine/management.hpp"
+#include "port/last_words.hpp"
 
 namespace roci::cm {
 
@@ -30,6 +32,9 @@ class Manager final : public Service, private ManagementClass, private Sender {
     first.management().wake();
     return std::forward<Use>(use)(agent_, host_.time_of_call());
   }
+
+  // Peers hear of the end of this process too when it is killed: words for them are kept there. Null: not any more.
+  void leave_words_in(std::unique_ptr<LastWords> file);
 
   // The process ends: says so to whoever is connected, or about to be. Who hears nothing finds out by himself.
   void leave();
@@ -63,10 +68,13 @@ class Manager final : public Service, private ManagementClass, private Sender {
   bool poll(Nanos now) override;
   [[nodiscard]] Nanos next_deadline() const override;
   bool send(const Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos now) override;
+  uint32_t keep(uint32_t kept, const Route& route, std::span<const uint8_t, kMadBytes> mad) override;
+  void forget(uint32_t kept) override;
   void look_for(AddressQuery& query, Nanos now);
 
   Host& host_;
   const Patience patience_;
+  std::unique_ptr<LastWords> last_words_;  // null: who is killed says nothing
   Agent agent_;
   TimingWheel looks_;  // of queries
 };

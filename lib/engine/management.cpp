@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "transport/datagram.hpp"
-
 namespace roci {
 
 void Management::set_class(uint8_t management_class, ManagementClass* user) {
@@ -56,8 +54,7 @@ void Management::handle(const FrameView& view, const rte_mbuf* frame, Nanos now)
   wake();  // it may have something to do soon, about what it has heard
 }
 
-MadSent Management::send(const MadRoute& route, std::span<const uint8_t, kMadBytes> mad, Nanos now) {
-  RocePath path;
+Resolution Management::find_path(const MadRoute& route, RocePath& path, Nanos now) {
   path.source_mac = mac_;
   path.destination_mac = route.next_hop;
   path.source_ip = route.local;
@@ -65,12 +62,17 @@ MadSent Management::send(const MadRoute& route, std::span<const uint8_t, kMadByt
   path.vlan_id = vlan_id_;
   path.traffic_class = route.traffic_class;
   path.hop_limit = route.hop_limit;
-  if (route.next_hop.is_zero()) {
-    const Lookup next_hop = neighbours_.resolve(route.remote, now);
-    if (next_hop.result == Resolution::kPending) return MadSent::kLater;
-    if (next_hop.result == Resolution::kFailed) return MadSent::kUnreachable;
-    path.destination_mac = next_hop.entry->mac;
-  }
+  if (!route.next_hop.is_zero()) return Resolution::kResolved;
+  const Lookup next_hop = neighbours_.resolve(route.remote, now);
+  if (next_hop.result == Resolution::kResolved) path.destination_mac = next_hop.entry->mac;
+  return next_hop.result;
+}
+
+MadSent Management::send(const MadRoute& route, std::span<const uint8_t, kMadBytes> mad, Nanos now) {
+  RocePath path;
+  const Resolution found = find_path(route, path, now);
+  if (found == Resolution::kPending) return MadSent::kLater;
+  if (found == Resolution::kFailed) return MadSent::kUnreachable;
   SendOutcome outcome = SendOutcome::kNoRoom;
   if (waiting_.empty()) outcome = send_now(path, mad);
   if (outcome == SendOutcome::kSent) return MadSent::kYes;
@@ -83,15 +85,27 @@ MadSent Management::send(const MadRoute& route, std::span<const uint8_t, kMadByt
   return MadSent::kYes;
 }
 
+uint32_t Management::write(const MadRoute& route, std::span<const uint8_t, kMadBytes> mad,
+                           std::span<uint8_t, kMostMadFrame> frame, Nanos now) {
+  RocePath path;
+  if (find_path(route, path, now) != Resolution::kResolved) return 0;
+  RoceWriter writer(path);
+  write_datagram(frame.data(), writer, fields(), kMadBytes, fill_with(mad));
+  return writer.frame_bytes(opcode_info(fields().opcode()), kMadBytes);
+}
+
+DatagramFields Management::fields() const {
+  return {.destination_qp = kManagementQp,
+          .source_qp = kManagementQp,
+          .qkey = kManagementQKey,
+          .psn = psn_,
+          .ack_request = true,
+          .udp_source_port = datagram_udp_source_port(kManagementQp)};
+}
+
 SendOutcome Management::send_now(const RocePath& path, std::span<const uint8_t, kMadBytes> mad) {
   RoceWriter writer(path);
-  const DatagramFields fields{.destination_qp = kManagementQp,
-                              .source_qp = kManagementQp,
-                              .qkey = kManagementQKey,
-                              .psn = psn_,
-                              .ack_request = true,
-                              .udp_source_port = datagram_udp_source_port(kManagementQp)};
-  const SendOutcome outcome = send_datagram(sink_, writer, fields, mad);
+  const SendOutcome outcome = send_datagram(sink_, writer, fields(), mad);
   if (outcome == SendOutcome::kSent) {
     psn_ = psn_ + 1;
     counters_.add(Counter::kMadsSent);

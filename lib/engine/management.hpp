@@ -10,6 +10,7 @@
 #include "base/rate_limit.hpp"
 #include "port/neighbours.hpp"
 #include "telemetry/counters.hpp"
+#include "transport/datagram.hpp"
 #include "transport/packet_sink.hpp"
 #include "wire/mad.hpp"
 #include "wire/roce_writer.hpp"
@@ -32,6 +33,9 @@ class ManagementClass {
   virtual bool poll(Nanos now) = 0;
   [[nodiscard]] virtual Nanos next_deadline() const = 0;
 };
+
+// Over IPv6, with a VLAN tag.
+inline constexpr uint32_t kMostMadFrame = 14 + 4 + 40 + 8 + 12 + 8 + kMadBytes + kIcrcBytes;
 
 enum class MadSent : uint8_t {
   kYes,          // or it waits for room
@@ -56,6 +60,10 @@ class Management {
   void handle(const FrameView& view, const rte_mbuf* frame, Nanos now);
   // Nothing repeats most of them soon, so what finds no room goes out in a later round.
   MadSent send(const MadRoute& route, std::span<const uint8_t, kMadBytes> mad, Nanos now);
+  // Writes the frame that send() would send into `frame`, for somebody else to. How long it is; 0 when nobody has said where the
+  // next hop is.
+  uint32_t write(const MadRoute& route, std::span<const uint8_t, kMadBytes> mad,
+                 std::span<uint8_t, kMostMadFrame> frame, Nanos now);
 
   // Asked in every round, so this must cost next to nothing.
   bool poll(Nanos now) { return now >= due_ && poll_classes(now); }
@@ -78,6 +86,9 @@ class Management {
   static constexpr size_t kMostWaiting = 16384;
 
   bool poll_classes(Nanos now);
+  // The way to the peer, when it is known.
+  Resolution find_path(const MadRoute& route, RocePath& path, Nanos now);
+  [[nodiscard]] DatagramFields fields() const;
   SendOutcome send_now(const RocePath& path, std::span<const uint8_t, kMadBytes> mad);
   // Whether any found room.
   bool send_waiting();

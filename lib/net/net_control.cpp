@@ -13,7 +13,7 @@
 #include <iterator>
 #include <thread>
 
-#include "net/file_lock.hpp"
+#include "base/file_lock.hpp"
 #include "net/net_place.hpp"
 #include "net/net_switch.hpp"
 #include "net/runtime_folder.hpp"

@@ -1,5 +1,7 @@
 #include "net/net_place.hpp"
 
+#include <unistd.h>
+
 #include <fstream>
 
 #include "congestion/algorithms.hpp"
@@ -74,9 +76,14 @@ Result<std::unique_ptr<NetPlace>> NetPlace::take(const std::filesystem::path& fo
     auto lock = ProcessLock::take(place_file(folder, place));
     if (!lock) return fail(lock.error());
     if (!*lock) continue;
-    return std::unique_ptr<NetPlace>(new NetPlace{std::move(**lock), place, device_of(*net, folder, place)});
+    return std::unique_ptr<NetPlace>(
+        new NetPlace{folder, std::move(**lock), place, device_of(*net, folder, place)});
   }
   return fail(all_taken(*net, folder), EUSERS);
+}
+
+Result<std::unique_ptr<LastWords>> NetPlace::open_last_words() const {
+  return LastWords::open(folder_ / kNetLastWords, place_name(number_) + "." + std::to_string(getpid()));
 }
 
 Result<std::vector<TakenPlace>> taken_places(const std::filesystem::path& folder, uint32_t places) {

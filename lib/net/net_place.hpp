@@ -4,9 +4,10 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/file_lock.hpp"
 #include "device/device_config.hpp"
-#include "net/file_lock.hpp"
 #include "net/net_config.hpp"
+#include "port/last_words.hpp"
 
 namespace roci {
 
@@ -23,11 +24,14 @@ class NetPlace {
   // A port into the switch, with this place's MAC and addresses, and what the network says of congestion control. Where
   // ROCI_CC, or else the network, names an algorithm that needs in-band telemetry, the device begins it with every packet.
   [[nodiscard]] const DeviceFile& device() const { return device_; }
+  // Where this process leaves what the network's switch is to tell others when it is gone.
+  [[nodiscard]] Result<std::unique_ptr<LastWords>> open_last_words() const;
 
  private:
-  NetPlace(ProcessLock lock, uint32_t number, DeviceFile device)
-      : lock_(std::move(lock)), number_(number), device_(std::move(device)) {}
+  NetPlace(std::filesystem::path folder, ProcessLock lock, uint32_t number, DeviceFile device)
+      : folder_(std::move(folder)), lock_(std::move(lock)), number_(number), device_(std::move(device)) {}
 
+  const std::filesystem::path folder_;  // of the network
   ProcessLock lock_;
   uint32_t number_;
   DeviceFile device_;

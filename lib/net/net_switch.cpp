@@ -50,7 +50,7 @@ std::string net_switch_text(const NetConfig& net, const std::filesystem::path& f
   out << "# Written by roci-run for the network '" << net.name << "'.\n"
       << "eal: {memory: " << memory_of(net) << "MiB, pci: " << (net.pci ? "true" : "false") << "}\n"
       << "switch:\n  name: \"" << net.name << "\"\n  idle: " << idle_policy_name(net.idle)
-      << "\n  awake: " << kAwake << "\n";
+      << "\n  awake: " << kAwake << "\n  last_words: \"" << (folder / kNetLastWords).string() << "\"\n";
   if (net.faults) out << "  faults: {enabled: true, seed: " << net.fault_seed << "}\n";
   if (net.telemetry.enabled) {
     out << "  telemetry: {udp_port: " << net.telemetry.udp_port
@@ -59,7 +59,7 @@ std::string net_switch_text(const NetConfig& net, const std::filesystem::path& f
   write_classes(out, net.marking);
   out << "  ports:\n";
   for (uint32_t place = 0; place < net.places; ++place) {
-    out << "    - name: place" << place << "\n      device: \"net_memif" << place
+    out << "    - name: " << place_name(place) << "\n      device: \"net_memif" << place
         << memif_options("server", folder, place) << "\"\n";
     write_queue(out, net);
     out << "      rx_descriptors: " << kPlaceDescriptors << "\n      tx_descriptors: " << kPlaceDescriptors
@@ -76,6 +76,8 @@ std::string net_switch_text(const NetConfig& net, const std::filesystem::path& f
   }
   return out.str();
 }
+
+std::string place_name(uint32_t place) { return "place" + std::to_string(place); }
 
 std::string place_port(const std::filesystem::path& folder, uint32_t place) {
   return "net_memif" + std::to_string(place) + memif_options("client", folder, place);

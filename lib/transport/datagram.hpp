@@ -26,6 +26,8 @@ struct DatagramFields {
   bool ack_request = false;  // as the Linux kernel's management datagrams have it; it means nothing
   std::optional<uint32_t> immediate{};  // in host order
   uint16_t udp_source_port = 0;         // 0: the one of the writer's path
+
+  [[nodiscard]] Opcode opcode() const { return immediate ? Opcode::kUdSendOnlyImm : Opcode::kUdSendOnly; }
 };
 
 // The UDP source port of datagrams from a queue pair, as the Linux kernel computes it: a multiplicative hash.
@@ -33,36 +35,50 @@ constexpr uint16_t datagram_udp_source_port(Qpn source) {
   return static_cast<uint16_t>(0xc000 | (source.value() * 0x61c88647U) >> 18);
 }
 
-// Writes one datagram of `length` bytes and gives it to the sink. fill(open) writes the payload and returns false to
-// give the packet up; before(frame) sees the finished frame first.
-template <class Fill, class Before>
-SendOutcome send_datagram(PacketSink& sink, RoceWriter& writer, const DatagramFields& fields, uint32_t length,
-                          Fill&& fill, Before&& before) {
-  const BthFields bth{.opcode = fields.immediate ? Opcode::kUdSendOnlyImm : Opcode::kUdSendOnly,
+// Writes a datagram of `length` bytes into the whole frame at `start`, of writer.frame_bytes(). fill(open) writes the payload and
+// returns false to give the packet up.
+template <class Fill>
+bool write_datagram(uint8_t* start, RoceWriter& writer, const DatagramFields& fields, uint32_t length,
+                    Fill&& fill) {
+  const BthFields bth{.opcode = fields.opcode(),
                       .destination_qp = fields.destination_qp,
                       .psn = fields.psn,
                       .pkey = fields.pkey,
                       .solicited = fields.solicited,
                       .ack_request = fields.ack_request};
-  rte_mbuf* frame = sink.allocate();
-  if (frame == nullptr) return SendOutcome::kNoRoom;
-  const uint32_t bytes = writer.frame_bytes(opcode_info(bth.opcode), length);
-  auto* start = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes)));
-  if (start == nullptr) {  // longer than the port's MTU
-    rte_pktmbuf_free(frame);
-    return SendOutcome::kGivenUp;
-  }
   RoceWriter::Open open = writer.begin(start, bth, length, fields.udp_source_port);
   auto& deth = open.header<Deth>(Header::kDeth);
   deth.qkey.set(fields.qkey.value());
   deth.reserved = 0;
   deth.source_qp.set(fields.source_qp.value());
   if (fields.immediate) open.header<ImmDt>(Header::kImmDt).data.set(*fields.immediate);
-  if (!fill(open)) {
+  if (!fill(open)) return false;
+  RoceWriter::finish(open);
+  return true;
+}
+
+// Fills in a payload that lies in one piece.
+inline auto fill_with(std::span<const uint8_t> payload) {
+  return [payload](RoceWriter::Open& open) {
+    if (!payload.empty())
+      RoceWriter::copy_payload(open, open.payload, payload.data(), static_cast<uint32_t>(payload.size()));
+    return true;
+  };
+}
+
+// Writes one datagram of `length` bytes and gives it to the sink. before(frame) sees the finished frame first.
+template <class Fill, class Before>
+SendOutcome send_datagram(PacketSink& sink, RoceWriter& writer, const DatagramFields& fields, uint32_t length,
+                          Fill&& fill, Before&& before) {
+  rte_mbuf* frame = sink.allocate();
+  if (frame == nullptr) return SendOutcome::kNoRoom;
+  const uint32_t bytes = writer.frame_bytes(opcode_info(fields.opcode()), length);
+  auto* start = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes)));
+  // Null: longer than the port's MTU.
+  if (start == nullptr || !write_datagram(start, writer, fields, length, fill)) {
     rte_pktmbuf_free(frame);
     return SendOutcome::kGivenUp;
   }
-  RoceWriter::finish(open);
   before(*frame);
   sink.send(frame);
   return SendOutcome::kSent;
@@ -70,14 +86,8 @@ SendOutcome send_datagram(PacketSink& sink, RoceWriter& writer, const DatagramFi
 
 inline SendOutcome send_datagram(PacketSink& sink, RoceWriter& writer, const DatagramFields& fields,
                                  std::span<const uint8_t> payload) {
-  return send_datagram(
-      sink, writer, fields, static_cast<uint32_t>(payload.size()),
-      [&](RoceWriter::Open& open) {
-        if (!payload.empty())
-          RoceWriter::copy_payload(open, open.payload, payload.data(), static_cast<uint32_t>(payload.size()));
-        return true;
-      },
-      [](const rte_mbuf&) {});
+  return send_datagram(sink, writer, fields, static_cast<uint32_t>(payload.size()), fill_with(payload),
+                       [](const rte_mbuf&) {});
 }
 
 // Whether a packet is a datagram for whoever has this partition key and this Q_Key; counted when not.

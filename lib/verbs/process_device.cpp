@@ -193,8 +193,15 @@ cm::Service& connection_manager() {
   ProcessDevice& self = process_device();
   const uint64_t guid = be64toh(listed_guid());
   const std::scoped_lock guard(self.mutex);
-  if (self.manager == nullptr)
-    self.manager = std::make_unique<cm::Manager>(self.device->host(), guid, self.file.connection_manager);
+  if (self.manager != nullptr) return *self.manager;
+  self.manager = std::make_unique<cm::Manager>(self.device->host(), guid, self.file.connection_manager);
+  if (self.place != nullptr) {
+    if (auto words = self.place->open_last_words(); words) {
+      self.manager->leave_words_in(std::move(*words));
+    } else {
+      log().warn("{}; nobody will be told if this process is killed", words.error().message);
+    }
+  }
   return *self.manager;
 }
 

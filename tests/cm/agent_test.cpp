@@ -447,6 +447,58 @@ TEST_F(CmAgent, a_connection_destroyed_in_any_state_leaves_nothing_behind) {
 }
 
 // The passive side may give up before it hears that the active side is ready.
+// As a kernel tells peers of a process that was killed.
+TEST_F(CmAgent, a_peer_that_is_killed_has_said_so_in_every_state) {
+  struct Case {
+    const char* when;
+    bool server_dies;
+    std::function<void()> set;
+    EventKind told;
+  };
+  const std::vector<Case> cases{
+      {"REQ sent", false, [&] { server.answers = false; }, EventKind::kRejected},
+      {"REQ received", true, [&] { server.answers = false; }, EventKind::kRejected},
+      {"REP sent", true, [&] { client.answers_replies = false; }, EventKind::kRejected},
+      {"REP received", false, [&] { client.answers_replies = false; }, EventKind::kRejected},
+      {"established", false, [] {}, EventKind::kDisconnect},
+      {"established", true, [] {}, EventKind::kDisconnect},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(std::string{one.when} + (one.server_dies ? ", the server dies" : ", the client dies"));
+    CmNetwork net{7};
+    Agent& of_client = net.add(kClient);
+    Agent& of_server = net.add(kServer);
+    Party at_client{net, of_client, 100}, at_server{net, of_server, 200};
+    Listener there;
+    there.service = kService;
+    there.handler = &at_server;
+    ASSERT_TRUE(of_server.listen(there));
+    server.answers = client.answers_replies = true;
+    one.set();
+    at_server.answers = server.answers;
+    at_client.answers_replies = client.answers_replies;
+    at_client.connect(kServer);
+    net.run_for(Nanos{1'000'000});
+    EXPECT_EQ(net.last_words_of(kClient), 1U);
+    EXPECT_EQ(net.last_words_of(kServer), 1U);
+    net.kill(one.server_dies ? kServer : kClient);
+    net.run_for(Nanos{1'000'000});
+    const Party& survivor = one.server_dies ? at_client : at_server;
+    ASSERT_FALSE(survivor.events.empty());
+    EXPECT_EQ(survivor.events.back(), one.told);
+  }
+}
+
+TEST_F(CmAgent, a_connection_that_has_ended_leaves_no_last_words) {
+  Connection* connection = client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  EXPECT_EQ(network.last_words_of(kClient), 1U);
+  ASSERT_TRUE(client_agent.disconnect(*connection, {}, network.now));
+  EXPECT_EQ(network.last_words_of(kClient), 0U) << "it has said so";
+  network.run_to_the_end();
+  EXPECT_EQ(network.last_words_of(kServer), 0U);
+}
+
 TEST_F(CmAgent, a_side_that_is_not_ready_yet_hears_that_the_other_one_disconnects) {
   client.answers_replies = false;
   Connection* connection = client.connect(kServer);

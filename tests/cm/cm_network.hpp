@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
@@ -53,6 +54,15 @@ class CmNetwork {
   }
   // It is gone, and nobody answers for it.
   void remove(const IpAddress& address) { hosts_.erase(address); }
+  // So is this one, and somebody says its last words.
+  void kill(const IpAddress& address) {
+    const auto last_words = std::move(hosts_.at(address).kept);
+    remove(address);
+    for (const auto& [number, one] : last_words) put(one.route, one.bytes, now);
+  }
+  [[nodiscard]] size_t last_words_of(const IpAddress& address) const {
+    return hosts_.at(address).kept.size();
+  }
 
   // What happens until then, or until nothing would ever happen again.
   void run_until(Nanos end) {
@@ -77,18 +87,31 @@ class CmNetwork {
   void forge(const cm::Route& route, const CmMad& mad) { put(route, build_cm_mad(mad), now); }
 
  private:
+  struct OnTheWay {
+    cm::Route route;
+    std::array<uint8_t, kMadBytes> bytes;
+  };
   struct Host final : cm::Sender {
     Host(CmNetwork& n, const IpAddress& a) : network(n), address(a) {}
     bool send(const cm::Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos at) override {
       return network.say(route, mad, at);
     }
+    uint32_t keep(uint32_t number, const cm::Route& route, std::span<const uint8_t, kMadBytes> mad) override {
+      if (number == kNotKept) number = next++;
+      OnTheWay& one = kept[number];
+      one.route = route;
+      std::copy(mad.begin(), mad.end(), one.bytes.begin());
+      return number;
+    }
+    void forget(uint32_t number) override {
+      if (kept.erase(number) != 1) std::abort();
+    }
+
     CmNetwork& network;
     IpAddress address;
+    std::map<uint32_t, OnTheWay> kept;
+    uint32_t next = 0;
     std::unique_ptr<cm::Agent> agent;
-  };
-  struct OnTheWay {
-    cm::Route route;
-    std::array<uint8_t, kMadBytes> bytes;
   };
 
   bool say(const cm::Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos at) {

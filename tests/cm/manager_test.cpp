@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/captured_mads.hpp"
+#include "support/folder.hpp"
 #include "support/lone_host.hpp"
 #include "support/request_flood.hpp"
 #include "support/two_hosts.hpp"
@@ -115,10 +116,49 @@ void expect_as_heard(Packet packet, const ByteVector& frame) {
   const auto heard = decode_packet(frame);
   ASSERT_TRUE(heard);
   packet.between(heard->source_mac, heard->source, heard->destination_mac, heard->destination);
-  packet.v4().id = heard->v4().id;
+  if (!packet.ipv6()) packet.v4().id = heard->v4().id;
   packet.bth.psn = heard->bth.psn;
   packet.with_payload(heard->payload);
   EXPECT_EQ(encode_packet(packet.finish()), frame);
+}
+
+// What is left for the case that the process is killed is what it would have said.
+TEST_P(CmManager, leaves_the_frame_of_a_disconnect_for_when_the_process_is_gone) {
+  const test::Folder root;
+  auto words = LastWords::open(root.path(), "place0.17");
+  ASSERT_TRUE(words) << words.error().message;
+  a.leave_words_in(std::move(*words));
+  Connection* connection = nullptr;
+  CmRequest request{.service_id = kStorage, .queue_pair = Qpn{17}};
+  request.remote_response_timeout = request.local_response_timeout = 20;
+  a.with([&](Agent& agent, Nanos now) {
+    connection = *agent.connect(route(net.a, net.b), request, 0, client, now);
+  });
+  net.run(100ms);
+  ASSERT_EQ(server.told.size(), 1U);
+  ASSERT_TRUE(b.with([&](Agent& agent, Nanos now) {
+    return agent.accept(*server.told[0].connection, {.queue_pair = Qpn{18}}, 0, now);
+  }));
+  net.run(100ms);
+  ASSERT_TRUE(a.with([&](Agent& agent, Nanos now) { return agent.ready(*connection, {}, now); }));
+  net.run(100ms);
+
+  a.leave_words_in(nullptr);
+  auto left = LeftWords::take(root.path() / "place0.17");
+  ASSERT_TRUE(left && *left);
+  const auto bytes = (*left)->next();
+  const ByteVector frame(bytes.begin(), bytes.end());
+  EXPECT_TRUE((*left)->next().empty());
+  ASSERT_TRUE(a.with([&](Agent& agent, Nanos now) { return agent.disconnect(*connection, {}, now); }));
+  net.run(1ms);
+  const auto said = std::find_if(mads.begin(), mads.end(), [](const auto& one) {
+    return std::holds_alternative<CmDisconnect>(parse_cm_mad(one.first.payload).mad.message);
+  });
+  ASSERT_NE(said, mads.end());
+  const auto heard = decode_packet(frame);
+  ASSERT_TRUE(heard) << "its ICRC too is right";
+  EXPECT_EQ(heard->payload, said->first.payload);
+  expect_as_heard(said->first, frame);
 }
 
 // tests/pcaps/rping.pcap: what a Linux host puts around its management datagrams.

@@ -47,6 +47,13 @@ class Session {
     users_[side]->listen_to_all();
   }
 
+  // Without a word, or with those that somebody says for it.
+  void die(unsigned side, uint8_t how) {
+    if (how > 1) return;
+    how == 0 ? network_.remove(address_of(side)) : network_.kill(address_of(side));
+    start(side);
+  }
+
   void step() {
     const uint8_t what = input_.byte();
     const unsigned side = what >> 7;
@@ -73,9 +80,7 @@ class Session {
         user.leave();
         return;
       case 9:
-        if (input_.byte() % 4 != 0) return;
-        network_.remove(user.address());
-        return start(side);
+        return die(side, input_.byte() % 8);
       case 10:
       case 11:
       case 12:
@@ -229,6 +234,7 @@ class Session {
       require(user->held().empty() && user->agent().connections() == 0, "nothing is left");
       require(user->agent().unanswered() == 0, "nothing is unanswered");
       require(user->agent().next_deadline() == kNever, "nothing is waited for");
+      require(network_.last_words_of(user->address()) == 0, "nothing is kept for later");
     }
   }
 

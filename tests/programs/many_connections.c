@@ -12,6 +12,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
@@ -78,6 +79,12 @@ static long resident_kib(void) {
   }
   fclose(file);
   return kib;
+}
+
+// Of what was allocated, by whomever in this process; resident is more, and what queues have needed once stays.
+static long used_kib(void) {
+  const struct mallinfo2 all = mallinfo2();
+  return (long)((all.uordblks + all.hblkhd) / 1024);
 }
 
 static unsigned open_files(void) {
@@ -176,9 +183,11 @@ static void report(unsigned round, double processor, long before, long most, dou
   if (wanted.server != NULL)
     printf(", %.0f connects/s, %.0f disconnects/s", wanted.connections / connecting,
            wanted.connections / ending);
-  printf(", %.1f us of processor time and %.0f bytes each, %ld KiB before, %ld after, %u files\n",
-         (processor_seconds() - processor) * 1e6 / wanted.connections,
-         (double)(most - before) * 1024 / wanted.connections, before, resident_kib(), open_files());
+  printf(
+      ", %.1f us of processor time and %.0f bytes each, %ld KiB before, %ld after, %ld KiB in use, %u "
+      "files\n",
+      (processor_seconds() - processor) * 1e6 / wanted.connections,
+      (double)(most - before) * 1024 / wanted.connections, before, resident_kib(), used_kib(), open_files());
   fflush(stdout);
 }
 

@@ -1,5 +1,6 @@
 """Programs of librdmacm, as Debian has them, over our librdmacm.so.1."""
 
+import signal
 import sys
 import time
 import unittest
@@ -141,7 +142,7 @@ class Calls(RdmacmPrograms):
 
 
 class Killed(RdmacmPrograms):
-    """One side is killed; the other one, of Debian, ends with an error and in bounded time."""
+    """One side is killed, or does nothing any more; the other one, of Debian, ends with an error and in bounded time."""
 
     RETRIES_EXCEEDED = r"wc status 12|Completion with error"
 
@@ -156,26 +157,47 @@ class Killed(RdmacmPrograms):
         self.assertNotEqual(end.status, 0, end.text)
         return end.text
 
-    def test_the_passive_side_before_it_answers(self):
+    def half_way_as_active_side(self):
         port = str(free_port())
         server = self.start(CHECK, "requested", self.server, port)
         self.wait_for_place(server)
         client = self.start("rping", "-c", "-a", self.server, "-p", port, "-C", "1")
         self.wait_for_line(server, "requested")
-        server.kill()
-        self.assertIn("UNREACHABLE", self.ends_badly(client))
+        return client, server
 
-    def test_the_active_side_before_it_is_ready(self):
+    def half_way_as_passive_side(self):
         port = str(free_port())
         server = self.start("rping", "-s", "-p", port, "-C", "1")
         self.wait_for_place(server)
         client = self.start(CHECK, "answered", self.server, port)
         self.wait_for_line(client, "answered")
-        client.kill()
-        self.assertIn("UNREACHABLE", self.ends_badly(server))
+        return server, client
+
+    def test_in_the_middle_of_the_handshake(self):
+        for half_way in (self.half_way_as_active_side, self.half_way_as_passive_side):
+            for end, told in ((signal.SIGKILL, "REJECTED"), (signal.SIGSTOP, "UNREACHABLE")):
+                with self.subTest(half_way=half_way.__name__, end=end.name):
+                    survivor, victim = half_way()
+                    victim.send_signal(end)
+                    self.assertIn(told, self.ends_badly(survivor))
+                    victim.kill()
+                    victim.wait()
+
+    def test_who_only_waits_hears_of_it(self):
+        """rping's server waits for messages most of the time."""
+        for end in (signal.SIGINT, signal.SIGKILL):
+            with self.subTest(end=end.name):
+                port = str(free_port())
+                server = self.start("rping", "-s", "-p", port, "-v")
+                self.wait_for_place(server)
+                client = self.start("rping", "-c", "-a", self.server, "-p", port, "-v", "-C", "1000000000")
+                self.wait_for_line(client, "ping data")
+                client.send_signal(end)
+                client.wait()
+                self.assertIn("DISCONNECT EVENT", self.wait(server).text)
 
     def transfer(self):
-        """Both send: who only waits for messages never hears that nobody is left to send them, as with any host that is gone."""
+        """Both send, and look at nothing but their completions."""
         deadline = time.monotonic() + LIMIT
         while True:
             command = ("ib_send_bw", "-R", "-b", "-D", "60", "-p", str(free_port()))

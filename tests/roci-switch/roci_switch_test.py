@@ -1,5 +1,7 @@
 """roci-switch as its users see it: ready, counters at the end, one sentence for every mistake."""
 
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -7,6 +9,7 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -167,7 +170,7 @@ class RociSwitch(unittest.TestCase):
 
     def test_an_unknown_key_is_one_sentence_with_the_key_that_was_meant(self):
         self.write(QUIET.replace("idle: sleep", "idel: sleep"))
-        self.expect_error("s.yaml:5: switch.idel is an unknown key, did you mean 'idle'? (allowed: idle, awake, cores, faults, name, ")
+        self.expect_error("s.yaml:5: switch.idel is an unknown key, did you mean 'idle'? (allowed: idle, awake, cores, faults, last_words, name, ")
 
     def test_a_port_without_a_device_is_one_sentence(self):
         self.write("switch:\n  ports:\n    - {name: p1}\n")
@@ -246,6 +249,53 @@ class RociSwitch(unittest.TestCase):
         self.assertIn("marking of p1 class 3", process.stdout.readline())
         process.terminate()
         self.assertEqual(process.wait(timeout=30), 0)
+
+    # Last words
+
+    def leave(self, name, frames, lives=None):
+        """As a process that is gone, or that lives (a list, to which the open file is added): lib/port/last_words.hpp."""
+        left = pathlib.Path(self.folder.name) / "left"
+        left.mkdir(exist_ok=True)
+        with contextlib.ExitStack() as stack:
+            f = stack.enter_context(open(left / f".{name}", "wb"))
+            for frame in frames:
+                f.write(struct.pack("=I", len(frame)) + frame.ljust(380, b"\0"))
+            f.flush()
+            if lives is not None:
+                fcntl.lockf(f, fcntl.LOCK_EX)
+                lives.append(stack.pop_all())
+            os.rename(left / f".{name}", left / name)
+        return left / name
+
+    def test_what_processes_have_left_is_sent_when_they_are_gone(self):
+        self.write(QUIET.replace("  idle: sleep", f"  idle: sleep\n  last_words: {self.folder.name}/left"))
+        frame = b"\xff" * 6 + b"\x02\0\0\0\0\x01" + b"\x88\xb5" + bytes(46)
+        early = self.leave("p1.17", [frame] * 3)
+        process, _ = self.start()
+        self.assertEqual(process.stdout.readline(), "roci-switch: 's1' is ready: 2 ports\n")
+        self.assertEqual(process.stdout.readline(),
+                         "roci-switch: 's1': process 17 at p1 is gone; its peers were told (3 frames)\n")
+        many = self.leave("p2.18", [frame, b"", b"too short", *[frame] * 999])
+        nobodys = self.leave("p3.19", [frame])
+        lives = []
+        self.leave("p1.20", [frame], lives)
+        nothing_said = self.leave("p1.21", [])
+        self.assertEqual(process.stdout.readline(),
+                         "roci-switch: 's1': process 18 at p2 is gone; its peers were told (1000 frames)\n")
+        deadline = time.monotonic() + 10
+        while nothing_said.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        lives[0].close()
+        self.assertIn("process 20 at p1 is gone", process.stdout.readline())
+        process.terminate()
+        out, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual(err, "")
+        rows = {line.split()[0]: line.split() for line in out.splitlines()}
+        self.assertEqual((rows["p1"][1], rows["p2"][3]), ("4", "4"), "came in by one, and left by the other")
+        self.assertEqual((rows["p2"][1], rows["p1"][3]), ("1000", "1000"))
+        for file, there in ((early, False), (many, False), (nothing_said, False), (nobodys, True)):
+            self.assertEqual(file.exists(), there, file)
 
     # Faults
 

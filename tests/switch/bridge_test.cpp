@@ -43,6 +43,31 @@ TEST_F(BridgeTest, a_frame_comes_out_as_it_went_in) {
   EXPECT_EQ(got[0], bytes);
 }
 
+TEST_F(BridgeTest, a_frame_that_is_inserted_comes_in_as_others_do) {
+  make(ports(3));
+  introduce({0, 1});
+  const auto bytes = test::roce_bytes({.destination = host_mac(1), .source = host_mac(0)});
+  ASSERT_TRUE(switch_->insert(0, test::to_mbuf(*pool_, bytes)));
+  settle();
+  const auto got = heard(1);
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_EQ(got[0], bytes);
+  EXPECT_TRUE(heard(2).empty());
+}
+
+TEST_F(BridgeTest, inserted_frames_have_a_bound_and_go_with_the_switch) {
+  make(ports(3));
+  size_t most = 0;
+  for (;; ++most) {
+    rte_mbuf* frame =
+        test::to_mbuf(*pool_, test::roce_bytes({.destination = host_mac(1), .source = host_mac(0)}));
+    if (switch_->insert(0, frame)) continue;
+    rte_pktmbuf_free(frame);
+    break;
+  }
+  EXPECT_EQ(most, 256U);
+}
+
 TEST_F(BridgeTest, every_flooded_frame_is_memory_of_its_own) {
   make(ports(3));
   say(0, MacAddress::broadcast());

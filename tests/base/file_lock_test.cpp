@@ -1,17 +1,17 @@
-#include "net/file_lock.hpp"
+#include "base/file_lock.hpp"
 
-#include "net_fixture.hpp"
+#include <gtest/gtest.h>
+
+#include "support/child.hpp"
+#include "support/folder.hpp"
 
 namespace roci {
 namespace {
 
-class FileLock : public test::NetTest {
+class FileLock : public testing::Test {
  protected:
-  void SetUp() override {
-    NetTest::SetUp();
-    file_ = root_ / "lock";
-  }
-  std::filesystem::path file_;
+  const test::Folder folder_;
+  const std::filesystem::path file_ = folder_.path() / "lock";
 };
 
 TEST_F(FileLock, is_one_processes_and_says_whose) {
@@ -71,8 +71,8 @@ TEST_F(FileLock, that_is_shared_lives_as_long_as_the_last_who_has_it) {
 }
 
 TEST_F(FileLock, in_a_folder_that_is_not_there_is_an_error) {
-  EXPECT_FALSE(ProcessLock::take(root_ / "no" / "lock"));
-  EXPECT_FALSE(SharedLock::take(root_ / "no" / "lock"));
+  EXPECT_FALSE(ProcessLock::take(folder_.path() / "no" / "lock"));
+  EXPECT_FALSE(SharedLock::take(folder_.path() / "no" / "lock"));
 }
 
 }  // namespace

@@ -19,6 +19,9 @@ class ProcessLock {
   // Who has it; 0 when nobody has.
   static Result<pid_t> holder(const std::filesystem::path& file);
 
+  // To read and write the file by; who closes it has lost the lock.
+  [[nodiscard]] int fd() const { return fd_; }
+
   ProcessLock(ProcessLock&& other) noexcept : fd_(other.fd_), pid_(other.pid_) { other.fd_ = -1; }
   ProcessLock& operator=(ProcessLock&& other) = delete;
   ProcessLock(const ProcessLock&) = delete;

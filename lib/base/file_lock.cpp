@@ -1,4 +1,4 @@
-#include "net/file_lock.hpp"
+#include "base/file_lock.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>

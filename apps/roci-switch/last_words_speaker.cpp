@@ -1,0 +1,68 @@
+#include "roci-switch/last_words_speaker.hpp"
+
+#include <cstdio>
+
+namespace roci {
+namespace {
+
+constexpr Nanos kPeriod = 100ms;  // between two looks for somebody who is gone
+// As fast as peers are willing to listen to strangers, nearly, and without filling their queues in the switch.
+constexpr size_t kAtOnce = 32;
+constexpr Nanos kPause = 1ms;
+
+}  // namespace
+
+Nanos LastWordsSpeaker::work(Nanos now) {
+  if (folder_.empty()) return kNever;
+  if (!gone_ && now >= next_look_) {
+    look();
+    next_look_ = now + kPeriod;
+  }
+  if (!gone_) return next_look_;
+  say_some();
+  if (!gone_) next_look_ = now;  // there may be more
+  return now + kPause;
+}
+
+void LastWordsSpeaker::look() {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
+    const std::string name = entry.path().filename().string();
+    const size_t dot = name.rfind('.');
+    if (dot == 0 || dot == std::string::npos) continue;  // one that is being made, or nobody's
+    const auto port = process_.find_port(name.substr(0, dot));
+    if (!port) continue;
+    auto words = LeftWords::take(entry.path());
+    if (!words) {
+      std::fprintf(stderr, "roci-switch: %s\n", words.error().message.c_str());
+    } else if (*words) {
+      gone_.emplace(Gone{entry.path(), name.substr(0, dot), name.substr(dot + 1), *port, std::move(**words)});
+      return;
+    }
+  }
+}
+
+void LastWordsSpeaker::say_some() {
+  std::vector<std::vector<uint8_t>> frames;
+  while (frames.size() < kAtOnce) {
+    const auto frame = gone_->words.next();
+    if (frame.empty()) break;
+    frames.emplace_back(frame.begin(), frame.end());
+  }
+  gone_->said += frames.size();
+  const Status inserted = process_.insert(gone_->port, frames);
+  if (!inserted)
+    std::fprintf(stderr, "roci-switch: last words of process %s: %s\n", gone_->pid.c_str(),
+                 inserted.error().message.c_str());
+  if (inserted && frames.size() == kAtOnce) return;
+  if (gone_->said > 0) {
+    std::printf("roci-switch: '%s': process %s at %s is gone; its peers were told (%zu frames)\n",
+                process_.name().c_str(), gone_->pid.c_str(), gone_->port_name.c_str(), gone_->said);
+    std::fflush(stdout);
+  }
+  std::error_code ignored;
+  std::filesystem::remove(gone_->file, ignored);
+  gone_.reset();
+}
+
+}  // namespace roci

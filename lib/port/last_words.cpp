@@ -1,0 +1,111 @@
+#include "port/last_words.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "wire/headers.hpp"
+
+namespace roci {
+namespace {
+
+static_assert(sizeof(LastWordsSlot) == 384 && std::is_trivially_copyable_v<LastWordsSlot>);
+
+constexpr LastWords::Slot kGrowth = 1024;
+constexpr size_t kReadAtOnce = 128;
+constexpr size_t kMapped = LastWords::kMost * sizeof(LastWordsSlot);
+
+// The process may die between any two stores: who reads must find a whole frame or none.
+void set_length(LastWordsSlot& slot, uint32_t length) {
+  std::atomic_ref(slot.length).store(length, std::memory_order_release);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LastWords>> LastWords::open(const std::filesystem::path& folder,
+                                                   const std::string& name) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return fail("'" + folder.string() + "' cannot be made: " + error.message(), error.value());
+  // Under its name there is never one without a lock: whoever finds that takes the process for dead.
+  const std::filesystem::path file = folder / name, draft = folder / ("." + name);
+  auto lock = ProcessLock::take(draft);
+  if (!lock) return fail(lock.error());
+  if (!*lock) return fail("'" + draft.string() + "' is another process's", EBUSY);
+  if (ftruncate((*lock)->fd(), 0) != 0 || std::rename(draft.c_str(), file.c_str()) != 0)
+    return fail("'" + file.string() + "' cannot be made: " + std::strerror(errno), errno);
+  void* const mapped = mmap(nullptr, kMapped, PROT_READ | PROT_WRITE, MAP_SHARED, (*lock)->fd(), 0);
+  if (mapped == MAP_FAILED)
+    return fail("'" + file.string() + "' cannot be mapped: " + std::strerror(errno), errno);
+  return std::unique_ptr<LastWords>{new LastWords{std::move(**lock), static_cast<LastWordsSlot*>(mapped)}};
+}
+
+LastWords::~LastWords() { munmap(slots_, kMapped); }
+
+// By allocated room: a store into a page that the file system cannot give would be a SIGBUS.
+bool LastWords::grow() {
+  if (size_ == kMost) return false;
+  const auto offset = static_cast<off_t>(size_ * sizeof(LastWordsSlot));
+  if (posix_fallocate(lock_.fd(), offset, kGrowth * sizeof(LastWordsSlot)) != 0) return false;
+  free_.reserve(size_ + kGrowth);
+  for (Slot slot = size_ + kGrowth; slot > size_; --slot) free_.push_back(slot - 1);
+  size_ += kGrowth;
+  return true;
+}
+
+LastWords::Slot LastWords::keep(Slot slot, std::span<const uint8_t> frame) {
+  if (frame.empty() || frame.size() > LastWordsSlot::kMostBytes) {
+    forget(slot);
+    return kNone;
+  }
+  if (slot == kNone) {
+    if (free_.empty() && !grow()) return kNone;
+    slot = free_.back();
+    free_.pop_back();
+  }
+  LastWordsSlot& kept = slots_[slot];
+  set_length(kept, 0);
+  std::copy(frame.begin(), frame.end(), kept.frame.begin());
+  set_length(kept, static_cast<uint32_t>(frame.size()));
+  return slot;
+}
+
+void LastWords::forget(Slot slot) {
+  if (slot == kNone) return;
+  set_length(slots_[slot], 0);
+  free_.push_back(slot);
+}
+
+Result<std::optional<LeftWords>> LeftWords::take(const std::filesystem::path& file) {
+  auto lock = ProcessLock::take(file);
+  if (!lock) return fail(lock.error());
+  if (!*lock) return std::nullopt;
+  return std::optional{LeftWords{std::move(**lock)}};
+}
+
+std::span<const uint8_t> LeftWords::next() {
+  for (;;) {
+    for (; at_ < read_.size(); ++at_) {
+      const LastWordsSlot& one = read_[at_];
+      if (one.length < sizeof(EthernetHeader) || one.length > LastWordsSlot::kMostBytes) continue;
+      ++at_;
+      return std::span(one.frame).first(one.length);
+    }
+    read_.resize(kReadAtOnce);
+    at_ = 0;
+    const ssize_t bytes = pread(lock_.fd(), read_.data(), kReadAtOnce * sizeof(LastWordsSlot),
+                                static_cast<off_t>(slot_ * sizeof(LastWordsSlot)));
+    read_.resize(bytes > 0 ? static_cast<size_t>(bytes) / sizeof(LastWordsSlot) : 0);
+    if (read_.empty()) return {};
+    slot_ += read_.size();
+  }
+}
+
+}  // namespace roci
