@@ -34,7 +34,8 @@ void LastWordsSpeaker::look() {
     if (!port) continue;
     auto words = LeftWords::take(entry.path());
     if (!words) {
-      std::fprintf(stderr, "roci-switch: %s\n", words.error().message.c_str());
+      if (complained_.insert(name).second)
+        std::fprintf(stderr, "roci-switch: %s\n", words.error().message.c_str());
     } else if (*words) {
       gone_.emplace(Gone{entry.path(), name.substr(0, dot), name.substr(dot + 1), *port, std::move(**words)});
       return;

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ class LastWordsSpeaker {
   const std::filesystem::path folder_;
   std::optional<Gone> gone_;
   Nanos next_look_{0};
+  std::set<std::string> complained_;  // files that could not be read, each once
 };
 
 }  // namespace roci

@@ -297,6 +297,18 @@ class RociSwitch(unittest.TestCase):
         for file, there in ((early, False), (many, False), (nothing_said, False), (nobodys, True)):
             self.assertEqual(file.exists(), there, file)
 
+    def test_what_cannot_be_read_is_one_sentence(self):
+        self.write(QUIET.replace("  idle: sleep", f"  idle: sleep\n  last_words: {self.folder.name}/left"))
+        (pathlib.Path(self.folder.name) / "left" / "p1.17").mkdir(parents=True)
+        self.leave("p2.18", [bytes(60)])
+        process, _ = self.start()
+        process.stdout.readline()
+        self.assertIn("process 18 at p2 is gone", process.stdout.readline())
+        time.sleep(0.3)  # some looks more
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+        self.assertRegex(err, r"\Aroci-switch: '[^\n]*/p1.17' cannot be opened: Is a directory\n\Z")
+
     # Faults
 
     def test_faults_are_refused_unless_they_are_enabled(self):
