@@ -10,7 +10,8 @@ namespace {
 
 constexpr uint8_t kDisconnectTries = 1;  // who does not answer DREQ is as gone as one that does
 constexpr Nanos kCrowdedPatience{5'000'000'000};
-constexpr Nanos kNotNowWait{1'000'000};  // when a message cannot be sent now
+constexpr uint32_t kMostStrangersTold = 1024;  // if the process is killed
+constexpr Nanos kNotNowWait{1'000'000};        // when a message cannot be sent now
 constexpr Nanos kAnswerMemory =
     2 * duration_of(20);  // of SIDR_REPs: who has not heard it asks every 4.3 s, as Linux does
 
@@ -184,7 +185,15 @@ std::optional<CmMad> Agent::last_words(const Connection& connection) const {
 }
 
 void Agent::keep_last_words(Connection& connection) {
-  if (const auto mad = last_words(connection); mad) {
+  if (!sender_.keeps()) {
+    connection.last_words_ = Sender::kNotKept;
+    return;
+  }
+  // A flood's connections are not worth it: nobody may be there to be told, and each has a frame to be written.
+  const bool is_strangers =
+      connection.state_ == State::kRequestReceived || connection.state_ == State::kReplySent;
+  const bool is_flooded = unanswered_ + unready_ > kMostStrangersTold;
+  if (const auto mad = is_strangers && is_flooded ? std::nullopt : last_words(connection); mad) {
     connection.last_words_ = sender_.keep(connection.last_words_, connection.route_, build_cm_mad(*mad));
   } else if (connection.last_words_ != Sender::kNotKept) {
     sender_.forget(connection.last_words_);

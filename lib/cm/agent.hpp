@@ -45,6 +45,7 @@ class Sender {
   // What a peer is to hear when this process ends without a word, kept where it outlives the process, in the place of what
   // `kept` names. The name of it; kNotKept when it cannot be.
   static constexpr uint32_t kNotKept = ~0U;
+  [[nodiscard]] virtual bool keeps() const = 0;  // whether it does that at all
   virtual uint32_t keep(uint32_t kept, const Route& route, std::span<const uint8_t, kMadBytes> mad) = 0;
   virtual void forget(uint32_t kept) = 0;
 };

@@ -47,7 +47,6 @@ bool Manager::send(const Route& route, std::span<const uint8_t, kMadBytes> mad, 
 
 uint32_t Manager::keep(uint32_t kept, const Route& route, std::span<const uint8_t, kMadBytes> mad) {
   static_assert(kMostMadFrame <= LastWordsSlot::kMostBytes && kNotKept == LastWords::kNone);
-  if (last_words_ == nullptr) return kNotKept;
   std::array<uint8_t, kMostMadFrame> frame;
   const uint32_t length = host_.worker(0).management().write(route, mad, frame, host_.time_of_call());
   return last_words_->keep(kept, std::span(frame).first(length));

@@ -68,6 +68,7 @@ class Manager final : public Service, private ManagementClass, private Sender {
   bool poll(Nanos now) override;
   [[nodiscard]] Nanos next_deadline() const override;
   bool send(const Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos now) override;
+  [[nodiscard]] bool keeps() const override { return last_words_ != nullptr; }
   uint32_t keep(uint32_t kept, const Route& route, std::span<const uint8_t, kMadBytes> mad) override;
   void forget(uint32_t kept) override;
   void look_for(AddressQuery& query, Nanos now);

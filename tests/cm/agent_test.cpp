@@ -489,6 +489,18 @@ TEST_F(CmAgent, a_peer_that_is_killed_has_said_so_in_every_state) {
   }
 }
 
+// What is kept costs something for each of them, and they cost who sends them nothing.
+TEST_F(CmAgent, requests_of_a_flood_leave_no_last_words) {
+  server.answers = false;
+  listener.backlog = 4096;
+  for (int i = 0; i < 2000; ++i) client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  EXPECT_EQ(server_agent.unanswered(), 2000U);
+  EXPECT_GE(network.last_words_of(kServer), 1024U);
+  EXPECT_LE(network.last_words_of(kServer), 1025U);
+  EXPECT_EQ(network.last_words_of(kClient), 2000U) << "who asks is no stranger to himself";
+}
+
 TEST_F(CmAgent, a_connection_that_has_ended_leaves_no_last_words) {
   Connection* connection = client.connect(kServer);
   network.run_for(Nanos{1'000'000});

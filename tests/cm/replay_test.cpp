@@ -115,6 +115,7 @@ class Replay final : public EventHandler, private Sender {
     sent_.emplace_back(mad.begin(), mad.end());
     return true;
   }
+  [[nodiscard]] bool keeps() const override { return false; }
   uint32_t keep(uint32_t, const Route&, std::span<const uint8_t, kMadBytes>) override { return kNotKept; }
   void forget(uint32_t) override {}
   bool on_event(Connection& connection, const Event& event) override {
