@@ -208,9 +208,14 @@ class Traces(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(path, encoding="utf-8") as file:
             self.assertEqual(file.read().count('"type":"start"'), 1, "that of the server, who was told nothing")
-        self.assertRegex(self.good("replay", path),
-                         r"^2 flows, (4[89]|[5-9][0-9]) events: every decision came out as it was recorded\n"
-                         r"[1-9][0-9]? events? could not be run again: the beginnings of their flows were displaced\n$")
+        # Of 100 records two are states, 50 apart, and the older one may well be the oldest of all.
+        told = re.fullmatch(r"2 flows, (\d+) events: every decision came out as it was recorded\n"
+                            r"(?:([1-9]\d*) events? could not be run again: the beginnings of their flows were displaced\n)?",
+                            self.good("replay", path))
+        self.assertIsNotNone(told)
+        again, without = (int(count or 0) for count in told.groups())
+        self.assertEqual(again + without, 98)
+        self.assertGreaterEqual(again, 49)
 
     def test_roci_perf_runs_plugins_of_files(self):
         path = os.path.join(self.folder, "plugin.jsonl")
