@@ -202,19 +202,19 @@ class Traces(Case):
 
     def test_the_end_of_a_long_run_comes_out_the_same(self):
         path = os.path.join(self.folder, "long.jsonl")
-        done = subprocess.run([PERF, "write", "bw", "--loopback", "-s", "65536", "-n", "200", "--cc-trace", path,
+        done = subprocess.run([PERF, "write", "bw", "--loopback", "-s", "65536", "-n", "1000", "--cc-trace", path,
                                "--cc-trace-events", "100", "--cc", "timely"],
                               capture_output=True, text=True, timeout=120, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(path, encoding="utf-8") as file:
             self.assertEqual(file.read().count('"type":"start"'), 1, "that of the server, who was told nothing")
-        # Of 100 records two are states, 50 apart, and the older one may well be the oldest of all.
+        # Of 100 records one or two are states, 51 apart, and the older one may well be the oldest of all.
         told = re.fullmatch(r"2 flows, (\d+) events: every decision came out as it was recorded\n"
                             r"(?:([1-9]\d*) events? could not be run again: the beginnings of their flows were displaced\n)?",
                             self.good("replay", path))
         self.assertIsNotNone(told)
         again, without = (int(count or 0) for count in told.groups())
-        self.assertEqual(again + without, 98)
+        self.assertIn(again + without, (98, 99))
         self.assertGreaterEqual(again, 49)
 
     def test_roci_perf_runs_plugins_of_files(self):
