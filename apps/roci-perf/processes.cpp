@@ -23,11 +23,19 @@ Outcome outcome(Status status, int exit_code) {
   return {std::move(status), stopped ? 130 : exit_code};  // 130: what a shell reports for Ctrl-C
 }
 
+Result<std::unique_ptr<Port>> open_port(const Options& options, const HostConfig& config,
+                                        const EthdevConfig& port_config) {
+  const Nanos timeout = from_seconds(options.host_timeout);
+  if (config.place != nullptr) return config.place->open_port(config.eal, timeout);
+  auto port = start_port(config.eal, port_config, config.host.device.name, timeout);
+  if (!port) return fail(port.error());
+  return std::unique_ptr<Port>{std::move(*port)};
+}
+
 Result<std::unique_ptr<Device>> open_device(const Options& options, const HostConfig& config) {
   EthdevConfig port_config = config.host.port;
   if (!options.capture_file.empty()) port_config.queues = 1;  // a capture has one order
-  auto port =
-      start_port(config.eal, port_config, config.host.device.name, from_seconds(options.host_timeout));
+  auto port = open_port(options, config, port_config);
   if (!port) return fail(port.error());
   auto tapped = with_capture(std::move(*port), options);
   if (!tapped) return fail(tapped.error());

@@ -71,7 +71,7 @@ Status join_net(const Options& options, NetConfig net, bool exactly, const std::
   control.profile = net.congestion_control.profile;
   control.base_rtt = net.congestion_control.base_rtt;
   ROCI_TRY(check_congestion_control(control));
-  const auto folder = ensure_switch({.net = std::move(net),
+  const auto folder = ensure_net({.net = std::move(net),
                                      .exactly = exactly || options.has_faults(),
                                      .program = programs / "roci-switch"});
   if (!folder) return fail(folder.error());

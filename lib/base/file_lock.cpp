@@ -9,6 +9,7 @@
 #include <cstring>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <utility>
 
 namespace roci {
@@ -112,6 +113,21 @@ Result<std::optional<SharedLock>> SharedLock::take(const std::filesystem::path& 
   close(fd);
   if (taken) return std::nullopt;
   return failed;
+}
+
+Result<SharedLock> SharedLock::wait(const std::filesystem::path& file, std::chrono::nanoseconds limit) {
+  constexpr std::chrono::milliseconds kStep{1};
+  const auto end = std::chrono::steady_clock::now() + limit;
+  for (;;) {
+    auto lock = take(file);
+    if (!lock) return fail(lock.error());
+    if (*lock) return std::move(**lock);
+    if (std::chrono::steady_clock::now() >= end)
+      return fail("'" + file.string() + "' is locked by another process for " +
+                      std::to_string(limit / std::chrono::seconds{1}) + " s",
+                  ETIMEDOUT);
+    std::this_thread::sleep_for(kStep);
+  }
 }
 
 bool SharedLock::is_taken(const std::filesystem::path& file) {

@@ -1,6 +1,7 @@
 // Locks that the kernel takes back when a process dies, however it does.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <optional>
 
@@ -40,6 +41,8 @@ class SharedLock {
  public:
   // Nothing when somebody else has it.
   static Result<std::optional<SharedLock>> take(const std::filesystem::path& file);
+  // The same, waiting for it. ETIMEDOUT after `limit`.
+  static Result<SharedLock> wait(const std::filesystem::path& file, std::chrono::nanoseconds limit);
   // Whether somebody has it.
   static bool is_taken(const std::filesystem::path& file);
 

@@ -70,7 +70,10 @@ Status CompletionQueue::resize(int entries) {
               " completions wait; they must be polled before it can be made that small");
 }
 
-void CompletionQueue::request_notify(bool solicited_only) { ring_->request_notify(solicited_only); }
+void CompletionQueue::request_notify(bool solicited_only) {
+  ring_->request_notify(solicited_only);
+  host_->expect_block();
+}
 bool CompletionQueue::empty() const { return ring_->empty(); }
 bool CompletionQueue::take_back_event() { return ring_->take_back_event(); }
 void CompletionQueue::ack_events(uint32_t count) { ring_->ack_events(count); }

@@ -327,6 +327,7 @@ Host::Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gid
 
 Host::~Host() {
   helper_.reset();
+  waiting_helper_.reset();
   runner_.reset();
   control_runner_.reset();
 }
@@ -424,6 +425,10 @@ Status Host::start_progress() {
   ROCI_TRY(start_control_cores());
   switch (config_.progress) {
     case Progress::kApplication: {
+      if (PortWakeup* const wakeup = port_->wakeup(); wakeup != nullptr && workers() == 1) {
+        waiting_helper_ = std::make_unique<WaitingHelper>(*this, *wakeup);
+        return {};
+      }
       const QuietSignals quiet;
       helper_ = std::make_unique<Helper>(*this);
       return {};
@@ -466,8 +471,8 @@ bool Host::WorkerPoller::poll_with_token(Nanos now) {
   return worked;
 }
 
-Nanos Host::WorkerPoller::next_deadline() const {
-  if (!worker_.token().try_lock()) return Nanos{0};
+Nanos Host::WorkerPoller::deadline_or(Nanos while_taken) const {
+  if (!worker_.token().try_lock()) return while_taken;
   const Nanos deadline = worker_.next_deadline();
   worker_.token().unlock();
   return deadline;
@@ -485,10 +490,21 @@ Nanos Host::next_deadline() const {
   return next;
 }
 
+Nanos Host::deadline_if_known() const {
+  Nanos next = kNever;
+  for (const auto& poller : pollers_) next = std::min(next, poller->deadline_or(kNever));
+  return next;
+}
+
 bool Host::drive() {
   const bool worked = drive_as_helper();
   application_poll_.store(last_poll_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  if (waiting_helper_ != nullptr) waiting_helper_->after_round(worked);
   return worked;
+}
+
+void Host::expect_block() {
+  if (waiting_helper_ != nullptr) waiting_helper_->hand_over();
 }
 
 bool Host::has_something_to_send() {

@@ -17,6 +17,7 @@
 #include "congestion/profile.hpp"
 #include "device/events.hpp"
 #include "device/limits.hpp"
+#include "device/waiting_helper.hpp"
 #include "engine/congestion_flows.hpp"
 #include "engine/flow_control.hpp"
 #include "engine/flow_count.hpp"
@@ -47,6 +48,16 @@ class alignas(64) Host final : public Poller {
   [[nodiscard]] Poller& poller(uint32_t worker) { return *pollers_[worker]; }
   // One round with the clock read here; for applications that make their own progress.
   bool drive();
+  // The same for a thread of the device's own, which is not the application.
+  bool drive_as_helper();
+  // The application is about to block until an event comes. Any thread.
+  void expect_block();
+  // As next_deadline(); kNever while another thread holds a worker.
+  [[nodiscard]] Nanos deadline_if_known() const;
+  // When the application last drove the device itself.
+  [[nodiscard]] Nanos last_application_poll() const {
+    return Nanos{application_poll_.load(std::memory_order_relaxed)};
+  }
   // Whether a round could bring anything to the port at once.
   [[nodiscard]] bool has_something_to_send();
 
@@ -122,7 +133,8 @@ class alignas(64) Host final : public Poller {
    public:
     WorkerPoller(Host& host, Worker& worker) : host_(host), worker_(worker) {}
     bool poll(Nanos now) override;
-    [[nodiscard]] Nanos next_deadline() const override;
+    [[nodiscard]] Nanos next_deadline() const override { return deadline_or(Nanos{0}); }
+    [[nodiscard]] Nanos deadline_or(Nanos while_taken) const;
     [[nodiscard]] std::string_view name() const override { return worker_.name(); }
     // With the clock read once the token is in hand, so that time never goes backwards for the worker.
     bool drive();
@@ -140,12 +152,8 @@ class alignas(64) Host final : public Poller {
   Status make_workers(const NeighbourConfig& neighbours);
   Status start_control_cores();
   Status start_progress();
-  bool drive_as_helper();
   [[nodiscard]] uint32_t least_loaded() const;
   Result<bool> resolve_once(const Gid& peer);
-  [[nodiscard]] Nanos last_application_poll() const {
-    return Nanos{application_poll_.load(std::memory_order_relaxed)};
-  }
 
   DeviceConfig config_;
   SparseArena arena_;
@@ -176,6 +184,7 @@ class alignas(64) Host final : public Poller {
   // Drives the workers when the application has not for a while.
   class Helper;
   std::unique_ptr<Helper> helper_;
+  std::unique_ptr<WaitingHelper> waiting_helper_;  // instead, where the port can be waited for
   std::unique_ptr<RealtimeRunner> runner_;          // kDedicated
   std::unique_ptr<RealtimeRunner> control_runner_;  // of the control cores, unless the caller polls them
 };

@@ -25,6 +25,7 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
     : name_(std::move(name)),
       index_(index),
       port_(surroundings.port),
+      peer_presence_(surroundings.hand_over.workers() == 1 ? surroundings.port.peers() : nullptr),
       mac_(surroundings.port.mac()),
       mac_bits_(mac_.bits()),
       memory_(surroundings.memory),
@@ -182,6 +183,7 @@ bool Worker::poll(Nanos now) {
     context.flows = all_flows_.sum();
     context.telemetry = telemetry_.hops();
   }
+  context.peers = peer_presence_;
   blocked_ = false;
   now_ = now;
   bool worked = flush();
@@ -190,14 +192,11 @@ bool Worker::poll(Nanos now) {
   if (pausable_) follow_pauses(now);
   const bool controls = control_.any();
   if (controls) worked |= control_.poll(now, [this](AttachedQueuePair& qp) { make_ready(qp); });
-  worked |= timers_.advance(now, [&](Timer& timer) {
-    auto& qp = static_cast<AttachedQueuePair&>(timer);
-    if (stopped_ != 0 && park_if_stopped(qp)) return;  // it could not send what the time was for
-    qp.core.on_deadline(context);
-    control_.touch(qp.core);
-    make_ready(qp);
-  }) > 0;
   worked |= receive(context);
+  if (peer_presence_ != nullptr) worked |= note_exits(context);
+  // An answer that arrived in time may still wait behind a full burst.
+  context.frames_wait = full_in_a_row_ > 0 && full_in_a_row_ < kMostBursts;
+  worked |= run_timers(context);
   if (pausable_) {
     follow_pauses(now);
     if (index_ == 0) worked |= tell_neighbour(now);
@@ -219,6 +218,30 @@ bool Worker::poll(Nanos now) {
   if (memory_faults.uncounted != 0) [[unlikely]]
     counters_.add(Counter::kMemoryFaults, std::exchange(memory_faults.uncounted, 0));
   return worked;
+}
+
+bool Worker::run_timers(TransportContext& context) {
+  return timers_.advance(context.now, [&](Timer& timer) {
+    auto& qp = static_cast<AttachedQueuePair&>(timer);
+    if (stopped_ != 0 && park_if_stopped(qp)) return;  // it could not send what the time was for
+    qp.core.on_deadline(context);
+    control_.touch(qp.core);
+    make_ready(qp);
+  }) > 0;
+}
+
+// Queue pairs whose peer's process has exited do not wait for their time-outs.
+bool Worker::note_exits(TransportContext& context) {
+  bool any = false;
+  while (const auto exited = peer_presence_->take_exit()) {
+    any = true;
+    for_each_queue_pair([&](AttachedQueuePair& qp) {
+      if (!is_reliable(qp.core.config.type) || qp.core.attributes.path.destination_mac != *exited) return;
+      qp.core.on_peer_exit(context);
+      make_ready(qp);
+    });
+  }
+  return any;
 }
 
 Nanos Worker::next_deadline() const {

@@ -161,6 +161,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
 
   static constexpr Nanos kLinkWatch{100'000'000};  // between two looks at the port's link
   static constexpr uint16_t kRxBurst = 32;
+  // So many full bursts hold more than a port keeps: what came before a time-out has been received by then.
+  static constexpr uint32_t kMostBursts = 256;
   static constexpr size_t kTxStage = 64;
   static constexpr size_t kTxFirst =
       16;  // more, of what is said to the network and to senders while the port is full
@@ -229,6 +231,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   void notify(const Received& packet, Nanos now);
 
   bool watch_link(TransportContext& context);
+  bool run_timers(TransportContext& context);
+  bool note_exits(TransportContext& context);
   bool take_doorbells();
   void link_ready(AttachedQueuePair& qp) { link(qp, ready_); }
   void link(AttachedQueuePair& qp, QueuePairList& list);
@@ -269,7 +273,10 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
 
   std::string name_;
   const uint32_t index_;
-  const Port& port_;
+  Port& port_;
+  // Of the port; null where it knows nothing of peers' processes, and with several workers, since it is for one thread.
+  PeerPresence* const peer_presence_;
+  uint32_t full_in_a_row_ = 0;           // rounds whose reception was a full burst
   const MacAddress mac_;     // the port's
   const uint64_t mac_bits_;  // the same
   MemoryTable& memory_;

@@ -38,14 +38,17 @@ bool may_be_placed(const FrameView& view, const rte_mbuf& frame) {
 bool Worker::receive(TransportContext& context) {
   std::array<rte_mbuf*, kRxBurst> burst;
   bool worked = false;
+  bool full = false;
   for (FrameRing* inbox : inboxes_) {
     const uint32_t count = inbox->pop(burst);
+    full |= count == burst.size();
     if (count == 0) continue;
     execute(context, {burst.data(), count}, Origin::kOtherWorker);
     worked = true;
   }
   for (PortQueue* queue : queues_) {
     const uint16_t count = queue->rx_burst(burst, context.now);
+    full |= count == burst.size();
     if (watches_backlog_) note_backlog(*queue, count == burst.size());
     if (count == 0) continue;
     counters_.add(Counter::kRxFrames, count);
@@ -54,6 +57,7 @@ bool Worker::receive(TransportContext& context) {
   }
   if (!to_ourselves_.empty()) [[unlikely]]
     worked |= receive_from_ourselves(context);
+  full_in_a_row_ = full ? full_in_a_row_ + 1 : 0;
   return worked;
 }
 

@@ -97,6 +97,7 @@ Status read_net_section(ConfigNode& node, NetConfig& net) {
   ROCI_TRY(node.optional("first", net.first, integer_in<uint32_t>(1, kMostFirst)));
   ROCI_TRY(node.optional("places", net.places, integer_in<uint32_t>(1, kMostPlaces)));
   ROCI_TRY(check_networks(node, net));
+  ROCI_TRY(node.optional("switch", net.always_switch, one_of<bool>({{"auto", false}, {"always", true}})));
   ROCI_TRY(node.optional("mtu", net.mtu, integer_in<uint16_t>(576, 9600)));
   ROCI_TRY(node.optional("linger", net.linger));
   ROCI_TRY(read_idle(node, net.idle));
@@ -136,6 +137,12 @@ NetConfig::NetConfig() {
   for (const char* text : {kStandardV4, kStandardV6}) {
     if (auto network = IpNetwork::parse(text)) networks.push_back(*network);
   }
+}
+
+bool NetConfig::needs_switch() const {
+  const NetConfig standard;
+  return always_switch || rate.value() != 0 || queue != standard.queue || queue_frames != standard.queue_frames ||
+         uplink || faults;
 }
 
 IpNetwork NetConfig::address(const IpNetwork& network, uint32_t place) const {
@@ -183,7 +190,8 @@ std::string net_text(const NetConfig& net) {
   out << "# Written by roci-run.\nnet:\n  name: " << net.name << "\n  addresses: [";
   for (size_t i = 0; i < net.networks.size(); ++i)
     out << (i == 0 ? "\"" : ", \"") << net.networks[i].to_string() << '"';
-  out << "]\n  first: " << net.first << "\n  places: " << net.places << "\n  mtu: " << net.mtu
+  out << "]\n  first: " << net.first << "\n  places: " << net.places 
+      << "\n  switch: " << (net.always_switch ? "always" : "auto") << "\n  mtu: " << net.mtu
       << "\n  linger: " << nanos_text(net.linger) << "\n  idle: " << idle_policy_name(net.idle)
       << "\n  memory: " << net.memory_mib << "MiB\n  rate: " << net.rate.value()
       << "bps\n  queue: " << net.queue.value() << "B\n  queue_frames: " << net.queue_frames << "\n";

@@ -5,6 +5,7 @@
 //     addresses: [10.77.0.0/16, "fd77::/64"] # where places get theirs from; at most one network of each IP version
 //     first: 1                               # the host number of the first place: 10.77.0.1 and fd77::1
 //     places: 32                             # processes, or devices of them, at a time; 31 with an uplink
+//     switch: auto                           # auto: where a key below needs one; always
 //     mtu: 4400                              # largest IP packet: a path MTU of 4096 with in-band telemetry
 //     linger: 60s                            # how long the switch outlives the last process; or never
 //     idle: sleep                            # of the switch: spin | yield | sleep
@@ -69,6 +70,7 @@ struct NetConfig {
   std::vector<IpNetwork> networks;  // the one or two where places get addresses from
   uint32_t first = 1;
   uint32_t places = 32;
+  bool always_switch = false;
   uint16_t mtu = 4400;
   Nanos linger = 60s;
   IdlePolicy idle = IdlePolicy::kSleep;
@@ -87,6 +89,10 @@ struct NetConfig {
 
   NetConfig();
   friend bool operator==(const NetConfig&, const NetConfig&) = default;
+
+  // Whether a process of its own forwards the frames: for rates, queues, faults and an uplink. Without one the processes'
+  // ports exchange them directly (port/shm_port.hpp).
+  [[nodiscard]] bool needs_switch() const;
 
   // The address of a place in one of `networks`, with that network's prefix length.
   [[nodiscard]] IpNetwork address(const IpNetwork& network, uint32_t place) const;

@@ -113,6 +113,35 @@ bool is_ready(const std::filesystem::path& folder) {
 
 }  // namespace
 
+Result<std::filesystem::path> ensure_net(const SwitchStart& start) {
+  auto found = net_folder(start.net.name);
+  if (!found) return found;
+  const std::filesystem::path folder = *found;
+  // By its name alone it is the one that is there, with or without a switch.
+  const auto known = read_net_file((folder / kNetFile).string());
+  const bool has_switch = net_switch_state(folder).running;
+  if (has_switch && (start.exactly || (known && known->needs_switch()))) return ensure_switch(start);
+  ROCI_TRY(make_folders(folder));
+  {
+    const auto joining = SharedLock::wait(folder / kNetJoinLock, start.timeout);
+    if (!joining) return fail(joining.error().within("network '" + start.net.name + "'"));
+    const auto taken = taken_places(folder, kMostPlaces);
+    if (!taken) return fail(taken.error());
+    if (!taken->empty()) {
+      if (!start.exactly || content_of(folder / kNetFile) == net_text(start.net)) return folder;
+      return fail("the network '" + start.net.name +
+                      "' runs already, with another description; give this one another name, or wait until its "
+                      "programs have ended",
+                  EBUSY);
+    }
+    if (!start.net.needs_switch()) {
+      ROCI_TRY(write_file(folder / kNetFile, net_text(start.net)));
+      return folder;
+    }
+  }
+  return ensure_switch(start);
+}
+
 Result<std::filesystem::path> ensure_switch(const SwitchStart& start) {
   auto found = net_folder(start.net.name);
   if (!found) return found;

@@ -19,6 +19,10 @@ struct SwitchStart {
   Nanos timeout = 30s;
 };
 
+// Makes a network ready for programs: its folder and description, and its switch where it needs one. The folder of the network.
+// Fails when one with another description runs and `exactly` is set.
+Result<std::filesystem::path> ensure_net(const SwitchStart& start);
+
 // Makes sure that the network's switch runs and is ready; the folder of the network. Fails with the switch's own words when it
 // does not start, and when one with another description runs.
 Result<std::filesystem::path> ensure_switch(const SwitchStart& start);

@@ -7,18 +7,22 @@
 #include "base/file_lock.hpp"
 #include "device/device_config.hpp"
 #include "net/net_config.hpp"
+#include "port/eal.hpp"
 #include "port/last_words.hpp"
+#include "port/port.hpp"
+#include "port/shm_segment.hpp"
 
 namespace roci {
 
 // Free again when the object is gone or the process is, however it ends. Children of the process do not have it.
 class NetPlace {
  public:
-  // Takes the lowest free place of the network whose folder it is (net/runtime_folder.hpp). Fails when the network's switch
-  // does not run, and when all places are taken: then the error says by whom.
-  // What the device then needs: EthdevPort::open() and wait_for_link(), which tries again for as long as the switch has not
-  // noticed yet that the one who had the place before is gone.
+  // Takes the lowest free place of the network whose folder it is (net/runtime_folder.hpp). Fails when all places are taken,
+  // with the process ids of those that have them, and when the network needs a switch and that does not run.
   static Result<std::unique_ptr<NetPlace>> take(const std::filesystem::path& folder);
+  // Starts DPDK and opens the place's port: into the switch, for which it waits up to `link_timeout`, or in a network without
+  // one to the other processes. The place outlives the port.
+  [[nodiscard]] Result<std::unique_ptr<Port>> open_port(const EalConfig& eal, Nanos link_timeout) const;
 
   [[nodiscard]] uint32_t number() const { return number_; }
   // A port into the switch, with this place's MAC and addresses, and what the network says of congestion control. Where
@@ -28,13 +32,20 @@ class NetPlace {
   [[nodiscard]] Result<std::unique_ptr<LastWords>> open_last_words() const;
 
  private:
-  NetPlace(std::filesystem::path folder, ProcessLock lock, uint32_t number, DeviceFile device)
-      : folder_(std::move(folder)), lock_(std::move(lock)), number_(number), device_(std::move(device)) {}
+  NetPlace(std::filesystem::path folder, NetConfig net, ProcessLock lock, uint32_t number, DeviceFile device)
+      : folder_(std::move(folder)), net_(std::move(net)), lock_(std::move(lock)), number_(number), device_(std::move(device)) {}
+  static Result<std::unique_ptr<NetPlace>> take_any(const std::filesystem::path& folder, const NetConfig& net);
+  Status join();
+  Result<std::shared_ptr<ShmSegment>> find_segment() const;
+  [[nodiscard]] Result<std::unique_ptr<Port>> open_shm_port(const EalConfig& eal) const;
 
   const std::filesystem::path folder_;  // of the network
+  const NetConfig net_;
   ProcessLock lock_;
   uint32_t number_;
   DeviceFile device_;
+  std::shared_ptr<ShmSegment> segment_;          // null with a switch
+  std::vector<std::filesystem::path> outlived_;  // what earlier processes of this place have left (PeerWatch)
 };
 
 // Who has a place.

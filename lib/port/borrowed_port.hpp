@@ -19,6 +19,8 @@ class BorrowedPort : public Port {
   [[nodiscard]] std::string_view name() const override { return port_.name(); }
   [[nodiscard]] PortStats stats() const override { return port_.stats(); }
   [[nodiscard]] bool link_up() const override { return port_.link_up(); }
+  [[nodiscard]] PortWakeup* wakeup() override { return port_.wakeup(); }
+  [[nodiscard]] PeerPresence* peers() override { return port_.peers(); }
 
  private:
   Port& port_;

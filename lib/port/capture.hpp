@@ -35,6 +35,8 @@ class CapturePort final : public Port {
   [[nodiscard]] std::string_view name() const override { return port_->name(); }
   [[nodiscard]] PortStats stats() const override { return port_->stats(); }
   [[nodiscard]] bool link_up() const override { return port_->link_up(); }
+  [[nodiscard]] PortWakeup* wakeup() override { return port_->wakeup(); }
+  [[nodiscard]] PeerPresence* peers() override { return port_->peers(); }
 
   // Writes what was captured so far. Control path of the port's own thread.
   Status save();

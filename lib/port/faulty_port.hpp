@@ -103,6 +103,8 @@ class FaultyPort final : public Port {
   [[nodiscard]] bool link_up() const override {
     return !down_.load(std::memory_order_relaxed) && port_->link_up();
   }
+  [[nodiscard]] PortWakeup* wakeup() override { return port_->wakeup(); }
+  [[nodiscard]] PeerPresence* peers() override { return port_->peers(); }
 
   // From the next frame on; by the port's thread.
   void set_faults(const PortFaults& faults);

@@ -87,7 +87,17 @@ Result<std::optional<LeftWords>> LeftWords::take(const std::filesystem::path& fi
   auto lock = ProcessLock::take(file);
   if (!lock) return fail(lock.error());
   if (!*lock) return std::nullopt;
-  return std::optional{LeftWords{std::move(**lock)}};
+  return std::optional{LeftWords{std::move(*lock), -1}};
+}
+
+std::optional<LeftWords> LeftWords::read(const std::filesystem::path& file) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return std::nullopt;
+  return LeftWords{std::nullopt, fd};
+}
+
+LeftWords::File::~File() {
+  if (fd_ >= 0) close(fd_);
 }
 
 std::span<const uint8_t> LeftWords::next() {
@@ -100,7 +110,7 @@ std::span<const uint8_t> LeftWords::next() {
     }
     read_.resize(kReadAtOnce);
     at_ = 0;
-    const ssize_t bytes = pread(lock_.fd(), read_.data(), kReadAtOnce * sizeof(LastWordsSlot),
+    const ssize_t bytes = pread(lock_ ? lock_->fd() : file_.fd(), read_.data(), kReadAtOnce * sizeof(LastWordsSlot),
                                 static_cast<off_t>(slot_ * sizeof(LastWordsSlot)));
     read_.resize(bytes > 0 ? static_cast<size_t>(bytes) / sizeof(LastWordsSlot) : 0);
     if (read_.empty()) return {};

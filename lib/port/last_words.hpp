@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/file_lock.hpp"
@@ -59,14 +60,29 @@ class LeftWords {
  public:
   // Nothing as long as the process lives, or when somebody else has taken them.
   static Result<std::optional<LeftWords>> take(const std::filesystem::path& file);
+  // The same for one of several that read it, and know that the process is gone. Nothing when there is no such file.
+  static std::optional<LeftWords> read(const std::filesystem::path& file);
 
   // The next one, valid until the next call; empty when there is none any more. What is no frame is passed over.
   std::span<const uint8_t> next();
 
  private:
-  explicit LeftWords(ProcessLock lock) : lock_(std::move(lock)) {}
+  LeftWords(std::optional<ProcessLock> lock, int fd) : lock_(std::move(lock)), file_(fd) {}
 
-  ProcessLock lock_;
+  class File {
+   public:
+    explicit File(int fd) : fd_(fd) {}
+    File(File&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    File& operator=(File&&) = delete;
+    ~File();
+    [[nodiscard]] int fd() const { return fd_; }
+
+   private:
+    int fd_;
+  };
+
+  std::optional<ProcessLock> lock_;
+  File file_;  // when it is read without the lock
   std::vector<LastWordsSlot> read_;
   size_t at_ = 0;
   uint64_t slot_ = 0;  // that comes after `read_`

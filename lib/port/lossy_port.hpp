@@ -25,6 +25,8 @@ class LossyPort final : public Port {
   [[nodiscard]] std::string_view name() const override { return port_->name(); }
   [[nodiscard]] PortStats stats() const override { return port_->stats(); }
   [[nodiscard]] bool link_up() const override { return port_->link_up(); }
+  [[nodiscard]] PortWakeup* wakeup() override { return port_->wakeup(); }
+  [[nodiscard]] PeerPresence* peers() override { return port_->peers(); }
 
   [[nodiscard]] uint64_t lost() const { return lost_; }
 

@@ -20,6 +20,9 @@
 
 namespace roci {
 
+class PeerPresence;  // port/peer_presence.hpp
+class PortWakeup;    // port/wakeup.hpp
+
 // What this port can do; what it cannot, the callers do in software.
 struct PortCapabilities {
   uint16_t mtu = 1500;  // largest IP packet in bytes; the frame is up to 14 + 4 for each of two tags longer
@@ -89,6 +92,10 @@ class Port : public PortQueue {
   [[nodiscard]] virtual PortStats stats() const = 0;  // of all queues
   // Whether the other end is there. Any thread; may be a system call, so not for every round.
   [[nodiscard]] virtual bool link_up() const { return true; }
+  // How to wait for frames without polling; null where the port has no such way. Any thread.
+  [[nodiscard]] virtual PortWakeup* wakeup() { return nullptr; }
+  // What is known of the processes behind addresses; null where nothing is.
+  [[nodiscard]] virtual PeerPresence* peers() { return nullptr; }
 };
 
 // Whether a frame carries more than `mtu` bytes of IP packet. The Ethernet header and up to two tags, VLAN tags or one of

@@ -178,6 +178,13 @@ class ExtensionSession {
     Nanos at = kNever;
     uint8_t sent = 0;  // in this silence
   } tail_probe;
+  // Requester, where the port knows of peers' processes: how much of the silence since `una` the peer could have answered in.
+  struct Silence {
+    Psn una{};
+    Nanos counted{0};  // of the time up to `at`
+    Nanos at = kNever;
+    Nanos lost{0};  // PeerTime::lost at that time
+  } silence;
   // Requester: acknowledgements of READ responses (CC_RRACK).
   struct ReadAcknowledgements {
     Psn last{};              // response, in order

@@ -5,6 +5,7 @@
 
 #include "base/types.hpp"
 #include "memory/memory_table.hpp"
+#include "port/peer_presence.hpp"
 #include "telemetry/counters.hpp"
 #include "transport/address_path.hpp"
 #include "transport/event_sink.hpp"
@@ -47,6 +48,8 @@ struct TransportContext {
   CompletionBatch* completions = nullptr;  // shown by the engine; null: each at once
   uint32_t flows = 0;                      // queue pairs of the host that have received of late
   const PacketHops* telemetry = nullptr;   // of the packets of this burst (FrameView::telemetry)
+  bool frames_wait = false;                // the port has more of what has arrived by `now`
+  PeerPresence* peers = nullptr;           // what the port knows of peers' processes; null: nothing
 
   void raise(ibv_event_type type, const EventObject& object) const {
     if (!events.raise({type, object})) counters.add(Counter::kEventsLost);

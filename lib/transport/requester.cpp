@@ -11,6 +11,8 @@
 namespace roci {
 namespace {
 
+constexpr Nanos kLookAgain{10'000};
+
 // LSN that a request without payload counts for: its extended header (draft-dai… §3.1 lets READ requests share the
 // space of SENDs and WRITEs and leaves their size open). The data comes in the other direction.
 uint64_t lsn_bytes(const SendWqe& wqe) {
@@ -485,12 +487,19 @@ Nanos Requester::timeout() const { return ack_timeout(qp_.attributes.timeout); }
 void Requester::on_deadline(TransportContext& context) {
   if (qp_.state() != IBV_QPS_RTS && qp_.state() != IBV_QPS_SQD) return;
   if (context.now < deadline_) {
-    if (session() != nullptr && context.now >= session()->tail_probe.at) send_tail_probe(context);
-    return;
+    if (session() == nullptr || context.now < session()->tail_probe.at) return;
+    // Another copy would wait behind the first one.
+    if (context.peers != nullptr && context.peers->is_busy(qp_.attributes.path.destination_mac, context.now))
+      return schedule_tail_probe(context.now);
+    return send_tail_probe(context);
   }
   if (waits_for_rnr_) {
     waits_for_rnr_ = false;
     deadline_ = kNever;  // armed again when the packet goes out
+    return;
+  }
+  if (context.frames_wait) {  // the answer may be among them
+    deadline_ = context.now + kLookAgain;
     return;
   }
   // Who was not allowed to speak cannot have been answered.
@@ -499,10 +508,49 @@ void Requester::on_deadline(TransportContext& context) {
     deadline_ = here->opens_at() + timeout();
     return;
   }
+  if (context.peers != nullptr && outstanding()) {
+    if (context.peers->is_absent(qp_.attributes.path.destination_mac)) return on_peer_exit(context);
+    if (peer_had_no_time(context)) return;
+  }
   context.counters.add(Counter::kTimeouts);
   if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
     ++here->timeouts;
   retry(context, una_, sent_end_);
+}
+
+// The peer's process has exited, so nothing will be answered.
+void Requester::on_peer_exit(TransportContext& context) {
+  if (outstanding() && (qp_.state() == IBV_QPS_RTS || qp_.state() == IBV_QPS_SQD))
+    fail_oldest(context, IBV_WC_RETRY_EXC_ERR);
+}
+
+// Whether the time-out is not over yet, because the peer's process had no processor, or has not read what was sent, for a part of
+// it. What is left of it begins now. Of the time before the first time-out only the last loss is known, so that may take up to
+// twice as long.
+bool Requester::peer_had_no_time(TransportContext& context) {
+  const PeerTime peer = context.peers->time_of(qp_.attributes.path.destination_mac, context.now);
+  const Nanos whole = timeout();
+  if (session() == nullptr) {
+    if (peer.lost_at < context.now - whole) return false;
+    deadline_ = context.now + whole;
+    return true;
+  }
+  ExtensionSession::Silence& silence = session()->silence;
+  if (silence.at == kNever || !(silence.una == una_)) {
+    const bool lost_none = peer.lost_at < context.now - whole;
+    silence = {una_, lost_none ? whole : Nanos{0}, context.now, peer.lost};
+  } else {
+    silence.counted += (context.now - silence.at) - std::min(peer.lost - silence.lost, context.now - silence.at);
+    silence.at = context.now;
+    silence.lost = peer.lost;
+  }
+  if (silence.counted >= whole - whole / 16) {
+    silence.counted = Nanos{0};
+    return false;
+  }
+  deadline_ = context.now + (whole - silence.counted);
+  schedule_tail_probe(context.now);
+  return true;
 }
 
 void Requester::note_resumed(Nanos now) {

@@ -49,6 +49,8 @@ class Requester {
   [[nodiscard]] Nanos deadline() const;
   void on_deadline(TransportContext& context);
   void note_resumed(Nanos now);
+  // Nothing that is under way will be answered.
+  void on_peer_exit(TransportContext& context);
 
   // Completes the oldest request with an error and puts the queue pair into the error state.
   void fail_oldest(TransportContext& context, ibv_wc_status status);
@@ -108,6 +110,7 @@ class Requester {
   void on_sequence_nak(TransportContext& context, Psn expected, const ExtensionView& block);
   void note_progress(Nanos now);
   void schedule_tail_probe(Nanos now);
+  bool peer_had_no_time(TransportContext& context);
   void send_tail_probe(TransportContext& context);
   void complete_oldest(TransportContext& context);
   void note_marks(const FrameView& view, const ExtensionView& block);

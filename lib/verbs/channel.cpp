@@ -7,6 +7,7 @@
 #include <chrono>
 #include <optional>
 
+#include "device/host.hpp"
 #include "verbs/calls.hpp"
 #include "verbs/error.hpp"
 #include "verbs/fork_guard.hpp"
@@ -71,6 +72,7 @@ int wait_readable(Device& device, int fd, std::optional<std::chrono::millisecond
     const int ready = poll(&entry, 1, 0);
     if (ready != 0) return ready > 0 ? 0 : errno;
   } while (std::chrono::steady_clock::now() < end);
+  device.host().expect_block();
   const int ready = poll(&entry, 1, limit ? static_cast<int>(limit->count()) : -1);
   if (ready < 0) return errno;
   return ready > 0 ? 0 : ETIMEDOUT;

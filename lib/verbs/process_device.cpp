@@ -32,6 +32,9 @@ constexpr std::chrono::milliseconds kSettle{20};
 // After the last frame was handed to the port: memif drops what its other side has not taken when we go.
 constexpr std::chrono::milliseconds kLinger{2};
 
+// For the switch of a network, on a machine that may be busy.
+constexpr std::chrono::seconds kLinkTimeout{30};
+
 // libmlx5 and libefa take any ibv_device for their own and look behind its end, where theirs have a pointer (null is: not theirs).
 struct ListedDevice {
   ibv_device verbs{};
@@ -139,9 +142,15 @@ void look(ProcessDevice& self) {
   }
 }
 
+Result<std::unique_ptr<Device>> start_in_network(const ProcessDevice& self) {
+  auto port = self.place->open_port(self.eal, kLinkTimeout);
+  if (!port) return fail(port.error());
+  return Device::create(std::move(*port), self.file.device);
+}
+
 Status start(ProcessDevice& self) {
   self.eal.telemetry = true;
-  auto device = start_device(self.eal, self.file);
+  auto device = self.place != nullptr ? start_in_network(self) : start_device(self.eal, self.file);
   if (!device) return fail(device.error());
   self.device = std::move(*device);
   if (auto endpoints = DeviceEndpoints::open({self.device.get()}); endpoints) {

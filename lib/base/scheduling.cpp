@@ -1,0 +1,63 @@
+#include "base/scheduling.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+namespace roci {
+namespace {
+
+// As the kernel has it; glibc gained it in 2.41.
+struct SchedAttributes {
+  uint32_t size, policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime, deadline, period;
+};
+static_assert(sizeof(SchedAttributes) == 48);
+
+bool has_slices() {
+  utsname system{};
+  int major = 0, minor = 0;
+  if (uname(&system) != 0 || std::sscanf(system.release, "%d.%d", &major, &minor) != 2) return false;
+  return major > 6 || (major == 6 && minor >= 12);
+}
+
+}  // namespace
+
+bool request_short_slice(Nanos slice) {
+  constexpr int kHighest = -20;
+  prctl(PR_SET_TIMERSLACK, 1UL);
+  const auto thread = static_cast<id_t>(syscall(SYS_gettid));
+  if (has_slices()) {
+    SchedAttributes attributes{};
+    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) == 0 && attributes.policy == SCHED_OTHER) {
+      attributes.size = sizeof attributes;
+      attributes.runtime = static_cast<uint64_t>(slice.count());
+      if (syscall(SYS_sched_setattr, 0, &attributes, 0) == 0) return true;
+    }
+  }
+  return setpriority(PRIO_PROCESS, thread, kHighest) == 0;
+}
+
+Nanos own_wait_time() {
+  static const thread_local int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+  char text[96];
+  const ssize_t bytes = file < 0 ? -1 : pread(file, text, sizeof text - 1, 0);
+  if (bytes <= 0) return Nanos{0};
+  text[bytes] = 0;
+  unsigned long long ran = 0, waited = 0;
+  if (std::sscanf(text, "%llu %llu", &ran, &waited) != 2) return Nanos{0};
+  return Nanos{static_cast<int64_t>(waited)};
+}
+
+}  // namespace roci

@@ -1,0 +1,16 @@
+// What a thread may ask of the scheduler without privileges.
+#pragma once
+
+#include "base/types.hpp"
+
+namespace roci {
+
+// Asks for a short time slice of the calling thread: when it becomes runnable it then runs before threads that have used up more of
+// theirs, which spin for example. Linux 6.12 and later (EEVDF); elsewhere the highest nice value that the process may have, if any.
+// Returns whether either was granted.
+bool request_short_slice(Nanos slice);
+
+// For how long the calling thread has been runnable and has not run, since it started; 0 where the kernel does not report it.
+Nanos own_wait_time();
+
+}  // namespace roci

@@ -1,0 +1,127 @@
+#include "net/peer_watch.hpp"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "base/file_lock.hpp"
+#include "base/log.hpp"
+#include "base/quiet_signals.hpp"
+#include "net/net_switch.hpp"
+#include "net/runtime_folder.hpp"
+#include "port/last_words.hpp"
+#include "port/realtime_runner.hpp"
+
+namespace roci {
+namespace {
+
+// In which the peers of an earlier owner of the slot have read what it left.
+constexpr int kOutlivedMilliseconds = 5000;
+
+int open_pidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
+
+}  // namespace
+
+Result<std::unique_ptr<PeerWatch>> PeerWatch::start(ShmPort& port, std::filesystem::path folder,
+                                                    std::vector<std::filesystem::path> outlived) {
+  const int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (event < 0) return fail(std::string{"peer watch: eventfd: "} + std::strerror(errno), errno);
+  std::unique_ptr<PeerWatch> watch(new PeerWatch(port, std::move(folder), std::move(outlived), event));
+  const QuietSignals quiet;
+  try {
+    watch->thread_ = std::thread{[&watch = *watch] { watch.run(); }};
+  } catch (const std::system_error& e) {
+    return fail(std::string{"peer watch: its thread cannot be started: "} + e.what(), EAGAIN);
+  }
+  return watch;
+}
+
+PeerWatch::~PeerWatch() {
+  stop_.store(true);
+  if (thread_.joinable()) {
+    eventfd_write(event_, 1);
+    thread_.join();
+  }
+  for (const Peer& peer : peers_) close(peer.pidfd);
+  close(event_);
+}
+
+void PeerWatch::on_contact(uint32_t slot) {
+  contacted_.fetch_or(uint64_t{1} << slot);
+  eventfd_write(event_, 1);
+}
+
+void PeerWatch::run() {
+  pthread_setname_np(pthread_self(), "roci-peers");
+  const Nanos remove_at = monotonic_now() + std::chrono::milliseconds{kOutlivedMilliseconds};
+  std::vector<pollfd> waited;
+  while (!stop_.load()) {
+    waited.assign(1, {.fd = event_, .events = POLLIN, .revents = 0});
+    for (const Peer& peer : peers_) waited.push_back({.fd = peer.pidfd, .events = POLLIN, .revents = 0});
+    poll(waited.data(), waited.size(), outlived_.empty() ? -1 : kOutlivedMilliseconds);
+    if (!outlived_.empty() && monotonic_now() >= remove_at) remove_outlived();
+    for (size_t i = peers_.size(); i-- > 0;) {
+      if (waited[i + 1].revents == 0) continue;
+      report(peers_[i].slot, peers_[i].owner);
+      close(peers_[i].pidfd);
+      peers_.erase(peers_.begin() + static_cast<ptrdiff_t>(i));
+    }
+    if (waited[0].revents == 0) continue;
+    eventfd_t ignored = 0;
+    eventfd_read(event_, &ignored);
+    for (uint64_t left = contacted_.exchange(0); left != 0; left &= left - 1)
+      watch(static_cast<uint32_t>(std::countr_zero(left)));
+  }
+}
+
+// The process id is what the slot says; the kernel says who has the slot's lock.
+void PeerWatch::watch(uint32_t slot) {
+  const ShmPort::Owner owner = port_.owner_of(slot);
+  if (owner.incarnation == 0) return;
+  for (const Peer& peer : peers_) {
+    if (peer.slot == slot && peer.owner.incarnation == owner.incarnation) return;
+  }
+  const int pidfd = open_pidfd(owner.pid);
+  const auto holder = ProcessLock::holder(folder_ / kNetPlaces / std::to_string(slot));
+  const bool is_holder = holder && *holder == owner.pid;
+  if (pidfd >= 0 && is_holder) {
+    peers_.push_back({slot, owner, pidfd});
+    return;
+  }
+  if (pidfd >= 0) close(pidfd);
+  if (holder && !is_holder) {
+    report(slot, owner);
+  } else {
+    log().warn("process {} of slot {} cannot be watched; its exit will be noticed by time-outs", owner.pid, slot);
+  }
+}
+
+void PeerWatch::report(uint32_t slot, const ShmPort::Owner& owner) {
+  std::vector<std::vector<uint8_t>> frames;
+  const auto file = folder_ / kNetLastWords / (place_name(slot) + "." + std::to_string(owner.pid));
+  if (auto left = LeftWords::read(file)) {
+    const MacAddress own = port_.mac();
+    for (auto frame = left->next(); !frame.empty(); frame = left->next()) {
+      if (reinterpret_cast<const EthernetHeader*>(frame.data())->destination == own)
+        frames.emplace_back(frame.begin(), frame.end());
+    }
+  }
+  port_.note_exit(slot, owner.incarnation, std::move(frames));
+}
+
+void PeerWatch::remove_outlived() {
+  for (const auto& file : outlived_) {
+    std::error_code ignored;
+    std::filesystem::remove(file, ignored);
+  }
+  outlived_.clear();
+}
+
+}  // namespace roci

@@ -1,0 +1,467 @@
+#include "port/shm_port.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+
+#include "base/rng.hpp"
+#include "port/realtime_runner.hpp"
+#include "wire/rewrite.hpp"
+#include "wire/telemetry_edit.hpp"
+
+namespace roci {
+namespace {
+
+// A poll within this time of the last one counts as running all the time in between: more than the longest sleep of a runner.
+constexpr Nanos kTurn{5'000'000};
+// A peer that has not polled for so long is not scheduled, or has stopped.
+constexpr Nanos kAway{2'000'000};
+// A peer whose process reads nothing for so long is silent, whatever the reason.
+constexpr Nanos kLongestExcuse = 60s;
+constexpr Nanos kStoppedCheck{20'000'000};
+
+static_assert(kShmSlots <= 64);
+
+uint64_t bit(uint32_t slot) { return uint64_t{1} << slot; }
+
+void futex_wait(const std::atomic<uint32_t>& word, uint32_t seen, Nanos limit) {
+  timespec time{};
+  if (limit != kNever) {
+    const int64_t nanos = std::max<int64_t>(limit.count(), 0);
+    time = {nanos / 1'000'000'000, nanos % 1'000'000'000};
+  }
+  syscall(SYS_futex, &word, FUTEX_WAIT, seen, limit == kNever ? nullptr : &time, nullptr, 0);
+}
+
+void futex_wake_all(const std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+// Whether the process is stopped by a signal or a debugger. False when that cannot be read.
+bool is_stopped(uint32_t pid) {
+  if (pid == 0) return false;
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/%u/stat", pid);
+  std::FILE* const file = std::fopen(path, "re");
+  if (file == nullptr) return false;
+  char text[256];
+  const size_t bytes = std::fread(text, 1, sizeof text - 1, file);
+  std::fclose(file);
+  text[bytes] = 0;
+  const char* const end = std::strrchr(text, ')');  // of the program's name, which may have any characters
+  return end != nullptr && end + 2 < text + bytes && (end[2] == 'T' || end[2] == 't');
+}
+
+}  // namespace
+
+struct ShmPort::Link {
+  Link(ShmSegment& segment, uint32_t own, uint32_t other)
+      : out(segment.control(own, other), segment.ring(own, other), kShmRingBytes),
+        in(segment.control(other, own), segment.ring(other, own), kShmRingBytes) {}
+
+  ShmRingWriter out;
+  ShmRingReader in;
+  uint64_t malformed = 0;  // of `in` and `out`, as last counted
+  uint64_t full_at = UINT64_MAX;  // the reader's position when the ring was first found full
+  Nanos full_since{0};
+  uint64_t tx_bytes = 0;  // for telemetry
+  // Of PeerPresence.
+  uint64_t incarnation = 0;
+  PeerTime time;
+  int64_t behind = 0;       // by which the peer's engine time was behind the clock when last read
+  Nanos read_at{0};
+  Nanos stopped_checked{0};
+  bool stopped = false;
+};
+
+ShmPort::ShmPort(std::shared_ptr<ShmSegment> segment, ShmPortConfig config)
+    : segment_(std::move(segment)), config_(std::move(config)), own_(segment_->slot(config_.slot)) {
+  capabilities_.mtu = config_.mtu;
+  capabilities_.tx_multi_segment = true;
+}
+
+Result<std::unique_ptr<ShmPort>> ShmPort::open(std::shared_ptr<ShmSegment> segment, ShmPortConfig config) {
+  const uint32_t most_mtu = kShmMostFrame - kShmLeastFrame - 2 * sizeof(VlanHeader);
+  if (config.slot >= config.macs.size() || config.macs.size() > kShmSlots)
+    return fail("port " + config.name + ": slot " + std::to_string(config.slot) + " of " +
+                std::to_string(config.macs.size()) + "; a network has at most " + std::to_string(kShmSlots));
+  if (config.mtu > most_mtu)
+    return fail("port " + config.name + ": mtu " + std::to_string(config.mtu) + " exceeds " + std::to_string(most_mtu));
+  std::unique_ptr<ShmPort> port(new ShmPort(std::move(segment), std::move(config)));
+  // What was written for the slot's last owner is not for this one.
+  for (uint32_t other = 0; other < port->config_.macs.size(); ++other) {
+    if (other != port->config_.slot) port->link(other);
+  }
+  ShmSlot& own = port->own_;
+  own.asleep.store(0);
+  own.woken.store(0);
+  own.ran.store(0);
+  own.polled.store(0);
+  own.pid.store(static_cast<uint32_t>(getpid()));
+  own.incarnation.store(os_random() | 1, std::memory_order_release);
+  return port;
+}
+
+ShmPort::~ShmPort() {
+  contacts_.reset();
+  own_.incarnation.store(0, std::memory_order_release);
+}
+
+ShmPort::Link& ShmPort::link(uint32_t slot) {
+  auto& link = links_[slot];
+  if (link == nullptr) link = std::make_unique<Link>(*segment_, config_.slot, slot);
+  return *link;
+}
+
+std::optional<uint32_t> ShmPort::slot_of(const MacAddress& mac) {
+  if (config_.macs[last_slot_] == mac) return last_slot_;
+  const auto found = std::ranges::find(config_.macs, mac);
+  if (found == config_.macs.end()) return std::nullopt;
+  last_slot_ = static_cast<uint32_t>(found - config_.macs.begin());
+  return last_slot_;
+}
+
+void ShmPort::meet(uint32_t slot) {
+  if ((met_ & bit(slot)) != 0) return;
+  met_ |= bit(slot);
+  if (contacts_ != nullptr) contacts_->on_contact(slot);
+}
+
+// ------------------------------------------------------------------------------------------------ receiving
+
+// Adds what has passed since the last poll to the time in which this engine ran, or had nothing to run for.
+void ShmPort::note_poll(Nanos now) {
+  const Nanos gap = now - last_poll_;
+  Nanos slept{0};
+  if (slept_.load(std::memory_order_relaxed) != 0) slept = Nanos{slept_.exchange(0, std::memory_order_relaxed)};
+  const bool asleep = own_.asleep.load(std::memory_order_relaxed) != 0;
+  if (last_poll_ != Nanos{0} && gap > Nanos{0}) ran_ += (asleep ? gap : std::min(gap, slept + kTurn)).count();
+  last_poll_ = now;
+  own_.ran.store(ran_, std::memory_order_relaxed);
+  own_.polled.store(now.count(), std::memory_order_relaxed);
+}
+
+rte_mbuf* ShmPort::copy_in(std::span<const uint8_t> bytes) {
+  rte_mbuf* const frame = rte_pktmbuf_alloc(config_.pool->get());
+  if (frame == nullptr) return nullptr;
+  void* const to = rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes.size()));
+  if (to == nullptr) {
+    rte_pktmbuf_free(frame);
+    return nullptr;
+  }
+  std::memcpy(to, bytes.data(), bytes.size());
+  return frame;
+}
+
+uint16_t ShmPort::receive_from(uint32_t slot, std::span<rte_mbuf*> out) {
+  Link& from = link(slot);
+  uint16_t count = 0;
+  uint64_t bytes = 0;
+  while (count < out.size()) {
+    const auto record = from.in.front();
+    if (record.empty()) {
+      ready_ &= ~bit(slot);
+      break;
+    }
+    const uint32_t most = uint32_t{config_.mtu} + sizeof(EthernetHeader) + 2 * sizeof(VlanHeader);
+    rte_mbuf* const frame = record.size() <= most ? copy_in(record) : nullptr;
+    if (frame == nullptr && record.size() <= most) break;  // no buffer: later
+    from.in.pop();
+    if (frame == nullptr || exceeds_mtu(*frame, config_.mtu)) {
+      rte_pktmbuf_free(frame);
+      bump(stats_.rx_dropped);
+      continue;
+    }
+    bytes += record.size();
+    out[count++] = frame;
+  }
+  from.in.release();
+  if (const uint64_t malformed = from.in.malformed() + from.out.refused(); malformed != from.malformed) [[unlikely]]
+    bump(shm_stats_.malformed, malformed - std::exchange(from.malformed, malformed));
+  if (count == 0) return 0;
+  meet(slot);
+  bump(stats_.rx_packets, count);
+  bump(stats_.rx_bytes, bytes);
+  return count;
+}
+
+uint16_t ShmPort::receive_left_frames(std::span<rte_mbuf*> out) {
+  const std::scoped_lock guard(exits_mutex_);
+  uint16_t count = 0;
+  while (count < out.size() && !left_frames_.empty()) {
+    if (rte_mbuf* const frame = copy_in(left_frames_.back()); frame != nullptr) out[count++] = frame;
+    left_frames_.pop_back();
+  }
+  frames_waiting_.store(!left_frames_.empty(), std::memory_order_relaxed);
+  bump(stats_.rx_packets, count);
+  return count;
+}
+
+uint16_t ShmPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
+  note_poll(now);
+  if (own_.pending.load(std::memory_order_relaxed) != 0) ready_ |= own_.pending.exchange(0, std::memory_order_seq_cst);
+  if (frames_waiting_.load(std::memory_order_relaxed)) [[unlikely]]
+    return receive_left_frames(out);
+  ready_ &= bit(static_cast<uint32_t>(config_.macs.size())) - 1;
+  ready_ &= ~bit(config_.slot);
+  if (ready_ == 0) return 0;
+  uint16_t count = 0;
+  // In turn, from another one each time.
+  for (uint64_t left = std::rotr(ready_, static_cast<int>(next_)); left != 0 && count < out.size(); left &= left - 1) {
+    const uint32_t slot = (static_cast<uint32_t>(std::countr_zero(left)) + next_) % 64;
+    count = static_cast<uint16_t>(count + receive_from(slot, out.subspan(count)));
+  }
+  next_ = (next_ + 1) % 64;
+  return count;
+}
+
+Nanos ShmPort::next_arrival() const {
+  return ready_ != 0 || own_.pending.load(std::memory_order_relaxed) != 0 ||
+                 frames_waiting_.load(std::memory_order_relaxed) || exits_waiting_.load(std::memory_order_relaxed)
+             ? Nanos{0}
+             : kNever;
+}
+
+// ------------------------------------------------------------------------------------------------ sending
+
+// Whether the reader of a full ring has freed nothing for kPatience.
+bool ShmPort::is_stuck(Link& link, Nanos now) {
+  if (link.full_at != link.out.freed()) {
+    link.full_at = link.out.freed();
+    link.full_since = now;
+  }
+  return now - link.full_since >= kPatience;
+}
+
+// A frame of our own, so it may be changed in place.
+void ShmPort::add_hop(rte_mbuf& frame, uint64_t queue, Nanos now) {
+  const IntView view = parse_int({rte_pktmbuf_mtod(&frame, const uint8_t*), frame.data_len}, frame.pkt_len,
+                                 config_.telemetry_port);
+  if (!view.accepted()) return;
+  const HopReport report{.switch_id = 1,
+                         .ingress_port = static_cast<uint16_t>(config_.slot),
+                         .egress_port = static_cast<uint16_t>(last_slot_),
+                         .queue = 0,
+                         .ingress_time = static_cast<uint64_t>(now.count()),
+                         .egress_time = static_cast<uint64_t>(now.count()),
+                         .tx_bytes = link(last_slot_).tx_bytes,
+                         .queue_bytes = queue,
+                         .rate = config_.rate.value() != 0 ? config_.rate : BitsPerSec{100'000'000'000}};
+  FrameFront front = FrameFront::of(frame);
+  if (push_int_hop(front, view, report, config_.telemetry_domain, config_.mtu) == IntEdit::kDone) front.store(frame);
+}
+
+// `alone`: the frame goes to nobody else.
+ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos now) {
+  if (slot == config_.slot || segment_->slot(slot).incarnation.load(std::memory_order_acquire) == 0) {
+    bump(shm_stats_.no_receiver);
+    return Sent::kDropped;
+  }
+  Link& to = link(slot);
+  if (config_.telemetry_port != 0 && alone) add_hop(frame, to.out.used(), now);
+  uint8_t* const room = to.out.reserve(frame.pkt_len);
+  if (room == nullptr) {
+    if (alone && !is_stuck(to, now)) return Sent::kNoRoom;
+    bump(shm_stats_.ring_full);
+    return Sent::kDropped;
+  }
+  meet(slot);
+  uint8_t* at = room;
+  for (const rte_mbuf* segment = &frame; segment != nullptr; segment = segment->next) {
+    std::memcpy(at, rte_pktmbuf_mtod(segment, const void*), segment->data_len);
+    at += segment->data_len;
+  }
+  to.tx_bytes += frame.pkt_len;
+  if (config_.marks && to.out.used() > config_.kmin) {
+    to.out.refresh();
+    const uint64_t used = to.out.used();
+    const double span = static_cast<double>(config_.kmax - config_.kmin);
+    const bool marked = used >= config_.kmax ||
+                        (used > config_.kmin && rng_.chance(static_cast<double>(used - config_.kmin) / span * config_.pmax));
+    if (marked && mark_congestion(room, frame.pkt_len)) bump(shm_stats_.marked);
+  }
+  published_ |= bit(slot);
+  return Sent::kYes;
+}
+
+void ShmPort::publish(Nanos now) {
+  for (; published_ != 0; published_ &= published_ - 1) {
+    const auto slot = static_cast<uint32_t>(std::countr_zero(published_));
+    ShmSlot& to = segment_->slot(slot);
+    link(slot).out.publish();
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if ((to.pending.load(std::memory_order_relaxed) & bit(config_.slot)) == 0)
+      to.pending.fetch_or(bit(config_.slot), std::memory_order_seq_cst);
+    if (to.wakeup.claim()) {
+      to.woken.store(now.count(), std::memory_order_relaxed);
+      bump(shm_stats_.wakes);
+      futex_wake_all(to.wakeup.value);
+    }
+  }
+}
+
+uint16_t ShmPort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
+  uint16_t count = 0;
+  uint64_t sent = 0, bytes = 0;
+  bool full = false;
+  for (rte_mbuf* const frame : frames) {
+    if (exceeds_mtu(*frame, config_.mtu) || frame->data_len < kShmLeastFrame) {
+      bump(stats_.tx_dropped);
+      ++count;
+      continue;
+    }
+    const MacAddress& to = rte_pktmbuf_mtod(frame, const EthernetHeader*)->destination;
+    if (to.is_multicast()) {
+      for (uint32_t slot = 0; slot < config_.macs.size(); ++slot) {
+        if (slot != config_.slot && segment_->slot(slot).incarnation.load(std::memory_order_acquire) != 0)
+          send_to(slot, *frame, false, now);
+      }
+      ++sent;
+      bytes += frame->pkt_len;
+    } else if (const auto slot = slot_of(to)) {
+      const Sent outcome = send_to(*slot, *frame, true, now);
+      full = outcome == Sent::kNoRoom;
+      if (full) break;
+      if (outcome == Sent::kYes) {
+        ++sent;
+        bytes += frame->pkt_len;
+      }
+    } else {
+      bump(shm_stats_.no_receiver);
+    }
+    ++count;
+  }
+  publish(now);
+  bump(stats_.tx_packets, sent);
+  bump(stats_.tx_bytes, bytes);
+  if (full) bump(stats_.tx_refused, frames.size() - count);
+  rte_pktmbuf_free_bulk(frames.data(), count);
+  return count;
+}
+
+// ------------------------------------------------------------------------------------------------ waiting
+
+uint32_t ShmPort::Wakeup::value() const { return port_.own_.wakeup.value.load(std::memory_order_seq_cst); }
+void ShmPort::Wakeup::arm() { port_.own_.wakeup.arm(); }
+void ShmPort::Wakeup::disarm() { port_.own_.wakeup.disarm(); }
+
+// Looks at the rings themselves too: a faulty process may have cleared the bits of others.
+bool ShmPort::Wakeup::has_frames() {
+  if (port_.next_arrival() == Nanos{0}) return true;
+  for (uint32_t slot = 0; slot < port_.config_.macs.size(); ++slot) {
+    if (slot == port_.config_.slot) continue;
+    const ShmRingControl& ring = port_.segment_->control(slot, port_.config_.slot);
+    if (ring.tail.load(std::memory_order_acquire) == ring.head.load(std::memory_order_relaxed)) continue;
+    port_.own_.pending.fetch_or(bit(slot), std::memory_order_seq_cst);
+    return true;
+  }
+  return false;
+}
+
+void ShmPort::Wakeup::wait(uint32_t seen, Nanos limit) {
+  ShmSlot& own = port_.own_;
+  const Nanos from = monotonic_now();
+  const bool armed = (seen & WakeupWord::kArmed) != 0;
+  if (armed) own.asleep.fetch_add(1, std::memory_order_relaxed);
+  futex_wait(own.wakeup.value, seen, limit);
+  if (!armed) return;
+  // From the wake on the thread was runnable, and may have had no processor.
+  const Nanos woken{own.woken.load(std::memory_order_relaxed)}, now = monotonic_now();
+  port_.slept_.fetch_add(((woken > from && woken < now ? woken : now) - from).count(), std::memory_order_relaxed);
+  own.asleep.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void ShmPort::Wakeup::wake() {
+  port_.own_.wakeup.value.fetch_add(WakeupWord::kOne, std::memory_order_seq_cst);
+  futex_wake_all(port_.own_.wakeup.value);
+}
+
+// ------------------------------------------------------------------------------------------------ peers
+
+PeerTime ShmPort::time_of(const MacAddress& peer, Nanos now) {
+  const auto slot = slot_of(peer);
+  if (!slot || *slot == config_.slot) return {};
+  Link& to = link(*slot);
+  const ShmSlot& other = segment_->slot(*slot);
+  const int64_t ran = other.ran.load(std::memory_order_relaxed);
+  const Nanos polled{other.polled.load(std::memory_order_relaxed)};
+  const bool asleep = other.asleep.load(std::memory_order_relaxed) != 0;
+  const bool armed = (other.wakeup.value.load(std::memory_order_relaxed) & WakeupWord::kArmed) != 0;
+  const Nanos since = std::clamp(now - polled, Nanos{0}, kLongestExcuse);
+  // Its engine time if it polled now. One that waits for a wake and has not got one is ready.
+  const int64_t would = ran + (asleep && armed ? since : std::min(since, kTurn)).count();
+  const int64_t behind = now.count() - would;
+  const uint64_t incarnation = other.incarnation.load(std::memory_order_relaxed);
+  const bool unread = !to.out.drained();
+  if (to.incarnation == incarnation && now > to.read_at) {
+    if (now - to.stopped_checked >= kStoppedCheck) {
+      to.stopped_checked = now;
+      to.stopped = since > kAway && is_stopped(other.pid.load(std::memory_order_relaxed));
+    }
+    const Nanos window = now - to.read_at;
+    const Nanos lost = unread ? window : std::clamp(Nanos{behind - to.behind}, Nanos{0}, window);
+    if (lost > Nanos{0} && !to.stopped && since < kLongestExcuse) {
+      to.time.lost += lost;
+      to.time.lost_at = now;
+    }
+  }
+  to.incarnation = incarnation;
+  to.behind = behind;
+  to.read_at = now;
+  return to.time;
+}
+
+bool ShmPort::is_busy(const MacAddress& peer, Nanos now) {
+  const auto slot = slot_of(peer);
+  if (!slot || *slot == config_.slot) return false;
+  Link& to = link(*slot);
+  const ShmSlot& other = segment_->slot(*slot);
+  if (to.stopped) return false;
+  if (!to.out.drained()) return true;
+  const bool armed = (other.wakeup.value.load(std::memory_order_relaxed) & WakeupWord::kArmed) != 0;
+  const Nanos since = now - Nanos{other.polled.load(std::memory_order_relaxed)};
+  return since > kAway && since < kLongestExcuse && !armed;
+}
+
+bool ShmPort::is_absent(const MacAddress& peer) {
+  const auto slot = slot_of(peer);
+  return slot && *slot != config_.slot && segment_->slot(*slot).incarnation.load(std::memory_order_acquire) == 0;
+}
+
+std::optional<MacAddress> ShmPort::take_exit() {
+  if (!exits_waiting_.load(std::memory_order_acquire)) return std::nullopt;
+  const std::scoped_lock guard(exits_mutex_);
+  const MacAddress gone = exits_.back();
+  exits_.pop_back();
+  exits_waiting_.store(!exits_.empty(), std::memory_order_release);
+  // Its successor is met anew.
+  if (const auto slot = slot_of(gone)) met_ &= ~bit(*slot);
+  return gone;
+}
+
+void ShmPort::note_exit(uint32_t slot, uint64_t incarnation, std::vector<std::vector<uint8_t>> left_frames) {
+  // Not of a successor.
+  segment_->slot(slot).incarnation.compare_exchange_strong(incarnation, 0);
+  {
+    const std::scoped_lock guard(exits_mutex_);
+    exits_.push_back(config_.macs[slot]);
+    std::ranges::move(left_frames, std::back_inserter(left_frames_));
+    std::ranges::reverse(left_frames_);
+    frames_waiting_.store(!left_frames_.empty(), std::memory_order_release);
+    exits_waiting_.store(true, std::memory_order_release);
+  }
+  wakeup_.wake();
+}
+
+ShmPort::Owner ShmPort::owner_of(uint32_t slot) const {
+  const ShmSlot& of = segment_->slot(slot);
+  return {of.incarnation.load(std::memory_order_acquire), static_cast<pid_t>(of.pid.load(std::memory_order_relaxed))};
+}
+
+}  // namespace roci

@@ -1,0 +1,156 @@
+// A port between the processes of one machine, through memory that they share (shm_segment.hpp). Each process has a slot and with it
+// a MAC address; a frame is copied into the ring of the slot that has its destination address, a group's frame into the ring of
+// each slot that is taken. There is no process in between: the sending port marks frames (ECN) and adds the hop of in-band
+// telemetry by the state of the receiver's ring.
+//
+// A ring that is full holds the sender up as long as its reader frees anything, and at most for kPatience when it does not: then
+// frames for that slot are dropped and counted, so that a process that has stopped cannot hold up the traffic between others.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/rng.hpp"
+#include "port/eal.hpp"
+#include "port/peer_presence.hpp"
+#include "port/port.hpp"
+#include "port/shm_ring.hpp"
+#include "port/shm_segment.hpp"
+#include "port/wakeup.hpp"
+
+namespace roci {
+
+struct ShmPortConfig {
+  std::string name = "shm0";
+  uint32_t slot = 0;                   // this process's; below kShmSlots
+  std::vector<MacAddress> macs;        // of each slot
+  uint16_t mtu = 4400;                 // at most 9600
+  BitsPerSec rate{0};                  // what telemetry reports; 0: 100 Gb/s
+  // ECN-capable frames are marked by the bytes in the receiver's ring: never below kmin, with pmax just below kmax, always above.
+  bool marks = false;
+  uint64_t kmin = 0, kmax = 0;
+  double pmax = 0;
+  // RoCEv2 packets that carry in-band telemetry get a hop; UDP port 0: none.
+  uint16_t telemetry_port = 0;
+  uint16_t telemetry_domain = 1;
+  std::shared_ptr<MbufPool> pool{};    // received frames come from it
+};
+
+// What a port did beyond PortStats. Single writer, any reader.
+struct ShmStats {
+  std::atomic<uint64_t> marked{0};      // frames that got CE
+  std::atomic<uint64_t> no_receiver{0}; // for an address that no process has
+  std::atomic<uint64_t> ring_full{0};   // dropped: the receiver has not freed its ring for kPatience
+  std::atomic<uint64_t> malformed{0};   // records or positions of another process that were out of range
+  std::atomic<uint64_t> wakes{0};       // system calls to wake a receiver
+};
+
+class ShmPort final : public Port, public PeerPresence {
+ public:
+  // Is told, on the polling thread, when the port first exchanges frames with the owner of a slot.
+  class ContactListener {
+   public:
+    ContactListener() = default;
+    ContactListener(const ContactListener&) = delete;
+    ContactListener& operator=(const ContactListener&) = delete;
+    virtual ~ContactListener() = default;
+    virtual void on_contact(uint32_t slot) = 0;
+  };
+
+  static constexpr Nanos kPatience{10'000'000};
+
+  // Takes the slot in the segment. The caller has made sure that no other process has it (a lock).
+  static Result<std::unique_ptr<ShmPort>> open(std::shared_ptr<ShmSegment> segment, ShmPortConfig config);
+  // Leaves the slot.
+  ~ShmPort() override;
+
+  uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override;
+  uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override;
+  [[nodiscard]] Nanos next_arrival() const override;
+  [[nodiscard]] const PortCapabilities& capabilities() const override { return capabilities_; }
+  [[nodiscard]] MacAddress mac() const override { return config_.macs[config_.slot]; }
+  [[nodiscard]] std::string_view name() const override { return config_.name; }
+  [[nodiscard]] PortStats stats() const override { return stats_; }
+  [[nodiscard]] PortWakeup* wakeup() override { return &wakeup_; }
+  [[nodiscard]] PeerPresence* peers() override { return this; }
+  [[nodiscard]] const ShmStats& shm_stats() const { return shm_stats_; }
+
+  // PeerPresence.
+  PeerTime time_of(const MacAddress& peer, Nanos now) override;
+  [[nodiscard]] bool is_busy(const MacAddress& peer, Nanos now) override;
+  [[nodiscard]] bool is_absent(const MacAddress& peer) override;
+  std::optional<MacAddress> take_exit() override;
+
+  // Before the first poll. It ends before the port leaves its slot.
+  void set_contact_listener(std::unique_ptr<ContactListener> listener) { contacts_ = std::move(listener); }
+  // Any thread: the process that had the slot with this incarnation has exited. Frames it has left for its peers are received
+  // as if they came from it (crash notification).
+  void note_exit(uint32_t slot, uint64_t incarnation, std::vector<std::vector<uint8_t>> left_frames);
+  // Any thread. Of the slot's present owner.
+  struct Owner {
+    uint64_t incarnation = 0;  // 0: none
+    pid_t pid = 0;
+  };
+  [[nodiscard]] Owner owner_of(uint32_t slot) const;
+
+ private:
+  struct Link;
+  class Wakeup final : public PortWakeup {
+   public:
+    explicit Wakeup(ShmPort& port) : port_(port) {}
+    [[nodiscard]] uint32_t value() const override;
+    void arm() override;
+    void disarm() override;
+    [[nodiscard]] bool has_frames() override;
+    void wait(uint32_t seen, Nanos limit) override;
+    void wake() override;
+
+   private:
+    ShmPort& port_;
+  };
+  enum class Sent : uint8_t { kYes, kDropped, kNoRoom };
+
+  ShmPort(std::shared_ptr<ShmSegment> segment, ShmPortConfig config);
+  Link& link(uint32_t slot);
+  [[nodiscard]] std::optional<uint32_t> slot_of(const MacAddress& mac);
+  Sent send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos now);
+  bool is_stuck(Link& link, Nanos now);
+  void add_hop(rte_mbuf& frame, uint64_t queue, Nanos now);
+  void publish(Nanos now);
+  void note_poll(Nanos now);
+  uint16_t receive_from(uint32_t slot, std::span<rte_mbuf*> out);
+  uint16_t receive_left_frames(std::span<rte_mbuf*> out);
+  rte_mbuf* copy_in(std::span<const uint8_t> bytes);
+  void meet(uint32_t slot);
+
+  const std::shared_ptr<ShmSegment> segment_;
+  const ShmPortConfig config_;
+  ShmSlot& own_;
+  PortCapabilities capabilities_;
+  Wakeup wakeup_{*this};
+  PortStats stats_;
+  ShmStats shm_stats_;
+  LightRng rng_{1};
+  std::array<std::unique_ptr<Link>, kShmSlots> links_;
+  uint64_t ready_ = 0;      // slots whose rings may have frames
+  uint32_t next_ = 0;       // to be received from first
+  uint64_t published_ = 0;  // slots that frames were written for since the last publish()
+  uint32_t last_slot_ = 0;  // that was sent to
+  uint64_t met_ = 0;        // slots of which the listener has been told
+  Nanos last_poll_{0};
+  std::atomic<int64_t> slept_{0};  // ns that threads have waited since the last poll
+  int64_t ran_ = 0;
+  std::unique_ptr<ContactListener> contacts_;
+
+  std::atomic<bool> exits_waiting_{false}, frames_waiting_{false};
+  std::mutex exits_mutex_;
+  std::vector<MacAddress> exits_;
+  std::vector<std::vector<uint8_t>> left_frames_;
+};
+
+}  // namespace roci

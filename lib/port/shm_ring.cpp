@@ -1,0 +1,134 @@
+#include "port/shm_ring.hpp"
+
+#include <cassert>
+#include <cstring>
+
+namespace roci {
+namespace {
+
+// A ring that is empty is written from its start again once so much of it has been used: light traffic then stays in the
+// processor's cache, and touches no more memory.
+constexpr uint64_t kReuse = 64 * 1024;
+
+constexpr uint64_t align_up(uint64_t position) {
+  return (position + kShmRecordAlign - 1) & ~uint64_t{kShmRecordAlign - 1};
+}
+
+// Once each: the other process may change them between two reads.
+ShmRecord read_record(const std::byte* at) {
+  const auto* record = reinterpret_cast<const ShmRecord*>(at);
+  ShmRecord read{};
+  read.bytes = __atomic_load_n(&record->bytes, __ATOMIC_RELAXED);
+  read.kind = __atomic_load_n(&record->kind, __ATOMIC_RELAXED);
+  return read;
+}
+
+}  // namespace
+
+ShmRingWriter::ShmRingWriter(ShmRingControl& control, std::byte* data, uint32_t size)
+    : control_(control), data_(data), size_(size), tail_(align_up(control.tail.load(std::memory_order_acquire))) {
+  assert((size & (size - 1)) == 0 && size >= 32 * 1024);
+  // Until the reader's position is known to be valid the ring counts as full.
+  head_ = tail_ - size_;
+  control_.tail.store(tail_, std::memory_order_release);
+  refresh();
+}
+
+void ShmRingWriter::refresh() {
+  const uint64_t head = control_.head.load(std::memory_order_acquire);
+  if (tail_ - head <= size_ && head % kShmRecordAlign == 0) {
+    head_ = head;
+  } else {
+    ++refused_;
+  }
+}
+
+uint8_t* ShmRingWriter::append(uint32_t offset, uint32_t kind, uint32_t bytes) {
+  auto* record = reinterpret_cast<ShmRecord*>(data_ + offset);
+  *record = {bytes, kind, 0};
+  return reinterpret_cast<uint8_t*>(record + 1);
+}
+
+uint8_t* ShmRingWriter::reserve(uint32_t frame_bytes) {
+  assert(frame_bytes >= kShmLeastFrame && frame_bytes <= kShmMostFrame);
+  const uint32_t need = shm_record_bytes(frame_bytes);
+  auto offset = static_cast<uint32_t>(tail_ & (size_ - 1));
+  bool restart = need > size_ - offset;
+  if (!restart && offset >= kReuse && tail_ / kReuse != looked_) {
+    looked_ = tail_ / kReuse;
+    restart = drained();
+  }
+  const uint64_t padding = restart ? size_ - offset : 0;
+  if (used() + padding + need > size_) {
+    refresh();
+    if (used() + padding + need > size_) return nullptr;
+  }
+  if (restart) {
+    append(offset, ShmRecord::kPadding, static_cast<uint32_t>(padding));
+    tail_ += padding;
+    offset = 0;
+  }
+  tail_ += need;
+  return append(offset, ShmRecord::kFrame, frame_bytes);
+}
+
+void ShmRingWriter::publish() { control_.tail.store(tail_, std::memory_order_release); }
+
+ShmRingReader::ShmRingReader(ShmRingControl& control, const std::byte* data, uint32_t size)
+    : control_(control),
+      data_(data),
+      size_(size),
+      head_(align_up(control.tail.load(std::memory_order_acquire))),
+      tail_(head_),
+      released_(head_) {
+  control_.head.store(head_, std::memory_order_release);
+}
+
+bool ShmRingReader::read_tail() {
+  const uint64_t tail = control_.tail.load(std::memory_order_acquire);
+  if (tail == head_) return false;
+  if (tail - head_ > size_ || tail % kShmRecordAlign != 0) {
+    tail_ = align_up(tail);
+    skip_all();
+    return false;
+  }
+  tail_ = tail;
+  return true;
+}
+
+void ShmRingReader::skip_all() {
+  ++malformed_;
+  head_ = tail_;
+  release();
+}
+
+bool ShmRingReader::has_more() { return head_ != tail_ || read_tail(); }
+
+// Bounded: a writer cannot keep the reader here by publishing padding or changing its position.
+std::span<const uint8_t> ShmRingReader::front() {
+  for (int record_of_two = 0; record_of_two < 2 && (head_ != tail_ || read_tail()); ++record_of_two) {
+    const auto offset = static_cast<uint32_t>(head_ & (size_ - 1));
+    const uint32_t left = size_ - offset;
+    const ShmRecord record = read_record(data_ + offset);
+    if (record.kind == ShmRecord::kPadding && record.bytes == left && left <= tail_ - head_) {
+      head_ += left;
+      continue;
+    }
+    const bool fits =
+        record.kind == ShmRecord::kFrame && record.bytes >= kShmLeastFrame && record.bytes <= kShmMostFrame;
+    const uint32_t bytes = fits ? shm_record_bytes(record.bytes) : 0;
+    if (!fits || bytes > left || bytes > tail_ - head_) break;
+    next_ = head_ + bytes;
+    return {reinterpret_cast<const uint8_t*>(data_ + offset) + sizeof(ShmRecord), record.bytes};
+  }
+  if (head_ != tail_) skip_all();
+  return {};
+}
+
+void ShmRingReader::release() {
+  if (released_ == head_) return;
+  released_ = head_;
+  control_.head.store(head_, std::memory_order_release);
+}
+
+}  // namespace roci
