@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 namespace roci {
 namespace {
@@ -47,6 +48,23 @@ bool request_short_slice(Nanos slice) {
     }
   }
   return setpriority(PRIO_PROCESS, thread, kHighest) == 0;
+}
+
+ThreadTime time_of_thread(pid_t thread) {
+  ThreadTime time;
+  char text[256];
+  std::snprintf(text, sizeof text, "/proc/self/task/%d/stat", thread);
+  const int file = open(text, O_RDONLY | O_CLOEXEC);
+  const ssize_t bytes = file < 0 ? -1 : read(file, text, sizeof text - 1);
+  if (file >= 0) close(file);
+  text[bytes > 0 ? bytes : 0] = 0;
+  const char* const name_end = std::strrchr(text, ')');
+  time.runnable = name_end != nullptr && name_end + 2 < text + bytes && name_end[2] == 'R';
+  // The kernel's clock of a thread's processor time: its number is made of the thread's (clock_getcpuclockid(3)).
+  const auto clock = static_cast<clockid_t>((~static_cast<uint32_t>(thread) << 3) | 6U);
+  timespec ran{};
+  if (clock_gettime(clock, &ran) == 0) time.ran = Nanos{ran.tv_sec * 1'000'000'000 + ran.tv_nsec};
+  return time;
 }
 
 Nanos own_wait_time() {

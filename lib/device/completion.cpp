@@ -57,7 +57,11 @@ int CompletionQueue::poll(int count, ibv_wc* out) { return poll(count, out, null
 
 int CompletionQueue::poll(int count, ibv_wc* out, uint64_t* stamps) {
   const int got = ring_->poll(count, out, stamps);
-  if (got != 0 || !host_->application_drives()) return got;
+  if (!host_->application_drives()) return got;
+  if (got != 0) {
+    host_->note_completions_found();
+    return got;
+  }
   host_->drive();
   return ring_->poll(count, out, stamps);
 }

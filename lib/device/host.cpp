@@ -507,6 +507,10 @@ void Host::expect_block() {
   if (waiting_helper_ != nullptr) waiting_helper_->hand_over();
 }
 
+bool Host::waits_to_send() const {
+  return std::ranges::any_of(workers_, [](const auto& worker) { return worker->waiting_to_send() > 0; });
+}
+
 bool Host::has_something_to_send() {
   return std::ranges::any_of(workers_, [](const auto& worker) {
     const std::scoped_lock guard(worker->token());

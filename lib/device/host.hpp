@@ -50,6 +50,10 @@ class alignas(64) Host final : public Poller {
   bool drive();
   // The same for a thread of the device's own, which is not the application.
   bool drive_as_helper();
+  // The application has found completions without driving the device. Any thread.
+  void note_completions_found() {
+    if (waiting_helper_ != nullptr) waiting_helper_->after_find();
+  }
   // The application is about to block until an event comes. Any thread.
   void expect_block();
   // As next_deadline(); kNever while another thread holds a worker.
@@ -58,6 +62,8 @@ class alignas(64) Host final : public Poller {
   [[nodiscard]] Nanos last_application_poll() const {
     return Nanos{application_poll_.load(std::memory_order_relaxed)};
   }
+  // Queue pairs that send on when their peers acknowledge.
+  [[nodiscard]] bool waits_to_send() const;
   // Whether a round could bring anything to the port at once.
   [[nodiscard]] bool has_something_to_send();
 

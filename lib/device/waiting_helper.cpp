@@ -1,6 +1,8 @@
 #include "device/waiting_helper.hpp"
 
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <limits>
@@ -15,15 +17,15 @@ namespace roci {
 namespace {
 
 constexpr Nanos kSlice = 100us;
-constexpr Nanos kGone = 200us;         // an application that has not polled for so long does something else
-constexpr Nanos kFirstLook{1'000'000}, kLastLook{4'000'000};  // between two looks at an application that polls
+constexpr Nanos kElsewhere = 100us;    // an application that has run for so long without polling does something else
+constexpr Nanos kFirstLook{500'000}, kLastLook{2'000'000};  // between two looks at an application that polls
 constexpr Nanos kTrusted{20'000'000};  // one that has polled for so long is trusted again
-constexpr Nanos kLinger{2'000};        // behind the last work
+constexpr uint32_t kRoundsWithoutWakes = 4;
 constexpr Nanos kNoRoom{50'000};       // until what could not be sent is tried again
 constexpr Nanos kLongestSleep = 1s;
-constexpr uint32_t kCrowdCheck = 256;  // rounds in vain between two looks at the wait time
-constexpr Nanos kCrowdPeriod{1'000'000};
-constexpr Nanos kCrowdRest = 200us;
+constexpr uint32_t kCrowdCheck = 64;  // rounds in vain between two looks whether others want the processor
+constexpr Nanos kCrowdWindow{4'000'000}, kCrowdLasts{50'000'000};
+constexpr Nanos kCrowdRest = 1ms;
 
 // Of an application's thread that polls: whether others want its processor.
 struct Crowd {
@@ -42,7 +44,7 @@ WaitingHelper::WaitingHelper(Host& host, PortWakeup& wakeup) : host_(host), wake
 
 WaitingHelper::~WaitingHelper() {
   stop_.store(true);
-  wakeup_.wake();
+  wakeup_.wake(Waiter::kHelper);
   thread_.join();
 }
 
@@ -60,42 +62,56 @@ void WaitingHelper::run() {
   }
 }
 
+// A thread that has been preempted polls on when it has a processor again: it keeps the device.
 void WaitingHelper::watch_application() {
+  watching_.store(true);
   const Nanos since = monotonic_now();
-  Nanos wait = kFirstLook;
+  Nanos wait = kFirstLook, polled{0}, ran{0};
   while (application_has_it_.load() && !stop_.load()) {
-    wakeup_.wait(wakeup_.value(), wait);
-    const Nanos now = monotonic_now();
-    if (now - host_.last_application_poll() > kGone) {
+    wakeup_.wait(Waiter::kHelper, wakeup_.value(Waiter::kHelper), wait);
+    const Nanos last_poll = host_.last_application_poll();
+    const ThreadTime thread = time_of_thread(application_.load(std::memory_order_relaxed));
+    if (last_poll == polled && (!thread.runnable || thread.ran - ran > kElsewhere)) {
       if (application_has_it_.exchange(false))
-        patience_.store(std::min(patience_.load(std::memory_order_relaxed) * 8, kMostPatience), std::memory_order_relaxed);
+        patience_.store(std::min(patience_.load(std::memory_order_relaxed) * 4, kMostPatience),
+                        std::memory_order_relaxed);
+      proven_.store(0, std::memory_order_relaxed);
       idle_rounds_.store(0, std::memory_order_relaxed);
-      return;
+      break;
     }
-    if (now - since > kTrusted) patience_.store(kLeastPatience, std::memory_order_relaxed);
+    if (last_poll != polled) ran = thread.ran;
+    polled = last_poll;
+    if (monotonic_now() - since > kTrusted) patience_.store(kLeastPatience, std::memory_order_relaxed);
     wait = std::min(2 * wait, kLastLook);
   }
+  watching_.store(false);
 }
 
 void WaitingHelper::drive_while_busy() {
-  Nanos last_work = monotonic_now();
-  while (!stop_.load(std::memory_order_relaxed) && !application_has_it_.load(std::memory_order_relaxed)) {
-    const bool worked = host_.drive_as_helper();
-    const Nanos now = monotonic_now();
-    if (worked) {
-      last_work = now;
-    } else if (now - last_work > kLinger) {
-      return;
-    }
+  uint32_t rounds = 0;  // since receivers were last woken
+  bool worked = true;
+  while (worked && !stop_.load(std::memory_order_relaxed) && !application_has_it_.load(std::memory_order_relaxed)) {
+    wakeup_.hold_wakes();
+    worked = host_.drive_as_helper();
+    if (worked && ++rounds < kRoundsWithoutWakes) continue;
+    wakeup_.release_wakes();
+    rounds = 0;
   }
+  wakeup_.release_wakes();
+}
+
+WakeFor WaitingHelper::wanted() const {
+  return application_blocks_.load(std::memory_order_relaxed) || host_.waits_to_send() ? WakeFor::kAnything
+                                                                                      : WakeFor::kMoreThanAcks;
 }
 
 void WaitingHelper::sleep() {
-  wakeup_.arm();
+  const WakeFor what = wanted();
+  wakeup_.arm(Waiter::kHelper, what);
   wakes_at_.store(std::numeric_limits<int64_t>::max());  // any deadline that the application sets from here on wakes
-  const uint32_t seen = wakeup_.value();
+  const uint32_t seen = wakeup_.value(Waiter::kHelper);
   if (stop_.load() || application_has_it_.load() || wakeup_.has_frames()) {
-    wakeup_.disarm();
+    wakeup_.disarm(Waiter::kHelper);
   } else {
     const Nanos deadline = host_.next_deadline(), now = monotonic_now();
     Nanos limit = kLongestSleep;
@@ -104,53 +120,69 @@ void WaitingHelper::sleep() {
     } else if (deadline != kNever) {
       limit = std::min(deadline - now, kLongestSleep);
     }
+    armed_for_.store(what);
     wakes_at_.store((now + limit).count());
-    wakeup_.wait(seen, limit);
+    if (wanted() == what) wakeup_.wait(Waiter::kHelper, seen, limit);
   }
   wakes_at_.store(0);
 }
 
 void WaitingHelper::take_over() {
+  static const thread_local auto kThread = static_cast<pid_t>(syscall(SYS_gettid));
+  application_.store(kThread, std::memory_order_relaxed);
   if (application_has_it_.exchange(true)) return;
-  wakeup_.disarm();
-  wakeup_.wake();  // so that it watches
+  wakeup_.disarm(Waiter::kHelper);
+  application_blocks_.store(false, std::memory_order_relaxed);
+  proven_.store(proven_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (!watching_.load()) wakeup_.wake(Waiter::kHelper);  // so that it does
+}
+
+void WaitingHelper::give_back() {
+  if (!application_has_it_.exchange(false)) return;
+  wakeup_.arm(Waiter::kHelper, wanted());
+  if (wakeup_.has_frames()) wakeup_.wake(Waiter::kHelper);
 }
 
 void WaitingHelper::hand_over() {
   idle_rounds_.store(0, std::memory_order_relaxed);
-  if (application_has_it_.load(std::memory_order_relaxed) && application_has_it_.exchange(false)) wakeup_.wake();
+  const bool is_news = !application_blocks_.exchange(true);
+  const bool had_it = application_has_it_.load(std::memory_order_relaxed) && application_has_it_.exchange(false);
+  if (is_news || had_it) wakeup_.wake(Waiter::kHelper);
 }
 
 void WaitingHelper::after_round(bool worked) {
   if (worked) {
-    idle_rounds_.store(0, std::memory_order_relaxed);
+    after_find();
   } else {
     const uint32_t rounds = idle_rounds_.load(std::memory_order_relaxed) + 1;
     idle_rounds_.store(rounds, std::memory_order_relaxed);
     if (rounds == patience_.load(std::memory_order_relaxed)) take_over();
-    if (rounds % kCrowdCheck == 0 || crowd.crowded) rest_if_crowded();
+    if (rounds % kCrowdCheck == 0) rest_if_crowded();
   }
   const int64_t wakes_at = wakes_at_.load();
-  if (wakes_at != 0 && host_.deadline_if_known().count() < wakes_at) wakeup_.wake();
+  if (wakes_at == 0) return;
+  const bool wants_more = armed_for_.load() == WakeFor::kMoreThanAcks && wanted() == WakeFor::kAnything;
+  if (wants_more || host_.deadline_if_known().count() < wakes_at) wakeup_.wake(Waiter::kHelper);
 }
 
 // With more runnable threads than processors, a thread that polls keeps its peer from running: it waits for the frame instead.
 void WaitingHelper::rest_if_crowded() {
   const Nanos now = host_.last_application_poll();
-  if (now - crowd.checked >= kCrowdPeriod) {
+  if (now - crowd.checked >= kCrowdWindow) {
     const Nanos waited = own_wait_time();
-    crowd.crowded = crowd.checked != Nanos{0} && (waited - crowd.waited) * 8 > now - crowd.checked;
-    if (crowd.crowded) crowd.until = now + 32 * kCrowdPeriod;
-    crowd.crowded = crowd.crowded || now < crowd.until;
+    const bool counts = crowd.checked != Nanos{0} && now - crowd.checked < 8 * kCrowdWindow;
+    if (counts && (waited - crowd.waited) * 4 > now - crowd.checked) crowd.until = now + kCrowdLasts;
+    crowd.crowded = now < crowd.until;
     crowd.checked = now;
     crowd.waited = waited;
   }
   if (!crowd.crowded || !application_has_it_.load(std::memory_order_relaxed)) return;
-  wakeup_.arm();
-  const uint32_t seen = wakeup_.value();
+  wakeup_.arm(Waiter::kApplication, WakeFor::kAnything);
+  const uint32_t seen = wakeup_.value(Waiter::kApplication);
   const Nanos deadline = host_.deadline_if_known();
-  if (!wakeup_.has_frames() && deadline > now) wakeup_.wait(seen, std::min(deadline - now, kCrowdRest));
-  if (application_has_it_.load()) wakeup_.disarm();
+  if (!wakeup_.has_frames() && deadline > now)
+    wakeup_.wait(Waiter::kApplication, seen, std::min(deadline - now, kCrowdRest));
+  wakeup_.disarm(Waiter::kApplication);
 }
 
 }  // namespace roci

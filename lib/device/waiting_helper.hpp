@@ -1,13 +1,13 @@
 // The thread that drives a host for an application that does not poll it, on a port that can be waited for (port/wakeup.hpp). It
 // sleeps until a frame arrives or a timer is due.
 //
-//   helper has it --- application polls in vain, `patience` times in a row ---> application has it
-//        ^                                                                           |
-//        '--- application blocks or asks for an event, or has not polled for kGone --'
+//   helper has it --- application polls in vain, `patience` times in a row -----------> application has it
+//        ^                                                                                   |
+//        '--- application has found work; blocks; asks for an event; does something else ---------'
 //
 // While the application has it senders make no system calls, and the helper only looks now and then whether the application still
-// polls. An application that stops polling without a call (it spins on its memory) is found out by that look, and trusted less the
-// next time.
+// polls. An application that has found work may stop polling without a call, to spin on its memory or to compute. One that has
+// come back to polling kProven times in a row keeps the device when it finds work, until such a look finds that it does not poll.
 #pragma once
 
 #include <atomic>
@@ -31,6 +31,11 @@ class WaitingHelper {
   // Any thread of the application.
   // A round of the application's is over. `worked`: it did something.
   void after_round(bool worked);
+  // The application has found what it waits for without a round.
+  void after_find() {
+    if (application_has_it_.load(std::memory_order_relaxed) && proven_.load(std::memory_order_relaxed) < kProven) give_back();
+    idle_rounds_.store(0, std::memory_order_relaxed);
+  }
   // The application is about to wait for an event.
   void hand_over();
 
@@ -40,16 +45,24 @@ class WaitingHelper {
   void drive_while_busy();
   void sleep();
   void take_over();
+  void give_back();
+  [[nodiscard]] WakeFor wanted() const;
   void rest_if_crowded();
 
-  static constexpr uint32_t kLeastPatience = 16, kMostPatience = 4096;  // rounds
+  static constexpr uint32_t kLeastPatience = 4, kMostPatience = 4096;  // rounds
+  static constexpr uint32_t kProven = 16;  // times
 
   Host& host_;
   PortWakeup& wakeup_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> application_has_it_{false};
+  std::atomic<pid_t> application_{0};  // the thread that polls
+  std::atomic<bool> watching_{false};  // the helper looks now and then whether the application polls
+  std::atomic<bool> application_blocks_{false};  // until a request completes, for example
   std::atomic<uint32_t> idle_rounds_{0};
   std::atomic<uint32_t> patience_{kLeastPatience};
+  std::atomic<uint32_t> proven_{0};   // times in a row that the application came back to polling
+  std::atomic<WakeFor> armed_for_{WakeFor::kAnything};
   std::atomic<int64_t> wakes_at_{0};  // when the helper's sleep ends by itself; 0: it does not sleep
   std::thread thread_;
 };

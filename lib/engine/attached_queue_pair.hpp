@@ -35,7 +35,8 @@ struct AttachedQueuePair : Timer {
 
   // Owned by the worker, line 0: the lists it is in.
   bool ready = false;                 // is in the list of those with something to do
-  bool session_due = false;           // with its peer, before the next packet
+  bool session_due : 1 = false;       // with its peer, before the next packet
+  bool waits_to_send : 1 = false;     // is counted in Worker::waiting_to_send()
   uint32_t waiting_at = kNotWaiting;  // its place among those whose peer has no MAC yet
   AttachedQueuePair* next_ready = nullptr;
   AttachedQueuePair* previous_ready = nullptr;

@@ -108,6 +108,7 @@ bool Worker::attach(AttachedQueuePair& qp) {
 void Worker::detach(AttachedQueuePair& qp) {
   take_doorbells();  // empties the stack that may hold it
   queue_pairs_.erase(qp.core.number().value());
+  count_waiting(qp, false);
   leave_congestion(qp);
   control_.detach(qp);
   timers_.cancel(qp);
@@ -220,6 +221,12 @@ bool Worker::poll(Nanos now) {
   return worked;
 }
 
+void Worker::count_waiting(AttachedQueuePair& qp, bool waits) {
+  if (waits == qp.waits_to_send) return;
+  qp.waits_to_send = waits;
+  waiting_to_send_.store(waiting_to_send() + (waits ? 1U : UINT32_MAX), std::memory_order_relaxed);
+}
+
 bool Worker::run_timers(TransportContext& context) {
   return timers_.advance(context.now, [&](Timer& timer) {
     auto& qp = static_cast<AttachedQueuePair&>(timer);
@@ -306,6 +313,7 @@ bool Worker::serve_ready(TransportContext& context) {
     if (reachable || state == IBV_QPS_ERR || state == IBV_QPS_SQD)  // some of their duties need no peer
       more = transmit(context, qp, quanta);
     if (controlled != nullptr) control_.after_turn(*controlled, context.now);
+    if (const bool waits = qp.core.waits_to_send(); waits != qp.waits_to_send) count_waiting(qp, waits);
     if (addresses_->take_pending()) wait_for_neighbour(qp);
     if (stopped_to_ != 0) park(qp, std::exchange(stopped_to_, uint8_t{0}) - 1U);
     const bool sent = counters_.get(Counter::kTxFrames) != sent_before;

@@ -94,6 +94,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
            rung_.load(std::memory_order_relaxed) != nullptr ||
            (management_ != nullptr && management_->has_waiting());
   }
+  // Queue pairs that send on when their peer acknowledges.
+  [[nodiscard]] uint32_t waiting_to_send() const { return waiting_to_send_.load(std::memory_order_relaxed); }
   // Taken from the pool for frames to come.
   [[nodiscard]] uint32_t tx_buffers_held() const { return tx_buffers_.held(); }
   [[nodiscard]] Counters& counters() { return counters_; }
@@ -232,6 +234,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
 
   bool watch_link(TransportContext& context);
   bool run_timers(TransportContext& context);
+  void count_waiting(AttachedQueuePair& qp, bool waits);
   bool note_exits(TransportContext& context);
   bool take_doorbells();
   void link_ready(AttachedQueuePair& qp) { link(qp, ready_); }
@@ -330,6 +333,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   CongestionControl control_;
 
   QueuePairList ready_;
+  std::atomic<uint32_t> waiting_to_send_{0};  // written by the token's holder
   Nanos now_{0};          // of the round under way
   bool blocked_ = false;  // the port took nothing, or the pool is empty: no use in asking queue pairs
   std::atomic<AttachedQueuePair*> rung_{nullptr};

@@ -26,7 +26,37 @@ constexpr Nanos kAway{2'000'000};
 constexpr Nanos kLongestExcuse = 60s;
 constexpr Nanos kStoppedCheck{20'000'000};
 
+// Acknowledgements wake the receiver anyway when so many bytes of them wait.
+constexpr uint64_t kQuietAcks = 64 * 1024;
+
 static_assert(kShmSlots <= 64);
+
+// A positive acknowledgement of a reliable connection, and nothing else. Frames with a VLAN tag count as others.
+bool is_plain_acknowledge(std::span<const uint8_t> frame) {
+  constexpr size_t kLongest = 512;  // with extensions
+  constexpr uint8_t kRcAcknowledge = 0x11;
+  if (frame.size() > kLongest || frame.size() < sizeof(EthernetHeader) + 1) return false;
+  const uint16_t type = reinterpret_cast<const EthernetHeader*>(frame.data())->ether_type.get();
+  size_t udp = sizeof(EthernetHeader);
+  if (type == kEtherTypeIpv4) {
+    udp += 20;
+  } else if (type == kEtherTypeIpv6) {
+    udp += 40;
+  } else {
+    return false;
+  }
+  if (frame.size() < udp + 8 + 12 + 4) return false;
+  const uint16_t port = static_cast<uint16_t>(frame[udp + 2] << 8 | frame[udp + 3]);
+  return port == kRoceUdpPort && frame[udp + 8] == kRcAcknowledge && frame[udp + 8 + 12] >> 5 == 0;
+}
+
+thread_local bool holds_wakes = false;
+
+bool is_armed(const ShmSlot& slot) {
+  return std::ranges::any_of(slot.wakeups, [](const WakeupWord& word) {
+    return (word.value.load(std::memory_order_relaxed) & WakeupWord::kArmed) != 0;
+  });
+}
 
 uint64_t bit(uint32_t slot) { return uint64_t{1} << slot; }
 
@@ -287,6 +317,7 @@ ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos
     if (marked && mark_congestion(room, frame.pkt_len)) bump(shm_stats_.marked);
   }
   published_ |= bit(slot);
+  if (to.out.used() > kQuietAcks || !is_plain_acknowledge({room, frame.pkt_len})) urgent_ |= bit(slot);
   return Sent::kYes;
 }
 
@@ -298,11 +329,26 @@ void ShmPort::publish(Nanos now) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if ((to.pending.load(std::memory_order_relaxed) & bit(config_.slot)) == 0)
       to.pending.fetch_or(bit(config_.slot), std::memory_order_seq_cst);
-    if (to.wakeup.claim()) {
-      to.woken.store(now.count(), std::memory_order_relaxed);
-      bump(shm_stats_.wakes);
-      futex_wake_all(to.wakeup.value);
+    const bool urgent = (urgent_ & bit(slot)) != 0;
+    if (holds_wakes) {
+      held_wakes_.fetch_or(bit(slot), std::memory_order_relaxed);
+      if (urgent) held_urgent_.fetch_or(bit(slot), std::memory_order_relaxed);
+    } else {
+      wake_owner(slot, urgent ? WakeFor::kMoreThanAcks : WakeFor::kAnything, now);
     }
+  }
+  urgent_ = 0;
+}
+
+void ShmPort::wake_owner(uint32_t slot, WakeFor published, Nanos now) {
+  ShmSlot& to = segment_->slot(slot);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for (WakeupWord& word : to.wakeups) {
+    if (!word.claim(published)) continue;
+    to.woken.store(now.count(), std::memory_order_relaxed);
+    shm_stats_.wakes.fetch_add(1, std::memory_order_relaxed);
+    futex_wake_all(word.value);
+    return;
   }
 }
 
@@ -347,9 +393,9 @@ uint16_t ShmPort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
 
 // ------------------------------------------------------------------------------------------------ waiting
 
-uint32_t ShmPort::Wakeup::value() const { return port_.own_.wakeup.value.load(std::memory_order_seq_cst); }
-void ShmPort::Wakeup::arm() { port_.own_.wakeup.arm(); }
-void ShmPort::Wakeup::disarm() { port_.own_.wakeup.disarm(); }
+uint32_t ShmPort::Wakeup::value(Waiter waiter) const { return word(waiter).value.load(std::memory_order_seq_cst); }
+void ShmPort::Wakeup::arm(Waiter waiter, WakeFor what) { word(waiter).arm(what); }
+void ShmPort::Wakeup::disarm(Waiter waiter) { word(waiter).disarm(); }
 
 // Looks at the rings themselves too: a faulty process may have cleared the bits of others.
 bool ShmPort::Wakeup::has_frames() {
@@ -364,12 +410,12 @@ bool ShmPort::Wakeup::has_frames() {
   return false;
 }
 
-void ShmPort::Wakeup::wait(uint32_t seen, Nanos limit) {
+void ShmPort::Wakeup::wait(Waiter waiter, uint32_t seen, Nanos limit) {
   ShmSlot& own = port_.own_;
   const Nanos from = monotonic_now();
   const bool armed = (seen & WakeupWord::kArmed) != 0;
   if (armed) own.asleep.fetch_add(1, std::memory_order_relaxed);
-  futex_wait(own.wakeup.value, seen, limit);
+  futex_wait(word(waiter).value, seen, limit);
   if (!armed) return;
   // From the wake on the thread was runnable, and may have had no processor.
   const Nanos woken{own.woken.load(std::memory_order_relaxed)}, now = monotonic_now();
@@ -377,9 +423,24 @@ void ShmPort::Wakeup::wait(uint32_t seen, Nanos limit) {
   own.asleep.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void ShmPort::Wakeup::wake() {
-  port_.own_.wakeup.value.fetch_add(WakeupWord::kOne, std::memory_order_seq_cst);
-  futex_wake_all(port_.own_.wakeup.value);
+void ShmPort::Wakeup::hold_wakes() { holds_wakes = true; }
+
+void ShmPort::Wakeup::release_wakes() {
+  holds_wakes = false;
+  uint64_t held = port_.held_wakes_.load(std::memory_order_relaxed);
+  if (held == 0) return;
+  held = port_.held_wakes_.exchange(0, std::memory_order_relaxed);
+  const uint64_t urgent = port_.held_urgent_.exchange(0, std::memory_order_relaxed);
+  for (const Nanos now = monotonic_now(); held != 0; held &= held - 1) {
+    const auto slot = static_cast<uint32_t>(std::countr_zero(held));
+    port_.wake_owner(slot, (urgent & bit(slot)) != 0 ? WakeFor::kMoreThanAcks : WakeFor::kAnything, now);
+  }
+}
+
+void ShmPort::Wakeup::wake(Waiter waiter) {
+  std::atomic<uint32_t>& value = word(waiter).value;
+  value.fetch_add(WakeupWord::kOne, std::memory_order_seq_cst);
+  futex_wake_all(value);
 }
 
 // ------------------------------------------------------------------------------------------------ peers
@@ -392,7 +453,7 @@ PeerTime ShmPort::time_of(const MacAddress& peer, Nanos now) {
   const int64_t ran = other.ran.load(std::memory_order_relaxed);
   const Nanos polled{other.polled.load(std::memory_order_relaxed)};
   const bool asleep = other.asleep.load(std::memory_order_relaxed) != 0;
-  const bool armed = (other.wakeup.value.load(std::memory_order_relaxed) & WakeupWord::kArmed) != 0;
+  const bool armed = is_armed(other);
   const Nanos since = std::clamp(now - polled, Nanos{0}, kLongestExcuse);
   // Its engine time if it polled now. One that waits for a wake and has not got one is ready.
   const int64_t would = ran + (asleep && armed ? since : std::min(since, kTurn)).count();
@@ -424,7 +485,7 @@ bool ShmPort::is_busy(const MacAddress& peer, Nanos now) {
   const ShmSlot& other = segment_->slot(*slot);
   if (to.stopped) return false;
   if (!to.out.drained()) return true;
-  const bool armed = (other.wakeup.value.load(std::memory_order_relaxed) & WakeupWord::kArmed) != 0;
+  const bool armed = is_armed(other);
   const Nanos since = now - Nanos{other.polled.load(std::memory_order_relaxed)};
   return since > kAway && since < kLongestExcuse && !armed;
 }
@@ -456,7 +517,8 @@ void ShmPort::note_exit(uint32_t slot, uint64_t incarnation, std::vector<std::ve
     frames_waiting_.store(!left_frames_.empty(), std::memory_order_release);
     exits_waiting_.store(true, std::memory_order_release);
   }
-  wakeup_.wake();
+  wakeup_.wake(Waiter::kApplication);
+  wakeup_.wake(Waiter::kHelper);
 }
 
 ShmPort::Owner ShmPort::owner_of(uint32_t slot) const {

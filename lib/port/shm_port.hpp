@@ -103,14 +103,17 @@ class ShmPort final : public Port, public PeerPresence {
   class Wakeup final : public PortWakeup {
    public:
     explicit Wakeup(ShmPort& port) : port_(port) {}
-    [[nodiscard]] uint32_t value() const override;
-    void arm() override;
-    void disarm() override;
+    [[nodiscard]] uint32_t value(Waiter waiter) const override;
+    void arm(Waiter waiter, WakeFor what) override;
+    void disarm(Waiter waiter) override;
     [[nodiscard]] bool has_frames() override;
-    void wait(uint32_t seen, Nanos limit) override;
-    void wake() override;
+    void wait(Waiter waiter, uint32_t seen, Nanos limit) override;
+    void wake(Waiter waiter) override;
+    void hold_wakes() override;
+    void release_wakes() override;
 
    private:
+    [[nodiscard]] WakeupWord& word(Waiter waiter) const { return port_.own_.wakeups[static_cast<unsigned>(waiter)]; }
     ShmPort& port_;
   };
   enum class Sent : uint8_t { kYes, kDropped, kNoRoom };
@@ -122,6 +125,7 @@ class ShmPort final : public Port, public PeerPresence {
   bool is_stuck(Link& link, Nanos now);
   void add_hop(rte_mbuf& frame, uint64_t queue, Nanos now);
   void publish(Nanos now);
+  void wake_owner(uint32_t slot, WakeFor published, Nanos now);
   void note_poll(Nanos now);
   uint16_t receive_from(uint32_t slot, std::span<rte_mbuf*> out);
   uint16_t receive_left_frames(std::span<rte_mbuf*> out);
@@ -140,9 +144,12 @@ class ShmPort final : public Port, public PeerPresence {
   uint64_t ready_ = 0;      // slots whose rings may have frames
   uint32_t next_ = 0;       // to be received from first
   uint64_t published_ = 0;  // slots that frames were written for since the last publish()
+  uint64_t urgent_ = 0;     // of those, the ones that got more than acknowledgements
   uint32_t last_slot_ = 0;  // that was sent to
   uint64_t met_ = 0;        // slots of which the listener has been told
   Nanos last_poll_{0};
+  std::atomic<uint64_t> held_wakes_{0};  // slots whose owners are to be woken
+  std::atomic<uint64_t> held_urgent_{0};
   std::atomic<int64_t> slept_{0};  // ns that threads have waited since the last poll
   int64_t ran_ = 0;
   std::unique_ptr<ContactListener> contacts_;

@@ -26,7 +26,7 @@ inline constexpr uint32_t kShmRingBytes = 1 << 20;
 // In shared memory.
 struct ShmSlot {
   // Senders write.
-  alignas(64) WakeupWord wakeup;
+  alignas(64) WakeupWord wakeups[kWaiters];  // by Waiter
   std::atomic<uint64_t> pending{0};  // a bit for each slot that has published since the owner last looked
   std::atomic<int64_t> woken{0};     // when a sender last woke the owner (CLOCK_MONOTONIC)
   // The owner writes, each time it polls; anybody reads.

@@ -120,6 +120,8 @@ class alignas(64) QueuePairCore {
   [[nodiscard]] virtual const ReceiveFlow* received_responses() const { return nullptr; }
   // Asks the peer for a round trip beside the data, instead of one that has not been answered. False where that cannot be.
   virtual bool request_probe(Nanos /*now*/) { return false; }
+  // Whether requests are posted that can be sent only when the peer has acknowledged others.
+  [[nodiscard]] virtual bool waits_to_send() const { return false; }
   // The peer's process has exited: what is under way fails as if its retries had run out.
   virtual void on_peer_exit(TransportContext& /*context*/) {}
   // Nobody answers for the peer's address: what is queued fails as if its retries had run out.

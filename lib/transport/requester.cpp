@@ -24,6 +24,8 @@ uint64_t lsn_bytes(const SendWqe& wqe) {
 // Of congestion control; null without.
 SendGate* Requester::gate() const { return qp_.gates == nullptr ? nullptr : &qp_.gates->requests; }
 
+bool Requester::waits_to_send() const { return repair_left_ || cursor_.index != qp_.send_queue.posted(); }
+
 void Requester::reset(Psn first) {
   cursor_ = {qp_.send_queue.head(), 0};
   next_psn_ = una_ = sent_end_ = recovery_end_ = acknowledged_end_ = first;

@@ -56,6 +56,8 @@ class Requester {
   void fail_oldest(TransportContext& context, ibv_wc_status status);
   // Whether no request is under way; some may be posted.
   [[nodiscard]] bool idle() const { return una_ == next_psn_; }
+  // Whether requests are posted that have not been sent whole.
+  [[nodiscard]] bool waits_to_send() const;
   // Completes everything posted as flushed.
   void flush(TransportContext& context);
   // Asks the peer for a round trip beside the data; the answer is in flow(). False when the peer does not take probes
