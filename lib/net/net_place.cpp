@@ -180,7 +180,11 @@ Result<std::unique_ptr<Port>> NetPlace::open_shm_port(const EalConfig& eal) cons
   config.slot = number_;
   config.mtu = net_.mtu;
   config.pool = std::move(*pool);
-  for (uint32_t place = 0; place < net_.places; ++place) config.macs.push_back(net_.mac(place));
+  for (uint32_t place = 0; place < net_.places; ++place) {
+    SlotAddresses addresses{net_.mac(place), {IpAddress::link_local(net_.mac(place))}};
+    for (const IpNetwork& network : net_.networks) addresses.ips.push_back(net_.address(network, place).address);
+    config.slots.push_back(std::move(addresses));
+  }
   config.marks = net_.marking.enabled;
   config.kmin = net_.marking.kmin.value();
   config.kmax = net_.marking.kmax.value();

@@ -29,6 +29,8 @@ constexpr Nanos kStoppedCheck{20'000'000};
 // Acknowledgements wake the receiver anyway when so many bytes of them wait.
 constexpr uint64_t kQuietAcks = 64 * 1024;
 
+constexpr uint32_t kLongestQuestion = 128;  // ARP, or a neighbor solicitation
+
 static_assert(kShmSlots <= 64);
 
 // A positive acknowledgement of a reliable connection, and nothing else. Frames with a VLAN tag count as others.
@@ -118,14 +120,14 @@ ShmPort::ShmPort(std::shared_ptr<ShmSegment> segment, ShmPortConfig config)
 
 Result<std::unique_ptr<ShmPort>> ShmPort::open(std::shared_ptr<ShmSegment> segment, ShmPortConfig config) {
   const uint32_t most_mtu = kShmMostFrame - kShmLeastFrame - 2 * sizeof(VlanHeader);
-  if (config.slot >= config.macs.size() || config.macs.size() > kShmSlots)
+  if (config.slot >= config.slots.size() || config.slots.size() > kShmSlots)
     return fail("port " + config.name + ": slot " + std::to_string(config.slot) + " of " +
-                std::to_string(config.macs.size()) + "; a network has at most " + std::to_string(kShmSlots));
+                std::to_string(config.slots.size()) + "; a network has at most " + std::to_string(kShmSlots));
   if (config.mtu > most_mtu)
     return fail("port " + config.name + ": mtu " + std::to_string(config.mtu) + " exceeds " + std::to_string(most_mtu));
   std::unique_ptr<ShmPort> port(new ShmPort(std::move(segment), std::move(config)));
   // What was written for the slot's last owner is not for this one.
-  for (uint32_t other = 0; other < port->config_.macs.size(); ++other) {
+  for (uint32_t other = 0; other < port->config_.slots.size(); ++other) {
     if (other != port->config_.slot) port->link(other);
   }
   ShmSlot& own = port->own_;
@@ -150,10 +152,10 @@ ShmPort::Link& ShmPort::link(uint32_t slot) {
 }
 
 std::optional<uint32_t> ShmPort::slot_of(const MacAddress& mac) {
-  if (config_.macs[last_slot_] == mac) return last_slot_;
-  const auto found = std::ranges::find(config_.macs, mac);
-  if (found == config_.macs.end()) return std::nullopt;
-  last_slot_ = static_cast<uint32_t>(found - config_.macs.begin());
+  if (config_.slots[last_slot_].mac == mac) return last_slot_;
+  const auto found = std::ranges::find(config_.slots, mac, &SlotAddresses::mac);
+  if (found == config_.slots.end()) return std::nullopt;
+  last_slot_ = static_cast<uint32_t>(found - config_.slots.begin());
   return last_slot_;
 }
 
@@ -233,12 +235,24 @@ uint16_t ShmPort::receive_left_frames(std::span<rte_mbuf*> out) {
   return count;
 }
 
+uint16_t ShmPort::receive_answers(std::span<rte_mbuf*> out) {
+  uint16_t count = 0;
+  while (count < out.size() && !answers_.empty()) {
+    if (rte_mbuf* const frame = copy_in(answers_.back()); frame != nullptr) out[count++] = frame;
+    answers_.pop_back();
+  }
+  bump(stats_.rx_packets, count);
+  return count;
+}
+
 uint16_t ShmPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
   note_poll(now);
   if (own_.pending.load(std::memory_order_relaxed) != 0) ready_ |= own_.pending.exchange(0, std::memory_order_seq_cst);
   if (frames_waiting_.load(std::memory_order_relaxed)) [[unlikely]]
     return receive_left_frames(out);
-  ready_ &= bit(static_cast<uint32_t>(config_.macs.size())) - 1;
+  if (!answers_.empty()) [[unlikely]]
+    return receive_answers(out);
+  ready_ &= bit(static_cast<uint32_t>(config_.slots.size())) - 1;
   ready_ &= ~bit(config_.slot);
   if (ready_ == 0) return 0;
   uint16_t count = 0;
@@ -252,7 +266,7 @@ uint16_t ShmPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
 }
 
 Nanos ShmPort::next_arrival() const {
-  return ready_ != 0 || own_.pending.load(std::memory_order_relaxed) != 0 ||
+  return ready_ != 0 || !answers_.empty() || own_.pending.load(std::memory_order_relaxed) != 0 ||
                  frames_waiting_.load(std::memory_order_relaxed) || exits_waiting_.load(std::memory_order_relaxed)
              ? Nanos{0}
              : kNever;
@@ -321,6 +335,26 @@ ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos
   return Sent::kYes;
 }
 
+// Whether the frame asks for an address, and has been dealt with.
+bool ShmPort::resolve(const rte_mbuf& frame) {
+  const auto* const bytes = rte_pktmbuf_mtod(&frame, const uint8_t*);
+  const uint16_t type = reinterpret_cast<const EthernetHeader*>(bytes)->ether_type.get();
+  if (type == kEtherTypeIpv4) return false;  // nearly all that is sent
+  ResolutionAnswer answer = answer_resolution({bytes, frame.data_len}, config_.slots);
+  if (!answer.asks) return false;
+  const bool present = answer.slot != UINT32_MAX && answer.slot != config_.slot &&
+                       segment_->slot(answer.slot).incarnation.load(std::memory_order_acquire) != 0;
+  if (present && answers_.size() < kMostAnswers) answers_.push_back(std::move(answer.frame));
+  return true;
+}
+
+void ShmPort::send_to_all(rte_mbuf& frame, Nanos now) {
+  for (uint32_t slot = 0; slot < config_.slots.size(); ++slot) {
+    if (slot != config_.slot && segment_->slot(slot).incarnation.load(std::memory_order_acquire) != 0)
+      send_to(slot, frame, false, now);
+  }
+}
+
 void ShmPort::publish(Nanos now) {
   for (; published_ != 0; published_ &= published_ - 1) {
     const auto slot = static_cast<uint32_t>(std::countr_zero(published_));
@@ -363,11 +397,11 @@ uint16_t ShmPort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
       continue;
     }
     const MacAddress& to = rte_pktmbuf_mtod(frame, const EthernetHeader*)->destination;
-    if (to.is_multicast()) {
-      for (uint32_t slot = 0; slot < config_.macs.size(); ++slot) {
-        if (slot != config_.slot && segment_->slot(slot).incarnation.load(std::memory_order_acquire) != 0)
-          send_to(slot, *frame, false, now);
-      }
+    if (frame->data_len < kLongestQuestion && resolve(*frame)) {
+      ++sent;
+      bytes += frame->pkt_len;
+    } else if (to.is_multicast()) {
+      send_to_all(*frame, now);
       ++sent;
       bytes += frame->pkt_len;
     } else if (const auto slot = slot_of(to)) {
@@ -400,7 +434,7 @@ void ShmPort::Wakeup::disarm(Waiter waiter) { word(waiter).disarm(); }
 // Looks at the rings themselves too: a faulty process may have cleared the bits of others.
 bool ShmPort::Wakeup::has_frames() {
   if (port_.next_arrival() == Nanos{0}) return true;
-  for (uint32_t slot = 0; slot < port_.config_.macs.size(); ++slot) {
+  for (uint32_t slot = 0; slot < port_.config_.slots.size(); ++slot) {
     if (slot == port_.config_.slot) continue;
     const ShmRingControl& ring = port_.segment_->control(slot, port_.config_.slot);
     if (ring.tail.load(std::memory_order_acquire) == ring.head.load(std::memory_order_relaxed)) continue;
@@ -511,7 +545,7 @@ void ShmPort::note_exit(uint32_t slot, uint64_t incarnation, std::vector<std::ve
   segment_->slot(slot).incarnation.compare_exchange_strong(incarnation, 0);
   {
     const std::scoped_lock guard(exits_mutex_);
-    exits_.push_back(config_.macs[slot]);
+    exits_.push_back(config_.slots[slot].mac);
     std::ranges::move(left_frames, std::back_inserter(left_frames_));
     std::ranges::reverse(left_frames_);
     frames_waiting_.store(!left_frames_.empty(), std::memory_order_release);

@@ -19,6 +19,7 @@
 #include "port/eal.hpp"
 #include "port/peer_presence.hpp"
 #include "port/port.hpp"
+#include "port/shm_resolution.hpp"
 #include "port/shm_ring.hpp"
 #include "port/shm_segment.hpp"
 #include "port/wakeup.hpp"
@@ -28,7 +29,7 @@ namespace roci {
 struct ShmPortConfig {
   std::string name = "shm0";
   uint32_t slot = 0;                   // this process's; below kShmSlots
-  std::vector<MacAddress> macs;        // of each slot
+  std::vector<SlotAddresses> slots;    // the addresses of each; ARP and ND are answered from here
   uint16_t mtu = 4400;                 // at most 9600
   BitsPerSec rate{0};                  // what telemetry reports; 0: 100 Gb/s
   // ECN-capable frames are marked by the bytes in the receiver's ring: never below kmin, with pmax just below kmax, always above.
@@ -62,6 +63,7 @@ class ShmPort final : public Port, public PeerPresence {
     virtual void on_contact(uint32_t slot) = 0;
   };
 
+  static constexpr size_t kMostAnswers = 64;
   static constexpr Nanos kPatience{10'000'000};
 
   // Takes the slot in the segment. The caller has made sure that no other process has it (a lock).
@@ -73,7 +75,7 @@ class ShmPort final : public Port, public PeerPresence {
   uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override;
   [[nodiscard]] Nanos next_arrival() const override;
   [[nodiscard]] const PortCapabilities& capabilities() const override { return capabilities_; }
-  [[nodiscard]] MacAddress mac() const override { return config_.macs[config_.slot]; }
+  [[nodiscard]] MacAddress mac() const override { return config_.slots[config_.slot].mac; }
   [[nodiscard]] std::string_view name() const override { return config_.name; }
   [[nodiscard]] PortStats stats() const override { return stats_; }
   [[nodiscard]] PortWakeup* wakeup() override { return &wakeup_; }
@@ -123,11 +125,14 @@ class ShmPort final : public Port, public PeerPresence {
   [[nodiscard]] std::optional<uint32_t> slot_of(const MacAddress& mac);
   Sent send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos now);
   bool is_stuck(Link& link, Nanos now);
+  bool resolve(const rte_mbuf& frame);
+  void send_to_all(rte_mbuf& frame, Nanos now);
   void add_hop(rte_mbuf& frame, uint64_t queue, Nanos now);
   void publish(Nanos now);
   void wake_owner(uint32_t slot, WakeFor published, Nanos now);
   void note_poll(Nanos now);
   uint16_t receive_from(uint32_t slot, std::span<rte_mbuf*> out);
+  uint16_t receive_answers(std::span<rte_mbuf*> out);
   uint16_t receive_left_frames(std::span<rte_mbuf*> out);
   rte_mbuf* copy_in(std::span<const uint8_t> bytes);
   void meet(uint32_t slot);
@@ -143,6 +148,7 @@ class ShmPort final : public Port, public PeerPresence {
   std::array<std::unique_ptr<Link>, kShmSlots> links_;
   uint64_t ready_ = 0;      // slots whose rings may have frames
   uint32_t next_ = 0;       // to be received from first
+  std::vector<std::vector<uint8_t>> answers_;  // of ARP and ND, to be received next
   uint64_t published_ = 0;  // slots that frames were written for since the last publish()
   uint64_t urgent_ = 0;     // of those, the ones that got more than acknowledgements
   uint32_t last_slot_ = 0;  // that was sent to
