@@ -23,7 +23,7 @@ std::filesystem::path place_file(const std::filesystem::path& folder, uint32_t p
 }
 
 constexpr Nanos kJoinTimeout = 30s;
-constexpr uint32_t kShmReceiveBuffers = 1024;  // a burst, and threads' caches
+constexpr uint32_t kShmReceiveBuffers = 2048;  // what queue pairs keep behind gaps (KeepBudget), a burst, threads' caches
 
 // Segments that this process has, by the network's folder: a process may have several places, as tests do.
 std::map<std::filesystem::path, std::weak_ptr<ShmSegment>>& own_segments() {

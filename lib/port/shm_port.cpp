@@ -202,8 +202,8 @@ uint16_t ShmPort::receive_from(uint32_t slot, std::span<rte_mbuf*> out) {
       break;
     }
     const uint32_t most = uint32_t{config_.mtu} + sizeof(EthernetHeader) + 2 * sizeof(VlanHeader);
+    // Without a buffer it is lost, as on a NIC: what is behind it may be what frees the buffers that queue pairs keep.
     rte_mbuf* const frame = record.size() <= most ? copy_in(record) : nullptr;
-    if (frame == nullptr && record.size() <= most) break;  // no buffer: later
     from.in.pop();
     if (frame == nullptr || exceeds_mtu(*frame, config_.mtu)) {
       rte_pktmbuf_free(frame);
