@@ -202,16 +202,15 @@ void add_options(CLI::App& app, Options& options) {
   probability("--reorder", options.reorder, "... that others overtake it");
   app.add_option("--delay", options.delay, "of every frame, like 20us")->type_name("TIME")->group(faults);
   const char* instead = "Instead of running a program";
-  app.add_flag("--list", options.list, "show the networks of this machine, and who is in them")
+  app.add_flag("--list", options.list, "show the networks of this machine and the processes in them")
       ->group(instead);
   app.add_option("--stop", options.stop, "end the switch of a network")->type_name("NAME")->group(instead);
 }
 
 int main_(int argc, char** argv) {
   CLI::App app{
-      "Runs a program with RDMA devices made of software: programs on one machine share a network, whose "
-      "switch\n"
-      "starts with the first of them and ends a minute after the last."};
+      "Runs a program with software RDMA devices. Programs on one machine share a network; they exchange\n"
+      "frames through shared memory, or through a switch process where the network's description requires one."};
   Options options;
   app.prefix_command();
   auto formatter = std::make_shared<HelpFormatter>();

@@ -55,7 +55,8 @@ struct DeviceConfig {
   // kDedicated: of its threads. kApplication: of the helper thread; with kSleep it looks after the device as long as there is
   // work, sleeps for `takeover` and looks again, with the highest priority that the system allows: for programs on few cores.
   IdlePolicy idle = IdlePolicy::kYield;
-  // kApplication: how long nobody must have polled before the helper thread does.
+  // kApplication: how long nobody must have polled before the helper thread does. Not used, nor is `idle`, where the helper sleeps
+  // until a frame arrives: one worker, on a shared-memory port.
   std::chrono::nanoseconds takeover = std::chrono::microseconds{500};
   // Poll loops that share the work, each with its own queue pairs; 1 to 16. The port should have as many queues: workers
   // without one send and receive through others.

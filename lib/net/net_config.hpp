@@ -7,14 +7,14 @@
 //     places: 32                             # processes, or devices of them, at a time; 31 with an uplink
 //     switch: auto                           # auto: where a key below needs one; always
 //     mtu: 4400                              # largest IP packet: a path MTU of 4096 with in-band telemetry
-//     linger: 60s                            # how long the switch outlives the last process; or never
-//     idle: sleep                            # of the switch: spin | yield | sleep
-//     memory: 512MiB                         # for the switch's packet buffers
+//     linger: 60s                            # (switch) time for which it runs after the last process; or never
+//     idle: sleep                            # (switch) idle policy: spin | yield | sleep
+//     memory: 512MiB                         # (switch) memory for its packet buffers
 //     rate: 0                                # of every place's line, like 10Gbps; 0: as fast as it goes
 //     queue: 4MiB                            # what waits for a place; beyond that it is dropped
 //     queue_frames: 1024                     # the same in frames
 //     marking: {enabled: true, kmin: 100KiB, kmax: 400KiB, pmax: 0.2}   # ECN
-//     telemetry: {enabled: true, udp_port: 5201, domain: 1}   # packets that carry INT get the switch's
+//     telemetry: {enabled: true, udp_port: 5201, domain: 1}   # packets that carry INT get a hop
 //     congestion_control: {profile: none, base_rtt: 50us, line_rate: 10Gbps}   # of the processes; ROCI_CC precedes
 //     connection_manager: {response_timeout: 4.3s, retries: 15}   # of the processes (device/device_config.hpp)
 //     uplink: {device: "net_af_packet0,iface=veth0", mtu: 4400}   # the way out (port/port_config.hpp); default: none

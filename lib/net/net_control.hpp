@@ -1,4 +1,4 @@
-// Starting and ending the switch of a network of this machine.
+// Starting a network of this machine, and starting and ending its switch where it needs one.
 //
 // Whoever takes the network's switch lock starts the switch, which has the lock from then on for as long as it lives; whoever
 // does not get it waits for the switch that another starts. So of several who start at the same time one does.

@@ -58,7 +58,7 @@ DeviceFile device_of(const NetConfig& net, const std::filesystem::path& folder, 
     file.device.addresses.push_back(net.address(network, place).to_string());
   CongestionControlConfig& control = file.device.congestion_control;
   const std::string profile = chosen_profile(net);
-  // The switch drops what its queues have no room for, and what it is told to lose.
+  // Frames are lost by full queues and rings, receive buffers, and injected faults.
   file.device.extensions.selective_repeat = true;
   // By them the round trip is measured with every acknowledgement, and the network's part of it is told from the host's.
   file.device.extensions.timestamps = profile != "none";

@@ -25,10 +25,11 @@ class NetPlace {
   [[nodiscard]] Result<std::unique_ptr<Port>> open_port(const EalConfig& eal, Nanos link_timeout) const;
 
   [[nodiscard]] uint32_t number() const { return number_; }
-  // A port into the switch, with this place's MAC and addresses, and what the network says of congestion control. Where
-  // ROCI_CC, or else the network, names an algorithm that needs in-band telemetry, the device begins it with every packet.
+  // The device's configuration: port, MAC, addresses, and the network's congestion control. The port is a memif client in a
+  // network with a switch, and otherwise a mere name. Where ROCI_CC, or else the network, names an algorithm that needs in-band
+  // telemetry, the device begins it with every packet.
   [[nodiscard]] const DeviceFile& device() const { return device_; }
-  // Where this process leaves what the network's switch is to tell others when it is gone.
+  // The file for this process's crash notifications.
   [[nodiscard]] Result<std::unique_ptr<LastWords>> open_last_words() const;
 
  private:

@@ -1,6 +1,6 @@
-// Frames that a process leaves behind for the case that it ends without a word: killed, or by _exit(). They lie in a file that is
-// locked for as long as the process lives, and whoever has the other end of its port, a switch, sends them when it is gone. So
-// peers are told, as they are by a kernel, which outlives its processes.
+// Crash notification: frames for the peers of a process that is killed or calls _exit(). They are in a file that is locked while
+// the process lives. After its exit the switch at the other end of its port sends them (apps/roci-switch/last_words_speaker.hpp); in a
+// network without a switch each peer reads its own (net/peer_watch.hpp).
 //
 // The file is a row of slots: the length of a frame, 32 bits of this machine's order, 0 when there is none; and the frame.
 #pragma once
