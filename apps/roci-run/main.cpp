@@ -210,7 +210,7 @@ void add_options(CLI::App& app, Options& options) {
 int main_(int argc, char** argv) {
   CLI::App app{
       "Runs a program with software RDMA devices. Programs on one machine share a network; they exchange\n"
-      "frames through shared memory, or through a switch process where the network's description requires one."};
+      "frames through shared memory, or through a switch process where the network requires one."};
   Options options;
   app.prefix_command();
   auto formatter = std::make_shared<HelpFormatter>();
