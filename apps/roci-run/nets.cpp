@@ -30,7 +30,8 @@ Result<std::string> row(const std::string& name) {
   const auto taken = taken_places(*folder, net->places);
   if (!taken) return fail(taken.error());
   const NetSwitchState state = net_switch_state(*folder);
-  const std::string runs = !state.running ? "ended" : state.pid == 0 ? "starting" : std::to_string(state.pid);
+  std::string runs = state.pid == 0 ? "starting" : std::to_string(state.pid);
+  if (!state.running) runs = net->needs_switch() ? "ended" : "none";
   const std::string used = std::to_string(taken->size()) + "/" + std::to_string(net->places);
   std::array<char, 160> line;
   std::snprintf(line.data(), line.size(), "%-16s %9s %8s  %-18s ", name.c_str(), runs.c_str(), used.c_str(),
@@ -59,6 +60,9 @@ Result<std::string> stop_net(const std::string& name) {
   constexpr Nanos kPatience = 5s;
   const auto folder = find_net(name);
   if (!folder) return fail(folder.error());
+  const auto net = read_net_file((*folder / kNetFile).string());
+  if (net && !net->needs_switch() && !net_switch_state(*folder).running)
+    return "the network '" + name + "' has no switch; it ends with its last program\n";
   const auto ended = stop_switch(*folder, kPatience);
   if (!ended) return fail(ended.error().within("network '" + name + "'"));
   return "the network '" + name + "' " + (*ended ? "has ended" : "did not run") + "\n";

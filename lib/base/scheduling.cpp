@@ -41,7 +41,8 @@ bool request_short_slice(Nanos slice) {
   const auto thread = static_cast<id_t>(syscall(SYS_gettid));
   if (has_slices()) {
     SchedAttributes attributes{};
-    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) == 0 && attributes.policy == SCHED_OTHER) {
+    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) == 0 &&
+        attributes.policy == SCHED_OTHER) {
       attributes.size = sizeof attributes;
       attributes.runtime = static_cast<uint64_t>(slice.count());
       if (syscall(SYS_sched_setattr, 0, &attributes, 0) == 0) return true;

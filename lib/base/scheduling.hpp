@@ -14,7 +14,7 @@ bool request_short_slice(Nanos slice);
 
 // What a thread of this process did lately.
 struct ThreadTime {
-  Nanos ran{0};         // processor time since it started
+  Nanos ran{0};          // processor time since it started
   bool runnable = true;  // it runs or waits for a processor; false: it is blocked, or has ended
 };
 ThreadTime time_of_thread(pid_t thread);

@@ -190,7 +190,7 @@ class alignas(64) Host final : public Poller {
   // Drives the workers when the application has not for a while.
   class Helper;
   std::unique_ptr<Helper> helper_;
-  std::unique_ptr<WaitingHelper> waiting_helper_;  // instead, where the port can be waited for
+  std::unique_ptr<WaitingHelper> waiting_helper_;   // instead, where the port can be waited for
   std::unique_ptr<RealtimeRunner> runner_;          // kDedicated
   std::unique_ptr<RealtimeRunner> control_runner_;  // of the control cores, unless the caller polls them
 };

@@ -17,11 +17,12 @@ namespace roci {
 namespace {
 
 constexpr Nanos kSlice = 100us;
-constexpr Nanos kElsewhere = 100us;    // an application that has run for so long without polling does something else
+constexpr Nanos kElsewhere =
+    100us;  // an application that has run for so long without polling does something else
 constexpr Nanos kFirstLook{500'000}, kLastLook{2'000'000};  // between two looks at an application that polls
 constexpr Nanos kTrusted{20'000'000};  // one that has polled for so long is trusted again
 constexpr uint32_t kRoundsWithoutWakes = 4;
-constexpr Nanos kNoRoom{50'000};       // until what could not be sent is tried again
+constexpr Nanos kNoRoom{50'000};  // until what could not be sent is tried again
 constexpr Nanos kLongestSleep = 1s;
 constexpr uint32_t kCrowdCheck = 64;  // rounds in vain between two looks whether others want the processor
 constexpr Nanos kCrowdWindow{4'000'000}, kCrowdLasts{50'000'000};
@@ -90,7 +91,8 @@ void WaitingHelper::watch_application() {
 void WaitingHelper::drive_while_busy() {
   uint32_t rounds = 0;  // since receivers were last woken
   bool worked = true;
-  while (worked && !stop_.load(std::memory_order_relaxed) && !application_has_it_.load(std::memory_order_relaxed)) {
+  while (worked && !stop_.load(std::memory_order_relaxed) &&
+         !application_has_it_.load(std::memory_order_relaxed)) {
     wakeup_.hold_wakes();
     worked = host_.drive_as_helper();
     if (worked && ++rounds < kRoundsWithoutWakes) continue;
@@ -101,14 +103,16 @@ void WaitingHelper::drive_while_busy() {
 }
 
 WakeFor WaitingHelper::wanted() const {
-  return application_blocks_.load(std::memory_order_relaxed) || host_.waits_to_send() ? WakeFor::kAnything
-                                                                                      : WakeFor::kMoreThanAcks;
+  return application_blocks_.load(std::memory_order_relaxed) || host_.waits_to_send()
+             ? WakeFor::kAnything
+             : WakeFor::kMoreThanAcks;
 }
 
 void WaitingHelper::sleep() {
   const WakeFor what = wanted();
   wakeup_.arm(Waiter::kHelper, what);
-  wakes_at_.store(std::numeric_limits<int64_t>::max());  // any deadline that the application sets from here on wakes
+  wakes_at_.store(
+      std::numeric_limits<int64_t>::max());  // any deadline that the application sets from here on wakes
   const uint32_t seen = wakeup_.value(Waiter::kHelper);
   if (stop_.load() || application_has_it_.load() || wakeup_.has_frames()) {
     wakeup_.disarm(Waiter::kHelper);
@@ -146,7 +150,8 @@ void WaitingHelper::give_back() {
 void WaitingHelper::hand_over() {
   idle_rounds_.store(0, std::memory_order_relaxed);
   const bool is_news = !application_blocks_.exchange(true);
-  const bool had_it = application_has_it_.load(std::memory_order_relaxed) && application_has_it_.exchange(false);
+  const bool had_it =
+      application_has_it_.load(std::memory_order_relaxed) && application_has_it_.exchange(false);
   if (is_news || had_it) wakeup_.wake(Waiter::kHelper);
 }
 

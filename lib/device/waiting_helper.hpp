@@ -33,7 +33,9 @@ class WaitingHelper {
   void after_round(bool worked);
   // The application has found what it waits for without a round.
   void after_find() {
-    if (application_has_it_.load(std::memory_order_relaxed) && proven_.load(std::memory_order_relaxed) < kProven) give_back();
+    if (application_has_it_.load(std::memory_order_relaxed) &&
+        proven_.load(std::memory_order_relaxed) < kProven)
+      give_back();
     idle_rounds_.store(0, std::memory_order_relaxed);
   }
   // The application is about to wait for an event.
@@ -50,7 +52,7 @@ class WaitingHelper {
   void rest_if_crowded();
 
   static constexpr uint32_t kLeastPatience = 4, kMostPatience = 4096;  // rounds
-  static constexpr uint32_t kProven = 16;  // times
+  static constexpr uint32_t kProven = 16;                              // times
 
   Host& host_;
   PortWakeup& wakeup_;
@@ -61,7 +63,7 @@ class WaitingHelper {
   std::atomic<bool> application_blocks_{false};  // until a request completes, for example
   std::atomic<uint32_t> idle_rounds_{0};
   std::atomic<uint32_t> patience_{kLeastPatience};
-  std::atomic<uint32_t> proven_{0};   // times in a row that the application came back to polling
+  std::atomic<uint32_t> proven_{0};  // times in a row that the application came back to polling
   std::atomic<WakeFor> armed_for_{WakeFor::kAnything};
   std::atomic<int64_t> wakes_at_{0};  // when the helper's sleep ends by itself; 0: it does not sleep
   std::thread thread_;

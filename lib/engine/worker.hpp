@@ -279,9 +279,9 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   Port& port_;
   // Of the port; null where it knows nothing of peers' processes, and with several workers, since it is for one thread.
   PeerPresence* const peer_presence_;
-  uint32_t full_in_a_row_ = 0;           // rounds whose reception was a full burst
-  const MacAddress mac_;     // the port's
-  const uint64_t mac_bits_;  // the same
+  uint32_t full_in_a_row_ = 0;  // rounds whose reception was a full burst
+  const MacAddress mac_;        // the port's
+  const uint64_t mac_bits_;     // the same
   MemoryTable& memory_;
   const MulticastTable& groups_;
   EventSink& events_;
@@ -334,7 +334,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
 
   QueuePairList ready_;
   std::atomic<uint32_t> waiting_to_send_{0};  // written by the token's holder
-  Nanos now_{0};          // of the round under way
+  Nanos now_{0};                              // of the round under way
   bool blocked_ = false;  // the port took nothing, or the pool is empty: no use in asking queue pairs
   std::atomic<AttachedQueuePair*> rung_{nullptr};
 

@@ -141,8 +141,8 @@ NetConfig::NetConfig() {
 
 bool NetConfig::needs_switch() const {
   const NetConfig standard;
-  return always_switch || rate.value() != 0 || queue != standard.queue || queue_frames != standard.queue_frames ||
-         uplink || faults;
+  return always_switch || rate.value() != 0 || queue != standard.queue ||
+         queue_frames != standard.queue_frames || uplink || faults;
 }
 
 IpNetwork NetConfig::address(const IpNetwork& network, uint32_t place) const {
@@ -190,7 +190,7 @@ std::string net_text(const NetConfig& net) {
   out << "# Written by roci-run.\nnet:\n  name: " << net.name << "\n  addresses: [";
   for (size_t i = 0; i < net.networks.size(); ++i)
     out << (i == 0 ? "\"" : ", \"") << net.networks[i].to_string() << '"';
-  out << "]\n  first: " << net.first << "\n  places: " << net.places 
+  out << "]\n  first: " << net.first << "\n  places: " << net.places
       << "\n  switch: " << (net.always_switch ? "always" : "auto") << "\n  mtu: " << net.mtu
       << "\n  linger: " << nanos_text(net.linger) << "\n  idle: " << idle_policy_name(net.idle)
       << "\n  memory: " << net.memory_mib << "MiB\n  rate: " << net.rate.value()

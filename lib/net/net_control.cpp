@@ -72,7 +72,11 @@ Status spawn(const std::filesystem::path& folder, const SwitchStart& start, int 
                                      ready.c_str()};
   if (start.net.linger != kNever) arguments.insert(arguments.end(), {"--linger", linger.c_str()});
   arguments.push_back(nullptr);
-  const int log = open((folder / kNetSwitchLog).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  // What the last switch printed stays for whoever looks for the cause of its end.
+  const std::filesystem::path log_file = folder / kNetSwitchLog;
+  std::error_code ignored;
+  std::filesystem::rename(log_file, log_file.string() + ".1", ignored);
+  const int log = open(log_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (log < 0) return fail((folder / kNetSwitchLog).string() + ": " + std::strerror(errno), errno);
   const pid_t child = fork();
   if (child == 0) {
@@ -129,10 +133,11 @@ Result<std::filesystem::path> ensure_net(const SwitchStart& start) {
     if (!taken) return fail(taken.error());
     if (!taken->empty()) {
       if (!start.exactly || content_of(folder / kNetFile) == net_text(start.net)) return folder;
-      return fail("the network '" + start.net.name +
-                      "' runs already, with another description; give this one another name, or wait until its "
-                      "programs have ended",
-                  EBUSY);
+      return fail(
+          "the network '" + start.net.name +
+              "' runs already, with another description; give this one another name, or wait until its "
+              "programs have ended",
+          EBUSY);
     }
     if (!start.net.needs_switch()) {
       ROCI_TRY(write_file(folder / kNetFile, net_text(start.net)));

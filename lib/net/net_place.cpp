@@ -23,14 +23,17 @@ std::filesystem::path place_file(const std::filesystem::path& folder, uint32_t p
 }
 
 constexpr Nanos kJoinTimeout = 30s;
-constexpr uint32_t kShmReceiveBuffers = 2048;  // what queue pairs keep behind gaps (KeepBudget), a burst, threads' caches
+constexpr uint32_t kShmReceiveBuffers =
+    2048;  // what queue pairs keep behind gaps (KeepBudget), a burst, threads' caches
 
 // Segments that this process has, by the network's folder: a process may have several places, as tests do.
 std::map<std::filesystem::path, std::weak_ptr<ShmSegment>>& own_segments() {
   static std::map<std::filesystem::path, std::weak_ptr<ShmSegment>> segments;
   return segments;
 }
-std::shared_ptr<ShmSegment> own_segment(const std::filesystem::path& folder) { return own_segments()[folder].lock(); }
+std::shared_ptr<ShmSegment> own_segment(const std::filesystem::path& folder) {
+  return own_segments()[folder].lock();
+}
 void remember_segment(const std::filesystem::path& folder, const std::shared_ptr<ShmSegment>& segment) {
   own_segments()[folder] = segment;
 }
@@ -90,8 +93,9 @@ Result<std::unique_ptr<NetPlace>> NetPlace::take(const std::filesystem::path& fo
   if (!net) return fail(net.error());
   if (net->needs_switch()) {
     if (!net_switch_state(folder).running) {
-      return fail("the switch of the network '" + net->name + "' does not run; start the program with roci-run",
-                  ENETDOWN);
+      return fail(
+          "the switch of the network '" + net->name + "' does not run; start the program with roci-run",
+          ENETDOWN);
     }
     return take_any(folder, *net);
   }
@@ -103,7 +107,8 @@ Result<std::unique_ptr<NetPlace>> NetPlace::take(const std::filesystem::path& fo
   return place;
 }
 
-Result<std::unique_ptr<NetPlace>> NetPlace::take_any(const std::filesystem::path& folder, const NetConfig& net) {
+Result<std::unique_ptr<NetPlace>> NetPlace::take_any(const std::filesystem::path& folder,
+                                                     const NetConfig& net) {
   for (uint32_t place = 0; place < net.places; ++place) {
     auto lock = ProcessLock::take(place_file(folder, place));
     if (!lock) return fail(lock.error());
@@ -133,7 +138,8 @@ Result<std::shared_ptr<ShmSegment>> NetPlace::find_segment() const {
       found = fail("place " + std::to_string(place) + " names no shared memory", EPROTO);
     }
     if (found && *found != nullptr) return found;
-    if (const auto still = ProcessLock::holder(file); still && *still != *holder) found = nullptr;  // exited meanwhile
+    if (const auto still = ProcessLock::holder(file); still && *still != *holder)
+      found = nullptr;  // exited meanwhile
   }
   return found;
 }
@@ -151,7 +157,8 @@ Status NetPlace::join() {
   const std::string text = std::to_string(segment_->fd()) + "\n";
   if (ftruncate(lock_.fd(), 0) != 0 ||
       pwrite(lock_.fd(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
-    return fail("'" + place_file(folder_, number_).string() + "' cannot be written: " + std::strerror(errno), errno);
+    return fail("'" + place_file(folder_, number_).string() + "' cannot be written: " + std::strerror(errno),
+                errno);
   // Of processes that were here before: nobody is left to read it, or its peers still may.
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / kNetLastWords, ignored)) {
@@ -173,7 +180,8 @@ Result<std::unique_ptr<Port>> NetPlace::open_port(const EalConfig& eal, Nanos li
 
 Result<std::unique_ptr<Port>> NetPlace::open_shm_port(const EalConfig& eal) const {
   ROCI_TRY(start_eal(eal));
-  auto pool = MbufPool::create(device_.device.name, kShmReceiveBuffers, EthdevPort::data_room_for("", net_.mtu));
+  auto pool =
+      MbufPool::create(device_.device.name, kShmReceiveBuffers, EthdevPort::data_room_for("", net_.mtu));
   if (!pool) return fail(pool.error());
   ShmPortConfig config;
   config.name = device_.port.device;
@@ -182,7 +190,8 @@ Result<std::unique_ptr<Port>> NetPlace::open_shm_port(const EalConfig& eal) cons
   config.pool = std::move(*pool);
   for (uint32_t place = 0; place < net_.places; ++place) {
     SlotAddresses addresses{net_.mac(place), {IpAddress::link_local(net_.mac(place))}};
-    for (const IpNetwork& network : net_.networks) addresses.ips.push_back(net_.address(network, place).address);
+    for (const IpNetwork& network : net_.networks)
+      addresses.ips.push_back(net_.address(network, place).address);
     config.slots.push_back(std::move(addresses));
   }
   config.marks = net_.marking.enabled;

@@ -34,8 +34,13 @@ class NetPlace {
 
  private:
   NetPlace(std::filesystem::path folder, NetConfig net, ProcessLock lock, uint32_t number, DeviceFile device)
-      : folder_(std::move(folder)), net_(std::move(net)), lock_(std::move(lock)), number_(number), device_(std::move(device)) {}
-  static Result<std::unique_ptr<NetPlace>> take_any(const std::filesystem::path& folder, const NetConfig& net);
+      : folder_(std::move(folder)),
+        net_(std::move(net)),
+        lock_(std::move(lock)),
+        number_(number),
+        device_(std::move(device)) {}
+  static Result<std::unique_ptr<NetPlace>> take_any(const std::filesystem::path& folder,
+                                                    const NetConfig& net);
   Status join();
   Result<std::shared_ptr<ShmSegment>> find_segment() const;
   [[nodiscard]] Result<std::unique_ptr<Port>> open_shm_port(const EalConfig& eal) const;

@@ -99,7 +99,8 @@ void PeerWatch::watch(uint32_t slot) {
   if (holder && !is_holder) {
     report(slot, owner);
   } else {
-    log().warn("process {} of slot {} cannot be watched; its exit will be noticed by time-outs", owner.pid, slot);
+    log().warn("process {} of slot {} cannot be watched; its exit will be noticed by time-outs", owner.pid,
+               slot);
   }
 }
 

@@ -32,7 +32,8 @@ class PeerWatch final : public ShmPort::ContactListener {
     int pidfd;
   };
 
-  PeerWatch(ShmPort& port, std::filesystem::path folder, std::vector<std::filesystem::path> outlived, int event)
+  PeerWatch(ShmPort& port, std::filesystem::path folder, std::vector<std::filesystem::path> outlived,
+            int event)
       : port_(port), folder_(std::move(folder)), outlived_(std::move(outlived)), event_(event) {}
   void run();
   void watch(uint32_t slot);

@@ -32,7 +32,8 @@ inline constexpr const char* kNetSocket = "memif.sock";
 inline constexpr const char* kNetSwitchLock = "switch.lock";  // the switch has it for as long as it lives
 inline constexpr const char* kNetSwitchPid = "switch.pid";    // roci-switch's ready file
 inline constexpr const char* kNetSwitchLog = "switch.log";
-inline constexpr const char* kNetJoinLock = "join.lock";  // held while a process takes a place of a network without switch
+inline constexpr const char* kNetJoinLock =
+    "join.lock";  // held while a process takes a place of a network without switch
 inline constexpr const char* kNetPlaces = "places";         // a folder of lock files, one for each place
 inline constexpr const char* kNetLastWords = "last-words";  // what processes leave (port/last_words.hpp)
 

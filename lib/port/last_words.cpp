@@ -110,8 +110,9 @@ std::span<const uint8_t> LeftWords::next() {
     }
     read_.resize(kReadAtOnce);
     at_ = 0;
-    const ssize_t bytes = pread(lock_ ? lock_->fd() : file_.fd(), read_.data(), kReadAtOnce * sizeof(LastWordsSlot),
-                                static_cast<off_t>(slot_ * sizeof(LastWordsSlot)));
+    const ssize_t bytes =
+        pread(lock_ ? lock_->fd() : file_.fd(), read_.data(), kReadAtOnce * sizeof(LastWordsSlot),
+              static_cast<off_t>(slot_ * sizeof(LastWordsSlot)));
     read_.resize(bytes > 0 ? static_cast<size_t>(bytes) / sizeof(LastWordsSlot) : 0);
     if (read_.empty()) return {};
     slot_ += read_.size();

@@ -99,15 +99,17 @@ struct ShmPort::Link {
 
   ShmRingWriter out;
   ShmRingReader in;
-  uint64_t malformed = 0;  // of `in` and `out`, as last counted
+  uint64_t malformed = 0;         // of `in` and `out`, as last counted
   uint64_t full_at = UINT64_MAX;  // the reader's position when the ring was first found full
   Nanos full_since{0};
   uint64_t tx_bytes = 0;  // for telemetry
   // Of PeerPresence.
   uint64_t incarnation = 0;
   PeerTime time;
-  int64_t behind = 0;       // by which the peer's engine time was behind the clock when last read
+  int64_t behind = 0;  // by which the peer's engine time was behind the clock when last read
   Nanos read_at{0};
+  uint64_t freed = UINT64_MAX;  // how far the peer had read then, and since when
+  Nanos freed_at{0};
   Nanos stopped_checked{0};
   bool stopped = false;
 };
@@ -124,7 +126,8 @@ Result<std::unique_ptr<ShmPort>> ShmPort::open(std::shared_ptr<ShmSegment> segme
     return fail("port " + config.name + ": slot " + std::to_string(config.slot) + " of " +
                 std::to_string(config.slots.size()) + "; a network has at most " + std::to_string(kShmSlots));
   if (config.mtu > most_mtu)
-    return fail("port " + config.name + ": mtu " + std::to_string(config.mtu) + " exceeds " + std::to_string(most_mtu));
+    return fail("port " + config.name + ": mtu " + std::to_string(config.mtu) + " exceeds " +
+                std::to_string(most_mtu));
   std::unique_ptr<ShmPort> port(new ShmPort(std::move(segment), std::move(config)));
   // What was written for the slot's last owner is not for this one.
   for (uint32_t other = 0; other < port->config_.slots.size(); ++other) {
@@ -171,7 +174,8 @@ void ShmPort::meet(uint32_t slot) {
 void ShmPort::note_poll(Nanos now) {
   const Nanos gap = now - last_poll_;
   Nanos slept{0};
-  if (slept_.load(std::memory_order_relaxed) != 0) slept = Nanos{slept_.exchange(0, std::memory_order_relaxed)};
+  if (slept_.load(std::memory_order_relaxed) != 0)
+    slept = Nanos{slept_.exchange(0, std::memory_order_relaxed)};
   const bool asleep = own_.asleep.load(std::memory_order_relaxed) != 0;
   if (last_poll_ != Nanos{0} && gap > Nanos{0}) ran_ += (asleep ? gap : std::min(gap, slept + kTurn)).count();
   last_poll_ = now;
@@ -214,7 +218,8 @@ uint16_t ShmPort::receive_from(uint32_t slot, std::span<rte_mbuf*> out) {
     out[count++] = frame;
   }
   from.in.release();
-  if (const uint64_t malformed = from.in.malformed() + from.out.refused(); malformed != from.malformed) [[unlikely]]
+  if (const uint64_t malformed = from.in.malformed() + from.out.refused(); malformed != from.malformed)
+      [[unlikely]]
     bump(shm_stats_.malformed, malformed - std::exchange(from.malformed, malformed));
   if (count == 0) return 0;
   meet(slot);
@@ -247,7 +252,8 @@ uint16_t ShmPort::receive_answers(std::span<rte_mbuf*> out) {
 
 uint16_t ShmPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
   note_poll(now);
-  if (own_.pending.load(std::memory_order_relaxed) != 0) ready_ |= own_.pending.exchange(0, std::memory_order_seq_cst);
+  if (own_.pending.load(std::memory_order_relaxed) != 0)
+    ready_ |= own_.pending.exchange(0, std::memory_order_seq_cst);
   if (frames_waiting_.load(std::memory_order_relaxed)) [[unlikely]]
     return receive_left_frames(out);
   if (!answers_.empty()) [[unlikely]]
@@ -257,7 +263,8 @@ uint16_t ShmPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
   if (ready_ == 0) return 0;
   uint16_t count = 0;
   // In turn, from another one each time.
-  for (uint64_t left = std::rotr(ready_, static_cast<int>(next_)); left != 0 && count < out.size(); left &= left - 1) {
+  for (uint64_t left = std::rotr(ready_, static_cast<int>(next_)); left != 0 && count < out.size();
+       left &= left - 1) {
     const uint32_t slot = (static_cast<uint32_t>(std::countr_zero(left)) + next_) % 64;
     count = static_cast<uint16_t>(count + receive_from(slot, out.subspan(count)));
   }
@@ -267,7 +274,8 @@ uint16_t ShmPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
 
 Nanos ShmPort::next_arrival() const {
   return ready_ != 0 || !answers_.empty() || own_.pending.load(std::memory_order_relaxed) != 0 ||
-                 frames_waiting_.load(std::memory_order_relaxed) || exits_waiting_.load(std::memory_order_relaxed)
+                 frames_waiting_.load(std::memory_order_relaxed) ||
+                 exits_waiting_.load(std::memory_order_relaxed)
              ? Nanos{0}
              : kNever;
 }
@@ -298,13 +306,19 @@ void ShmPort::add_hop(rte_mbuf& frame, uint64_t queue, Nanos now) {
                          .queue_bytes = queue,
                          .rate = config_.rate.value() != 0 ? config_.rate : BitsPerSec{100'000'000'000}};
   FrameFront front = FrameFront::of(frame);
-  if (push_int_hop(front, view, report, config_.telemetry_domain, config_.mtu) == IntEdit::kDone) front.store(frame);
+  if (push_int_hop(front, view, report, config_.telemetry_domain, config_.mtu) == IntEdit::kDone)
+    front.store(frame);
+}
+
+void ShmPort::drop(std::atomic<uint64_t>& reason) {
+  bump(reason);
+  bump(stats_.tx_dropped);
 }
 
 // `alone`: the frame goes to nobody else.
 ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos now) {
   if (slot == config_.slot || segment_->slot(slot).incarnation.load(std::memory_order_acquire) == 0) {
-    bump(shm_stats_.no_receiver);
+    drop(shm_stats_.no_receiver);
     return Sent::kDropped;
   }
   Link& to = link(slot);
@@ -312,7 +326,7 @@ ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos
   uint8_t* const room = to.out.reserve(frame.pkt_len);
   if (room == nullptr) {
     if (alone && !is_stuck(to, now)) return Sent::kNoRoom;
-    bump(shm_stats_.ring_full);
+    drop(shm_stats_.ring_full);
     return Sent::kDropped;
   }
   meet(slot);
@@ -326,8 +340,9 @@ ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos
     to.out.refresh();
     const uint64_t used = to.out.used();
     const double span = static_cast<double>(config_.kmax - config_.kmin);
-    const bool marked = used >= config_.kmax ||
-                        (used > config_.kmin && rng_.chance(static_cast<double>(used - config_.kmin) / span * config_.pmax));
+    const bool marked =
+        used >= config_.kmax ||
+        (used > config_.kmin && rng_.chance(static_cast<double>(used - config_.kmin) / span * config_.pmax));
     if (marked && mark_congestion(room, frame.pkt_len)) bump(shm_stats_.marked);
   }
   published_ |= bit(slot);
@@ -413,7 +428,7 @@ uint16_t ShmPort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
         bytes += frame->pkt_len;
       }
     } else {
-      bump(shm_stats_.no_receiver);
+      drop(shm_stats_.no_receiver);
     }
     ++count;
   }
@@ -427,7 +442,9 @@ uint16_t ShmPort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
 
 // ------------------------------------------------------------------------------------------------ waiting
 
-uint32_t ShmPort::Wakeup::value(Waiter waiter) const { return word(waiter).value.load(std::memory_order_seq_cst); }
+uint32_t ShmPort::Wakeup::value(Waiter waiter) const {
+  return word(waiter).value.load(std::memory_order_seq_cst);
+}
 void ShmPort::Wakeup::arm(Waiter waiter, WakeFor what) { word(waiter).arm(what); }
 void ShmPort::Wakeup::disarm(Waiter waiter) { word(waiter).disarm(); }
 
@@ -453,7 +470,8 @@ void ShmPort::Wakeup::wait(Waiter waiter, uint32_t seen, Nanos limit) {
   if (!armed) return;
   // From the wake on the thread was runnable, and may have had no processor.
   const Nanos woken{own.woken.load(std::memory_order_relaxed)}, now = monotonic_now();
-  port_.slept_.fetch_add(((woken > from && woken < now ? woken : now) - from).count(), std::memory_order_relaxed);
+  port_.slept_.fetch_add(((woken > from && woken < now ? woken : now) - from).count(),
+                         std::memory_order_relaxed);
   own.asleep.fetch_sub(1, std::memory_order_relaxed);
 }
 
@@ -479,29 +497,43 @@ void ShmPort::Wakeup::wake(Waiter waiter) {
 
 // ------------------------------------------------------------------------------------------------ peers
 
+// What a peer's slot says of its engine, in ranges that can be computed with.
+struct ShmPort::EngineTime {
+  EngineTime(const ShmSlot& slot, Nanos now)
+      : ran(std::clamp<int64_t>(slot.ran.load(std::memory_order_relaxed), 0, now.count())),
+        since_poll(now.count() -
+                   std::clamp<int64_t>(slot.polled.load(std::memory_order_relaxed), 0, now.count())),
+        waits(slot.asleep.load(std::memory_order_relaxed) != 0 && is_armed(slot)) {}
+
+  int64_t ran;
+  Nanos since_poll;
+  bool waits;  // for a wake that it has not got: it is ready
+};
+
 PeerTime ShmPort::time_of(const MacAddress& peer, Nanos now) {
   const auto slot = slot_of(peer);
   if (!slot || *slot == config_.slot) return {};
   Link& to = link(*slot);
   const ShmSlot& other = segment_->slot(*slot);
-  const int64_t ran = other.ran.load(std::memory_order_relaxed);
-  const Nanos polled{other.polled.load(std::memory_order_relaxed)};
-  const bool asleep = other.asleep.load(std::memory_order_relaxed) != 0;
-  const bool armed = is_armed(other);
-  const Nanos since = std::clamp(now - polled, Nanos{0}, kLongestExcuse);
-  // Its engine time if it polled now. One that waits for a wake and has not got one is ready.
-  const int64_t would = ran + (asleep && armed ? since : std::min(since, kTurn)).count();
-  const int64_t behind = now.count() - would;
+  const EngineTime engine(other, now);
+  // By how much its engine's time would be behind the clock if it polled now.
+  const int64_t behind = now.count() - engine.ran -
+                         (engine.waits ? engine.since_poll : std::min(engine.since_poll, kTurn)).count();
   const uint64_t incarnation = other.incarnation.load(std::memory_order_relaxed);
   const bool unread = !to.out.drained();
   if (to.incarnation == incarnation && now > to.read_at) {
     if (now - to.stopped_checked >= kStoppedCheck) {
       to.stopped_checked = now;
-      to.stopped = since > kAway && is_stopped(other.pid.load(std::memory_order_relaxed));
+      to.stopped = engine.since_poll > kAway && is_stopped(other.pid.load(std::memory_order_relaxed));
     }
     const Nanos window = now - to.read_at;
-    const Nanos lost = unread ? window : std::clamp(Nanos{behind - to.behind}, Nanos{0}, window);
-    if (lost > Nanos{0} && !to.stopped && since < kLongestExcuse) {
+    if (to.freed != to.out.freed()) {
+      to.freed = to.out.freed();
+      to.freed_at = now;
+    }
+    const bool reads = now - to.freed_at < kLongestExcuse;
+    const Nanos lost = unread && reads ? window : std::clamp(Nanos{behind - to.behind}, Nanos{0}, window);
+    if (lost > Nanos{0} && !to.stopped && engine.since_poll < kLongestExcuse) {
       to.time.lost += lost;
       to.time.lost_at = now;
     }
@@ -516,17 +548,16 @@ bool ShmPort::is_busy(const MacAddress& peer, Nanos now) {
   const auto slot = slot_of(peer);
   if (!slot || *slot == config_.slot) return false;
   Link& to = link(*slot);
-  const ShmSlot& other = segment_->slot(*slot);
   if (to.stopped) return false;
   if (!to.out.drained()) return true;
-  const bool armed = is_armed(other);
-  const Nanos since = now - Nanos{other.polled.load(std::memory_order_relaxed)};
-  return since > kAway && since < kLongestExcuse && !armed;
+  const EngineTime engine(segment_->slot(*slot), now);
+  return engine.since_poll > kAway && engine.since_poll < kLongestExcuse && !engine.waits;
 }
 
 bool ShmPort::is_absent(const MacAddress& peer) {
   const auto slot = slot_of(peer);
-  return slot && *slot != config_.slot && segment_->slot(*slot).incarnation.load(std::memory_order_acquire) == 0;
+  return slot && *slot != config_.slot &&
+         segment_->slot(*slot).incarnation.load(std::memory_order_acquire) == 0;
 }
 
 std::optional<MacAddress> ShmPort::take_exit() {
@@ -557,7 +588,8 @@ void ShmPort::note_exit(uint32_t slot, uint64_t incarnation, std::vector<std::ve
 
 ShmPort::Owner ShmPort::owner_of(uint32_t slot) const {
   const ShmSlot& of = segment_->slot(slot);
-  return {of.incarnation.load(std::memory_order_acquire), static_cast<pid_t>(of.pid.load(std::memory_order_relaxed))};
+  return {of.incarnation.load(std::memory_order_acquire),
+          static_cast<pid_t>(of.pid.load(std::memory_order_relaxed))};
 }
 
 }  // namespace roci

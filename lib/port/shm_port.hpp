@@ -28,10 +28,10 @@ namespace roci {
 
 struct ShmPortConfig {
   std::string name = "shm0";
-  uint32_t slot = 0;                   // this process's; below kShmSlots
-  std::vector<SlotAddresses> slots;    // the addresses of each; ARP and ND are answered from here
-  uint16_t mtu = 4400;                 // at most 9600
-  BitsPerSec rate{0};                  // what telemetry reports; 0: 100 Gb/s
+  uint32_t slot = 0;                 // this process's; below kShmSlots
+  std::vector<SlotAddresses> slots;  // the addresses of each; ARP and ND are answered from here
+  uint16_t mtu = 4400;               // at most 9600
+  BitsPerSec rate{0};                // what telemetry reports; 0: 100 Gb/s
   // ECN-capable frames are marked by the bytes in the receiver's ring: never below kmin, with pmax just below kmax, always above.
   bool marks = false;
   uint64_t kmin = 0, kmax = 0;
@@ -39,16 +39,16 @@ struct ShmPortConfig {
   // RoCEv2 packets that carry in-band telemetry get a hop; UDP port 0: none.
   uint16_t telemetry_port = 0;
   uint16_t telemetry_domain = 1;
-  std::shared_ptr<MbufPool> pool{};    // received frames come from it
+  std::shared_ptr<MbufPool> pool{};  // received frames come from it
 };
 
 // What a port did beyond PortStats. Single writer, any reader.
 struct ShmStats {
-  std::atomic<uint64_t> marked{0};      // frames that got CE
-  std::atomic<uint64_t> no_receiver{0}; // for an address that no process has
-  std::atomic<uint64_t> ring_full{0};   // dropped: the receiver has not freed its ring for kPatience
-  std::atomic<uint64_t> malformed{0};   // records or positions of another process that were out of range
-  std::atomic<uint64_t> wakes{0};       // system calls to wake a receiver
+  std::atomic<uint64_t> marked{0};       // frames that got CE
+  std::atomic<uint64_t> no_receiver{0};  // for an address that no process has
+  std::atomic<uint64_t> ring_full{0};    // dropped: the receiver has not freed its ring for kPatience
+  std::atomic<uint64_t> malformed{0};    // records or positions of another process that were out of range
+  std::atomic<uint64_t> wakes{0};        // system calls to wake a receiver
 };
 
 class ShmPort final : public Port, public PeerPresence {
@@ -102,6 +102,7 @@ class ShmPort final : public Port, public PeerPresence {
 
  private:
   struct Link;
+  struct EngineTime;
   class Wakeup final : public PortWakeup {
    public:
     explicit Wakeup(ShmPort& port) : port_(port) {}
@@ -115,7 +116,9 @@ class ShmPort final : public Port, public PeerPresence {
     void release_wakes() override;
 
    private:
-    [[nodiscard]] WakeupWord& word(Waiter waiter) const { return port_.own_.wakeups[static_cast<unsigned>(waiter)]; }
+    [[nodiscard]] WakeupWord& word(Waiter waiter) const {
+      return port_.own_.wakeups[static_cast<unsigned>(waiter)];
+    }
     ShmPort& port_;
   };
   enum class Sent : uint8_t { kYes, kDropped, kNoRoom };
@@ -125,6 +128,7 @@ class ShmPort final : public Port, public PeerPresence {
   [[nodiscard]] std::optional<uint32_t> slot_of(const MacAddress& mac);
   Sent send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos now);
   bool is_stuck(Link& link, Nanos now);
+  void drop(std::atomic<uint64_t>& reason);
   bool resolve(const rte_mbuf& frame);
   void send_to_all(rte_mbuf& frame, Nanos now);
   void add_hop(rte_mbuf& frame, uint64_t queue, Nanos now);
@@ -146,13 +150,13 @@ class ShmPort final : public Port, public PeerPresence {
   ShmStats shm_stats_;
   LightRng rng_{1};
   std::array<std::unique_ptr<Link>, kShmSlots> links_;
-  uint64_t ready_ = 0;      // slots whose rings may have frames
-  uint32_t next_ = 0;       // to be received from first
+  uint64_t ready_ = 0;                         // slots whose rings may have frames
+  uint32_t next_ = 0;                          // to be received from first
   std::vector<std::vector<uint8_t>> answers_;  // of ARP and ND, to be received next
-  uint64_t published_ = 0;  // slots that frames were written for since the last publish()
-  uint64_t urgent_ = 0;     // of those, the ones that got more than acknowledgements
-  uint32_t last_slot_ = 0;  // that was sent to
-  uint64_t met_ = 0;        // slots of which the listener has been told
+  uint64_t published_ = 0;                     // slots that frames were written for since the last publish()
+  uint64_t urgent_ = 0;                        // of those, the ones that got more than acknowledgements
+  uint32_t last_slot_ = 0;                     // that was sent to
+  uint64_t met_ = 0;                           // slots of which the listener has been told
   Nanos last_poll_{0};
   std::atomic<uint64_t> held_wakes_{0};  // slots whose owners are to be woken
   std::atomic<uint64_t> held_urgent_{0};

@@ -53,12 +53,14 @@ ResolutionAnswer answer_resolution(std::span<const uint8_t> head, std::span<cons
   const std::span<const uint8_t> rest = head.subspan(sizeof(EthernetHeader));
   if (ethernet.ether_type.get() == kEtherTypeArp) {
     const auto arp = parse_arp(rest);
-    if (arp && arp->operation == ArpOperation::kRequest && !arp->is_gratuitous()) return answer_arp(*arp, slots);
+    if (arp && arp->operation == ArpOperation::kRequest && !arp->is_gratuitous())
+      return answer_arp(*arp, slots);
     return {};
   }
   if (ethernet.ether_type.get() != kEtherTypeIpv6 || rest.size() < sizeof(Ipv6Header)) return {};
   if (reinterpret_cast<const Ipv6Header*>(rest.data())->next_header != kProtocolIcmpv6) return {};
-  const FrameView view = parse_frame(head.data(), static_cast<uint32_t>(head.size()), static_cast<uint32_t>(head.size()));
+  const FrameView view =
+      parse_frame(head.data(), static_cast<uint32_t>(head.size()), static_cast<uint32_t>(head.size()));
   if (view.kind != FrameKind::kIpv6) return {};
   const auto message = parse_nd(view, rest.subspan(sizeof(Ipv6Header)));
   if (message && !message->advertisement && !message->source.is_zero())

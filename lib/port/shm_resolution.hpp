@@ -17,9 +17,9 @@ struct SlotAddresses {
 
 // What a port does with a frame that it is to send.
 struct ResolutionAnswer {
-  bool asks = false;            // the frame asks for an address; it is not for any process
-  uint32_t slot = UINT32_MAX;   // that has the address; UINT32_MAX: none
-  std::vector<uint8_t> frame{}; // the answer, as that slot's process would send it
+  bool asks = false;             // the frame asks for an address; it is not for any process
+  uint32_t slot = UINT32_MAX;    // that has the address; UINT32_MAX: none
+  std::vector<uint8_t> frame{};  // the answer, as that slot's process would send it
 };
 
 // `head`: the first bytes of an untagged frame, all of a request's. Frames with a VLAN tag ask for nothing.

@@ -26,7 +26,10 @@ ShmRecord read_record(const std::byte* at) {
 }  // namespace
 
 ShmRingWriter::ShmRingWriter(ShmRingControl& control, std::byte* data, uint32_t size)
-    : control_(control), data_(data), size_(size), tail_(align_up(control.tail.load(std::memory_order_acquire))) {
+    : control_(control),
+      data_(data),
+      size_(size),
+      tail_(align_up(control.tail.load(std::memory_order_acquire))) {
   assert((size & (size - 1)) == 0 && size >= 32 * 1024);
   // Until the reader's position is known to be valid the ring counts as full.
   head_ = tail_ - size_;

@@ -33,10 +33,11 @@ struct ShmRecord {
 static_assert(sizeof(ShmRecord) == 16);
 
 inline constexpr uint32_t kShmRecordAlign = 64;
-inline constexpr uint32_t kShmMostFrame = 9728;   // bytes
-inline constexpr uint32_t kShmLeastFrame = 14;    // an Ethernet header
+inline constexpr uint32_t kShmMostFrame = 9728;  // bytes
+inline constexpr uint32_t kShmLeastFrame = 14;   // an Ethernet header
 constexpr uint32_t shm_record_bytes(uint32_t frame_bytes) {
-  return (static_cast<uint32_t>(sizeof(ShmRecord)) + frame_bytes + kShmRecordAlign - 1) & ~(kShmRecordAlign - 1);
+  return (static_cast<uint32_t>(sizeof(ShmRecord)) + frame_bytes + kShmRecordAlign - 1) &
+         ~(kShmRecordAlign - 1);
 }
 
 // One thread at a time.
@@ -69,8 +70,8 @@ class ShmRingWriter {
   std::byte* const data_;
   const uint32_t size_;
   uint64_t tail_;
-  uint64_t head_ = 0;     // the reader's, as last validated
-  uint64_t looked_ = 0;   // tail_ / kReuse when emptiness was last checked
+  uint64_t head_ = 0;    // the reader's, as last validated
+  uint64_t looked_ = 0;  // tail_ / kReuse when emptiness was last checked
   uint64_t refused_ = 0;
 };
 
@@ -98,8 +99,8 @@ class ShmRingReader {
   const std::byte* const data_;
   const uint32_t size_;
   uint64_t head_;
-  uint64_t tail_;         // the writer's, as last validated
-  uint64_t next_ = 0;     // behind the frame that front() returned
+  uint64_t tail_;      // the writer's, as last validated
+  uint64_t next_ = 0;  // behind the frame that front() returned
   uint64_t released_;
   uint64_t malformed_ = 0;
 };

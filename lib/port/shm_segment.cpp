@@ -16,7 +16,8 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 }  // namespace
 
 Result<std::shared_ptr<ShmSegment>> ShmSegment::map(int fd) {
-  void* const memory = mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  void* const memory =
+      mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (memory == MAP_FAILED) {
     const int code = errno;
     close(fd);
@@ -30,7 +31,8 @@ Result<std::shared_ptr<ShmSegment>> ShmSegment::map(int fd) {
 
 Result<std::shared_ptr<ShmSegment>> ShmSegment::create() {
   const int fd = memfd_create("rocinante", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) return fail(std::string{"the network's shared memory: memfd_create: "} + std::strerror(errno), errno);
+  if (fd < 0)
+    return fail(std::string{"the network's shared memory: memfd_create: "} + std::strerror(errno), errno);
   if (ftruncate(fd, sizeof(Layout)) != 0 || fcntl(fd, F_ADD_SEALS, kSeals) != 0) {
     const int code = errno;
     close(fd);
@@ -49,11 +51,14 @@ Result<std::shared_ptr<ShmSegment>> ShmSegment::open(const std::string& path) {
   struct stat found {};
   if (fstat(fd, &found) != 0 || found.st_size != sizeof(Layout) || fcntl(fd, F_GET_SEALS) != kSeals) {
     close(fd);
-    return fail("the network's shared memory: '" + path + "' is not a segment of this version of Rocinante", EPROTO);
+    return fail("the network's shared memory: '" + path + "' is not a segment of this version of Rocinante",
+                EPROTO);
   }
   auto segment = map(fd);
   if (segment && (*segment)->layout_->magic != kMagic)
-    return fail("the network's shared memory: '" + path + "' has another layout; programs of one network must use one version of Rocinante", EPROTO);
+    return fail("the network's shared memory: '" + path +
+                    "' has another layout; programs of one network must use one version of Rocinante",
+                EPROTO);
   return segment;
 }
 

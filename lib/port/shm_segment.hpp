@@ -30,9 +30,10 @@ struct ShmSlot {
   std::atomic<uint64_t> pending{0};  // a bit for each slot that has published since the owner last looked
   std::atomic<int64_t> woken{0};     // when a sender last woke the owner (CLOCK_MONOTONIC)
   // The owner writes, each time it polls; anybody reads.
-  alignas(64) std::atomic<int64_t> ran{0};   // ns for which the owner's engine has run or had nothing to run for
-  std::atomic<int64_t> polled{0};            // when it last polled (CLOCK_MONOTONIC)
-  std::atomic<uint32_t> asleep{0};           // threads of it that wait for a wake
+  alignas(64) std::atomic<int64_t> ran{
+      0};                           // ns for which the owner's engine has run or had nothing to run for
+  std::atomic<int64_t> polled{0};   // when it last polled (CLOCK_MONOTONIC)
+  std::atomic<uint32_t> asleep{0};  // threads of it that wait for a wake
   // The owner writes, when it joins and leaves.
   alignas(64) std::atomic<uint64_t> incarnation{0};  // another for each owner; 0: none
   std::atomic<uint32_t> pid{0};
@@ -50,7 +51,9 @@ class ShmSegment {
 
   [[nodiscard]] int fd() const { return fd_; }
   [[nodiscard]] ShmSlot& slot(uint32_t index) const { return layout_->slots[index]; }
-  [[nodiscard]] ShmRingControl& control(uint32_t from, uint32_t to) const { return layout_->controls[from][to]; }
+  [[nodiscard]] ShmRingControl& control(uint32_t from, uint32_t to) const {
+    return layout_->controls[from][to];
+  }
   [[nodiscard]] std::byte* ring(uint32_t from, uint32_t to) const {
     return layout_->rings + (size_t{from} * kShmSlots + to) * kShmRingBytes;
   }

@@ -40,7 +40,8 @@ struct WakeupWord {
     const uint32_t wanted = published == WakeFor::kAnything ? kAcksToo : kArmed;
     uint32_t now = value.load(std::memory_order_relaxed);
     while ((now & wanted) != 0) {
-      if (value.compare_exchange_weak(now, (now & ~(kArmed | kAcksToo)) + kOne, std::memory_order_seq_cst)) return true;
+      if (value.compare_exchange_weak(now, (now & ~(kArmed | kAcksToo)) + kOne, std::memory_order_seq_cst))
+        return true;
     }
     return false;
   }

@@ -542,7 +542,8 @@ bool Requester::peer_had_no_time(TransportContext& context) {
     const bool lost_none = peer.lost_at < context.now - whole;
     silence = {una_, lost_none ? whole : Nanos{0}, context.now, peer.lost};
   } else {
-    silence.counted += (context.now - silence.at) - std::min(peer.lost - silence.lost, context.now - silence.at);
+    silence.counted +=
+        (context.now - silence.at) - std::min(peer.lost - silence.lost, context.now - silence.at);
     silence.at = context.now;
     silence.lost = peer.lost;
   }
