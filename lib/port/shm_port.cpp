@@ -29,6 +29,8 @@ constexpr Nanos kStoppedCheck{20'000'000};
 // Acknowledgements wake the receiver anyway when so many bytes of them wait.
 constexpr uint64_t kQuietAcks = 64 * 1024;
 
+constexpr uint32_t kMostHopBytes = kMaxIntHopWords * 4;
+
 constexpr uint32_t kLongestQuestion = 128;  // ARP, or a neighbor solicitation
 
 static_assert(kShmSlots <= 64);
@@ -308,13 +310,15 @@ ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos
     return Sent::kDropped;
   }
   Link& to = link(slot);
-  if (config_.telemetry_port != 0 && alone) add_hop(frame, to.out.used(), now);
-  uint8_t* const room = to.out.reserve(frame.pkt_len);
-  if (room == nullptr) {
+  const bool gets_hop = config_.telemetry_port != 0 && alone;
+  // Before the frame is changed: the caller offers one that is refused again, and it must not get a second hop.
+  if (!to.out.has_room(std::min(frame.pkt_len + (gets_hop ? kMostHopBytes : 0), kShmMostFrame))) {
     if (alone && !is_stuck(to, now)) return Sent::kNoRoom;
     bump(shm_stats_.ring_full);
     return Sent::kDropped;
   }
+  if (gets_hop) add_hop(frame, to.out.used(), now);
+  uint8_t* const room = to.out.reserve(frame.pkt_len);
   meet(slot);
   uint8_t* at = room;
   for (const rte_mbuf* segment = &frame; segment != nullptr; segment = segment->next) {

@@ -72,6 +72,15 @@ uint8_t* ShmRingWriter::reserve(uint32_t frame_bytes) {
   return append(offset, ShmRecord::kFrame, frame_bytes);
 }
 
+bool ShmRingWriter::has_room(uint32_t frame_bytes) {
+  const uint32_t need = shm_record_bytes(frame_bytes);
+  const auto left = size_ - static_cast<uint32_t>(tail_ & (size_ - 1));
+  const uint64_t most = size_ - need - (need > left ? left : 0);
+  if (used() <= most) return true;
+  refresh();
+  return used() <= most;
+}
+
 void ShmRingWriter::publish() { control_.tail.store(tail_, std::memory_order_release); }
 
 ShmRingReader::ShmRingReader(ShmRingControl& control, const std::byte* data, uint32_t size)
