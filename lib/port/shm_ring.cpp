@@ -134,8 +134,9 @@ std::span<const uint8_t> ShmRingReader::front() {
   return {};
 }
 
+// Stored again when another process has changed it: with a wrong position the writer may count the ring as full for ever.
 void ShmRingReader::release() {
-  if (released_ == head_) return;
+  if (released_ == head_ && control_.head.load(std::memory_order_relaxed) == head_) return;
   released_ = head_;
   control_.head.store(head_, std::memory_order_release);
 }
