@@ -231,8 +231,8 @@ uint16_t ShmPort::receive_left_frames(std::span<rte_mbuf*> out) {
   const std::scoped_lock guard(exits_mutex_);
   uint16_t count = 0;
   while (count < out.size() && !left_frames_.empty()) {
-    if (rte_mbuf* const frame = copy_in(left_frames_.back()); frame != nullptr) out[count++] = frame;
-    left_frames_.pop_back();
+    if (rte_mbuf* const frame = copy_in(left_frames_.front()); frame != nullptr) out[count++] = frame;
+    left_frames_.pop_front();
   }
   frames_waiting_.store(!left_frames_.empty(), std::memory_order_relaxed);
   bump(stats_.rx_packets, count);
@@ -252,13 +252,15 @@ uint16_t ShmPort::receive_answers(std::span<rte_mbuf*> out) {
 uint16_t ShmPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
   note_poll(now);
   if (own_.pending.load(std::memory_order_relaxed) != 0) ready_ |= own_.pending.exchange(0, std::memory_order_seq_cst);
-  if (frames_waiting_.load(std::memory_order_relaxed)) [[unlikely]]
-    return receive_left_frames(out);
+  // Before the rings are read: what a process wrote before it exited is received before the frames that it has left.
+  const bool left_frames = frames_waiting_.load(std::memory_order_acquire);
+  if (left_frames && own_.pending.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    ready_ |= own_.pending.exchange(0, std::memory_order_seq_cst);
   if (!answers_.empty()) [[unlikely]]
     return receive_answers(out);
   ready_ &= bit(static_cast<uint32_t>(config_.slots.size())) - 1;
   ready_ &= ~bit(config_.slot);
-  if (ready_ == 0) return 0;
+  if (ready_ == 0) return left_frames ? receive_left_frames(out) : uint16_t{0};
   uint16_t count = 0;
   // In turn, from another one each time.
   for (uint64_t left = std::rotr(ready_, static_cast<int>(next_)); left != 0 && count < out.size(); left &= left - 1) {
@@ -266,6 +268,8 @@ uint16_t ShmPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
     count = static_cast<uint16_t>(count + receive_from(slot, out.subspan(count)));
   }
   next_ = (next_ + 1) % 64;
+  if (left_frames && ready_ == 0) [[unlikely]]
+    count = static_cast<uint16_t>(count + receive_left_frames(out.subspan(count)));
   return count;
 }
 
@@ -549,11 +553,12 @@ std::optional<MacAddress> ShmPort::take_exit() {
 void ShmPort::note_exit(uint32_t slot, uint64_t incarnation, std::vector<std::vector<uint8_t>> left_frames) {
   // Not of a successor.
   segment_->slot(slot).incarnation.compare_exchange_strong(incarnation, 0);
+  // It may have been killed between publishing a frame and this.
+  own_.pending.fetch_or(bit(slot), std::memory_order_seq_cst);
   {
     const std::scoped_lock guard(exits_mutex_);
     exits_.push_back(config_.slots[slot].mac);
     std::ranges::move(left_frames, std::back_inserter(left_frames_));
-    std::ranges::reverse(left_frames_);
     frames_waiting_.store(!left_frames_.empty(), std::memory_order_release);
     exits_waiting_.store(true, std::memory_order_release);
   }

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -163,7 +164,7 @@ class ShmPort final : public Port, public PeerPresence {
   std::atomic<bool> exits_waiting_{false}, frames_waiting_{false};
   std::mutex exits_mutex_;
   std::vector<MacAddress> exits_;
-  std::vector<std::vector<uint8_t>> left_frames_;
+  std::deque<std::vector<uint8_t>> left_frames_;
 };
 
 }  // namespace roci
