@@ -438,7 +438,7 @@ uint16_t ShmPort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
 // ------------------------------------------------------------------------------------------------ waiting
 
 uint32_t ShmPort::Wakeup::value(Waiter waiter) const { return word(waiter).value.load(std::memory_order_seq_cst); }
-void ShmPort::Wakeup::arm(Waiter waiter, WakeFor what) { word(waiter).arm(what); }
+uint32_t ShmPort::Wakeup::arm(Waiter waiter, WakeFor what) { return word(waiter).arm(what); }
 void ShmPort::Wakeup::disarm(Waiter waiter) { word(waiter).disarm(); }
 
 // Looks at the rings themselves too: a faulty process may have cleared the bits of others.

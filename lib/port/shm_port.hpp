@@ -107,7 +107,7 @@ class ShmPort final : public Port, public PeerPresence {
    public:
     explicit Wakeup(ShmPort& port) : port_(port) {}
     [[nodiscard]] uint32_t value(Waiter waiter) const override;
-    void arm(Waiter waiter, WakeFor what) override;
+    uint32_t arm(Waiter waiter, WakeFor what) override;
     void disarm(Waiter waiter) override;
     [[nodiscard]] bool has_frames() override;
     void wait(Waiter waiter, uint32_t seen, Nanos limit) override;
