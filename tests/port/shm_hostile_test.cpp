@@ -62,10 +62,14 @@ void put(void* at, uint64_t value) { __atomic_store_n(static_cast<uint64_t*>(at)
 uint64_t position_near(Rng& rng, const std::atomic<uint64_t>& other, uint64_t size) {
   const uint64_t base = other.load(std::memory_order_relaxed);
   switch (rng.below(4)) {
-    case 0: return rng.next();
-    case 1: return base + rng.below(2 * size);
-    case 2: return base - rng.below(2 * size);
-    default: return base + rng.below(size / 64 + 2) * 64;
+    case 0:
+      return rng.next();
+    case 1:
+      return base + rng.below(2 * size);
+    case 2:
+      return base - rng.below(2 * size);
+    default:
+      return base + rng.below(size / 64 + 2) * 64;
   }
 }
 
@@ -75,12 +79,14 @@ void scribble_ring(Rng& rng, ShmRingControl& control, std::byte* data, uint32_t 
     if (rng.chance(0.3)) {
       put(line + rng.below(8) * 8, rng.next());
     } else {
-      const uint64_t bytes = rng.chance(0.1) ? size - static_cast<uint64_t>(line - data) : rng.below(kShmMostFrame + 50);
+      const uint64_t bytes =
+          rng.chance(0.1) ? size - static_cast<uint64_t>(line - data) : rng.below(kShmMostFrame + 50);
       put(line, rng.below(4) << 32 | bytes);
     }
     if (rng.chance(0.2)) put(&control.tail, position_near(rng, control.head, size));
     if (rng.chance(0.05)) put(&control.head, position_near(rng, control.tail, size));
-    if (rng.chance(0.05)) put(reinterpret_cast<uint64_t*>(&control) + rng.below(sizeof control / 8), rng.next());
+    if (rng.chance(0.05))
+      put(reinterpret_cast<uint64_t*>(&control) + rng.below(sizeof control / 8), rng.next());
   }
 }
 
@@ -132,7 +138,8 @@ class ShmHostilePort : public test::ShmNetworkTest {
       for (int i = 0; i < 20; ++i) {
         // Mostly the words that one value breaks for long are left alone, or no frame would be sent at all.
         const size_t word = rng.below(sizeof(ShmSlot) / 8);
-        const bool incarnation = slot + word * 8 == reinterpret_cast<std::byte*>(&segment_->slot(from).incarnation);
+        const bool incarnation =
+            slot + word * 8 == reinterpret_cast<std::byte*>(&segment_->slot(from).incarnation);
         put(slot + word * 8, rng.chance(0.1) && (!incarnation || rng.chance(0.1)) ? 0 : rng.next());
       }
       for (uint32_t to = 0; to < kMembers; ++to) {

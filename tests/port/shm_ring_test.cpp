@@ -220,7 +220,8 @@ TEST_F(ShmRingTest, positions_continue_beyond_their_largest_value) {
 }
 
 TEST_F(ShmRingTest, refuses_tail_out_of_range) {
-  for (const uint64_t ahead : {uint64_t{kBytes} + 64, uint64_t{1} << 40, uint64_t{0} - 64, uint64_t{1} << 63}) {
+  for (const uint64_t ahead :
+       {uint64_t{kBytes} + 64, uint64_t{1} << 40, uint64_t{0} - 64, uint64_t{1} << 63}) {
     SCOPED_TRACE(ahead);
     open_at(4096);
     control_.tail.store(4096 + ahead);
