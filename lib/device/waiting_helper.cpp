@@ -110,10 +110,9 @@ WakeFor WaitingHelper::wanted() const {
 
 void WaitingHelper::sleep() {
   const WakeFor what = wanted();
-  wakeup_.arm(Waiter::kHelper, what);
+  const uint32_t seen = wakeup_.arm(Waiter::kHelper, what);
   wakes_at_.store(
       std::numeric_limits<int64_t>::max());  // any deadline that the application sets from here on wakes
-  const uint32_t seen = wakeup_.value(Waiter::kHelper);
   if (stop_.load() || application_has_it_.load() || wakeup_.has_frames()) {
     wakeup_.disarm(Waiter::kHelper);
   } else {
@@ -182,8 +181,7 @@ void WaitingHelper::rest_if_crowded() {
     crowd.waited = waited;
   }
   if (!crowd.crowded || !application_has_it_.load(std::memory_order_relaxed)) return;
-  wakeup_.arm(Waiter::kApplication, WakeFor::kAnything);
-  const uint32_t seen = wakeup_.value(Waiter::kApplication);
+  const uint32_t seen = wakeup_.arm(Waiter::kApplication, WakeFor::kAnything);
   const Nanos deadline = host_.deadline_if_known();
   if (!wakeup_.has_frames() && deadline > now)
     wakeup_.wait(Waiter::kApplication, seen, std::min(deadline - now, kCrowdRest));

@@ -29,6 +29,8 @@ constexpr Nanos kStoppedCheck{20'000'000};
 // Acknowledgements wake the receiver anyway when so many bytes of them wait.
 constexpr uint64_t kQuietAcks = 64 * 1024;
 
+constexpr uint32_t kMostHopBytes = kMaxIntHopWords * 4;
+
 constexpr uint32_t kLongestQuestion = 128;  // ARP, or a neighbor solicitation
 
 static_assert(kShmSlots <= 64);
@@ -199,7 +201,8 @@ uint16_t ShmPort::receive_from(uint32_t slot, std::span<rte_mbuf*> out) {
   Link& from = link(slot);
   uint16_t count = 0;
   uint64_t bytes = 0;
-  while (count < out.size()) {
+  // Bounded by what is dropped too: a sender that writes as fast as frames are dropped cannot keep the thread here.
+  for (size_t dropped = 0; count + dropped < out.size();) {
     const auto record = from.in.front();
     if (record.empty()) {
       ready_ &= ~bit(slot);
@@ -212,6 +215,7 @@ uint16_t ShmPort::receive_from(uint32_t slot, std::span<rte_mbuf*> out) {
     if (frame == nullptr || exceeds_mtu(*frame, config_.mtu)) {
       rte_pktmbuf_free(frame);
       bump(stats_.rx_dropped);
+      ++dropped;
       continue;
     }
     bytes += record.size();
@@ -232,8 +236,8 @@ uint16_t ShmPort::receive_left_frames(std::span<rte_mbuf*> out) {
   const std::scoped_lock guard(exits_mutex_);
   uint16_t count = 0;
   while (count < out.size() && !left_frames_.empty()) {
-    if (rte_mbuf* const frame = copy_in(left_frames_.back()); frame != nullptr) out[count++] = frame;
-    left_frames_.pop_back();
+    if (rte_mbuf* const frame = copy_in(left_frames_.front()); frame != nullptr) out[count++] = frame;
+    left_frames_.pop_front();
   }
   frames_waiting_.store(!left_frames_.empty(), std::memory_order_relaxed);
   bump(stats_.rx_packets, count);
@@ -252,15 +256,23 @@ uint16_t ShmPort::receive_answers(std::span<rte_mbuf*> out) {
 
 uint16_t ShmPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
   note_poll(now);
+  const uint16_t count = receive(out);
+  unread_.store(ready_ != 0 || !answers_.empty(), std::memory_order_relaxed);
+  return count;
+}
+
+uint16_t ShmPort::receive(std::span<rte_mbuf*> out) {
   if (own_.pending.load(std::memory_order_relaxed) != 0)
     ready_ |= own_.pending.exchange(0, std::memory_order_seq_cst);
-  if (frames_waiting_.load(std::memory_order_relaxed)) [[unlikely]]
-    return receive_left_frames(out);
+  // Before the rings are read: what a process wrote before it exited is received before the frames that it has left.
+  const bool left_frames = frames_waiting_.load(std::memory_order_acquire);
+  if (left_frames && own_.pending.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    ready_ |= own_.pending.exchange(0, std::memory_order_seq_cst);
   if (!answers_.empty()) [[unlikely]]
     return receive_answers(out);
   ready_ &= bit(static_cast<uint32_t>(config_.slots.size())) - 1;
   ready_ &= ~bit(config_.slot);
-  if (ready_ == 0) return 0;
+  if (ready_ == 0) return left_frames ? receive_left_frames(out) : uint16_t{0};
   uint16_t count = 0;
   // In turn, from another one each time.
   for (uint64_t left = std::rotr(ready_, static_cast<int>(next_)); left != 0 && count < out.size();
@@ -269,11 +281,13 @@ uint16_t ShmPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
     count = static_cast<uint16_t>(count + receive_from(slot, out.subspan(count)));
   }
   next_ = (next_ + 1) % 64;
+  if (left_frames && ready_ == 0) [[unlikely]]
+    count = static_cast<uint16_t>(count + receive_left_frames(out.subspan(count)));
   return count;
 }
 
 Nanos ShmPort::next_arrival() const {
-  return ready_ != 0 || !answers_.empty() || own_.pending.load(std::memory_order_relaxed) != 0 ||
+  return unread_.load(std::memory_order_relaxed) || own_.pending.load(std::memory_order_relaxed) != 0 ||
                  frames_waiting_.load(std::memory_order_relaxed) ||
                  exits_waiting_.load(std::memory_order_relaxed)
              ? Nanos{0}
@@ -322,13 +336,15 @@ ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos
     return Sent::kDropped;
   }
   Link& to = link(slot);
-  if (config_.telemetry_port != 0 && alone) add_hop(frame, to.out.used(), now);
-  uint8_t* const room = to.out.reserve(frame.pkt_len);
-  if (room == nullptr) {
+  const bool gets_hop = config_.telemetry_port != 0 && alone;
+  // Before the frame is changed: the caller offers one that is refused again, and it must not get a second hop.
+  if (!to.out.has_room(std::min(frame.pkt_len + (gets_hop ? kMostHopBytes : 0), kShmMostFrame))) {
     if (alone && !is_stuck(to, now)) return Sent::kNoRoom;
     drop(shm_stats_.ring_full);
     return Sent::kDropped;
   }
+  if (gets_hop) add_hop(frame, to.out.used(), now);
+  uint8_t* const room = to.out.reserve(frame.pkt_len);
   meet(slot);
   uint8_t* at = room;
   for (const rte_mbuf* segment = &frame; segment != nullptr; segment = segment->next) {
@@ -359,7 +375,10 @@ bool ShmPort::resolve(const rte_mbuf& frame) {
   if (!answer.asks) return false;
   const bool present = answer.slot != UINT32_MAX && answer.slot != config_.slot &&
                        segment_->slot(answer.slot).incarnation.load(std::memory_order_acquire) != 0;
-  if (present && answers_.size() < kMostAnswers) answers_.push_back(std::move(answer.frame));
+  if (present && answers_.size() < kMostAnswers) {
+    answers_.push_back(std::move(answer.frame));
+    unread_.store(true, std::memory_order_relaxed);
+  }
   return true;
 }
 
@@ -445,7 +464,7 @@ uint16_t ShmPort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
 uint32_t ShmPort::Wakeup::value(Waiter waiter) const {
   return word(waiter).value.load(std::memory_order_seq_cst);
 }
-void ShmPort::Wakeup::arm(Waiter waiter, WakeFor what) { word(waiter).arm(what); }
+uint32_t ShmPort::Wakeup::arm(Waiter waiter, WakeFor what) { return word(waiter).arm(what); }
 void ShmPort::Wakeup::disarm(Waiter waiter) { word(waiter).disarm(); }
 
 // Looks at the rings themselves too: a faulty process may have cleared the bits of others.
@@ -574,11 +593,12 @@ std::optional<MacAddress> ShmPort::take_exit() {
 void ShmPort::note_exit(uint32_t slot, uint64_t incarnation, std::vector<std::vector<uint8_t>> left_frames) {
   // Not of a successor.
   segment_->slot(slot).incarnation.compare_exchange_strong(incarnation, 0);
+  // It may have been killed between publishing a frame and this.
+  own_.pending.fetch_or(bit(slot), std::memory_order_seq_cst);
   {
     const std::scoped_lock guard(exits_mutex_);
     exits_.push_back(config_.slots[slot].mac);
     std::ranges::move(left_frames, std::back_inserter(left_frames_));
-    std::ranges::reverse(left_frames_);
     frames_waiting_.store(!left_frames_.empty(), std::memory_order_release);
     exits_waiting_.store(true, std::memory_order_release);
   }

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -107,7 +108,7 @@ class ShmPort final : public Port, public PeerPresence {
    public:
     explicit Wakeup(ShmPort& port) : port_(port) {}
     [[nodiscard]] uint32_t value(Waiter waiter) const override;
-    void arm(Waiter waiter, WakeFor what) override;
+    uint32_t arm(Waiter waiter, WakeFor what) override;
     void disarm(Waiter waiter) override;
     [[nodiscard]] bool has_frames() override;
     void wait(Waiter waiter, uint32_t seen, Nanos limit) override;
@@ -167,7 +168,7 @@ class ShmPort final : public Port, public PeerPresence {
   std::atomic<bool> exits_waiting_{false}, frames_waiting_{false};
   std::mutex exits_mutex_;
   std::vector<MacAddress> exits_;
-  std::vector<std::vector<uint8_t>> left_frames_;
+  std::deque<std::vector<uint8_t>> left_frames_;
 };
 
 }  // namespace roci

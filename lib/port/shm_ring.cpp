@@ -75,6 +75,15 @@ uint8_t* ShmRingWriter::reserve(uint32_t frame_bytes) {
   return append(offset, ShmRecord::kFrame, frame_bytes);
 }
 
+bool ShmRingWriter::has_room(uint32_t frame_bytes) {
+  const uint32_t need = shm_record_bytes(frame_bytes);
+  const auto left = size_ - static_cast<uint32_t>(tail_ & (size_ - 1));
+  const uint64_t most = size_ - need - (need > left ? left : 0);
+  if (used() <= most) return true;
+  refresh();
+  return used() <= most;
+}
+
 void ShmRingWriter::publish() { control_.tail.store(tail_, std::memory_order_release); }
 
 ShmRingReader::ShmRingReader(ShmRingControl& control, const std::byte* data, uint32_t size)
@@ -128,8 +137,9 @@ std::span<const uint8_t> ShmRingReader::front() {
   return {};
 }
 
+// Stored again when another process has changed it: with a wrong position the writer may count the ring as full for ever.
 void ShmRingReader::release() {
-  if (released_ == head_) return;
+  if (released_ == head_ && control_.head.load(std::memory_order_relaxed) == head_) return;
   released_ = head_;
   control_.head.store(head_, std::memory_order_release);
 }

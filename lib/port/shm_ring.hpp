@@ -49,6 +49,8 @@ class ShmRingWriter {
   // Room for a frame of kShmLeastFrame to kShmMostFrame bytes, which the caller writes; null when the ring is full. The reader
   // sees it after publish().
   uint8_t* reserve(uint32_t frame_bytes);
+  // Whether reserve() would return room for a frame of so many bytes, or of fewer. May read the reader's position.
+  [[nodiscard]] bool has_room(uint32_t frame_bytes);
   void publish();
   // Bytes that the reader has not freed, as far as last read; refresh() reads its position.
   [[nodiscard]] uint64_t used() const { return tail_ - head_; }

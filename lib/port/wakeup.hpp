@@ -4,11 +4,12 @@
 // The word (in memory that the sender shares) has a flag "armed" in bit 0, a flag "for acknowledgements too" in bit 1, and counts
 // wakes in the other bits:
 //
-//   receiver: arm() sets the flag; then looks for frames; then waits while the word has the value it saw last
+//   receiver: arm() sets the flag and returns the word; then looks for frames; then waits while the word has this value
 //   sender:   publishes a frame; full fence; if the flag is set: clears it, adds one to the count, wakes all waiters
 //
 // Either the receiver's look comes after the sender's frame, or the sender sees the flag. The count makes a wait return at once
-// when a wake came between the look and the wait.
+// when a wake came between arm() and the wait. The value must be the one of arm(): the sender of a frame that was received before
+// may clear the flag at any time after it, and a receiver that waited with a value read later would wait with the flag clear.
 #pragma once
 
 #include <atomic>
@@ -26,13 +27,12 @@ struct WakeupWord {
   static constexpr uint32_t kArmed = 1, kAcksToo = 2, kOne = 4;
   std::atomic<uint32_t> value{0};
 
-  void arm(WakeFor what) {
-    if (what == WakeFor::kAnything) {
-      value.fetch_or(kArmed | kAcksToo, std::memory_order_seq_cst);
-    } else {
-      value.fetch_and(~kAcksToo, std::memory_order_seq_cst);
-      value.fetch_or(kArmed, std::memory_order_seq_cst);
-    }
+  // Returns the word as it is with the flags set.
+  uint32_t arm(WakeFor what) {
+    if (what == WakeFor::kAnything)
+      return value.fetch_or(kArmed | kAcksToo, std::memory_order_seq_cst) | kArmed | kAcksToo;
+    value.fetch_and(~kAcksToo, std::memory_order_seq_cst);
+    return value.fetch_or(kArmed, std::memory_order_seq_cst) | kArmed;
   }
   void disarm() { value.fetch_and(~(kArmed | kAcksToo), std::memory_order_seq_cst); }
   // After something was published and a full fence. True when the caller is to wake the receiver.
@@ -59,10 +59,12 @@ class PortWakeup {
   PortWakeup& operator=(const PortWakeup&) = delete;
   virtual ~PortWakeup() = default;
 
-  // The word's value, to be passed to wait(); read before the caller looks whether it has anything to do.
+  // The word's value, to be passed to wait() by a thread that waits for wake() alone; read before the caller looks whether it
+  // has anything to do.
   [[nodiscard]] virtual uint32_t value(Waiter waiter) const = 0;
-  // From now on a sender wakes. Frames that came before are the caller's to look for: has_frames().
-  virtual void arm(Waiter waiter, WakeFor what) = 0;
+  // From now on a sender wakes. Frames that came before are the caller's to look for: has_frames(). Returns the value to be
+  // passed to wait() then.
+  virtual uint32_t arm(Waiter waiter, WakeFor what) = 0;
   virtual void disarm(Waiter waiter) = 0;
   [[nodiscard]] virtual bool has_frames() = 0;
   // Sleeps while the word has this value, at most for `limit` (kNever: without limit).

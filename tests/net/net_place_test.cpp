@@ -10,6 +10,7 @@ class Place : public test::NetTest {
   void SetUp() override {
     NetTest::SetUp();
     config_.places = 3;
+    config_.always_switch = true;
   }
   NetConfig config_;
 };

@@ -1,0 +1,210 @@
+// Processes of a network without a switch exchange frames, and one learns of the exit of another. DPDK is started in children of
+// the test program alone, so that each has its own.
+#include "net/peer_watch.hpp"
+
+#include <array>
+#include <cstdio>
+#include <thread>
+
+#include "net/net_place.hpp"
+#include "net_fixture.hpp"
+#include "port/peer_presence.hpp"
+#include "port/realtime_runner.hpp"
+#include "support/frames.hpp"
+
+namespace roci {
+namespace {
+
+// One process of the network. It lives as long as the process does.
+class Member {
+ public:
+  using Bytes = std::vector<uint8_t>;
+
+  // Null when it cannot take part; it prints why.
+  static std::unique_ptr<Member> join(const std::filesystem::path& folder) {
+    auto member = std::make_unique<Member>();
+    auto place = NetPlace::take(folder);
+    if (!place) return complain(place.error());
+    member->place_ = std::move(*place);
+    const EalConfig eal{.memory_mib = 128};
+    auto port = member->place_->open_port(eal, 5s);
+    if (!port) return complain(port.error());
+    member->port_ = std::move(*port);
+    auto pool = MbufPool::create("sent", 256, 2048);
+    if (!pool) return complain(pool.error());
+    member->pool_ = std::move(*pool);
+    return member;
+  }
+
+  [[nodiscard]] Port& port() const { return *port_; }
+  [[nodiscard]] const NetPlace& place() const { return *place_; }
+  [[nodiscard]] PeerPresence& peers() const { return *port_->peers(); }
+
+  bool send(const Bytes& frame) {
+    rte_mbuf* mbuf = test::to_mbuf(*pool_, frame);
+    if (mbuf == nullptr) return false;
+    if (port_->tx_burst({&mbuf, 1}, monotonic_now()) == 1) return true;
+    rte_pktmbuf_free(mbuf);
+    return false;
+  }
+  // The frames of one poll.
+  std::vector<Bytes> receive() {
+    std::array<rte_mbuf*, 32> burst{};
+    const uint16_t got = port_->rx_burst(burst, monotonic_now());
+    std::vector<Bytes> frames;
+    for (uint16_t i = 0; i < got; ++i) frames.push_back(test::bytes_of(burst[i]));
+    rte_pktmbuf_free_bulk(burst.data(), got);
+    return frames;
+  }
+  // Looks until `done` is true, at most for 10 s.
+  template <class Done>
+  static bool look_until(const char* what, Done done) {
+    for (int look = 0; look < 100'000; ++look) {
+      if (done()) return true;
+      usleep(100);
+    }
+    std::fprintf(stderr, "process %d: not seen: %s\n", getpid(), what);
+    return false;
+  }
+  bool receive_frame(const char* what, const Bytes& expected) {
+    return look_until(what, [&] {
+      const auto frames = receive();
+      return std::ranges::find(frames, expected) != frames.end();
+    });
+  }
+
+ private:
+  static std::nullptr_t complain(const Error& error) {
+    std::fprintf(stderr, "process %d: %s\n", getpid(), error.message.c_str());
+    return nullptr;
+  }
+
+  std::unique_ptr<NetPlace> place_;
+  std::unique_ptr<Port> port_;
+  std::shared_ptr<MbufPool> pool_;
+};
+
+class PeerWatchTest : public test::NetTest {
+ protected:
+  void SetUp() override {
+    NetTest::SetUp();
+    config_.places = 4;
+    folder_ = make_net(config_);
+    switch_lock_.reset();
+  }
+  [[nodiscard]] Member::Bytes frame(uint32_t from, uint32_t to, uint32_t number) const {
+    test::FrameSpec spec;
+    spec.source = config_.mac(from);
+    spec.destination = config_.mac(to);
+    spec.number = number;
+    return test::roce_bytes(spec);
+  }
+  // A process with place 0 that sends every frame of the one at place 1 back with another number, and leaves a frame for it.
+  [[nodiscard]] std::unique_ptr<test::Child> echo() const {
+    return std::make_unique<test::Child>([this] {
+      auto member = Member::join(folder_);
+      if (member == nullptr || member->place().number() != 0) return false;
+      auto words = member->place().open_last_words();
+      if (!words || (*words)->keep(LastWords::kNone, frame(0, 1, 99)) == LastWords::kNone) return false;
+      if ((*words)->keep(LastWords::kNone, frame(0, 2, 98)) == LastWords::kNone) return false;
+      std::thread{[this, member = member.release(), words = words->release()] {
+        static_cast<void>(words);  // as long as the process lives
+        for (;;) {
+          for (const auto& got : member->receive()) {
+            if (got == frame(1, 0, 1)) member->send(frame(0, 1, 2));
+          }
+          usleep(50);
+        }
+      }}.detach();
+      return true;
+    });
+  }
+  bool exchange(Member& member) const {
+    return member.send(frame(1, 0, 1)) && member.receive_frame("the answer", frame(0, 1, 2));
+  }
+
+  NetConfig config_;
+  std::filesystem::path folder_;
+};
+
+TEST_F(PeerWatchTest, process_that_is_killed_is_reported_with_what_it_left) {
+  const auto first = echo();
+  ASSERT_TRUE(first->done());
+  const test::Child second{[&] {
+    const auto member = Member::join(folder_);
+    if (member == nullptr || member->place().number() != 1 || !exchange(*member)) return false;
+    const MacAddress peer = config_.mac(0);
+    if (member->peers().is_absent(peer) || member->peers().take_exit()) return false;
+    kill(first->pid(), SIGKILL);
+    std::vector<Member::Bytes> left;
+    return Member::look_until("the exit",
+                              [&] {
+                                for (auto& one : member->receive()) left.push_back(std::move(one));
+                                return member->peers().take_exit() == peer;
+                              }) &&
+           member->peers().is_absent(peer) && Member::look_until("the frame that it left", [&] {
+             for (auto& one : member->receive()) left.push_back(std::move(one));
+             return left == std::vector<Member::Bytes>{frame(0, 1, 99)};
+           });
+  }};
+  EXPECT_TRUE(second.done());
+}
+
+TEST_F(PeerWatchTest, process_that_exited_before_it_was_watched_is_reported) {
+  const auto first = echo();
+  ASSERT_TRUE(first->done());
+  const test::Child second{[&] {
+    const auto member = Member::join(folder_);
+    if (member == nullptr) return false;
+    kill(first->pid(), SIGKILL);
+    // Until the kernel has released what it had; nobody has noticed yet.
+    const auto lock_is_free = [&] {
+      const auto holder = ProcessLock::holder(folder_ / kNetPlaces / "0");
+      return holder && *holder == 0;
+    };
+    if (!Member::look_until("the lock", lock_is_free)) return false;
+    if (!member->send(frame(1, 0, 1))) return false;  // the first contact
+    return Member::look_until("the exit", [&] {
+      member->receive();
+      return member->peers().take_exit() == config_.mac(0);
+    });
+  }};
+  EXPECT_TRUE(second.done());
+}
+
+TEST_F(PeerWatchTest, next_process_of_the_place_is_met_anew) {
+  auto first = echo();
+  ASSERT_TRUE(first->done());
+  const auto again = root_ / "again", exited = root_ / "exited";
+  std::unique_ptr<test::Child> third;
+  // Works in steps that the files order: an exchange; an exit; an exchange with the successor, and its exit.
+  std::thread successor{[&] {
+    Member::look_until("the first exit", [&] { return std::filesystem::exists(exited); });
+    third = echo();
+    std::ofstream{again} << third->pid();
+  }};
+  const test::Child second{[&] {
+    const auto member = Member::join(folder_);
+    if (member == nullptr || !exchange(*member)) return false;
+    const auto sees_exit = [&] {
+      return Member::look_until("an exit", [&] {
+        member->receive();
+        return member->peers().take_exit() == config_.mac(0);
+      });
+    };
+    kill(first->pid(), SIGKILL);
+    if (!sees_exit()) return false;
+    std::ofstream{exited} << "x";
+    pid_t pid = 0;
+    if (!Member::look_until("the successor", [&] { return bool{std::ifstream{again} >> pid}; })) return false;
+    if (member->peers().is_absent(config_.mac(0)) || !exchange(*member)) return false;
+    kill(pid, SIGKILL);
+    return sees_exit();
+  }};
+  successor.join();
+  EXPECT_TRUE(second.done());
+  EXPECT_TRUE(third && third->done());
+}
+
+}  // namespace
+}  // namespace roci

@@ -1,0 +1,172 @@
+// Places of a network whose processes exchange frames through shared memory, without a switch process.
+#include <sys/stat.h>
+
+#include <set>
+
+#include "net/net_place.hpp"
+#include "net_fixture.hpp"
+
+namespace roci {
+namespace {
+
+class PlaceWithoutSwitch : public test::NetTest {
+ protected:
+  void SetUp() override {
+    NetTest::SetUp();
+    config_.places = 3;
+    folder_ = make_net(config_);
+    switch_lock_.reset();
+  }
+  [[nodiscard]] std::filesystem::path place_file(uint32_t place) const {
+    return folder_ / kNetPlaces / std::to_string(place);
+  }
+  // The shared memory of the process that has a place, as another process finds it; 0: none.
+  [[nodiscard]] ino_t memory_of(pid_t pid, uint32_t place) const {
+    int fd = -1;
+    std::ifstream{place_file(place)} >> fd;
+    struct stat found {};
+    return stat(("/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd)).c_str(), &found) == 0
+               ? found.st_ino
+               : 0;
+  }
+  // A process that takes a place and keeps it.
+  [[nodiscard]] std::unique_ptr<test::Child> other_process() const {
+    return std::make_unique<test::Child>([this] {
+      auto place = NetPlace::take(folder_);
+      return place && place->release() != nullptr;
+    });
+  }
+  static std::set<std::string> files_of_shared_memory() {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+      names.insert(entry.path().filename().string());
+    return names;
+  }
+
+  NetConfig config_;
+  std::filesystem::path folder_;
+};
+
+TEST_F(PlaceWithoutSwitch, is_the_lowest_free_one_and_needs_no_switch_process) {
+  ASSERT_FALSE(config_.needs_switch());
+  auto first = NetPlace::take(folder_);
+  ASSERT_TRUE(first) << first.error().message;
+  auto second = NetPlace::take(folder_);
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ((*first)->number(), 0U);
+  EXPECT_EQ((*second)->number(), 1U);
+  const DeviceFile& device = (*second)->device();
+  EXPECT_EQ(device.port.device, "shm1");
+  EXPECT_EQ(device.device.addresses, (std::vector<std::string>{"10.77.0.2/16", "fd77::2/64"}));
+  EXPECT_EQ(device.port.mac, config_.mac(1));
+  first->reset();
+  EXPECT_EQ((*NetPlace::take(folder_))->number(), 0U) << "free again";
+}
+
+TEST_F(PlaceWithoutSwitch, is_free_when_its_process_is_killed) {
+  const auto other = other_process();
+  ASSERT_TRUE(other->done());
+  EXPECT_EQ((*NetPlace::take(folder_))->number(), 1U);
+  other->end(SIGKILL);
+  EXPECT_EQ((*NetPlace::take(folder_))->number(), 0U);
+}
+
+TEST_F(PlaceWithoutSwitch, processes_share_one_memory_that_ends_with_the_last) {
+  const auto files_before = files_of_shared_memory();
+  ino_t shared = 0;
+  {
+    const auto first = other_process(), second = other_process();
+    ASSERT_TRUE(first->done() && second->done());
+    shared = memory_of(first->pid(), 0);
+    ASSERT_NE(shared, 0U);
+    EXPECT_EQ(memory_of(second->pid(), 1), shared);
+    // The one that made it has exited: the other still has it.
+    first->end(SIGKILL);
+    auto third = NetPlace::take(folder_);
+    ASSERT_TRUE(third) << third.error().message;
+    EXPECT_EQ((*third)->number(), 0U);
+    EXPECT_EQ(memory_of(getpid(), 0), shared);
+    auto fourth = NetPlace::take(folder_);
+    ASSERT_TRUE(fourth) << fourth.error().message;
+    EXPECT_EQ(memory_of(getpid(), 2), shared) << "a process may have several places";
+    EXPECT_EQ(files_of_shared_memory(), files_before) << "it has no name in a file system";
+  }
+  const auto next = NetPlace::take(folder_);
+  ASSERT_TRUE(next) << next.error().message;
+  EXPECT_NE(memory_of(getpid(), 0), shared);
+}
+
+TEST_F(PlaceWithoutSwitch, there_is_none_when_all_are_taken) {
+  std::vector<std::unique_ptr<NetPlace>> places;
+  for (int i = 0; i < 3; ++i) {
+    auto place = NetPlace::take(folder_);
+    ASSERT_TRUE(place) << place.error().message;
+    places.push_back(std::move(*place));
+  }
+  const auto more = NetPlace::take(folder_);
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().code, EUSERS);
+}
+
+TEST_F(PlaceWithoutSwitch, files_that_earlier_processes_left_mean_nothing) {
+  for (const char* name : {"0", "1", "2"}) std::ofstream{folder_ / kNetPlaces / name} << "4711\n";
+  auto place = NetPlace::take(folder_);
+  ASSERT_TRUE(place) << place.error().message;
+  EXPECT_EQ((*place)->number(), 0U);
+}
+
+TEST_F(PlaceWithoutSwitch, memory_that_a_process_names_and_is_none_is_an_error) {
+  // It has the place, and its descriptor refers to something else.
+  const test::Child other{[this] {
+    auto lock = ProcessLock::take(place_file(0));
+    if (!lock || !*lock) return false;
+    static const ProcessLock held = std::move(**lock);
+    return pwrite(held.fd(), "0\n", 2, 0) == 2;
+  }};
+  ASSERT_TRUE(other.done());
+  const auto place = NetPlace::take(folder_);
+  ASSERT_FALSE(place);
+  EXPECT_NE(place.error().message.find("network 'default'"), std::string::npos) << place.error().message;
+}
+
+TEST_F(PlaceWithoutSwitch, what_earlier_processes_left_is_removed_with_the_first_of_the_next) {
+  const auto left = folder_ / kNetLastWords / "place1.4711";
+  std::filesystem::create_directories(left.parent_path());
+  std::ofstream{left} << "x";
+  ASSERT_TRUE(NetPlace::take(folder_));
+  EXPECT_FALSE(std::filesystem::exists(left));
+  // Not while others are there, which may still have to read it.
+  const auto other = other_process();
+  ASSERT_TRUE(other->done());
+  std::ofstream{left} << "x";
+  ASSERT_TRUE(NetPlace::take(folder_));
+  EXPECT_TRUE(std::filesystem::exists(left));
+}
+
+TEST_F(PlaceWithoutSwitch, description_that_needs_a_switch_gets_a_port_into_it) {
+  const auto described = [](auto change) {
+    NetConfig config;
+    change(config);
+    return config.needs_switch();
+  };
+  EXPECT_FALSE(described([](NetConfig&) {}));
+  EXPECT_FALSE(described([](NetConfig& net) { net.telemetry.enabled = false; }));
+  EXPECT_TRUE(described([](NetConfig& net) { net.always_switch = true; }));
+  EXPECT_TRUE(described([](NetConfig& net) { net.rate = BitsPerSec{1'000'000'000}; }));
+  EXPECT_TRUE(described([](NetConfig& net) { net.queue = 1_MiB; }));
+  EXPECT_TRUE(described([](NetConfig& net) { net.queue_frames = 12; }));
+  EXPECT_TRUE(described([](NetConfig& net) { net.faults.emplace(); }));
+  EXPECT_TRUE(described([](NetConfig& net) { net.uplink.emplace(); }));
+  config_.name = "limited";
+  config_.rate = BitsPerSec{1'000'000'000};
+  const auto folder = make_net(config_);
+  const auto place = NetPlace::take(folder);
+  ASSERT_TRUE(place) << place.error().message;
+  EXPECT_EQ((*place)->device().port.device,
+            "net_memif0,role=client,id=0,socket=" + (folder / "memif.sock").string());
+  switch_lock_.reset();
+  EXPECT_FALSE(NetPlace::take(folder)) << "its switch does not run";
+}
+
+}  // namespace
+}  // namespace roci

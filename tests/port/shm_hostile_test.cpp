@@ -1,0 +1,217 @@
+// A process that writes anything into the shared memory at any time: the others neither crash nor leave the memory, and exchange
+// frames again once it has stopped. ROCI_HOSTILE_SECONDS lengthens the tests.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <thread>
+
+#include "base/rng.hpp"
+#include "guarded_memory.hpp"
+#include "port/realtime_runner.hpp"
+#include "port/shm_port.hpp"
+#include "port/shm_ring.hpp"
+#include "shm_network.hpp"
+
+namespace roci {
+namespace {
+
+// Runs `scribble` in a thread of its own until it ends.
+class Scribbler {
+ public:
+  explicit Scribbler(std::function<void(Rng&)> scribble)
+      : scribble_(std::move(scribble)), thread_([this] {
+          Rng rng{4};
+          do {
+            scribble_(rng);
+            passes_.fetch_add(1);
+          } while (!stop_.load());
+        }) {}
+  Scribbler(const Scribbler&) = delete;
+  Scribbler& operator=(const Scribbler&) = delete;
+  ~Scribbler() {
+    stop_.store(true);
+    thread_.join();
+  }
+  // Whether the other thread is to continue: for so many rounds, and until this one has had its turns.
+  [[nodiscard]] bool continues(uint64_t round, uint64_t rounds) const {
+    if (round < rounds || passes_.load() < 20) return true;
+    return monotonic_now() < until_;
+  }
+
+ private:
+  static Nanos wanted() {
+    const char* const seconds = std::getenv("ROCI_HOSTILE_SECONDS");
+    return seconds == nullptr ? Nanos{0} : Nanos{std::chrono::seconds{std::atoi(seconds)}};
+  }
+
+  const std::function<void(Rng&)> scribble_;
+  const Nanos until_ = monotonic_now() + wanted();
+  std::atomic<bool> stop_{false};
+  std::atomic<uint64_t> passes_{0};
+  std::thread thread_;
+};
+
+void put(void* at, uint64_t value) { __atomic_store_n(static_cast<uint64_t*>(at), value, __ATOMIC_RELAXED); }
+
+// Any value, or one that looks right: validation is then reached in depth.
+uint64_t position_near(Rng& rng, const std::atomic<uint64_t>& other, uint64_t size) {
+  const uint64_t base = other.load(std::memory_order_relaxed);
+  switch (rng.below(4)) {
+    case 0:
+      return rng.next();
+    case 1:
+      return base + rng.below(2 * size);
+    case 2:
+      return base - rng.below(2 * size);
+    default:
+      return base + rng.below(size / 64 + 2) * 64;
+  }
+}
+
+void scribble_ring(Rng& rng, ShmRingControl& control, std::byte* data, uint32_t size, int words) {
+  for (int i = 0; i < words; ++i) {
+    std::byte* const line = data + rng.below(size / 64) * 64;
+    if (rng.chance(0.3)) {
+      put(line + rng.below(8) * 8, rng.next());
+    } else {
+      const uint64_t bytes =
+          rng.chance(0.1) ? size - static_cast<uint64_t>(line - data) : rng.below(kShmMostFrame + 50);
+      put(line, rng.below(4) << 32 | bytes);
+    }
+    if (rng.chance(0.2)) put(&control.tail, position_near(rng, control.head, size));
+    if (rng.chance(0.05)) put(&control.head, position_near(rng, control.tail, size));
+    if (rng.chance(0.05))
+      put(reinterpret_cast<uint64_t*>(&control) + rng.below(sizeof control / 8), rng.next());
+  }
+}
+
+TEST(ShmHostile, reader_and_writer_stay_inside_a_ring_that_changes_under_them) {
+  constexpr uint32_t kSize = 32 * 1024;
+  const test::GuardedMemory memory{kSize};
+  const auto control = std::make_unique<ShmRingControl>();
+  ShmRingReader reader{*control, memory.data(), kSize};
+  ShmRingWriter writer{*control, memory.data(), kSize};
+  Rng rng{9};
+  uint64_t sum = 0, frames = 0, written = 0;
+  {
+    const Scribbler hostile{[&](Rng& random) { scribble_ring(random, *control, memory.data(), kSize, 500); }};
+    for (uint64_t round = 0; hostile.continues(round, 300'000); ++round) {
+      const auto frame = reader.front();
+      if (!frame.empty()) {
+        ASSERT_TRUE(memory.contains(frame.data(), frame.size()));
+        ASSERT_GE(frame.size(), size_t{kShmLeastFrame});
+        ASSERT_LE(frame.size(), size_t{kShmMostFrame});
+        for (const uint8_t byte : frame) sum += byte;
+        reader.pop();
+        ++frames;
+      }
+      if (rng.chance(0.5)) reader.release();
+      static_cast<void>(reader.has_more());
+      const auto bytes = static_cast<uint32_t>(rng.between(kShmLeastFrame, kShmMostFrame));
+      if (uint8_t* const room = writer.reserve(bytes); room != nullptr) {
+        ASSERT_TRUE(memory.contains(room, bytes));
+        std::memset(room, 7, bytes);
+        ++written;
+      }
+      ASSERT_LE(writer.used(), uint64_t{kSize});
+      if (rng.chance(0.1)) writer.publish();
+    }
+  }
+  EXPECT_GT(reader.malformed(), 0U);
+  EXPECT_GT(writer.refused(), 0U);
+  EXPECT_GT(frames, 0U) << sum;
+  EXPECT_GT(written, 0U);
+}
+
+class ShmHostilePort : public test::ShmNetworkTest {
+ protected:
+  static constexpr uint32_t kMembers = 3;  // two ports and the hostile process
+
+  void scribble(Rng& rng) const {
+    for (uint32_t from = 0; from < kMembers; ++from) {
+      auto* const slot = reinterpret_cast<std::byte*>(&segment_->slot(from));
+      for (int i = 0; i < 20; ++i) {
+        // Mostly the words that one value breaks for long are left alone, or no frame would be sent at all.
+        const size_t word = rng.below(sizeof(ShmSlot) / 8);
+        const bool incarnation =
+            slot + word * 8 == reinterpret_cast<std::byte*>(&segment_->slot(from).incarnation);
+        put(slot + word * 8, rng.chance(0.1) && (!incarnation || rng.chance(0.1)) ? 0 : rng.next());
+      }
+      for (uint32_t to = 0; to < kMembers; ++to) {
+        if (from != to)
+          scribble_ring(rng, segment_->control(from, to), segment_->ring(from, to), kShmRingBytes, 50);
+      }
+    }
+  }
+};
+
+TEST_F(ShmHostilePort, ports_survive_a_process_that_writes_anything_anywhere) {
+  open_ports(2, kMembers);
+  Nanos now = 1s;
+  uint64_t received = 0;
+  {
+    const Scribbler hostile{[&](Rng& random) { scribble(random); }};
+    for (uint64_t round = 0; hostile.continues(round, 10'000); ++round) {
+      now += Nanos{5'000};
+      const uint32_t from = round % 2;
+      ShmPort& port = *ports_[from];
+      std::array<rte_mbuf*, 8> frames{};
+      for (size_t i = 0; i < frames.size(); ++i) {
+        const auto to = i == 7 ? MacAddress::broadcast() : mac(i % kMembers);
+        frames[i] = roce_to(from, to, 64 + static_cast<uint32_t>(i) * 500);
+        ASSERT_NE(frames[i], nullptr) << "buffers were lost";
+      }
+      const uint16_t sent = port.tx_burst(frames, now);
+      ASSERT_LE(sent, frames.size());
+      rte_pktmbuf_free_bulk(frames.data() + sent, static_cast<unsigned>(frames.size() - sent));
+      std::array<rte_mbuf*, 32> burst{};
+      const uint16_t got = port.rx_burst(burst, now);
+      ASSERT_LE(got, burst.size());
+      for (uint16_t i = 0; i < got; ++i) {
+        ASSERT_LE(burst[i]->pkt_len, kMtu + 22U);
+        ASSERT_GE(burst[i]->pkt_len, kShmLeastFrame);
+      }
+      rte_pktmbuf_free_bulk(burst.data(), got);
+      received += got;
+      for (uint32_t peer = 0; peer < kMembers; ++peer) {
+        static_cast<void>(port.time_of(mac(peer), now));
+        static_cast<void>(port.is_busy(mac(peer), now));
+        static_cast<void>(port.is_absent(mac(peer)));
+      }
+      static_cast<void>(port.wakeup()->has_frames());
+      static_cast<void>(port.next_arrival());
+    }
+  }
+  EXPECT_GT(ports_[0]->shm_stats().malformed + ports_[1]->shm_stats().malformed, 0U);
+  EXPECT_GT(received, 0U);
+  // Rings of other slots were never touched: a page that is read or written is allocated.
+  struct stat used {};
+  ASSERT_EQ(fstat(segment_->fd(), &used), 0);
+  EXPECT_LT(used.st_blocks * 512, 20 << 20);
+
+  // Once it has stopped, processes that join again exchange frames.
+  ports_.clear();
+  open_ports(2, kMembers);
+  // The first poll of each stores its positions again.
+  for (int round = 0; round < 3; ++round) {
+    for (uint32_t port = 0; port < 2; ++port) receive_all(port, now);
+  }
+  const uint64_t malformed = ports_[1]->shm_stats().malformed;
+  for (uint32_t number = 1; number < 100; ++number) {
+    rte_mbuf* frame = roce_to(0, mac(1), 1000, number);
+    const auto sent = bytes_of(frame);
+    ASSERT_EQ(ports_[0]->tx_burst({&frame, 1}, now), 1);
+    const auto got = receive_all(1, now);
+    ASSERT_EQ(got.size(), 1U);
+    EXPECT_EQ(got[0], sent);
+  }
+  EXPECT_EQ(ports_[1]->shm_stats().malformed, malformed);
+}
+
+}  // namespace
+}  // namespace roci

@@ -1,0 +1,301 @@
+#include "port/shm_port.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "shm_network.hpp"
+#include "wire/arp.hpp"
+#include "wire/nd.hpp"
+#include "wire/telemetry_edit.hpp"
+
+namespace roci {
+namespace {
+
+class ShmPortTest : public test::ShmNetworkTest {
+ protected:
+  static constexpr uint16_t kIntPort = 5201;
+
+  // Sends frames of the largest size from 0 to 1 until the port takes none; returns how many it took.
+  uint32_t fill(Nanos now) {
+    uint32_t sent = 0;
+    while (send(0, roce_to(0, mac(1), kLargest), now) == 1) ++sent;
+    return sent;
+  }
+  // A request for the IPv4 address of `target`.
+  rte_mbuf* arp_request(uint32_t from, const IpAddress& target) const {
+    Bytes frame(kMaxArpFrame);
+    const ArpMessage message{ArpOperation::kRequest, mac(from), ip4(from), MacAddress{}, target};
+    frame.resize(build_arp({MacAddress::broadcast(), mac(from)}, message, frame));
+    return test::to_mbuf(*pool_, frame);
+  }
+  rte_mbuf* solicitation(uint32_t from, const IpAddress& target) const {
+    NeighbourMessage message;
+    message.source = ip6(from);
+    message.destination = target;
+    message.target = target;
+    message.link_layer = mac(from);
+    const LinkHeader link{mac(1), mac(from)};
+    Bytes frame(nd_frame_length(link, message));
+    build_nd(link, message, frame);
+    return test::to_mbuf(*pool_, frame);
+  }
+  // With in-band telemetry that no hop has been added to.
+  rte_mbuf* with_telemetry(uint32_t number) const {
+    rte_mbuf* const frame = roce_to(0, mac(1), 1000, number);
+    FrameFront front = FrameFront::of(*frame);
+    IntSource source;
+    source.port = kIntPort;
+    source.domain = 1;
+    EXPECT_EQ(begin_int(front, source, kMtu), IntEdit::kDone);
+    front.store(*frame);
+    return frame;
+  }
+  static uint8_t ecn(const Bytes& frame) { return frame[sizeof(EthernetHeader) + 1] & 3; }
+  static bool ipv4_checksum_is_right(const Bytes& frame) {
+    return inet_checksum(frame.data() + sizeof(EthernetHeader), sizeof(Ipv4Header)) == 0;
+  }
+
+  static constexpr uint32_t kLargest = 4300;  // bytes of payload
+  Nanos now_ = 1s;
+};
+
+TEST_F(ShmPortTest, delivers_unicast_to_its_address_alone_and_unchanged) {
+  open_ports(3, 3);
+  for (uint32_t number = 1; number <= 50; ++number) {
+    rte_mbuf* const frame = roce_to(0, mac(1 + number % 2), number * 80, number);
+    const Bytes sent = roci::bytes_of(frame);
+    ASSERT_EQ(send(0, frame, now_), 1);
+    EXPECT_TRUE(receive_all(2 - number % 2, now_).empty());
+    const auto got = receive_all(1 + number % 2, now_);
+    ASSERT_EQ(got.size(), 1U);
+    EXPECT_EQ(got[0], sent);
+  }
+  EXPECT_TRUE(receive_all(0, now_).empty());
+  EXPECT_EQ(ports_[0]->stats().tx_packets, 50U);
+  EXPECT_EQ(ports_[1]->stats().rx_packets, 25U);
+  EXPECT_EQ(ports_[1]->stats().rx_bytes + ports_[2]->stats().rx_bytes, ports_[0]->stats().tx_bytes);
+}
+
+TEST_F(ShmPortTest, copies_frames_of_several_segments_whole) {
+  open_ports(2, 2);
+  rte_mbuf* const frame = make_frame(*pool_, 4000, 3, 700);
+  *rte_pktmbuf_mtod(frame, MacAddress*) = mac(1);
+  const Bytes sent = roci::bytes_of(frame);
+  ASSERT_EQ(send(0, frame, now_), 1);
+  EXPECT_EQ(receive_all(1, now_), std::vector<Bytes>{sent});
+}
+
+TEST_F(ShmPortTest, delivers_group_frames_to_all_others) {
+  open_ports(3, 4);  // nobody has slot 3
+  ASSERT_EQ(send(1, roce_to(1, MacAddress::broadcast(), 100), now_), 1);
+  EXPECT_EQ(receive_all(0, now_).size(), 1U);
+  EXPECT_EQ(receive_all(2, now_).size(), 1U);
+  EXPECT_TRUE(receive_all(1, now_).empty());
+  EXPECT_EQ(ports_[1]->shm_stats().no_receiver, 0U);
+}
+
+TEST_F(ShmPortTest, counts_frames_for_addresses_without_a_process) {
+  open_ports(2, 3);
+  ASSERT_EQ(send(0, roce_to(0, MacAddress::local(999), 100), now_), 1);
+  ASSERT_EQ(send(0, roce_to(0, mac(2), 100), now_), 1);
+  ASSERT_EQ(send(0, roce_to(0, mac(0), 100), now_), 1);
+  EXPECT_EQ(ports_[0]->shm_stats().no_receiver, 3U);
+  EXPECT_EQ(ports_[0]->stats().tx_packets, 0U);
+  ports_.pop_back();
+  ASSERT_EQ(send(0, roce_to(0, mac(1), 100), now_), 1);
+  EXPECT_EQ(ports_[0]->shm_stats().no_receiver, 4U) << "its process has left";
+}
+
+TEST_F(ShmPortTest, drops_frames_that_exceed_the_mtu) {
+  open_ports(2, 2);
+  ASSERT_EQ(send(0, make_frame(*pool_, kMtu + 15, 1), now_), 1);
+  ASSERT_EQ(send(0, make_frame(*pool_, 13, 1), now_), 1);
+  EXPECT_EQ(ports_[0]->stats().tx_dropped, 2U);
+}
+
+TEST_F(ShmPortTest, answers_arp_for_present_slots_only) {
+  open_ports(2, 3);
+  ASSERT_EQ(send(0, arp_request(0, ip4(1)), now_), 1);
+  ASSERT_EQ(send(0, arp_request(0, ip4(2)), now_), 1);   // nobody has it
+  ASSERT_EQ(send(0, arp_request(0, ip4(77)), now_), 1);  // no slot has it
+  EXPECT_EQ(ports_[0]->next_arrival(), Nanos{0});
+  const auto got = receive_all(0, now_);
+  ASSERT_EQ(got.size(), 1U);
+  const auto reply = parse_arp(std::span(got[0]).subspan(sizeof(EthernetHeader)));
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->operation, ArpOperation::kReply);
+  EXPECT_EQ(reply->sender_ip, ip4(1));
+  EXPECT_EQ(reply->sender_mac, mac(1));
+  EXPECT_EQ(reply->target_mac, mac(0));
+  EXPECT_TRUE(receive_all(1, now_).empty()) << "a request is for no process";
+}
+
+TEST_F(ShmPortTest, answers_neighbor_solicitations_for_present_slots_only) {
+  open_ports(2, 3);
+  ASSERT_EQ(send(0, solicitation(0, ip6(1)), now_), 1);
+  ASSERT_EQ(send(0, solicitation(0, IpAddress::link_local(mac(1))), now_), 1);
+  ASSERT_EQ(send(0, solicitation(0, ip6(2)), now_), 1);
+  const auto got = receive_all(0, now_);
+  ASSERT_EQ(got.size(), 2U);
+  for (const auto& frame : got) {
+    const auto length = static_cast<uint32_t>(frame.size());
+    const auto reply = parse_nd(parse_frame(frame.data(), length, length),
+                                std::span(frame).subspan(sizeof(EthernetHeader) + sizeof(Ipv6Header)));
+    ASSERT_TRUE(reply);
+    EXPECT_TRUE(reply->advertisement && reply->solicited);
+    EXPECT_EQ(reply->link_layer, mac(1));
+    EXPECT_EQ(reply->destination, ip6(0));
+  }
+  EXPECT_TRUE(receive_all(1, now_).empty());
+}
+
+TEST_F(ShmPortTest, refuses_frames_for_a_full_ring_and_drops_them_after_its_patience) {
+  open_ports(3, 3);
+  EXPECT_GT(fill(now_), kShmRingBytes / 5000);
+  EXPECT_EQ(ports_[0]->stats().tx_refused, 1U);
+  EXPECT_EQ(send(0, roce_to(0, mac(1), kLargest), now_ + ShmPort::kPatience - Nanos{1}), 0);
+  EXPECT_EQ(ports_[0]->shm_stats().ring_full, 0U);
+  now_ += ShmPort::kPatience;
+  EXPECT_EQ(send(0, roce_to(0, mac(1), kLargest), now_), 1);
+  EXPECT_EQ(ports_[0]->shm_stats().ring_full, 1U);
+  // The others do not wait for it.
+  EXPECT_EQ(send(0, roce_to(0, mac(2), kLargest), now_), 1);
+  EXPECT_EQ(receive_all(2, now_).size(), 1U);
+  // A frame for all is not held up at all.
+  EXPECT_EQ(send(0, roce_to(0, MacAddress::broadcast(), kLargest), now_), 1);
+  EXPECT_EQ(ports_[0]->shm_stats().ring_full, 2U);
+  EXPECT_EQ(receive_all(2, now_).size(), 1U);
+  receive_all(1, now_);
+  EXPECT_EQ(send(0, roce_to(0, mac(1), kLargest), now_), 1);
+  EXPECT_EQ(receive_all(1, now_).size(), 1U);
+}
+
+TEST_F(ShmPortTest, drops_nothing_for_a_reader_that_frees) {
+  open_ports(2, 2);
+  uint64_t sent = fill(now_), received = 0;
+  for (int round = 0; round < 20; ++round) {
+    now_ += ShmPort::kPatience - Nanos{1};
+    received += receive(1, 3, now_).size();
+    const uint32_t more = fill(now_);
+    ASSERT_GT(more, 0U) << round;
+    sent += more;
+  }
+  received += receive_all(1, now_).size();
+  EXPECT_EQ(received, sent);
+  EXPECT_EQ(ports_[0]->shm_stats().ring_full, 0U);
+}
+
+// Buffers are freed by the thread that receives: it must return although the sender does not stop.
+TEST_F(ShmPortTest, returns_from_receiving_when_all_frames_are_dropped) {
+  ports_.push_back(open(config(0, 2)));
+  auto small = config(1, 2);
+  small.mtu = 500;
+  ports_.push_back(open(small));
+  for (uint32_t number = 0; number < 200; ++number) ASSERT_EQ(send(0, roce_to(0, mac(1), 1000), now_), 1);
+  EXPECT_TRUE(receive(1, 8, now_).empty());
+  EXPECT_EQ(ports_[1]->stats().rx_dropped, 8U);
+  EXPECT_EQ(ports_[1]->next_arrival(), Nanos{0});
+  for (int round = 0; round < 30; ++round) receive(1, 8, now_);
+  EXPECT_EQ(ports_[1]->stats().rx_dropped, 200U);
+  EXPECT_EQ(ports_[1]->next_arrival(), kNever);
+}
+
+TEST_F(ShmPortTest, marks_capable_frames_above_kmax_and_none_below_kmin) {
+  auto marking = config(0, 2);
+  marking.marks = true;
+  marking.kmin = 10'000;
+  marking.kmax = 20'000;
+  marking.pmax = 0;
+  ports_.push_back(open(marking));
+  ports_.push_back(open(config(1, 2)));
+  for (uint32_t number = 0; number < 40; ++number)
+    ASSERT_EQ(send(0, roce_to(0, mac(1), 900, number, number % 2 == 0 ? 2 : 0), now_), 1);
+  const auto got = receive_all(1, now_);
+  ASSERT_EQ(got.size(), 40U);
+  uint64_t marked = 0, used = 0;
+  for (uint32_t number = 0; number < 40; ++number) {
+    SCOPED_TRACE(number);
+    used += shm_record_bytes(static_cast<uint32_t>(got[number].size()));
+    const bool expected = number % 2 == 0 && used >= marking.kmax;
+    EXPECT_EQ(ecn(got[number]), expected ? 3 : (number % 2 == 0 ? 2 : 0));
+    EXPECT_TRUE(ipv4_checksum_is_right(got[number]));
+    marked += expected;
+  }
+  EXPECT_GT(marked, 0U);
+  EXPECT_EQ(ports_[0]->shm_stats().marked, marked);
+  ASSERT_EQ(send(0, roce_to(0, mac(1), 900, 0, 2), now_), 1);
+  EXPECT_EQ(ecn(receive_all(1, now_)[0]), 2) << "the ring has been read";
+}
+
+TEST_F(ShmPortTest, marks_some_frames_between_kmin_and_kmax) {
+  auto marking = config(0, 2);
+  marking.marks = true;
+  marking.kmin = 10'000;
+  marking.kmax = 700'000;
+  marking.pmax = 0.5;
+  ports_.push_back(open(marking));
+  ports_.push_back(open(config(1, 2)));
+  for (uint32_t number = 0; number < 550; ++number)
+    ASSERT_EQ(send(0, roce_to(0, mac(1), 1000, number, 1), now_), 1);
+  const uint64_t marked = ports_[0]->shm_stats().marked;
+  EXPECT_GT(marked, 50U);
+  EXPECT_LT(marked, 300U);
+  receive_all(1, now_);
+}
+
+TEST_F(ShmPortTest, adds_a_telemetry_hop_once_however_often_the_frame_is_refused) {
+  auto telemetry = config(0, 2);
+  telemetry.telemetry_port = kIntPort;
+  telemetry.rate = BitsPerSec{25'000'000'000};
+  ports_.push_back(open(telemetry));
+  ports_.push_back(open(config(1, 2)));
+  const uint32_t before = fill(now_);
+  rte_mbuf* frame = with_telemetry(7);
+  // Smaller ones fill the rest.
+  while (send(0, roce_to(0, mac(1), 100), now_) == 1) continue;
+  for (int attempt = 0; attempt < 3; ++attempt) ASSERT_EQ(ports_[0]->tx_burst({&frame, 1}, now_), 0);
+  EXPECT_GT(receive_all(1, now_).size(), before);
+  ASSERT_EQ(ports_[0]->tx_burst({&frame, 1}, now_), 1);
+  const auto got = receive_all(1, now_);
+  ASSERT_EQ(got.size(), 1U);
+  const IntView view = parse_int(got[0], static_cast<uint32_t>(got[0].size()), kIntPort);
+  ASSERT_TRUE(view.accepted());
+  ASSERT_EQ(view.hop_count, 1U);
+  ASSERT_TRUE(view.hop(0, 1));
+  EXPECT_EQ(view.hop(0, 1)->port, 1U);
+  EXPECT_EQ(view.hop(0, 1)->rate_mbps.value(), 25'000U);
+  EXPECT_TRUE(ipv4_checksum_is_right(got[0]));
+}
+
+TEST_F(ShmPortTest, leaves_telemetry_alone_without_a_port_for_it) {
+  open_ports(2, 2);
+  ASSERT_EQ(send(0, with_telemetry(7), now_), 1);
+  const auto got = receive_all(1, now_);
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_EQ(parse_int(got[0], static_cast<uint32_t>(got[0].size()), kIntPort).hop_count, 0U);
+}
+
+TEST_F(ShmPortTest, new_owner_gets_nothing_that_was_for_its_predecessor) {
+  open_ports(2, 2);
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(send(0, roce_to(0, mac(1), 100), now_), 1);
+  ports_.pop_back();
+  ports_.push_back(open(config(1, 2)));
+  EXPECT_TRUE(receive_all(1, now_).empty());
+  ASSERT_EQ(send(0, roce_to(0, mac(1), 100), now_), 1);
+  EXPECT_EQ(receive_all(1, now_).size(), 1U);
+}
+
+TEST_F(ShmPortTest, slots_and_mtus_out_of_range_are_named) {
+  auto wrong = config(3, 3);
+  const auto slot = ShmPort::open(segment_, wrong);
+  ASSERT_FALSE(slot);
+  EXPECT_EQ(slot.error().message, "port shm3: slot 3 of 3; a network has at most 33");
+  wrong = config(0, 2);
+  wrong.mtu = 9800;
+  EXPECT_FALSE(ShmPort::open(segment_, wrong));
+}
+
+}  // namespace
+}  // namespace roci
