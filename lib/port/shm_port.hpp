@@ -137,6 +137,7 @@ class ShmPort final : public Port, public PeerPresence {
   void wake_owner(uint32_t slot, WakeFor published, Nanos now);
   void note_poll(Nanos now);
   uint16_t receive_from(uint32_t slot, std::span<rte_mbuf*> out);
+  uint16_t receive(std::span<rte_mbuf*> out);
   uint16_t receive_answers(std::span<rte_mbuf*> out);
   uint16_t receive_left_frames(std::span<rte_mbuf*> out);
   rte_mbuf* copy_in(std::span<const uint8_t> bytes);
@@ -152,6 +153,7 @@ class ShmPort final : public Port, public PeerPresence {
   LightRng rng_{1};
   std::array<std::unique_ptr<Link>, kShmSlots> links_;
   uint64_t ready_ = 0;                         // slots whose rings may have frames
+  std::atomic<bool> unread_{false};            // there are such slots, or answers
   uint32_t next_ = 0;                          // to be received from first
   std::vector<std::vector<uint8_t>> answers_;  // of ARP and ND, to be received next
   uint64_t published_ = 0;                     // slots that frames were written for since the last publish()
