@@ -28,6 +28,13 @@ net:
   linger: 60s
 """
 
+# Frames go from process to process.
+DIRECT = """
+net:
+  name: small
+  places: 3
+"""
+
 
 def wait_until(true, seconds=30):
     deadline = time.monotonic() + seconds
@@ -237,6 +244,49 @@ class RociRun(unittest.TestCase):
         client = self.measure()
         self.assertIn("4096", client.stdout)
         self.assertTrue(wait_until(lambda: self.place_holders() == 0))
+
+    def test_a_network_without_a_switch_carries_traffic_and_ends_with_its_programs(self):
+        self.config.write_text(DIRECT, encoding="utf-8")
+        client = self.measure()
+        self.assertIn("4096", client.stdout)
+        self.assertTrue(wait_until(lambda: self.place_holders() == 0))
+        self.assertFalse((self.runtime / "small" / "switch.pid").exists())
+        self.assertRegex(self.run_("--list").stdout, r"(?m)^small +none +0/3 ")
+        self.assertEqual(self.run_("--stop", "small").stdout,
+                         "the network 'small' has no switch; it ends with its last program\n")
+
+    def test_a_network_without_a_switch_serves_each_kind_of_congestion_control(self):
+        self.config.write_text(DIRECT, encoding="utf-8")
+        for name in ("dcqcn", "ldcp", "hpcc", "swift", "dctcp"):
+            client = self.measure(("--cc", name, "--stats"))
+            self.assertRegex(client.stderr, rf"(?m)^  \d+ +RC +10\.77\.0\.1/\d+ +[1-9][\d.]* .* {name} ")
+
+    def test_another_description_is_refused_while_programs_of_a_network_without_a_switch_run(self):
+        self.config.write_text(DIRECT, encoding="utf-8")
+        server = self.start(*self.perf(free_port()))
+        self.assertTrue(wait_until(lambda: self.place_holders() == 1))
+        self.config.write_text(DIRECT.replace("places: 3", "places: 4"), encoding="utf-8")
+        self.expect_error("the network 'small' runs already, with another description", "--config", self.config, "true")
+        self.config.write_text(SMALL, encoding="utf-8")
+        self.expect_error("the network 'small' runs already, with another description", "--config", self.config, "true")
+        server.kill()
+        self.assertTrue(wait_until(lambda: self.place_holders() == 0))
+        self.assertEqual(self.small("true").returncode, 0)
+
+    def test_killed_processes_disturb_nobody_in_a_network_without_a_switch(self):
+        self.config.write_text(DIRECT.replace("places: 3", "places: 4"), encoding="utf-8")
+        for turn in range(4):
+            server, client = self.talk("2")
+            victims = self.talk("60")
+            wait_until(lambda: len(re.findall(r"\d: roci-perf", self.run_("--list").stdout)) == 4, 2)
+            time.sleep(0.2 + 0.03 * turn)
+            for victim in victims if turn % 2 else reversed(victims):
+                victim.kill()
+                victim.communicate()
+            out, err = client.communicate(timeout=60)
+            self.assertEqual(client.returncode, 0, err + out)
+            server.communicate(timeout=60)
+            self.assertEqual(server.returncode, 0)
 
     def test_two_processes_talk_with_each_kind_of_congestion_control(self):
         for name in ("dcqcn", "ldcp", "hpcc", "swift", "dctcp"):
