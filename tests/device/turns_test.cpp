@@ -1,0 +1,211 @@
+// Processes that get a processor in turns: as long as both run now and then, no request ends with RETRY_EXC, however long one waits
+// for its turn. Shared-memory ports and virtual time.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/rng.hpp"
+#include "port/borrowed_port.hpp"
+#include "port/eal.hpp"
+#include "port/shm_port.hpp"
+#include "roci/device.hpp"
+#include "support/connect.hpp"
+#include "support/must.hpp"
+
+namespace roci {
+namespace {
+
+using namespace test;  // NOLINT(google-build-using-namespace)
+
+// The port without what it knows of peers: the transport then has nothing but the clock.
+class PortOfUnknownPeers final : public BorrowedPort {
+ public:
+  using BorrowedPort::BorrowedPort;
+  [[nodiscard]] PeerPresence* peers() override { return nullptr; }
+};
+
+// A process: its engine polls while it has a processor.
+struct Process {
+  std::unique_ptr<ShmPort> port;
+  std::unique_ptr<Device> device;
+  std::unique_ptr<ProtectionDomain> pd;
+  std::unique_ptr<CompletionQueue> cq;
+  std::unique_ptr<QueuePair> qp;
+  std::vector<uint8_t> memory;
+  std::unique_ptr<MemoryRegion> region;
+  bool runs = true;
+  Nanos until{0};  // the end of its turn, or of its wait
+  unsigned to_post = 0, under_way = 0, failed = 0;
+
+  bool post(ibv_wr_opcode opcode, const Process& peer, uint32_t length) {
+    ibv_sge sge{reinterpret_cast<uint64_t>(memory.data()), length, region->lkey()};
+    ibv_send_wr wr{};
+    wr.sg_list = &sge;
+    wr.num_sge = 1;
+    wr.opcode = opcode;
+    wr.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(peer.memory.data());
+    wr.wr.rdma.rkey = peer.region->rkey();
+    return qp->post_send(&wr, nullptr) == 0;
+  }
+};
+
+struct Turns {
+  Nanos shortest, longest;
+  unsigned cores;  // with one, a process runs while the other waits
+};
+
+class ProcessorTurns : public testing::Test {
+ protected:
+  static constexpr size_t kMemory = 64 * 1024;
+
+  void open(bool peers_known) {
+    must(start_eal());
+    segment_ = must(ShmSegment::create());
+    for (uint32_t slot = 0; slot < 2; ++slot) open_process(slot, peers_known);
+  }
+
+  void open_process(uint32_t slot, bool peers_known) {
+    Process& process = processes_[slot];
+    ShmPortConfig config;
+    config.slot = slot;
+    config.pool = must(MbufPool::create("turns", 2048, 4600));
+    for (uint32_t i = 0; i < 2; ++i)
+      config.slots.push_back({MacAddress::local(1 + i), {IpAddress::from_v4(0x0a000001 + i)}});
+    process.port = must(ShmPort::open(segment_, std::move(config)));
+    DeviceConfig device;
+    device.name = slot == 0 ? "a" : "b";
+    device.addresses = {"10.0.0." + std::to_string(slot + 1) + "/24"};
+    device.progress = Progress::kExternal;
+    device.extensions.selective_repeat = true;
+    device.tx_buffers = 1024;
+    std::unique_ptr<Port> port = peers_known ? std::make_unique<BorrowedPort>(*process.port)
+                                             : std::make_unique<PortOfUnknownPeers>(*process.port);
+    process.device = must(Device::create(std::move(port), device));
+    process.pd = must(process.device->allocate_pd());
+    process.cq = must(process.device->create_cq(64));
+    process.memory.resize(kMemory);
+    process.region = must(process.pd->register_memory(
+        process.memory.data(), kMemory,
+        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ));
+  }
+
+  // How many requests failed.
+  unsigned run(uint64_t seed, const Turns& turns) {
+    Rng rng{seed};
+    connect();
+    for (Process& process : processes_) {
+      process.to_post = 1 + static_cast<unsigned>(rng.below(6));
+      process.under_way = process.failed = 0;
+      process.runs = turns.cores > 1 ? rng.chance(0.5) : &process == &processes_[0];
+      process.until = now_ + length_of(turns, rng);
+    }
+    const Nanos end = now_ + 600s;
+    const auto busy = [](const Process& process) { return process.to_post + process.under_way > 0; };
+    while ((busy(processes_[0]) || busy(processes_[1])) && now_ < end) step(turns, rng);
+    EXPECT_LT(now_, end) << "requests never ended; seed " << seed;
+    return processes_[0].failed + processes_[1].failed;
+  }
+
+ private:
+  void connect() {
+    for (Process& process : processes_) {
+      ibv_qp_init_attr init{};
+      init.qp_type = IBV_QPT_RC;
+      init.cap = {
+          .max_send_wr = 16, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
+      init.sq_sig_all = 1;
+      process.qp = must(process.pd->create_qp(&init, *process.cq, *process.cq));
+    }
+    for (unsigned i = 0; i < 2; ++i) {
+      Process& peer = processes_[1 - i];
+      connect_to(*processes_[i].qp, IBV_QPT_RC, must(peer.device->query_gid(1)), peer.qp->qp_num(),
+                 {.rq_psn = 100, .sq_psn = 100, .path_mtu = IBV_MTU_4096, .timeout = 14, .retry_count = 7});
+    }
+  }
+
+  static Nanos length_of(const Turns& turns, Rng& rng) {
+    const double low = std::log(static_cast<double>(turns.shortest.count()));
+    const double high = std::log(static_cast<double>(turns.longest.count()));
+    const double random = static_cast<double>(rng.below(1'000'000)) * 1e-6;
+    return Nanos{static_cast<int64_t>(std::exp(low + random * (high - low)))};
+  }
+
+  void change_turns(const Turns& turns, Rng& rng) {
+    if (turns.cores > 1) {
+      for (Process& process : processes_) {
+        if (now_ < process.until) continue;
+        process.runs = !process.runs;
+        process.until = now_ + length_of(turns, rng);
+      }
+    } else if (now_ >= processes_[0].until) {
+      for (Process& process : processes_) process.runs = !process.runs;
+      processes_[0].until = now_ + length_of(turns, rng);
+    }
+  }
+
+  void step(const Turns& turns, Rng& rng) {
+    change_turns(turns, rng);
+    bool worked = false;
+    for (unsigned i = 0; i < 2; ++i) {
+      Process& process = processes_[i];
+      if (!process.runs) continue;
+      if (process.to_post > 0 && rng.chance(0.03)) {
+        const auto length = static_cast<uint32_t>(1 + rng.below(kMemory));
+        const auto opcode = rng.chance(0.3) ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
+        if (process.post(opcode, processes_[1 - i], length)) ++process.under_way;
+        --process.to_post;
+      }
+      worked |= process.device->poller().poll(now_);
+      ibv_wc wc{};
+      while (process.cq->poll(1, &wc) == 1) {
+        --process.under_way;
+        ++(wc.status == IBV_WC_SUCCESS ? completed_ : process.failed);
+      }
+    }
+    now_ += worked ? 1us : 500us;
+  }
+
+  std::shared_ptr<ShmSegment> segment_;
+  std::array<Process, 2> processes_;
+  Nanos now_ = 1s;
+
+ protected:
+  unsigned completed_ = 0;  // requests, of all runs
+};
+
+uint64_t seeds() {
+  const char* given = std::getenv("ROCI_TURN_SEEDS");
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : 10'000;
+}
+
+TEST_F(ProcessorTurns, of_1_to_200_ms_fail_no_request) {
+  open(true);
+  for (uint64_t seed = 1; seed <= seeds(); ++seed)
+    ASSERT_EQ(run(seed, {.shortest = 1ms, .longest = 200ms, .cores = seed % 2 == 0 ? 1U : 2U}), 0U)
+        << "seed " << seed;
+  EXPECT_GE(completed_, 2 * (seeds() / 10));
+  EXPECT_GE(completed_, 2 * seeds());
+}
+
+TEST_F(ProcessorTurns, longer_than_all_retries_together_fail_no_request) {
+  open(true);
+  for (uint64_t seed = 1; seed <= seeds() / 10; ++seed)
+    ASSERT_EQ(run(seed, {.shortest = 200ms, .longest = 3s, .cores = 1 + static_cast<unsigned>(seed % 2)}), 0U)
+        << "seed " << seed;
+}
+
+TEST_F(ProcessorTurns, longer_than_all_retries_fail_requests_where_nothing_is_known_of_the_peer) {
+  open(false);
+  unsigned failed = 0;
+  for (uint64_t seed = 1; seed <= 10; ++seed)
+    failed += run(seed, {.shortest = 1s, .longest = 3s, .cores = 1});
+  EXPECT_GT(failed, 0U) << "the tests above cannot fail";
+}
+
+}  // namespace
+}  // namespace roci
