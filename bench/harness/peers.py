@@ -71,8 +71,8 @@ def ucx_latency(test, size, iterations):
 # latencies the median.
 
 WAYS = {
-    "memif": ("{bench}/memif/server.yaml", "{bench}/memif/client.yaml", "unix roci-bench", "perftest"),
-    "switch": ("{bench}/programs/net.yaml", "{bench}/programs/net.yaml", "tcp", "perftest through the switch"),
+    "network": ("{bench}/programs/net.yaml", "{bench}/programs/net.yaml", "tcp", "perftest"),
+    "memif": ("{bench}/memif/server.yaml", "{bench}/memif/client.yaml", "unix roci-bench", "perftest over memif"),
 }
 
 
@@ -101,13 +101,6 @@ def perftest_bandwidth(program, size, way):
 def perftest_latency(program, size, iterations, way):
     name, run = perftest(program, f"-s {size} -m 4096 -n {iterations}", way)
     return Figure(name, run, perftest_column(size, 2, 1000), "ns", LESS)
-
-
-# The machine: half of the time between two looks of a thread that sleeps beside one that spins.
-
-def half_a_nap():
-    return Figure("half the time between naps", command(f"{ON_FIRST} {{bin}}/roci-naps --nap 20 --seconds {{seconds}}"),
-                  lambda output: search(rf"median {NUMBER} ns apart", output.text, "roci-naps' median") / 2, "ns", LESS)
 
 
 # libfabric: a table with one line, of which the last three columns are MB/s (10^6), microseconds and M transfers/s.
