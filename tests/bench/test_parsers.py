@@ -25,7 +25,6 @@ PARSERS = {
     "ucx latency": (peers.ucx_final(0, 1000), output("ucx_tag_lat.txt"), None),
     "perftest bandwidth": (peers.perftest_column(4096, 1, 1), output("perftest_bw.txt"), 0.43),
     "perftest latency": (peers.perftest_column(64, 2, 1000), output("perftest_lat.txt"), 44610),
-    "naps": (peers.half_a_nap().take, output("naps.txt"), 35423 / 2),
     "fabric bandwidth": (peers.fabric_column(1, 8e-3), output("fi_pingpong.txt"), 680.07 * 8e-3),
     "fabric latency": (peers.fabric_column(2, 1000), output("fi_pingpong.txt"), 96370),
     "kernel TCP": (peers.iperf_received, output("iperf3_tcp.json"), None),
