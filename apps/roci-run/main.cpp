@@ -72,8 +72,8 @@ Status join_net(const Options& options, NetConfig net, bool exactly, const std::
   control.base_rtt = net.congestion_control.base_rtt;
   ROCI_TRY(check_congestion_control(control));
   const auto folder = ensure_net({.net = std::move(net),
-                                     .exactly = exactly || options.has_faults(),
-                                     .program = programs / "roci-switch"});
+                                  .exactly = exactly || options.has_faults(),
+                                  .program = programs / "roci-switch"});
   if (!folder) return fail(folder.error());
   setenv("ROCI_NET", folder->c_str(), 1);
   unsetenv("ROCI_CONFIG");

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -28,8 +29,10 @@ static_assert(sizeof(SchedAttributes) == 48);
 
 bool has_slices() {
   utsname system{};
-  int major = 0, minor = 0;
-  if (uname(&system) != 0 || std::sscanf(system.release, "%d.%d", &major, &minor) != 2) return false;
+  if (uname(&system) != 0) return false;
+  char* rest = system.release;
+  const unsigned long major = std::strtoul(rest, &rest, 10);
+  const unsigned long minor = *rest == '.' ? std::strtoul(rest + 1, &rest, 10) : 0;
   return major > 6 || (major == 6 && minor >= 12);
 }
 
@@ -74,9 +77,8 @@ Nanos own_wait_time() {
   const ssize_t bytes = file < 0 ? -1 : pread(file, text, sizeof text - 1, 0);
   if (bytes <= 0) return Nanos{0};
   text[bytes] = 0;
-  unsigned long long ran = 0, waited = 0;
-  if (std::sscanf(text, "%llu %llu", &ran, &waited) != 2) return Nanos{0};
-  return Nanos{static_cast<int64_t>(waited)};
+  const char* const waited = std::strchr(text, ' ');  // behind the time that it ran
+  return Nanos{waited == nullptr ? 0 : std::strtoll(waited, nullptr, 10)};
 }
 
 }  // namespace roci
