@@ -36,6 +36,18 @@ bool has_slices() {
   return major > 6 || (major == 6 && minor >= 12);
 }
 
+// The state of a process or thread, from its file `stat` (proc(5)); 0 when that cannot be read.
+char state_in(const char* path) {
+  char text[256];
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  const ssize_t bytes = file < 0 ? -1 : read(file, text, sizeof text - 1);
+  if (file >= 0) close(file);
+  if (bytes <= 0) return 0;
+  text[bytes] = 0;
+  const char* const name_end = std::strrchr(text, ')');  // the program's name may have any characters
+  return name_end != nullptr && name_end + 2 < text + bytes ? name_end[2] : '\0';
+}
+
 }  // namespace
 
 bool request_short_slice(Nanos slice) {
@@ -54,16 +66,18 @@ bool request_short_slice(Nanos slice) {
   return setpriority(PRIO_PROCESS, thread, kHighest) == 0;
 }
 
+bool is_stopped(pid_t process) {
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/%d/stat", process);
+  const char state = state_in(path);
+  return state == 'T' || state == 't';
+}
+
 ThreadTime time_of_thread(pid_t thread) {
   ThreadTime time;
-  char text[256];
-  std::snprintf(text, sizeof text, "/proc/self/task/%d/stat", thread);
-  const int file = open(text, O_RDONLY | O_CLOEXEC);
-  const ssize_t bytes = file < 0 ? -1 : read(file, text, sizeof text - 1);
-  if (file >= 0) close(file);
-  text[bytes > 0 ? bytes : 0] = 0;
-  const char* const name_end = std::strrchr(text, ')');
-  time.runnable = name_end != nullptr && name_end + 2 < text + bytes && name_end[2] == 'R';
+  char path[48];
+  std::snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+  time.runnable = state_in(path) == 'R';
   // The kernel's clock of a thread's processor time: its number is made of the thread's (clock_getcpuclockid(3)).
   const auto clock = static_cast<clockid_t>((~static_cast<uint32_t>(thread) << 3) | 6U);
   timespec ran{};

@@ -12,6 +12,9 @@ namespace roci {
 // Returns whether either was granted.
 bool request_short_slice(Nanos slice);
 
+// Whether the process is stopped by a signal or a debugger. False when that cannot be read.
+bool is_stopped(pid_t process);
+
 // What a thread of this process did lately.
 struct ThreadTime {
   Nanos ran{0};          // processor time since it started

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <bit>
 #include <climits>
-#include <cstdio>
 #include <cstring>
 
 #include "base/rng.hpp"
+#include "base/scheduling.hpp"
 #include "port/realtime_runner.hpp"
 #include "wire/rewrite.hpp"
 #include "wire/telemetry_edit.hpp"
@@ -75,21 +75,6 @@ void futex_wait(const std::atomic<uint32_t>& word, uint32_t seen, Nanos limit) {
 
 void futex_wake_all(const std::atomic<uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
-// Whether the process is stopped by a signal or a debugger. False when that cannot be read.
-bool is_stopped(uint32_t pid) {
-  if (pid == 0) return false;
-  char path[32];
-  std::snprintf(path, sizeof path, "/proc/%u/stat", pid);
-  std::FILE* const file = std::fopen(path, "re");
-  if (file == nullptr) return false;
-  char text[256];
-  const size_t bytes = std::fread(text, 1, sizeof text - 1, file);
-  std::fclose(file);
-  text[bytes] = 0;
-  const char* const end = std::strrchr(text, ')');  // of the program's name, which may have any characters
-  return end != nullptr && end + 2 < text + bytes && (end[2] == 'T' || end[2] == 't');
 }
 
 }  // namespace
@@ -543,7 +528,8 @@ PeerTime ShmPort::time_of(const MacAddress& peer, Nanos now) {
   if (to.incarnation == incarnation && now > to.read_at) {
     if (now - to.stopped_checked >= kStoppedCheck) {
       to.stopped_checked = now;
-      to.stopped = engine.since_poll > kAway && is_stopped(other.pid.load(std::memory_order_relaxed));
+      to.stopped = engine.since_poll > kAway &&
+                   is_stopped(static_cast<pid_t>(other.pid.load(std::memory_order_relaxed)));
     }
     const Nanos window = now - to.read_at;
     if (to.freed != to.out.freed()) {
