@@ -275,18 +275,7 @@ class RociRun(unittest.TestCase):
 
     def test_killed_processes_disturb_nobody_in_a_network_without_a_switch(self):
         self.config.write_text(DIRECT.replace("places: 3", "places: 4"), encoding="utf-8")
-        for turn in range(4):
-            server, client = self.talk("2")
-            victims = self.talk("60")
-            wait_until(lambda: len(re.findall(r"\d: roci-perf", self.run_("--list").stdout)) == 4, 2)
-            time.sleep(0.2 + 0.03 * turn)
-            for victim in victims if turn % 2 else reversed(victims):
-                victim.kill()
-                victim.communicate()
-            out, err = client.communicate(timeout=60)
-            self.assertEqual(client.returncode, 0, err + out)
-            server.communicate(timeout=60)
-            self.assertEqual(server.returncode, 0)
+        self.kill_two_beside_two_others()
 
     def test_two_processes_talk_with_each_kind_of_congestion_control(self):
         for name in ("dcqcn", "ldcp", "hpcc", "swift", "dctcp"):
@@ -313,8 +302,12 @@ class RociRun(unittest.TestCase):
         self.assertTrue(wait_until(lambda: self.place_holders() == 2))
 
     def test_processes_that_are_killed_disturb_nobody(self):
-        # Two talk; beside them two others begin to, and are killed in the middle of it, one before the other.
         self.config.write_text(SMALL.replace("places: 3", "places: 4"), encoding="utf-8")
+        self.kill_two_beside_two_others()
+        self.measure()
+
+    def kill_two_beside_two_others(self):
+        """Two processes exchange data; two others start to, and are killed in the middle of it, one before the other."""
         for turn in range(4):
             server, client = self.talk("2")
             victims = self.talk("60")
@@ -327,7 +320,6 @@ class RociRun(unittest.TestCase):
             self.assertEqual(client.returncode, 0, err + out)
             server.communicate(timeout=60)
             self.assertEqual(server.returncode, 0)
-        self.measure()
 
     def talk(self, seconds):
         """A server and its client, which take so long."""
