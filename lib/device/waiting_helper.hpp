@@ -1,13 +1,14 @@
 // The thread that drives a host for an application that does not poll it, on a port that can be waited for (port/wakeup.hpp). It
 // sleeps until a frame arrives or a timer is due.
 //
-//   helper has it --- application polls in vain, `patience` times in a row -----------> application has it
+//   helper drives --- `patience` empty polls of the application in a row -------------> application drives
 //        ^                                                                                   |
-//        '--- application has found work; blocks; asks for an event; does something else ---------'
+//        '--- a poll finds work; the application blocks, requests an event, or stops polling ------'
 //
-// While the application has it senders make no system calls, and the helper only looks now and then whether the application still
-// polls. An application that has found work may stop polling without a call, to spin on its memory or to compute. One that has
-// come back to polling kProven times in a row keeps the device when it finds work, until such a look finds that it does not poll.
+// While the application drives, senders make no system calls, and the helper checks periodically whether the application still
+// polls. After a poll that finds work the application may stop polling without a call, to spin on memory or to compute. An
+// application that has resumed polling kProven times in a row keeps the device after such a poll, until a check finds that it has
+// stopped.
 #pragma once
 
 #include <atomic>
@@ -57,8 +58,8 @@ class WaitingHelper {
   Host& host_;
   PortWakeup& wakeup_;
   std::atomic<bool> stop_{false};
-  std::atomic<bool> application_has_it_{false};
-  std::atomic<pid_t> application_{0};  // the thread that polls
+  std::atomic<bool> application_has_it_{false};  // the application drives
+  std::atomic<pid_t> application_{0};            // the thread that polls
   std::atomic<bool> watching_{false};  // the helper looks now and then whether the application polls
   std::atomic<bool> application_blocks_{false};  // until a request completes, for example
   std::atomic<uint32_t> idle_rounds_{0};
