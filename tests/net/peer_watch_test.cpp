@@ -99,9 +99,14 @@ class PeerWatchTest : public test::NetTest {
     spec.number = number;
     return test::roce_bytes(spec);
   }
+  using Wait = test::Child::Wait;
   // A process with place 0 that sends every frame of the one at place 1 back with another number, and leaves a frame for it.
-  [[nodiscard]] std::unique_ptr<test::Child> echo() const {
-    return std::make_unique<test::Child>([this] {
+  // `before`: what it does before it joins.
+  template <class Before = bool (*)()>
+  [[nodiscard]] std::unique_ptr<test::Child> echo(Before before = [] { return true; },
+                                                  Wait wait = Wait::kAtOnce) const {
+    const auto work = [this, before] {
+      if (!before()) return false;
       auto member = Member::join(folder_);
       if (member == nullptr || member->place().number() != 0) return false;
       auto words = member->place().open_last_words();
@@ -117,7 +122,8 @@ class PeerWatchTest : public test::NetTest {
         }
       }}.detach();
       return true;
-    });
+    };
+    return std::make_unique<test::Child>(work, wait);
   }
   bool exchange(Member& member) const {
     return member.send(frame(1, 0, 1)) && member.receive_frame("the answer", frame(0, 1, 2));
@@ -173,16 +179,14 @@ TEST_F(PeerWatchTest, process_that_exited_before_it_was_watched_is_reported) {
 }
 
 TEST_F(PeerWatchTest, next_process_of_the_place_is_met_anew) {
-  auto first = echo();
+  const auto first = echo();
   ASSERT_TRUE(first->done());
-  const auto again = root_ / "again", exited = root_ / "exited";
-  std::unique_ptr<test::Child> third;
   // Works in steps that the files order: an exchange; an exit; an exchange with the successor, and its exit.
-  std::thread successor{[&] {
-    Member::look_until("the first exit", [&] { return std::filesystem::exists(exited); });
-    third = echo();
-    std::ofstream{again} << third->pid();
-  }};
+  const auto exited = root_ / "exited";
+  const auto after_exit = [&] {
+    return Member::look_until("the first exit", [&] { return std::filesystem::exists(exited); });
+  };
+  const auto third = echo(after_exit, Wait::kWhenAsked);
   const test::Child second{[&] {
     const auto member = Member::join(folder_);
     if (member == nullptr || !exchange(*member)) return false;
@@ -195,15 +199,12 @@ TEST_F(PeerWatchTest, next_process_of_the_place_is_met_anew) {
     kill(first->pid(), SIGKILL);
     if (!sees_exit()) return false;
     std::ofstream{exited} << "x";
-    pid_t pid = 0;
-    if (!Member::look_until("the successor", [&] { return bool{std::ifstream{again} >> pid}; })) return false;
-    if (member->peers().is_absent(config_.mac(0)) || !exchange(*member)) return false;
-    kill(pid, SIGKILL);
+    const auto is_there = [&] { return !member->peers().is_absent(config_.mac(0)); };
+    if (!Member::look_until("the successor", is_there) || !exchange(*member)) return false;
+    kill(third->pid(), SIGKILL);
     return sees_exit();
   }};
-  successor.join();
   EXPECT_TRUE(second.done());
-  EXPECT_TRUE(third && third->done());
 }
 
 }  // namespace

@@ -9,11 +9,15 @@
 
 namespace roci::test {
 
-// A child that does something, says whether it could, and then waits to be killed.
+// A child that does something, says whether it could, and then waits to be killed. Children are made by a thread that is alone:
+// fork() copies a lock that another thread holds.
 class Child {
  public:
+  // When this process waits for the end of the work.
+  enum class Wait { kAtOnce, kWhenAsked };
+
   template <class Work>
-  explicit Child(Work work) {
+  explicit Child(Work work, Wait wait = Wait::kAtOnce) {
     int ends[2];
     if (::pipe(ends) != 0) std::abort();
     pid_ = ::fork();
@@ -23,25 +27,35 @@ class Child {
       for (;;) ::pause();
     }
     close(ends[1]);
-    char good = 0;
-    done_ = ::read(ends[0], &good, 1) == 1 && good == 1;
-    close(ends[0]);
+    said_ = ends[0];
+    if (wait == Wait::kAtOnce) done();
   }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
-  ~Child() { end(SIGKILL); }
+  ~Child() {
+    end(SIGKILL);
+    if (said_ >= 0) close(said_);
+  }
   void end(int signal) {
     if (pid_ <= 0) return;
     ::kill(pid_, signal);
     waitpid(pid_, nullptr, 0);
     pid_ = 0;
   }
-  [[nodiscard]] bool done() const { return done_; }
+  bool done() const {
+    if (said_ < 0) return done_;
+    char good = 0;
+    done_ = ::read(said_, &good, 1) == 1 && good == 1;
+    close(said_);
+    said_ = -1;
+    return done_;
+  }
   [[nodiscard]] pid_t pid() const { return pid_; }
 
  private:
   pid_t pid_ = 0;
-  bool done_ = false;
+  mutable int said_ = -1;  // until it was read
+  mutable bool done_ = false;
 };
 
 }  // namespace roci::test
