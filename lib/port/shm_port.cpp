@@ -273,10 +273,9 @@ uint16_t ShmPort::receive(std::span<rte_mbuf*> out) {
 
 Nanos ShmPort::next_arrival() const {
   return unread_.load(std::memory_order_relaxed) || own_.pending.load(std::memory_order_relaxed) != 0 ||
-                 frames_waiting_.load(std::memory_order_relaxed) ||
-                 exits_waiting_.load(std::memory_order_relaxed)
+                 frames_waiting_.load(std::memory_order_relaxed)
              ? Nanos{0}
-             : kNever;
+             : exits_due_.load(std::memory_order_relaxed);
 }
 
 // ------------------------------------------------------------------------------------------------ sending
@@ -561,18 +560,25 @@ bool ShmPort::is_busy(const MacAddress& peer, Nanos now) {
 
 bool ShmPort::is_absent(const MacAddress& peer) {
   const auto slot = slot_of(peer);
-  return slot && *slot != config_.slot &&
+  return slot && *slot != config_.slot && exits_due_.load(std::memory_order_acquire) == kNever &&
          segment_->slot(*slot).incarnation.load(std::memory_order_acquire) == 0;
 }
 
 std::optional<MacAddress> ShmPort::take_exit() {
-  if (!exits_waiting_.load(std::memory_order_acquire)) return std::nullopt;
+  if (last_poll_ < exits_due_.load(std::memory_order_acquire)) return std::nullopt;
   const std::scoped_lock guard(exits_mutex_);
-  const MacAddress gone = exits_.back();
-  exits_.pop_back();
-  exits_waiting_.store(!exits_.empty(), std::memory_order_release);
-  // Its successor is met anew.
-  if (const auto slot = slot_of(gone)) met_ &= ~bit(*slot);
+  for (Exit& exit : exits_) {
+    if (exit.due == Nanos{0}) exit.due = last_poll_ + (exit.left_frames ? kFarewell : Nanos{0});
+  }
+  std::ranges::sort(exits_, std::ranges::greater{}, &Exit::due);
+  std::optional<MacAddress> gone;
+  if (!exits_.empty() && exits_.back().due <= last_poll_) {
+    gone = exits_.back().mac;
+    exits_.pop_back();
+    // Its successor is met anew.
+    if (const auto slot = slot_of(*gone)) met_ &= ~bit(*slot);
+  }
+  exits_due_.store(exits_.empty() ? kNever : exits_.back().due, std::memory_order_release);
   return gone;
 }
 
@@ -583,10 +589,10 @@ void ShmPort::note_exit(uint32_t slot, uint64_t incarnation, std::vector<std::ve
   own_.pending.fetch_or(bit(slot), std::memory_order_seq_cst);
   {
     const std::scoped_lock guard(exits_mutex_);
-    exits_.push_back(config_.slots[slot].mac);
+    exits_.push_back({config_.slots[slot].mac, !left_frames.empty(), Nanos{0}});
     std::ranges::move(left_frames, std::back_inserter(left_frames_));
     frames_waiting_.store(!left_frames_.empty(), std::memory_order_release);
-    exits_waiting_.store(true, std::memory_order_release);
+    exits_due_.store(Nanos{0}, std::memory_order_release);
   }
   wakeup_.wake(Waiter::kApplication);
   wakeup_.wake(Waiter::kHelper);

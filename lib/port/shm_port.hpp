@@ -66,6 +66,9 @@ class ShmPort final : public Port, public PeerPresence {
 
   static constexpr size_t kMostAnswers = 64;
   static constexpr Nanos kPatience{10'000'000};
+  // Connections hear of an exit (the frames that the process has left) so long before queue pairs do. Programs that look at a
+  // failed work request before they look at the event of their connection report the wrong thing.
+  static constexpr Nanos kFarewell{50'000'000};
 
   // Takes the slot in the segment. The caller has made sure that no other process has it (a lock).
   static Result<std::unique_ptr<ShmPort>> open(std::shared_ptr<ShmSegment> segment, ShmPortConfig config);
@@ -167,9 +170,15 @@ class ShmPort final : public Port, public PeerPresence {
   int64_t ran_ = 0;
   std::unique_ptr<ContactListener> contacts_;
 
-  std::atomic<bool> exits_waiting_{false}, frames_waiting_{false};
+  struct Exit {
+    MacAddress mac;
+    bool left_frames;
+    Nanos due;  // when it is reported; 0: not known yet
+  };
+  std::atomic<Nanos> exits_due_{kNever};  // of the first to be reported
+  std::atomic<bool> frames_waiting_{false};
   std::mutex exits_mutex_;
-  std::vector<MacAddress> exits_;
+  std::vector<Exit> exits_;
   std::deque<std::vector<uint8_t>> left_frames_;
 };
 

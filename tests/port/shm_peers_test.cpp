@@ -101,12 +101,29 @@ TEST_F(ShmPeersTest, exit_is_reported_once_and_what_the_process_left_is_received
   EXPECT_EQ(ports_[0]->take_exit(), std::nullopt);
   EXPECT_EQ(ports_[0]->next_arrival(), kNever);
   ports_[0]->note_exit(1, owner.incarnation, {left_frame(1), left_frame(2)});
-  EXPECT_TRUE(ports_[0]->is_absent(mac(1)));
   EXPECT_EQ(ports_[0]->next_arrival(), Nanos{0});
+  EXPECT_EQ(receive_all(0, now_), (std::vector<Bytes>{left_frame(1), left_frame(2)}));
+  EXPECT_EQ(ports_[0]->take_exit(), std::nullopt) << "connections hear of it first";
+  EXPECT_FALSE(ports_[0]->is_absent(mac(1)));
+  EXPECT_EQ(ports_[0]->next_arrival(), now_ + ShmPort::kFarewell);
+  EXPECT_TRUE(receive_all(0, now_ + ShmPort::kFarewell - Nanos{1}).empty());
+  EXPECT_EQ(ports_[0]->take_exit(), std::nullopt);
+  EXPECT_TRUE(receive_all(0, now_ + ShmPort::kFarewell).empty());
   EXPECT_EQ(ports_[0]->take_exit(), mac(1));
   EXPECT_EQ(ports_[0]->take_exit(), std::nullopt);
-  EXPECT_EQ(receive_all(0, now_), (std::vector<Bytes>{left_frame(1), left_frame(2)}));
+  EXPECT_TRUE(ports_[0]->is_absent(mac(1)));
   EXPECT_EQ(ports_[0]->next_arrival(), kNever);
+}
+
+TEST_F(ShmPeersTest, exit_of_a_process_that_left_nothing_is_reported_at_once) {
+  ports_[0]->note_exit(1, ports_[0]->owner_of(1).incarnation, {left_frame(1)});
+  EXPECT_EQ(receive_all(0, now_).size(), 1U);
+  EXPECT_EQ(ports_[0]->take_exit(), std::nullopt);
+  ports_[0]->note_exit(2, 1, {});
+  EXPECT_TRUE(receive_all(0, now_).empty());
+  EXPECT_EQ(ports_[0]->take_exit(), mac(2));
+  EXPECT_EQ(ports_[0]->take_exit(), std::nullopt);
+  EXPECT_EQ(ports_[0]->next_arrival(), now_ + ShmPort::kFarewell);
 }
 
 TEST_F(ShmPeersTest, left_frames_of_several_exits_stay_in_order) {
@@ -114,6 +131,8 @@ TEST_F(ShmPeersTest, left_frames_of_several_exits_stay_in_order) {
   EXPECT_EQ(receive(0, 1, now_), std::vector<Bytes>{left_frame(1)});
   ports_[0]->note_exit(2, 1, {left_frame(4)});
   EXPECT_EQ(receive_all(0, now_), (std::vector<Bytes>{left_frame(2), left_frame(3), left_frame(4)}));
+  EXPECT_FALSE(ports_[0]->take_exit());
+  EXPECT_TRUE(receive_all(0, now_ + ShmPort::kFarewell).empty());
   EXPECT_TRUE(ports_[0]->take_exit() && ports_[0]->take_exit());
   EXPECT_FALSE(ports_[0]->take_exit());
 }
