@@ -25,8 +25,8 @@ Outcome outcome(Status status, int exit_code) {
 
 Result<std::unique_ptr<Port>> open_port(const Options& options, const HostConfig& config,
                                         const EthdevConfig& port_config) {
+  if (config.place != nullptr) return config.place->open_port(config.eal);
   const Nanos timeout = from_seconds(options.host_timeout);
-  if (config.place != nullptr) return config.place->open_port(config.eal, timeout);
   auto port = start_port(config.eal, port_config, config.host.device.name, timeout);
   if (!port) return fail(port.error());
   return std::unique_ptr<Port>{std::move(*port)};

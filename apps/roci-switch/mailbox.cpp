@@ -19,6 +19,7 @@ bool Mailbox::deliver(Letter::Step step, Nanos patience) {
   const std::lock_guard lock(senders_);
   Letter letter{std::move(step)};
   if (!post(letter)) return false;
+  if (wakeup_ != nullptr) wakeup_->wake(Waiter::kApplication);
   for (Nanos waited{0}; !letter.done(); waited += kNap) {
     if (waited >= patience && withdraw(letter)) return false;
     std::this_thread::sleep_for(kNap);

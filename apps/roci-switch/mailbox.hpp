@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "base/poller.hpp"
+#include "port/wakeup.hpp"
 
 namespace roci {
 
@@ -31,6 +32,9 @@ class Letter {
 // Polled by the thread that owns what letters change; any other threads post.
 class Mailbox final : public Poller {
  public:
+  // What the polling thread sleeps on; null: it does not, or not for long.
+  explicit Mailbox(PortWakeup* wakeup = nullptr) : wakeup_(wakeup) {}
+
   // Hands the letter over, which lives until it is done or withdrawn. False when there is one already.
   bool post(Letter& letter);
   // Takes back a letter that nobody has taken. False when the polling thread has it: then it will be done.
@@ -45,6 +49,7 @@ class Mailbox final : public Poller {
   [[nodiscard]] std::string_view name() const override { return "mailbox"; }
 
  private:
+  PortWakeup* const wakeup_;
   std::mutex senders_;
   std::atomic<Letter*> posted_{nullptr};
   Letter* open_ = nullptr;  // the polling thread's

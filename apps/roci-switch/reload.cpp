@@ -102,6 +102,7 @@ std::string first_fixed_difference(const SwitchFile& running, const SwitchFile& 
   d.look("switch.awake", running.awake, wanted.awake);
   d.look("switch.cores", running.cores, wanted.cores);
   d.look("switch.faults", running.injection, wanted.injection);
+  d.look("switch.shared_memory", running.shared_memory, wanted.shared_memory);
   d.look("switch.last_words", running.last_words, wanted.last_words);
   d.look("the number of switch.ports", running.sw.ports.size(), wanted.sw.ports.size());
   if (!d.key().empty()) return d.key();

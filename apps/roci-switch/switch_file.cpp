@@ -2,8 +2,29 @@
 
 #include <algorithm>
 
+#include "base/units.hpp"
+#include "port/shm_segment.hpp"
+
 namespace roci {
 namespace {
+
+// Ports in shared memory have one slot to wait at, so one thread polls all of them.
+Status check_shared_memory(const ConfigNode& node, const SwitchFile& file) {
+  bool any = false;
+  for (size_t i = 0; i < file.devices.size(); ++i) {
+    const EthdevConfig& device = file.devices[i];
+    if (!device.device.starts_with("shm")) continue;
+    any = true;
+    if (!shm_slot_of(device))
+      return node.error("ports", "'" + device.device + "' is not a slot in shared memory: shm0 to shm" +
+                                     std::to_string(kShmSwitchSlot - 1));
+    if (file.sw.ports[i].worker != 0)
+      return node.error("ports", "'" + device.device + "' belongs to worker 0, as all ports in shared memory do");
+  }
+  if (any && file.shared_memory.empty())
+    return node.error("shared_memory", "the folder of the network is needed for ports in shared memory");
+  return {};
+}
 
 Status read_port(ConfigNode& item, SwitchFile& file) {
   EthdevConfig& device = file.devices.emplace_back();
@@ -23,8 +44,10 @@ Status read_switch_section(ConfigNode& node, SwitchFile& file) {
     if (Status s = section.optional("enabled", file.injection.enabled); !s) return s;
     return section.optional("seed", file.injection.seed);
   }));
+  ROCI_TRY(node.optional("shared_memory", file.shared_memory));
   ROCI_TRY(node.optional("last_words", file.last_words));
   ROCI_TRY(read_switch(node, file.sw, [&](ConfigNode& item, size_t) { return read_port(item, file); }));
+  ROCI_TRY(check_shared_memory(node, file));
   uint32_t workers = 0;
   for (const SwitchPortConfig& port : file.sw.ports) workers = std::max(workers, port.worker + 1);
   if (!file.cores.empty() && file.cores.size() != workers) {
@@ -35,6 +58,15 @@ Status read_switch_section(ConfigNode& node, SwitchFile& file) {
 }
 
 }  // namespace
+
+std::optional<uint32_t> shm_slot_of(const EthdevConfig& device) {
+  constexpr std::string_view kPrefix = "shm";
+  const std::string_view text = device.device;
+  if (!text.starts_with(kPrefix)) return std::nullopt;
+  const auto slot = parse_integer(text.substr(kPrefix.size()), 0, kShmSwitchSlot - 1);
+  if (!slot) return std::nullopt;
+  return static_cast<uint32_t>(*slot);
+}
 
 Result<SwitchFile> read_switch_file(const std::string& path) {
   SwitchFile file;

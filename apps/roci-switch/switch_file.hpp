@@ -25,11 +25,15 @@ struct SwitchFile {
   std::vector<PortFaults> faults;  // in the order of sw.ports; without `injection` none of them has any
   IdlePolicy idle = IdlePolicy::kYield;
   Nanos awake{0};               // how long `sleep` only yields after the last frame
+  std::string shared_memory;    // the folder of the network whose memory ports "shmN" are in; empty: there is no such port
   std::vector<unsigned> cores;  // of the workers; empty: wherever the system puts them
   std::string last_words;  // the folder where processes at memif ports leave some; empty: none is looked for
 
   friend bool operator==(const SwitchFile&, const SwitchFile&) = default;
 };
+
+// The slot in shared memory that a port's device names: "shm0" to "shm31". Nothing when it names another kind of device.
+std::optional<uint32_t> shm_slot_of(const EthdevConfig& device);
 
 Result<SwitchFile> read_switch_file(const std::string& path);
 

@@ -35,14 +35,17 @@ Status SwitchProcess::open() {
 
   std::vector<RunnerThreadConfig> threads;
   for (size_t i = 0; i < switch_->worker_count(); ++i) {
-    mailboxes_.push_back(std::make_unique<Mailbox>());
+    PortWakeup* const wakeup = i == 0 && shm_ != nullptr ? &shm_->wakeup() : nullptr;
+    mailboxes_.push_back(std::make_unique<Mailbox>(wakeup));
     RunnerThreadConfig& thread = threads.emplace_back();
     thread.name = i == 0 ? "roci-switch" : "roci-switch-" + std::to_string(i);
     thread.pollers = {mailboxes_.back().get(), &switch_->worker(i)};
     if (!file_.cores.empty()) thread.core = file_.cores[i];
     thread.idle = file_.idle;
     thread.awake = file_.awake;
+    thread.wakeup = wakeup;
   }
+  if (shm_ != nullptr) shm_->join();
   runner_ = std::make_unique<RealtimeRunner>(std::move(threads));
   ROCI_TRY(runner_->start());
 
@@ -80,11 +83,15 @@ Status SwitchProcess::open_pool() {
 }
 
 Status SwitchProcess::open_ports() {
+  if (!file_.shared_memory.empty()) {
+    auto slot = take_switch_slot(file_.shared_memory);
+    if (!slot) return fail(slot.error().within(path_ + ": shared_memory"));
+    shm_slot_.emplace(std::move(*slot));
+    shm_ = std::make_unique<ShmSwitch>(shm_slot_->segment);
+  }
   Rng seeds{file_.injection.seed};
   for (size_t i = 0; i < file_.devices.size(); ++i) {
-    EthdevConfig device = file_.devices[i];
-    device.pool = pool_;
-    auto opened = EthdevPort::open(device);
+    auto opened = open_port(i);
     if (!opened) return fail(opened.error().within(path_ + ": port '" + file_.sw.ports[i].name + "'"));
     std::unique_ptr<Port> port = std::move(*opened);
     if (file_.injection.enabled) {
@@ -95,6 +102,16 @@ Status SwitchProcess::open_ports() {
     ports_.push_back(std::move(port));
   }
   return {};
+}
+
+Result<std::unique_ptr<Port>> SwitchProcess::open_port(size_t index) {
+  EthdevConfig device = file_.devices[index];
+  if (const auto slot = shm_slot_of(device))
+    return shm_->open_port({.name = device.device, .slot = *slot, .mtu = device.mtu, .pool = pool_});
+  device.pool = pool_;
+  auto opened = EthdevPort::open(device);
+  if (!opened) return fail(opened.error());
+  return std::unique_ptr<Port>{std::move(*opened)};
 }
 
 Result<std::string> SwitchProcess::reload() {
@@ -173,13 +190,18 @@ Status SwitchProcess::insert(size_t port, std::span<const std::vector<uint8_t>> 
 }
 
 bool SwitchProcess::has_clients() const {
+  bool any = false;
   for (size_t i = 0; i < ports_.size(); ++i) {
-    const std::string& device = file_.devices[i].device;
-    if (device.starts_with("net_memif") && device.find("role=server") != std::string::npos &&
-        ports_[i]->link_up())
-      return true;
+    const EthdevConfig& device = file_.devices[i];
+    if (const auto slot = shm_slot_of(device)) {
+      const auto holder = ProcessLock::holder(shm_slot_file(file_.shared_memory, *slot));
+      if (holder && *holder == 0 && shm_->is_taken(*slot)) shm_->note_exit(*slot);
+      any |= holder && *holder != 0;
+    } else if (device.device.starts_with("net_memif")) {
+      any |= device.device.find("role=server") != std::string::npos && ports_[i]->link_up();
+    }
   }
-  return false;
+  return any;
 }
 
 void SwitchProcess::stop() {

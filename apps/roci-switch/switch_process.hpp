@@ -12,6 +12,8 @@
 
 #include "port/ethdev_port.hpp"
 #include "port/realtime_runner.hpp"
+#include "port/shm_join.hpp"
+#include "port/shm_switch.hpp"
 #include "roci-switch/endpoints.hpp"
 #include "roci-switch/mailbox.hpp"
 #include "roci-switch/reload.hpp"
@@ -35,7 +37,8 @@ class SwitchProcess {
   void stop();
 
   [[nodiscard]] const std::string& name() const { return file_.sw.name; }
-  // Whether a client of any memif server port is connected.
+  // Whether a process has a slot in shared memory, or is connected to a memif server port. Notices the exit of those that had a
+  // slot.
   [[nodiscard]] bool has_clients() const;
   [[nodiscard]] size_t port_count() const { return ports_.size(); }
   // The folder of last words; empty when there is none.
@@ -52,6 +55,7 @@ class SwitchProcess {
   Status open();
   Status open_pool();
   Status open_ports();
+  Result<std::unique_ptr<Port>> open_port(size_t index);
   // Both by any thread that does not poll.
   Status apply(const Reload& change);
   Status set_faults(size_t port, const PortFaults& faults);
@@ -61,6 +65,8 @@ class SwitchProcess {
   SwitchFile file_;  // what holds at the moment; changes under `changing_`
 
   std::shared_ptr<MbufPool> pool_;
+  std::optional<ShmSwitchSlot> shm_slot_;
+  std::unique_ptr<ShmSwitch> shm_;  // null without ports in shared memory
   std::vector<std::unique_ptr<Port>> ports_;
   std::vector<FaultyPort*> faulty_;  // of ports_; empty when faults are not enabled
   std::unique_ptr<Switch> switch_;

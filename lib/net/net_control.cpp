@@ -17,6 +17,7 @@
 #include "net/net_place.hpp"
 #include "net/net_switch.hpp"
 #include "net/runtime_folder.hpp"
+#include "port/shm_join.hpp"
 
 namespace roci {
 namespace {
@@ -37,7 +38,7 @@ Status write_file(const std::filesystem::path& file, const std::string& text) {
 
 Status make_folders(const std::filesystem::path& folder) {
   std::error_code error;
-  std::filesystem::create_directories(folder / kNetPlaces, error);
+  std::filesystem::create_directories(folder / kShmSlotFolder, error);
   if (error) return fail("'" + folder.string() + "' cannot be made: " + error.message(), error.value());
   return {};
 }
@@ -127,7 +128,7 @@ Result<std::filesystem::path> ensure_net(const SwitchStart& start) {
   if (has_switch && (start.exactly || (known && known->needs_switch()))) return ensure_switch(start);
   ROCI_TRY(make_folders(folder));
   {
-    const auto joining = SharedLock::wait(folder / kNetJoinLock, start.timeout);
+    const auto joining = SharedLock::wait(folder / kShmJoinLock, start.timeout);
     if (!joining) return fail(joining.error().within("network '" + start.net.name + "'"));
     const auto taken = taken_places(folder, kMostPlaces);
     if (!taken) return fail(taken.error());

@@ -3,40 +3,22 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <cstdlib>
 #include <fstream>
-#include <map>
-#include <thread>
 
 #include "congestion/algorithms.hpp"
-#include "device/start_device.hpp"
 #include "net/net_switch.hpp"
 #include "net/peer_watch.hpp"
 #include "net/runtime_folder.hpp"
+#include "port/shm_join.hpp"
 #include "port/shm_port.hpp"
 
 namespace roci {
 namespace {
 
-std::filesystem::path place_file(const std::filesystem::path& folder, uint32_t place) {
-  return folder / kNetPlaces / std::to_string(place);
-}
-
 constexpr Nanos kJoinTimeout = 30s;
 constexpr uint32_t kShmReceiveBuffers =
     2048;  // what queue pairs keep behind gaps (KeepBudget), a burst, threads' caches
-
-// Segments that this process has, by the network's folder: a process may have several places, as tests do.
-std::map<std::filesystem::path, std::weak_ptr<ShmSegment>>& own_segments() {
-  static std::map<std::filesystem::path, std::weak_ptr<ShmSegment>> segments;
-  return segments;
-}
-std::shared_ptr<ShmSegment> own_segment(const std::filesystem::path& folder) {
-  return own_segments()[folder].lock();
-}
-void remember_segment(const std::filesystem::path& folder, const std::shared_ptr<ShmSegment>& segment) {
-  own_segments()[folder] = segment;
-}
 
 // What congestion control of the process is: ROCI_CC precedes, as everywhere.
 std::string chosen_profile(const NetConfig& net) {
@@ -51,10 +33,10 @@ bool needs_telemetry(const std::string& profile) {
   return found && ((*found)->capabilities & ROCI_CC_NEEDS_INT) != 0;
 }
 
-DeviceFile device_of(const NetConfig& net, const std::filesystem::path& folder, uint32_t place) {
+DeviceFile device_of(const NetConfig& net, uint32_t place) {
   DeviceFile file;
   file.connection_manager = net.connection_manager;
-  file.port.device = net.needs_switch() ? place_port(folder, place) : "shm" + std::to_string(place);
+  file.port.device = "shm" + std::to_string(place);
   file.port.mtu = net.mtu;
   file.port.mac = net.mac(place);
   for (const IpNetwork& network : net.networks)
@@ -91,16 +73,13 @@ std::string all_taken(const NetConfig& net, const std::filesystem::path& folder)
 Result<std::unique_ptr<NetPlace>> NetPlace::take(const std::filesystem::path& folder) {
   auto net = read_net_file((folder / kNetFile).string());
   if (!net) return fail(net.error());
-  if (net->needs_switch()) {
-    if (!net_switch_state(folder).running) {
-      return fail(
-          "the switch of the network '" + net->name + "' does not run; start the program with roci-run",
-          ENETDOWN);
-    }
-    return take_any(folder, *net);
+  if (net->needs_switch() && !net_switch_state(folder).running) {
+    return fail(
+        "the switch of the network '" + net->name + "' does not run; start the program with roci-run",
+        ENETDOWN);
   }
-  // One at a time: whoever finds a place taken finds the network's memory too.
-  const auto joining = SharedLock::wait(folder / kNetJoinLock, kJoinTimeout);
+  // Whoever finds a place taken finds the network's memory too.
+  const auto joining = SharedLock::wait(folder / kShmJoinLock, kJoinTimeout);
   if (!joining) return fail(joining.error().within("network '" + net->name + "'"));
   auto place = take_any(folder, *net);
   if (place) ROCI_TRY((*place)->join());
@@ -110,55 +89,28 @@ Result<std::unique_ptr<NetPlace>> NetPlace::take(const std::filesystem::path& fo
 Result<std::unique_ptr<NetPlace>> NetPlace::take_any(const std::filesystem::path& folder,
                                                      const NetConfig& net) {
   for (uint32_t place = 0; place < net.places; ++place) {
-    auto lock = ProcessLock::take(place_file(folder, place));
+    auto lock = ProcessLock::take(shm_slot_file(folder, place));
     if (!lock) return fail(lock.error());
     if (!*lock) continue;
     return std::unique_ptr<NetPlace>(
-        new NetPlace{folder, net, std::move(**lock), place, device_of(net, folder, place)});
+        new NetPlace{folder, net, std::move(**lock), place, device_of(net, place)});
   }
   return fail(all_taken(net, folder), EUSERS);
 }
 
-// The memory of the process that has any other place; null when no other process has one.
-Result<std::shared_ptr<ShmSegment>> NetPlace::find_segment() const {
-  Result<std::shared_ptr<ShmSegment>> found = nullptr;
-  for (uint32_t place = 0; place < net_.places; ++place) {
-    if (place == number_) continue;
-    const auto file = place_file(folder_, place);
-    const auto holder = ProcessLock::holder(file);
-    if (!holder) return fail(holder.error());
-    if (*holder == 0) continue;
-    int fd = -1;
-    if (*holder == getpid()) {
-      // This process has another place; its file is not to be opened again (base/file_lock.hpp).
-      found = own_segment(folder_);
-    } else if (std::ifstream{file} >> fd) {
-      found = ShmSegment::open("/proc/" + std::to_string(*holder) + "/fd/" + std::to_string(fd));
-    } else {
-      found = fail("place " + std::to_string(place) + " names no shared memory", EPROTO);
-    }
-    if (found && *found != nullptr) return found;
-    if (const auto still = ProcessLock::holder(file); still && *still != *holder)
-      found = nullptr;  // exited meanwhile
-  }
-  return found;
-}
-
 Status NetPlace::join() {
-  auto segment = find_segment();
+  auto segment = find_segment(folder_, number_);
   if (!segment) return fail(segment.error().within("network '" + net_.name + "'"));
   const bool first = *segment == nullptr;
+  if (first && net_.needs_switch())
+    return fail("the switch of the network '" + net_.name + "' is not ready", ENETDOWN);
   if (first) {
     segment = ShmSegment::create();
     if (!segment) return fail(segment.error().within("network '" + net_.name + "'"));
   }
   segment_ = std::move(*segment);
-  remember_segment(folder_, segment_);
-  const std::string text = std::to_string(segment_->fd()) + "\n";
-  if (ftruncate(lock_.fd(), 0) != 0 ||
-      pwrite(lock_.fd(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
-    return fail("'" + place_file(folder_, number_).string() + "' cannot be written: " + std::strerror(errno),
-                errno);
+  ROCI_TRY(announce_segment(folder_, lock_, segment_));
+  if (net_.needs_switch()) return {};  // which removes what processes have left
   // Of processes that were here before: nobody is left to read it, or its peers still may.
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / kNetLastWords, ignored)) {
@@ -171,14 +123,7 @@ Status NetPlace::join() {
   return {};
 }
 
-Result<std::unique_ptr<Port>> NetPlace::open_port(const EalConfig& eal, Nanos link_timeout) const {
-  if (segment_ != nullptr) return open_shm_port(eal);
-  auto port = start_port(eal, device_.port, device_.device.name, link_timeout);
-  if (!port) return fail(port.error());
-  return std::unique_ptr<Port>{std::move(*port)};
-}
-
-Result<std::unique_ptr<Port>> NetPlace::open_shm_port(const EalConfig& eal) const {
+Result<std::unique_ptr<Port>> NetPlace::open_port(const EalConfig& eal) const {
   ROCI_TRY(start_eal(eal));
   auto pool =
       MbufPool::create(device_.device.name, kShmReceiveBuffers, EthdevPort::data_room_for("", net_.mtu));
@@ -194,11 +139,12 @@ Result<std::unique_ptr<Port>> NetPlace::open_shm_port(const EalConfig& eal) cons
       addresses.ips.push_back(net_.address(network, place).address);
     config.slots.push_back(std::move(addresses));
   }
-  config.marks = net_.marking.enabled;
+  config.via_switch = net_.needs_switch();
+  config.marks = net_.marking.enabled && !config.via_switch;
   config.kmin = net_.marking.kmin.value();
   config.kmax = net_.marking.kmax.value();
   config.pmax = net_.marking.pmax;
-  if (net_.telemetry.enabled) {
+  if (net_.telemetry.enabled && !config.via_switch) {
     config.telemetry_port = net_.telemetry.udp_port;
     config.telemetry_domain = net_.telemetry.domain;
   }
@@ -218,7 +164,7 @@ Result<std::unique_ptr<LastWords>> NetPlace::open_last_words() const {
 Result<std::vector<TakenPlace>> taken_places(const std::filesystem::path& folder, uint32_t places) {
   std::vector<TakenPlace> taken;
   for (uint32_t place = 0; place < places; ++place) {
-    const auto holder = ProcessLock::holder(place_file(folder, place));
+    const auto holder = ProcessLock::holder(shm_slot_file(folder, place));
     if (!holder) return fail(holder.error());
     if (*holder != 0) taken.push_back({place, *holder});
   }

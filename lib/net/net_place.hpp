@@ -20,13 +20,12 @@ class NetPlace {
   // Takes the lowest free place of the network whose folder it is (net/runtime_folder.hpp). Fails when all places are taken,
   // with the process ids of those that have them, and when the network needs a switch and that does not run.
   static Result<std::unique_ptr<NetPlace>> take(const std::filesystem::path& folder);
-  // Starts DPDK and opens the place's port: into the switch, for which it waits up to `link_timeout`, or in a network without
-  // one to the other processes. The place outlives the port.
-  [[nodiscard]] Result<std::unique_ptr<Port>> open_port(const EalConfig& eal, Nanos link_timeout) const;
+  // Starts DPDK and opens the place's port: to the switch, or in a network without one to the other processes. The place
+  // outlives the port.
+  [[nodiscard]] Result<std::unique_ptr<Port>> open_port(const EalConfig& eal) const;
 
   [[nodiscard]] uint32_t number() const { return number_; }
-  // The device's configuration: port, MAC, addresses, and the network's congestion control. The port is a memif client in a
-  // network with a switch, and otherwise a mere name. Where ROCI_CC, or else the network, names an algorithm that needs in-band
+  // The device's configuration: port, MAC, addresses, and the network's congestion control. The port is a mere name. Where ROCI_CC, or else the network, names an algorithm that needs in-band
   // telemetry, the device begins it with every packet.
   [[nodiscard]] const DeviceFile& device() const { return device_; }
   // The file for this process's crash notifications.
@@ -42,15 +41,13 @@ class NetPlace {
   static Result<std::unique_ptr<NetPlace>> take_any(const std::filesystem::path& folder,
                                                     const NetConfig& net);
   Status join();
-  Result<std::shared_ptr<ShmSegment>> find_segment() const;
-  [[nodiscard]] Result<std::unique_ptr<Port>> open_shm_port(const EalConfig& eal) const;
 
   const std::filesystem::path folder_;  // of the network
   const NetConfig net_;
   ProcessLock lock_;
   uint32_t number_;
   DeviceFile device_;
-  std::shared_ptr<ShmSegment> segment_;          // null with a switch
+  std::shared_ptr<ShmSegment> segment_;
   std::vector<std::filesystem::path> outlived_;  // what earlier processes of this place have left (PeerWatch)
 };
 

@@ -8,13 +8,8 @@
 namespace roci {
 namespace {
 
-// A memif port holds no buffers of the switch: frames are copied. The numbers only size the pool.
+// Frames are copied between rings and buffers, so a port holds no more of them than a burst.
 constexpr unsigned kPlaceDescriptors = 64;
-
-std::string memif_options(const char* role, const std::filesystem::path& folder, uint32_t place) {
-  return std::string{",role="} + role + ",id=" + std::to_string(place) +
-         ",socket=" + (folder / kNetSocket).string();
-}
 
 void write_queue(std::ostringstream& out, const NetConfig& net) {
   out << "      mtu: " << net.mtu << "\n      rate: " << net.rate.value()
@@ -29,10 +24,6 @@ void write_classes(std::ostringstream& out, const NetMarking& marking) {
         << "B, kmax: " << marking.kmax.value() << "B, pmax: " << marking.pmax << "}}\n";
   }
 }
-
-// A switch that sleeps between two messages makes them wait for its waking up, which takes a while where processes share few
-// cores: a third of the bandwidth and 25 times the latency in the 99th percentile. So it sleeps only when there is a pause.
-constexpr const char* kAwake = "20ms";
 
 // With faults every port may have frames on their way.
 uint32_t memory_of(const NetConfig& net) {
@@ -50,7 +41,8 @@ std::string net_switch_text(const NetConfig& net, const std::filesystem::path& f
   out << "# Written by roci-run for the network '" << net.name << "'.\n"
       << "eal: {memory: " << memory_of(net) << "MiB, pci: " << (net.pci ? "true" : "false") << "}\n"
       << "switch:\n  name: \"" << net.name << "\"\n  idle: " << idle_policy_name(net.idle)
-      << "\n  awake: " << kAwake << "\n  last_words: \"" << (folder / kNetLastWords).string() << "\"\n";
+      << "\n  shared_memory: \"" << folder.string() << "\"\n  last_words: \"" << (folder / kNetLastWords).string()
+      << "\"\n";
   if (net.faults) out << "  faults: {enabled: true, seed: " << net.fault_seed << "}\n";
   if (net.telemetry.enabled) {
     out << "  telemetry: {udp_port: " << net.telemetry.udp_port
@@ -59,8 +51,7 @@ std::string net_switch_text(const NetConfig& net, const std::filesystem::path& f
   write_classes(out, net.marking);
   out << "  ports:\n";
   for (uint32_t place = 0; place < net.places; ++place) {
-    out << "    - name: " << place_name(place) << "\n      device: \"net_memif" << place
-        << memif_options("server", folder, place) << "\"\n";
+    out << "    - name: " << place_name(place) << "\n      device: shm" << place << "\n";
     write_queue(out, net);
     out << "      rx_descriptors: " << kPlaceDescriptors << "\n      tx_descriptors: " << kPlaceDescriptors
         << "\n";
@@ -78,9 +69,5 @@ std::string net_switch_text(const NetConfig& net, const std::filesystem::path& f
 }
 
 std::string place_name(uint32_t place) { return "place" + std::to_string(place); }
-
-std::string place_port(const std::filesystem::path& folder, uint32_t place) {
-  return "net_memif" + std::to_string(place) + memif_options("client", folder, place);
-}
 
 }  // namespace roci

@@ -18,6 +18,7 @@
 #include "net/runtime_folder.hpp"
 #include "port/last_words.hpp"
 #include "port/realtime_runner.hpp"
+#include "port/shm_join.hpp"
 
 namespace roci {
 namespace {
@@ -89,7 +90,7 @@ void PeerWatch::watch(uint32_t slot) {
     if (peer.slot == slot && peer.owner.incarnation == owner.incarnation) return;
   }
   const int pidfd = open_pidfd(owner.pid);
-  const auto holder = ProcessLock::holder(folder_ / kNetPlaces / std::to_string(slot));
+  const auto holder = ProcessLock::holder(shm_slot_file(folder_, slot));
   const bool is_holder = holder && *holder == owner.pid;
   if (pidfd >= 0 && is_holder) {
     peers_.push_back({slot, owner, pidfd});

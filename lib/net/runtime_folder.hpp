@@ -25,16 +25,12 @@ Result<std::filesystem::path> find_net(std::string_view name);
 // Names, in alphabetical order.
 Result<std::vector<std::string>> list_nets();
 
-// What is in the folder of a network.
+// What is in the folder of a network, beside the files of its places (port/shm_join.hpp).
 inline constexpr const char* kNetFile = "net.yaml";           // its description (net_config.hpp)
 inline constexpr const char* kNetSwitchFile = "switch.yaml";  // roci-switch's configuration
-inline constexpr const char* kNetSocket = "memif.sock";
 inline constexpr const char* kNetSwitchLock = "switch.lock";  // the switch has it for as long as it lives
 inline constexpr const char* kNetSwitchPid = "switch.pid";    // roci-switch's ready file
 inline constexpr const char* kNetSwitchLog = "switch.log";
-inline constexpr const char* kNetJoinLock =
-    "join.lock";  // held while a process takes a place of a network without switch
-inline constexpr const char* kNetPlaces = "places";         // a folder of lock files, one for each place
 inline constexpr const char* kNetLastWords = "last-words";  // what processes leave (port/last_words.hpp)
 
 }  // namespace roci

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "base/quiet_signals.hpp"
+#include "base/scheduling.hpp"
 #include "base/tick_clock.hpp"
 
 namespace roci {
@@ -23,6 +24,9 @@ namespace {
 // wake-up.
 constexpr unsigned kRoundsBeforeSleep = 64;
 constexpr Nanos kFirstSleep = 1us;
+// The same with a wakeup, which costs little.
+constexpr unsigned kRoundsBeforeWait = 16;
+constexpr Nanos kShortSlice = 100us;
 // Linux rounds sleeps up by 50 us unless a thread asks for less.
 constexpr unsigned long kTimerSlackNanos = 1000;
 
@@ -48,7 +52,7 @@ void sleep_for(Nanos span) {
 // Keeps the idle state of one thread.
 class Idler {
  public:
-  explicit Idler(const RunnerThreadConfig& config) : config_(config) {}
+  Idler(const RunnerThreadConfig& config, const std::atomic<bool>& stop) : config_(config), stop_(stop) {}
 
   void worked() {
     idle_rounds_ = 0;
@@ -65,6 +69,7 @@ class Idler {
       case IdlePolicy::kSleep:
         break;
     }
+    if (config_.wakeup != nullptr) return wait_for_frames(now);
     if (idle_rounds_ == 0) idle_since_ = now;
     if (++idle_rounds_ <= kRoundsBeforeSleep || now - idle_since_ < config_.awake) {
       sched_yield();
@@ -74,13 +79,37 @@ class Idler {
     // real port.
     const Nanos deadline = earliest_deadline(config_.pollers);
     sleep_for(deadline > now ? std::min(sleep_, deadline - now) : sleep_);
-    // By an eighth at a time: what comes after a pause waits at most for a ninth of it.
-    sleep_ =
-        std::min(sleep_ + std::max(sleep_ / 8, kFirstSleep), std::max(config_.longest_sleep, kFirstSleep));
+    lengthen_sleep();
   }
 
  private:
+  // By an eighth at a time: what comes after a pause waits at most for a ninth of it.
+  void lengthen_sleep() {
+    sleep_ =
+        std::min(sleep_ + std::max(sleep_ / 8, kFirstSleep), std::max(config_.longest_sleep, kFirstSleep));
+  }
+  void wait_for_frames(Nanos now) {
+    if (++idle_rounds_ <= kRoundsBeforeWait) {
+      rte_pause();
+      return;
+    }
+    PortWakeup& wakeup = *config_.wakeup;
+    const uint32_t seen = wakeup.arm(Waiter::kApplication, WakeFor::kAnything);
+    // What came before the wakeup was armed has woken nobody.
+    if (!wakeup.has_frames() && !stop_.load(std::memory_order_relaxed)) {
+      const Nanos deadline = earliest_deadline(config_.pollers);
+      if (deadline > now) {
+        wakeup.wait(Waiter::kApplication, seen, deadline == kNever ? kNever : deadline - now);
+      } else if (deadline > Nanos{0} || idle_rounds_ > 2 * kRoundsBeforeWait) {
+        wakeup.wait(Waiter::kApplication, seen, sleep_);
+        lengthen_sleep();
+      }
+    }
+    wakeup.disarm(Waiter::kApplication);
+  }
+
   const RunnerThreadConfig& config_;
+  const std::atomic<bool>& stop_;
   uint64_t idle_rounds_ = 0;
   Nanos idle_since_{0};
   Nanos sleep_ = kFirstSleep;
@@ -151,7 +180,10 @@ Status RealtimeRunner::start() {
 }
 
 void RealtimeRunner::stop() {
-  for (auto& worker : workers_) worker->stop.store(true, std::memory_order_relaxed);
+  for (auto& worker : workers_) {
+    worker->stop.store(true, std::memory_order_seq_cst);
+    if (worker->config.wakeup != nullptr) worker->config.wakeup->wake(Waiter::kApplication);
+  }
   for (auto& worker : workers_) worker->thread.join();
   workers_.clear();
 }
@@ -179,7 +211,8 @@ void RealtimeRunner::run(Worker& worker) {
   const bool good = pinned.has_value();
   worker.ready.set_value(std::move(pinned));
   if (good) {
-    Idler idler{config};
+    if (config.wakeup != nullptr) request_short_slice(kShortSlice);
+    Idler idler{config, worker.stop};
     TickClock clock;
     while (!worker.stop.load(std::memory_order_relaxed)) {
       const Nanos now = clock.now();

@@ -15,6 +15,7 @@
 #include "base/poller.hpp"
 #include "base/result.hpp"
 #include "base/types.hpp"
+#include "port/wakeup.hpp"
 #include "roci/progress.hpp"
 
 namespace roci {
@@ -32,6 +33,10 @@ struct RunnerThreadConfig {
   // With kSleep: for so long after the last work it only yields. Between messages that others wait for a sleep costs more than it
   // saves, above all where others share the core.
   Nanos awake{0};
+  // With kSleep: what the pollers' ports are waited for by. The thread then sleeps until a frame arrives or a deadline of a poller,
+  // soon after its last work, and asks for a short time slice. `longest_sleep` bounds the sleep only while a poller says that it
+  // waits for something that has no time; `awake` is unused.
+  PortWakeup* wakeup = nullptr;
 };
 
 // The clock that real runners pass to pollers: monotonic, the same in every process of the machine.

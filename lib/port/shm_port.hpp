@@ -1,7 +1,8 @@
 // A port between the processes of one machine, through memory that they share (shm_segment.hpp). Each process has a slot and with it
 // a MAC address; a frame is copied into the ring of the slot that has its destination address, a group's frame into the ring of
 // each slot that is taken. There is no process in between: the sending port marks frames (ECN) and adds the hop of in-band
-// telemetry by the state of the receiver's ring.
+// telemetry by the state of the receiver's ring. In a network with a switch the port exchanges all frames with the switch's slot
+// (shm_switch.hpp), and does nothing of what a switch does.
 //
 // A ring that is full holds the sender up as long as its reader frees anything, and at most for kPatience when it does not: then
 // frames for that slot are dropped and counted, so that a process that has stopped cannot hold up the traffic between others.
@@ -20,10 +21,10 @@
 #include "port/eal.hpp"
 #include "port/peer_presence.hpp"
 #include "port/port.hpp"
+#include "port/shm_link.hpp"
+#include "port/shm_peer_clock.hpp"
 #include "port/shm_resolution.hpp"
-#include "port/shm_ring.hpp"
-#include "port/shm_segment.hpp"
-#include "port/wakeup.hpp"
+#include "port/shm_seat.hpp"
 
 namespace roci {
 
@@ -31,6 +32,7 @@ struct ShmPortConfig {
   std::string name = "shm0";
   uint32_t slot = 0;                 // this process's; below kShmSlots
   std::vector<SlotAddresses> slots;  // the addresses of each; ARP and ND are answered from here
+  bool via_switch = false;           // all frames go to and come from kShmSwitchSlot; what follows below `mtu` is unused
   uint16_t mtu = 4400;               // at most 9600
   BitsPerSec rate{0};                // what telemetry reports; 0: 100 Gb/s
   // ECN-capable frames are marked by the bytes in the receiver's ring: never below kmin, with pmax just below kmax, always above.
@@ -49,7 +51,6 @@ struct ShmStats {
   std::atomic<uint64_t> no_receiver{0};  // for an address that no process has
   std::atomic<uint64_t> ring_full{0};    // dropped: the receiver has not freed its ring for kPatience
   std::atomic<uint64_t> malformed{0};    // records or positions of another process that were out of range
-  std::atomic<uint64_t> wakes{0};        // system calls to wake a receiver
 };
 
 class ShmPort final : public Port, public PeerPresence {
@@ -66,6 +67,8 @@ class ShmPort final : public Port, public PeerPresence {
 
   static constexpr size_t kMostAnswers = 64;
   static constexpr Nanos kPatience{10'000'000};
+  // The same for the switch, which all frames go through.
+  static constexpr Nanos kSwitchPatience = 1s;
   // Connections hear of an exit (the frames that the process has left) so long before queue pairs do. Programs that look at a
   // failed work request before they look at the event of their connection report the wrong thing.
   static constexpr Nanos kFarewell{50'000'000};
@@ -82,9 +85,13 @@ class ShmPort final : public Port, public PeerPresence {
   [[nodiscard]] MacAddress mac() const override { return config_.slots[config_.slot].mac; }
   [[nodiscard]] std::string_view name() const override { return config_.name; }
   [[nodiscard]] PortStats stats() const override { return stats_; }
-  [[nodiscard]] PortWakeup* wakeup() override { return &wakeup_; }
+  // Whether there is a switch, in a network with one.
+  [[nodiscard]] bool link_up() const override { return !config_.via_switch || seat_.is_taken(kShmSwitchSlot); }
+  [[nodiscard]] PortWakeup* wakeup() override { return &seat_.wakeup(); }
   [[nodiscard]] PeerPresence* peers() override { return this; }
   [[nodiscard]] const ShmStats& shm_stats() const { return shm_stats_; }
+  // System calls that woke a receiver.
+  [[nodiscard]] uint64_t wakes() const { return seat_.wakes(); }
 
   // PeerPresence.
   PeerTime time_of(const MacAddress& peer, Nanos now) override;
@@ -106,30 +113,14 @@ class ShmPort final : public Port, public PeerPresence {
 
  private:
   struct Link;
-  struct EngineTime;
-  class Wakeup final : public PortWakeup {
-   public:
-    explicit Wakeup(ShmPort& port) : port_(port) {}
-    [[nodiscard]] uint32_t value(Waiter waiter) const override;
-    uint32_t arm(Waiter waiter, WakeFor what) override;
-    void disarm(Waiter waiter) override;
-    [[nodiscard]] bool has_frames() override;
-    void wait(Waiter waiter, uint32_t seen, Nanos limit) override;
-    void wake(Waiter waiter) override;
-    void hold_wakes() override;
-    void release_wakes() override;
-
-   private:
-    [[nodiscard]] WakeupWord& word(Waiter waiter) const {
-      return port_.own_.wakeups[static_cast<unsigned>(waiter)];
-    }
-    ShmPort& port_;
-  };
   enum class Sent : uint8_t { kYes, kDropped, kNoRoom };
 
   ShmPort(std::shared_ptr<ShmSegment> segment, ShmPortConfig config);
   Link& link(uint32_t slot);
   [[nodiscard]] std::optional<uint32_t> slot_of(const MacAddress& mac);
+  [[nodiscard]] std::optional<uint32_t> next_slot(const MacAddress& to);
+  [[nodiscard]] ShmPeerClock::Ring ring_to(uint32_t slot);
+  [[nodiscard]] ShmPeerClock::Ring ring_behind_switch(uint32_t slot) const;
   Sent send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos now);
   bool is_stuck(Link& link, Nanos now);
   void drop(std::atomic<uint64_t>& reason);
@@ -137,37 +128,27 @@ class ShmPort final : public Port, public PeerPresence {
   void send_to_all(rte_mbuf& frame, Nanos now);
   void add_hop(rte_mbuf& frame, uint64_t queue, Nanos now);
   void publish(Nanos now);
-  void wake_owner(uint32_t slot, WakeFor published, Nanos now);
-  void note_poll(Nanos now);
   uint16_t receive_from(uint32_t slot, std::span<rte_mbuf*> out);
   uint16_t receive(std::span<rte_mbuf*> out);
   uint16_t receive_answers(std::span<rte_mbuf*> out);
   uint16_t receive_left_frames(std::span<rte_mbuf*> out);
-  rte_mbuf* copy_in(std::span<const uint8_t> bytes);
   void meet(uint32_t slot);
 
-  const std::shared_ptr<ShmSegment> segment_;
   const ShmPortConfig config_;
-  ShmSlot& own_;
+  ShmSeat seat_;
   PortCapabilities capabilities_;
-  Wakeup wakeup_{*this};
   PortStats stats_;
   ShmStats shm_stats_;
   LightRng rng_{1};
   std::array<std::unique_ptr<Link>, kShmSlots> links_;
+  std::array<ShmPeerClock, kShmSlots> behind_;  // (switch) of the other slots
   uint64_t ready_ = 0;                         // slots whose rings may have frames
   std::atomic<bool> unread_{false};            // there are such slots, or answers
   uint32_t next_ = 0;                          // to be received from first
   std::vector<std::vector<uint8_t>> answers_;  // of ARP and ND, to be received next
   uint64_t published_ = 0;                     // slots that frames were written for since the last publish()
-  uint64_t urgent_ = 0;                        // of those, the ones that got more than acknowledgements
   uint32_t last_slot_ = 0;                     // that was sent to
   uint64_t met_ = 0;                           // slots of which the listener has been told
-  Nanos last_poll_{0};
-  std::atomic<uint64_t> held_wakes_{0};  // slots whose owners are to be woken
-  std::atomic<uint64_t> held_urgent_{0};
-  std::atomic<int64_t> slept_{0};  // ns that threads have waited since the last poll
-  int64_t ran_ = 0;
   std::unique_ptr<ContactListener> contacts_;
 
   struct Exit {

@@ -21,6 +21,7 @@
 namespace roci {
 
 inline constexpr uint32_t kShmSlots = 33;  // 32 processes and a switch
+inline constexpr uint32_t kShmSwitchSlot = 32;
 inline constexpr uint32_t kShmRingBytes = 1 << 20;
 
 // In shared memory.

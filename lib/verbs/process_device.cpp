@@ -143,7 +143,7 @@ void look(ProcessDevice& self) {
 }
 
 Result<std::unique_ptr<Device>> start_in_network(const ProcessDevice& self) {
-  auto port = self.place->open_port(self.eal, kLinkTimeout);
+  auto port = self.place->open_port(self.eal);
   if (!port) return fail(port.error());
   return Device::create(std::move(*port), self.file.device);
 }

@@ -11,6 +11,7 @@
 #include "base/file_lock.hpp"
 #include "net/net_config.hpp"
 #include "net/runtime_folder.hpp"
+#include "port/shm_join.hpp"
 #include "support/child.hpp"
 #include "support/folder.hpp"
 
@@ -26,7 +27,7 @@ class NetTest : public testing::Test {
 
   std::filesystem::path make_net(const NetConfig& config) {
     const std::filesystem::path folder = root_ / config.name;
-    std::filesystem::create_directories(folder / kNetPlaces);
+    std::filesystem::create_directories(folder / kShmSlotFolder);
     std::ofstream{folder / kNetFile} << net_text(config);
     auto lock = SharedLock::take(folder / kNetSwitchLock);
     EXPECT_TRUE(lock && *lock);

@@ -12,7 +12,15 @@ class Place : public test::NetTest {
     config_.places = 3;
     config_.always_switch = true;
   }
+  std::filesystem::path make_net(const NetConfig& config) {
+    auto folder = NetTest::make_net(config);
+    auto slot = take_switch_slot(folder);
+    EXPECT_TRUE(slot) << slot.error().message;
+    if (slot) switch_slot_.emplace(std::move(*slot));
+    return folder;
+  }
   NetConfig config_;
+  std::optional<ShmSwitchSlot> switch_slot_;
 };
 
 TEST_F(Place, is_the_lowest_free_one_with_addresses_to_match) {
@@ -28,7 +36,7 @@ TEST_F(Place, is_the_lowest_free_one_with_addresses_to_match) {
   EXPECT_EQ(device.device.addresses, (std::vector<std::string>{"10.77.0.2/16", "fd77::2/64"}));
   EXPECT_EQ(device.port.mac, config_.mac(1));
   EXPECT_EQ(device.port.mtu, config_.mtu);
-  EXPECT_EQ(device.port.device, "net_memif1,role=client,id=1,socket=" + (folder / "memif.sock").string());
+  EXPECT_EQ(device.port.device, "shm1");
   first->reset();
   EXPECT_EQ((*NetPlace::take(folder))->number(), 0U) << "free again";
 }
@@ -75,7 +83,7 @@ TEST_F(Place, there_is_none_without_the_switch) {
 
 TEST_F(Place, files_that_earlier_processes_left_mean_nothing) {
   const auto folder = make_net(config_);
-  for (const char* name : {"0", "1", "2"}) std::ofstream{folder / kNetPlaces / name} << "4711\n";
+  for (const char* name : {"0", "1", "2"}) std::ofstream{folder / kShmSlotFolder / name} << "4711\n";
   EXPECT_EQ((*NetPlace::take(folder))->number(), 0U);
 }
 

@@ -27,7 +27,7 @@ class Member {
     if (!place) return complain(place.error());
     member->place_ = std::move(*place);
     const EalConfig eal{.memory_mib = 128};
-    auto port = member->place_->open_port(eal, 5s);
+    auto port = member->place_->open_port(eal);
     if (!port) return complain(port.error());
     member->port_ = std::move(*port);
     auto pool = MbufPool::create("sent", 256, 2048);
@@ -165,7 +165,7 @@ TEST_F(PeerWatchTest, process_that_exited_before_it_was_watched_is_reported) {
     kill(first->pid(), SIGKILL);
     // Until the kernel has released what it had; nobody has noticed yet.
     const auto lock_is_free = [&] {
-      const auto holder = ProcessLock::holder(folder_ / kNetPlaces / "0");
+      const auto holder = ProcessLock::holder(folder_ / kShmSlotFolder / "0");
       return holder && *holder == 0;
     };
     if (!Member::look_until("the lock", lock_is_free)) return false;

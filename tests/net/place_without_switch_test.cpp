@@ -18,7 +18,7 @@ class PlaceWithoutSwitch : public test::NetTest {
     switch_lock_.reset();
   }
   [[nodiscard]] std::filesystem::path place_file(uint32_t place) const {
-    return folder_ / kNetPlaces / std::to_string(place);
+    return folder_ / kShmSlotFolder / std::to_string(place);
   }
   // The shared memory of the process that has a place, as another process finds it; 0: none.
   [[nodiscard]] ino_t memory_of(pid_t pid, uint32_t place) const {
@@ -109,7 +109,7 @@ TEST_F(PlaceWithoutSwitch, there_is_none_when_all_are_taken) {
 }
 
 TEST_F(PlaceWithoutSwitch, files_that_earlier_processes_left_mean_nothing) {
-  for (const char* name : {"0", "1", "2"}) std::ofstream{folder_ / kNetPlaces / name} << "4711\n";
+  for (const char* name : {"0", "1", "2"}) std::ofstream{folder_ / kShmSlotFolder / name} << "4711\n";
   auto place = NetPlace::take(folder_);
   ASSERT_TRUE(place) << place.error().message;
   EXPECT_EQ((*place)->number(), 0U);
@@ -160,10 +160,13 @@ TEST_F(PlaceWithoutSwitch, description_that_needs_a_switch_gets_a_port_into_it) 
   config_.name = "limited";
   config_.rate = BitsPerSec{1'000'000'000};
   const auto folder = make_net(config_);
+  EXPECT_FALSE(NetPlace::take(folder)) << "its switch has not joined";
+  const auto the_switch = take_switch_slot(folder);
+  ASSERT_TRUE(the_switch) << the_switch.error().message;
+  EXPECT_FALSE(take_switch_slot(folder)) << "it has a switch";
   const auto place = NetPlace::take(folder);
   ASSERT_TRUE(place) << place.error().message;
-  EXPECT_EQ((*place)->device().port.device,
-            "net_memif0,role=client,id=0,socket=" + (folder / "memif.sock").string());
+  EXPECT_EQ((*place)->device().port.device, "shm0");
   switch_lock_.reset();
   EXPECT_FALSE(NetPlace::take(folder)) << "its switch does not run";
 }

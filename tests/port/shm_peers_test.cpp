@@ -231,7 +231,7 @@ TEST_F(ShmPeersTest, held_wakes_are_sent_when_they_are_released) {
   EXPECT_TRUE(receiver.has_frames());
   sender.release_wakes();
   EXPECT_NE(receiver.value(Waiter::kHelper), seen);
-  EXPECT_EQ(ports_[0]->shm_stats().wakes, 1U);
+  EXPECT_EQ(ports_[0]->wakes(), 1U);
   receive_all(1, now_);
   EXPECT_FALSE(receiver.has_frames());
 }

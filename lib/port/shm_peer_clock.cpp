@@ -1,0 +1,77 @@
+#include "port/shm_peer_clock.hpp"
+
+#include <algorithm>
+
+#include "base/scheduling.hpp"
+#include "port/shm_seat.hpp"
+
+namespace roci {
+namespace {
+
+// A peer that has not polled for so long is not scheduled, or has stopped.
+constexpr Nanos kAway{2'000'000};
+// A peer whose process reads nothing for so long is silent, whatever the reason.
+constexpr Nanos kLongestExcuse = 60s;
+constexpr Nanos kStoppedCheck{20'000'000};
+
+bool is_armed(const ShmSlot& slot) {
+  return std::ranges::any_of(slot.wakeups, [](const WakeupWord& word) {
+    return (word.value.load(std::memory_order_relaxed) & WakeupWord::kArmed) != 0;
+  });
+}
+
+// What a slot says of its engine, in ranges that can be computed with.
+struct EngineTime {
+  EngineTime(const ShmSlot& slot, Nanos now)
+      : ran(std::clamp<int64_t>(slot.ran.load(std::memory_order_relaxed), 0, now.count())),
+        since_poll(now.count() -
+                   std::clamp<int64_t>(slot.polled.load(std::memory_order_relaxed), 0, now.count())),
+        waits(slot.asleep.load(std::memory_order_relaxed) != 0 && is_armed(slot)) {}
+
+  int64_t ran;
+  Nanos since_poll;
+  bool waits;  // for a wake that it has not got: it is ready
+};
+
+}  // namespace
+
+const PeerTime& ShmPeerClock::read(const ShmSlot& slot, Ring ring, Nanos now) {
+  const EngineTime engine(slot, now);
+  // By how much its engine's time would be behind the clock if it polled now.
+  const int64_t behind =
+      now.count() - engine.ran -
+      (engine.waits ? engine.since_poll : std::min(engine.since_poll, ShmSeat::kTurn)).count();
+  const uint64_t incarnation = slot.incarnation.load(std::memory_order_relaxed);
+  if (incarnation_ == incarnation && now > read_at_) {
+    if (now - stopped_checked_ >= kStoppedCheck) {
+      stopped_checked_ = now;
+      stopped_ = engine.since_poll > kAway &&
+                 is_stopped(static_cast<pid_t>(slot.pid.load(std::memory_order_relaxed)));
+    }
+    const Nanos window = now - read_at_;
+    if (freed_ != ring.freed) {
+      freed_ = ring.freed;
+      freed_at_ = now;
+    }
+    const bool reads = now - freed_at_ < kLongestExcuse;
+    const Nanos lost =
+        ring.unread && reads ? window : std::clamp(Nanos{behind - behind_}, Nanos{0}, window);
+    if (lost > Nanos{0} && !stopped_ && engine.since_poll < kLongestExcuse) {
+      time_.lost += lost;
+      time_.lost_at = now;
+    }
+  }
+  incarnation_ = incarnation;
+  behind_ = behind;
+  read_at_ = now;
+  return time_;
+}
+
+bool ShmPeerClock::is_busy(const ShmSlot& slot, bool unread, Nanos now) const {
+  if (stopped_) return false;
+  if (unread) return true;
+  const EngineTime engine(slot, now);
+  return engine.since_poll > kAway && engine.since_poll < kLongestExcuse && !engine.waits;
+}
+
+}  // namespace roci

@@ -1,0 +1,100 @@
+#include "port/shm_switch.hpp"
+
+namespace roci {
+
+class ShmSwitch::MemberPort final : public Port {
+ public:
+  MemberPort(ShmSwitch& owner, PortConfig config)
+      : owner_(owner),
+        config_(std::move(config)),
+        link_(owner.seat_.segment(), kShmSwitchSlot, config_.slot),
+        mac_(MacAddress::local(kShmSwitchSlot)) {
+    capabilities_.mtu = config_.mtu;
+    capabilities_.tx_multi_segment = true;
+  }
+
+  uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override {
+    owner_.note_poll(now);
+    if (!is_ready()) return 0;
+    const auto received = link_.receive(out, *config_.pool, config_.mtu, stats_);
+    if (received.all) {
+      const uint64_t ready = owner_.ready_.load(std::memory_order_relaxed);
+      owner_.ready_.store(ready & ~slot_bit(config_.slot), std::memory_order_relaxed);
+    }
+    if (const uint64_t malformed = link_.take_malformed(); malformed != 0) [[unlikely]]
+      bump(stats_.rx_dropped, malformed);
+    return received.frames;
+  }
+
+  // Takes no more than the ring has room for. Without a process at the other end frames are dropped.
+  uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override {
+    uint16_t count = 0;
+    uint64_t sent = 0, bytes = 0;
+    const bool taken = link_up();
+    for (const rte_mbuf* const frame : frames) {
+      const bool sendable = !exceeds_mtu(*frame, config_.mtu) && frame->data_len >= kShmLeastFrame;
+      if (taken && sendable) {
+        if (!link_.out.has_room(frame->pkt_len)) break;
+        link_.write(*frame);
+        ++sent;
+        bytes += frame->pkt_len;
+      }
+      ++count;
+    }
+    if (sent != 0) {
+      link_.publish();
+      owner_.seat_.tell(config_.slot, link_.take_urgent(), now);
+    }
+    bump(stats_.tx_packets, sent);
+    bump(stats_.tx_bytes, bytes);
+    bump(stats_.tx_dropped, count - sent);
+    bump(stats_.tx_refused, frames.size() - count);
+    rte_pktmbuf_free_bulk(frames.data(), count);
+    return count;
+  }
+
+  [[nodiscard]] Nanos next_arrival() const override {
+    return is_ready() || owner_.seat_.has_pending() ? Nanos{0} : kNever;
+  }
+  [[nodiscard]] const PortCapabilities& capabilities() const override { return capabilities_; }
+  [[nodiscard]] MacAddress mac() const override { return mac_; }
+  [[nodiscard]] std::string_view name() const override { return config_.name; }
+  [[nodiscard]] PortStats stats() const override { return stats_; }
+  [[nodiscard]] bool link_up() const override { return owner_.is_taken(config_.slot); }
+  [[nodiscard]] PortWakeup* wakeup() override { return &owner_.wakeup(); }
+
+ private:
+  [[nodiscard]] bool is_ready() const {
+    return (owner_.ready_.load(std::memory_order_relaxed) & slot_bit(config_.slot)) != 0;
+  }
+
+  ShmSwitch& owner_;
+  const PortConfig config_;
+  ShmLink link_;
+  const MacAddress mac_;
+  PortCapabilities capabilities_;
+  PortStats stats_;
+};
+
+ShmSwitch::ShmSwitch(std::shared_ptr<ShmSegment> segment)
+    : seat_(std::move(segment), kShmSwitchSlot, slot_bit(kShmSwitchSlot) - 1,
+            [this] { return ready_.load(std::memory_order_relaxed) != 0; }) {}
+
+Result<std::unique_ptr<Port>> ShmSwitch::open_port(PortConfig config) {
+  if (config.slot >= kShmSwitchSlot)
+    return fail("port " + config.name + ": slot " + std::to_string(config.slot) +
+                "; a network has slots 0 to " + std::to_string(kShmSwitchSlot - 1));
+  if ((opened_ & slot_bit(config.slot)) != 0)
+    return fail("port " + config.name + ": slot " + std::to_string(config.slot) + " has a port already");
+  if (config.mtu > kShmMostMtu)
+    return fail("port " + config.name + ": mtu " + std::to_string(config.mtu) + " exceeds " +
+                std::to_string(kShmMostMtu));
+  opened_ |= slot_bit(config.slot);
+  return std::unique_ptr<Port>{std::make_unique<MemberPort>(*this, std::move(config))};
+}
+
+void ShmSwitch::note_exit(uint32_t slot) {
+  seat_.segment().slot(slot).incarnation.store(0, std::memory_order_release);
+}
+
+}  // namespace roci

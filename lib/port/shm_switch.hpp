@@ -1,0 +1,51 @@
+// The switch of a network of one machine, at its slot in shared memory (shm_segment.hpp): a port for each process of the network
+// (shm_port.hpp, `via_switch`). One thread polls all of the ports; it waits for frames of all of them by wakeup().
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+#include "port/port.hpp"
+#include "port/shm_link.hpp"
+#include "port/shm_seat.hpp"
+
+namespace roci {
+
+class ShmSwitch {
+ public:
+  struct PortConfig {
+    std::string name;
+    uint32_t slot = 0;  // of the process; below kShmSwitchSlot
+    uint16_t mtu = 4400;
+    std::shared_ptr<MbufPool> pool{};  // received frames come from it
+  };
+
+  // The caller has made sure that no other process has the switch's slot (a lock).
+  explicit ShmSwitch(std::shared_ptr<ShmSegment> segment);
+  // All ports before join(), one for each slot. The switch outlives them.
+  Result<std::unique_ptr<Port>> open_port(PortConfig config);
+  // From now on processes may send.
+  void join() { seat_.join(); }
+
+  [[nodiscard]] PortWakeup& wakeup() { return seat_.wakeup(); }
+  // Whether a process has the slot, as far as it has said so itself. Any thread.
+  [[nodiscard]] bool is_taken(uint32_t slot) const { return seat_.is_taken(slot); }
+  // The process that had the slot has exited without leaving it: nothing more is sent to it. Any thread.
+  void note_exit(uint32_t slot);
+
+ private:
+  class MemberPort;
+  void note_poll(Nanos now) {
+    if (now == seat_.last_poll() && !seat_.has_pending()) return;
+    seat_.note_poll(now);
+    const uint64_t pending = seat_.take_pending();
+    if (pending != 0) ready_.store(ready_.load(std::memory_order_relaxed) | pending, std::memory_order_relaxed);
+  }
+
+  ShmSeat seat_;
+  uint64_t opened_ = 0;             // slots that have a port
+  std::atomic<uint64_t> ready_{0};  // slots whose rings may have frames; the polling thread writes
+};
+
+}  // namespace roci
