@@ -170,7 +170,7 @@ class RociSwitch(unittest.TestCase):
 
     def test_an_unknown_key_is_one_sentence_with_the_key_that_was_meant(self):
         self.write(QUIET.replace("idle: sleep", "idel: sleep"))
-        self.expect_error("s.yaml:5: switch.idel is an unknown key, did you mean 'idle'? (allowed: idle, awake, cores, faults, last_words, name, ")
+        self.expect_error("s.yaml:5: switch.idel is an unknown key, did you mean 'idle'? (allowed: idle, awake, cores, faults, shared_memory, last_words, name, ")
 
     def test_a_port_without_a_device_is_one_sentence(self):
         self.write("switch:\n  ports:\n    - {name: p1}\n")

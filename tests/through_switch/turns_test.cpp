@@ -1,11 +1,13 @@
-// Processes that get a processor in turns: as long as both run now and then, no request ends with RETRY_EXC, however long one waits
-// for its turn. Shared-memory ports and virtual time.
+// Processes that get a processor in turns, two programs and perhaps a switch between them: as long as all of them run now and then,
+// no request ends with RETRY_EXC, however long one waits for its turn. Shared-memory ports and virtual time.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,9 +15,11 @@
 #include "port/borrowed_port.hpp"
 #include "port/eal.hpp"
 #include "port/shm_port.hpp"
+#include "port/shm_switch.hpp"
 #include "roci/device.hpp"
 #include "support/connect.hpp"
 #include "support/must.hpp"
+#include "switch/switch.hpp"
 
 namespace roci {
 namespace {
@@ -29,8 +33,14 @@ class PortOfUnknownPeers final : public BorrowedPort {
   [[nodiscard]] PeerPresence* peers() override { return nullptr; }
 };
 
+// Who gets a processor in turns.
+struct Scheduled {
+  bool runs = true;
+  Nanos until{0};  // the end of its turn, or of its wait
+};
+
 // A process: its engine polls while it has a processor.
-struct Process {
+struct Process : Scheduled {
   std::unique_ptr<ShmPort> port;
   std::unique_ptr<Device> device;
   std::unique_ptr<ProtectionDomain> pd;
@@ -38,8 +48,6 @@ struct Process {
   std::unique_ptr<QueuePair> qp;
   std::vector<uint8_t> memory;
   std::unique_ptr<MemoryRegion> region;
-  bool runs = true;
-  Nanos until{0};  // the end of its turn, or of its wait
   unsigned to_post = 0, under_way = 0, failed = 0;
 
   bool post(ibv_wr_opcode opcode, const Process& peer, uint32_t length) {
@@ -54,25 +62,56 @@ struct Process {
   }
 };
 
+struct SwitchProcess : Scheduled {
+  std::shared_ptr<MbufPool> pool;
+  std::unique_ptr<ShmSwitch> shm;
+  std::vector<std::unique_ptr<Port>> ports;
+  std::unique_ptr<Switch> forwarding;
+};
+
 struct Turns {
   Nanos shortest, longest;
-  unsigned cores;  // with one, a process runs while the other waits
+  unsigned cores;  // with one, one of them runs while the others wait
 };
 
 class ProcessorTurns : public testing::Test {
  protected:
   static constexpr size_t kMemory = 64 * 1024;
 
-  void open(bool peers_known) {
+  struct With {
+    bool peers_known = true, a_switch = false;
+  };
+  void open(With with) {
     must(start_eal());
     segment_ = must(ShmSegment::create());
-    for (uint32_t slot = 0; slot < 2; ++slot) open_process(slot, peers_known);
+    if (with.a_switch) open_switch();
+    for (uint32_t slot = 0; slot < 2; ++slot) open_process(slot, with.peers_known);
+    for (Process& process : processes_) all_.push_back(&process);
+    if (switch_) all_.push_back(&*switch_);
+  }
+
+  void open_switch() {
+    switch_.emplace();
+    switch_->pool = must(MbufPool::create("switch", 4096, 4600));
+    switch_->shm = std::make_unique<ShmSwitch>(segment_);
+    SwitchConfig config;
+    config.name = "turns";
+    std::vector<Port*> ends;
+    for (uint32_t slot = 0; slot < 2; ++slot) {
+      SwitchPortConfig& port = config.ports.emplace_back();
+      port.name = "place" + std::to_string(slot);
+      switch_->ports.push_back(must(switch_->shm->open_port({port.name, slot, 4400, switch_->pool})));
+      ends.push_back(switch_->ports.back().get());
+    }
+    switch_->forwarding = must(Switch::create(config, ends, switch_->pool));
+    switch_->shm->join();
   }
 
   void open_process(uint32_t slot, bool peers_known) {
     Process& process = processes_[slot];
     ShmPortConfig config;
     config.slot = slot;
+    config.via_switch = switch_.has_value();
     config.pool = must(MbufPool::create("turns", 2048, 4600));
     for (uint32_t i = 0; i < 2; ++i)
       config.slots.push_back({MacAddress::local(1 + i), {IpAddress::from_v4(0x0a000001 + i)}});
@@ -101,8 +140,10 @@ class ProcessorTurns : public testing::Test {
     for (Process& process : processes_) {
       process.to_post = 1 + static_cast<unsigned>(rng.below(6));
       process.under_way = process.failed = 0;
-      process.runs = turns.cores > 1 ? rng.chance(0.5) : &process == &processes_[0];
-      process.until = now_ + length_of(turns, rng);
+    }
+    for (Scheduled* one : all_) {
+      one->runs = turns.cores > 1 ? rng.chance(0.5) : one == all_[0];
+      one->until = now_ + length_of(turns, rng);
     }
     const Nanos end = now_ + 600s;
     const auto busy = [](const Process& process) { return process.to_post + process.under_way > 0; };
@@ -137,14 +178,17 @@ class ProcessorTurns : public testing::Test {
 
   void change_turns(const Turns& turns, Rng& rng) {
     if (turns.cores > 1) {
-      for (Process& process : processes_) {
-        if (now_ < process.until) continue;
-        process.runs = !process.runs;
-        process.until = now_ + length_of(turns, rng);
+      for (Scheduled* one : all_) {
+        if (now_ < one->until) continue;
+        one->runs = !one->runs;
+        one->until = now_ + length_of(turns, rng);
       }
-    } else if (now_ >= processes_[0].until) {
-      for (Process& process : processes_) process.runs = !process.runs;
-      processes_[0].until = now_ + length_of(turns, rng);
+    } else if (now_ >= all_[0]->until) {
+      const auto running = std::ranges::find_if(all_, [](const Scheduled* one) { return one->runs; });
+      (*running)->runs = false;
+      const auto next = static_cast<size_t>(running - all_.begin()) + 1 + rng.below(all_.size() - 1);
+      all_[next % all_.size()]->runs = true;
+      all_[0]->until = now_ + length_of(turns, rng);
     }
   }
 
@@ -167,11 +211,14 @@ class ProcessorTurns : public testing::Test {
         ++(wc.status == IBV_WC_SUCCESS ? completed_ : process.failed);
       }
     }
+    if (switch_ && switch_->runs) worked |= switch_->forwarding->worker(0).poll(now_);
     now_ += worked ? 1us : 500us;
   }
 
   std::shared_ptr<ShmSegment> segment_;
+  std::optional<SwitchProcess> switch_;  // outlives the processes
   std::array<Process, 2> processes_;
+  std::vector<Scheduled*> all_;
   Nanos now_ = 1s;
 
  protected:
@@ -184,7 +231,7 @@ uint64_t seeds() {
 }
 
 TEST_F(ProcessorTurns, of_1_to_200_ms_fail_no_request) {
-  open(true);
+  open({});
   for (uint64_t seed = 1; seed <= seeds(); ++seed)
     ASSERT_EQ(run(seed, {.shortest = 1ms, .longest = 200ms, .cores = seed % 2 == 0 ? 1U : 2U}), 0U)
         << "seed " << seed;
@@ -192,15 +239,30 @@ TEST_F(ProcessorTurns, of_1_to_200_ms_fail_no_request) {
   EXPECT_GE(completed_, 2 * seeds());
 }
 
+TEST_F(ProcessorTurns, of_1_to_200_ms_fail_no_request_where_a_switch_takes_turns_too) {
+  open({.a_switch = true});
+  for (uint64_t seed = 1; seed <= seeds(); ++seed)
+    ASSERT_EQ(run(seed, {.shortest = 1ms, .longest = 200ms, .cores = 1 + static_cast<unsigned>(seed % 2)}), 0U)
+        << "seed " << seed;
+  EXPECT_GE(completed_, 2 * seeds());
+}
+
 TEST_F(ProcessorTurns, longer_than_all_retries_together_fail_no_request) {
-  open(true);
+  open({});
+  for (uint64_t seed = 1; seed <= seeds() / 10; ++seed)
+    ASSERT_EQ(run(seed, {.shortest = 200ms, .longest = 3s, .cores = 1 + static_cast<unsigned>(seed % 2)}), 0U)
+        << "seed " << seed;
+}
+
+TEST_F(ProcessorTurns, longer_than_all_retries_fail_no_request_where_a_switch_takes_turns_too) {
+  open({.a_switch = true});
   for (uint64_t seed = 1; seed <= seeds() / 10; ++seed)
     ASSERT_EQ(run(seed, {.shortest = 200ms, .longest = 3s, .cores = 1 + static_cast<unsigned>(seed % 2)}), 0U)
         << "seed " << seed;
 }
 
 TEST_F(ProcessorTurns, longer_than_all_retries_fail_requests_where_nothing_is_known_of_the_peer) {
-  open(false);
+  open({.peers_known = false});
   unsigned failed = 0;
   for (uint64_t seed = 1; seed <= 10; ++seed)
     failed += run(seed, {.shortest = 1s, .longest = 3s, .cores = 1});
