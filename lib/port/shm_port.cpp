@@ -238,7 +238,7 @@ bool ShmPort::resolve(const rte_mbuf& frame) {
     answers_.push_back(std::move(answer.frame));
     unread_.store(true, std::memory_order_relaxed);
   }
-  return true;
+  return present || !config_.via_switch;  // beyond the switch somebody may have the address
 }
 
 void ShmPort::send_to_all(rte_mbuf& frame, Nanos now) {
@@ -268,8 +268,7 @@ uint16_t ShmPort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
       continue;
     }
     const MacAddress& to = rte_pktmbuf_mtod(frame, const EthernetHeader*)->destination;
-    const bool resolves = !config_.via_switch && frame->data_len < kLongestQuestion && resolve(*frame);
-    if (resolves) {
+    if (frame->data_len < kLongestQuestion && resolve(*frame)) {
       ++sent;
       bytes += frame->pkt_len;
     } else if (to.is_multicast() && !config_.via_switch) {

@@ -2,7 +2,7 @@
 // a MAC address; a frame is copied into the ring of the slot that has its destination address, a group's frame into the ring of
 // each slot that is taken. There is no process in between: the sending port marks frames (ECN) and adds the hop of in-band
 // telemetry by the state of the receiver's ring. In a network with a switch the port exchanges all frames with the switch's slot
-// (shm_switch.hpp), and does nothing of what a switch does.
+// (shm_switch.hpp); only questions for the addresses of slots are still answered by the port.
 //
 // A ring that is full holds the sender up as long as its reader frees anything, and at most for kPatience when it does not: then
 // frames for that slot are dropped and counted, so that a process that has stopped cannot hold up the traffic between others.

@@ -10,6 +10,7 @@
 #include "packets.hpp"
 #include "port/shm_port.hpp"
 #include "support/frames.hpp"
+#include "wire/arp.hpp"
 
 namespace roci::test {
 
@@ -62,6 +63,13 @@ class ShmNetworkTest : public testing::Test {
     spec.number = number;
     spec.traffic_class = traffic_class;
     return roce_mbuf(*pool_, spec);
+  }
+  // A request for the IPv4 address of `target`.
+  rte_mbuf* arp_request(uint32_t from, const IpAddress& target) const {
+    Bytes frame(kMaxArpFrame);
+    const ArpMessage message{ArpOperation::kRequest, mac(from), ip4(from), MacAddress{}, target};
+    frame.resize(build_arp({MacAddress::broadcast(), mac(from)}, message, frame));
+    return test::to_mbuf(*pool_, frame);
   }
   // How many the port took; the rest is freed.
   uint16_t send(uint32_t from, rte_mbuf* frame, Nanos now) {

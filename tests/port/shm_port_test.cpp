@@ -23,13 +23,6 @@ class ShmPortTest : public test::ShmNetworkTest {
     while (send(0, roce_to(0, mac(1), kLargest), now) == 1) ++sent;
     return sent;
   }
-  // A request for the IPv4 address of `target`.
-  rte_mbuf* arp_request(uint32_t from, const IpAddress& target) const {
-    Bytes frame(kMaxArpFrame);
-    const ArpMessage message{ArpOperation::kRequest, mac(from), ip4(from), MacAddress{}, target};
-    frame.resize(build_arp({MacAddress::broadcast(), mac(from)}, message, frame));
-    return test::to_mbuf(*pool_, frame);
-  }
   rte_mbuf* solicitation(uint32_t from, const IpAddress& target) const {
     NeighbourMessage message;
     message.source = ip6(from);

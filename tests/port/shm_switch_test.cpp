@@ -75,6 +75,16 @@ TEST_F(ShmSwitchTest, gets_all_frames_unchanged_whatever_their_address) {
   EXPECT_EQ(switch_ports_[0]->stats().rx_packets, 4U);
 }
 
+TEST_F(ShmSwitchTest, gets_questions_for_addresses_that_no_process_here_has) {
+  ports_.pop_back();
+  for (const auto& [target, is_answered] :
+       {std::pair{ip4(1), true}, std::pair{ip4(2), false}, std::pair{ip4(77), false}}) {
+    ASSERT_EQ(send(0, arp_request(0, target), now_), 1);
+    EXPECT_EQ(receive_all(0, now_).size(), is_answered ? 1U : 0U) << target.to_string();
+    EXPECT_EQ(at_switch(0, now_).size(), is_answered ? 0U : 1U) << target.to_string();
+  }
+}
+
 TEST_F(ShmSwitchTest, delivers_to_the_process_of_the_port) {
   rte_mbuf* const frame = roce_to(0, mac(1), 1000, 7);
   const Bytes sent = roci::bytes_of(frame);
