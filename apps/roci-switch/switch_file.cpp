@@ -22,7 +22,7 @@ Status check_shared_memory(const ConfigNode& node, const SwitchFile& file) {
       return node.error("ports", "'" + device.device + "' belongs to worker 0, as all ports in shared memory do");
   }
   if (any && file.shared_memory.empty())
-    return node.error("shared_memory", "the folder of the network is needed for ports in shared memory");
+    return node.error("shared_memory", "ports in shared memory need 'shared_memory', the folder of the network");
   return {};
 }
 

@@ -40,6 +40,7 @@ class Manager final : public Service, private ManagementClass, private Sender {
   void leave();
 
   [[nodiscard]] Patience patience() const override { return patience_; }
+  void expect_block() override { host_.expect_block(); }
   Status listen(Listener& listener) override;
   void ignore(Listener& listener) override;
   Status connect(const Route& route, const CmRequest& request, uint32_t options, EventHandler& handler,

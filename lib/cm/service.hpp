@@ -39,6 +39,9 @@ class Service {
 
   [[nodiscard]] virtual Patience patience() const = 0;
 
+  // The calling thread is about to block until an event comes: from now on it does not poll.
+  virtual void expect_block() = 0;
+
   // As of Agent. `made` is set before the first event.
   virtual Status listen(Listener& listener) = 0;
   virtual void ignore(Listener& listener) = 0;

@@ -32,6 +32,8 @@ bool wait_for_event(const Channel& channel) {
     errno = EAGAIN;
     return false;
   }
+  if (cm::Service* const service = channel.service.load(std::memory_order_relaxed); service != nullptr)
+    service->expect_block();
   pollfd readable{channel.verbs.fd, POLLIN, 0};
   return poll(&readable, 1, -1) >= 0;
 }
@@ -122,6 +124,7 @@ int move_to_channel(Id& id, rdma_event_channel* channel, bool own) {
     id.acknowledged.wait(guard, [&] { return id.reported == 0; });
   }
   rdma_event_channel* const old = std::exchange(id.verbs.channel, channel);
+  Channel::of(channel).service.store(id.service, std::memory_order_relaxed);
   // What was reported meanwhile comes along.
   std::deque<std::unique_ptr<CmEvent>> moved;
   {

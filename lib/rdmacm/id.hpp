@@ -34,6 +34,7 @@ struct Channel {
   rdma_event_channel verbs{};  // first; its fd is readable while anything is queued
   std::mutex mutex;
   std::deque<std::unique_ptr<CmEvent>> events;
+  std::atomic<cm::Service*> service{nullptr};  // of the ids that are or were of this channel
 
   // Any thread, from within handlers too.
   void push(std::unique_ptr<CmEvent> event);

@@ -172,6 +172,15 @@ class RociSwitch(unittest.TestCase):
         self.write(QUIET.replace("idle: sleep", "idel: sleep"))
         self.expect_error("s.yaml:5: switch.idel is an unknown key, did you mean 'idle'? (allowed: idle, awake, cores, faults, shared_memory, last_words, name, ")
 
+    def test_ports_in_shared_memory_need_a_slot_and_the_folder_of_the_network(self):
+        text = "switch:\n  %sports:\n    - {name: p1, device: %s%s}\n"
+        self.write(text % ("", "shm0", ""))
+        self.expect_error("s.yaml:2: switch: ports in shared memory need 'shared_memory', the folder of the network")
+        self.write(text % ("shared_memory: /tmp\n  ", "shm32", ""))
+        self.expect_error("'shm32' is not a slot in shared memory: shm0 to shm31")
+        self.write(text % ("shared_memory: /tmp\n  ", "shm0", "}\n    - {name: p2, device: shm1, worker: 1"))
+        self.expect_error("'shm1' belongs to worker 0, as all ports in shared memory do")
+
     def test_a_port_without_a_device_is_one_sentence(self):
         self.write("switch:\n  ports:\n    - {name: p1}\n")
         self.expect_error("s.yaml:3: switch.ports[0]: the required key 'device' is missing")
