@@ -19,10 +19,12 @@ Status check_shared_memory(const ConfigNode& node, const SwitchFile& file) {
       return node.error("ports", "'" + device.device + "' is not a slot in shared memory: shm0 to shm" +
                                      std::to_string(kShmSwitchSlot - 1));
     if (file.sw.ports[i].worker != 0)
-      return node.error("ports", "'" + device.device + "' belongs to worker 0, as all ports in shared memory do");
+      return node.error("ports",
+                        "'" + device.device + "' belongs to worker 0, as all ports in shared memory do");
   }
   if (any && file.shared_memory.empty())
-    return node.error("shared_memory", "ports in shared memory need 'shared_memory', the folder of the network");
+    return node.error("shared_memory",
+                      "ports in shared memory need 'shared_memory', the folder of the network");
   return {};
 }
 

@@ -74,9 +74,8 @@ Result<std::unique_ptr<NetPlace>> NetPlace::take(const std::filesystem::path& fo
   auto net = read_net_file((folder / kNetFile).string());
   if (!net) return fail(net.error());
   if (net->needs_switch() && !net_switch_state(folder).running) {
-    return fail(
-        "the switch of the network '" + net->name + "' does not run; start the program with roci-run",
-        ENETDOWN);
+    return fail("the switch of the network '" + net->name + "' does not run; start the program with roci-run",
+                ENETDOWN);
   }
   // Whoever finds a place taken finds the network's memory too.
   const auto joining = SharedLock::wait(folder / kShmJoinLock, kJoinTimeout);

@@ -41,8 +41,8 @@ std::string net_switch_text(const NetConfig& net, const std::filesystem::path& f
   out << "# Written by roci-run for the network '" << net.name << "'.\n"
       << "eal: {memory: " << memory_of(net) << "MiB, pci: " << (net.pci ? "true" : "false") << "}\n"
       << "switch:\n  name: \"" << net.name << "\"\n  idle: " << idle_policy_name(net.idle)
-      << "\n  shared_memory: \"" << folder.string() << "\"\n  last_words: \"" << (folder / kNetLastWords).string()
-      << "\"\n";
+      << "\n  shared_memory: \"" << folder.string() << "\"\n  last_words: \""
+      << (folder / kNetLastWords).string() << "\"\n";
   if (net.faults) out << "  faults: {enabled: true, seed: " << net.fault_seed << "}\n";
   if (net.telemetry.enabled) {
     out << "  telemetry: {udp_port: " << net.telemetry.udp_port

@@ -23,6 +23,11 @@ OwnSegments& own_segments() {
   return segments;
 }
 
+std::shared_ptr<ShmSegment> own_segment(const std::filesystem::path& folder) {
+  const std::scoped_lock guard(own_segments().mutex);
+  return own_segments().by_folder[folder].lock();
+}
+
 }  // namespace
 
 std::filesystem::path shm_slot_file(const std::filesystem::path& folder, uint32_t slot) {
@@ -30,19 +35,16 @@ std::filesystem::path shm_slot_file(const std::filesystem::path& folder, uint32_
 }
 
 Result<std::shared_ptr<ShmSegment>> find_segment(const std::filesystem::path& folder, uint32_t own_slot) {
-  Result<std::shared_ptr<ShmSegment>> found = nullptr;
+  Result<std::shared_ptr<ShmSegment>> found = own_segment(folder);
+  if (*found != nullptr) return found;
   for (uint32_t slot = 0; slot < kShmSlots; ++slot) {
     if (slot == own_slot) continue;
     const auto file = shm_slot_file(folder, slot);
     const auto holder = ProcessLock::holder(file);
     if (!holder) return fail(holder.error());
-    if (*holder == 0) continue;
+    if (*holder == 0 || *holder == getpid()) continue;
     int fd = -1;
-    if (*holder == getpid()) {
-      // Its file is not to be opened again (base/file_lock.hpp).
-      const std::scoped_lock guard(own_segments().mutex);
-      found = own_segments().by_folder[folder].lock();
-    } else if (std::ifstream{file} >> fd) {
+    if (std::ifstream{file} >> fd) {
       found = ShmSegment::open("/proc/" + std::to_string(*holder) + "/fd/" + std::to_string(fd));
     } else {
       found = fail("slot " + std::to_string(slot) + " names no shared memory", EPROTO);

@@ -54,8 +54,7 @@ const PeerTime& ShmPeerClock::read(const ShmSlot& slot, Ring ring, Nanos now) {
       freed_at_ = now;
     }
     const bool reads = now - freed_at_ < kLongestExcuse;
-    const Nanos lost =
-        ring.unread && reads ? window : std::clamp(Nanos{behind - behind_}, Nanos{0}, window);
+    const Nanos lost = ring.unread && reads ? window : std::clamp(Nanos{behind - behind_}, Nanos{0}, window);
     if (lost > Nanos{0} && !stopped_ && engine.since_poll < kLongestExcuse) {
       time_.lost += lost;
       time_.lost_at = now;

@@ -106,7 +106,8 @@ uint16_t ShmPort::receive_left_frames(std::span<rte_mbuf*> out) {
   const std::scoped_lock guard(exits_mutex_);
   uint16_t count = 0;
   while (count < out.size() && !left_frames_.empty()) {
-    if (rte_mbuf* const frame = copy_in(*config_.pool, left_frames_.front()); frame != nullptr) out[count++] = frame;
+    if (rte_mbuf* const frame = copy_in(*config_.pool, left_frames_.front()); frame != nullptr)
+      out[count++] = frame;
     left_frames_.pop_front();
   }
   frames_waiting_.store(!left_frames_.empty(), std::memory_order_relaxed);
@@ -117,7 +118,8 @@ uint16_t ShmPort::receive_left_frames(std::span<rte_mbuf*> out) {
 uint16_t ShmPort::receive_answers(std::span<rte_mbuf*> out) {
   uint16_t count = 0;
   while (count < out.size() && !answers_.empty()) {
-    if (rte_mbuf* const frame = copy_in(*config_.pool, answers_.back()); frame != nullptr) out[count++] = frame;
+    if (rte_mbuf* const frame = copy_in(*config_.pool, answers_.back()); frame != nullptr)
+      out[count++] = frame;
     answers_.pop_back();
   }
   bump(stats_.rx_packets, count);
@@ -233,7 +235,8 @@ bool ShmPort::resolve(const rte_mbuf& frame) {
   if (type == kEtherTypeIpv4) return false;  // nearly all that is sent
   ResolutionAnswer answer = answer_resolution({bytes, frame.data_len}, config_.slots);
   if (!answer.asks) return false;
-  const bool present = answer.slot != UINT32_MAX && answer.slot != config_.slot && seat_.is_taken(answer.slot);
+  const bool present =
+      answer.slot != UINT32_MAX && answer.slot != config_.slot && seat_.is_taken(answer.slot);
   if (present && answers_.size() < kMostAnswers) {
     answers_.push_back(std::move(answer.frame));
     unread_.store(true, std::memory_order_relaxed);
@@ -243,8 +246,7 @@ bool ShmPort::resolve(const rte_mbuf& frame) {
 
 void ShmPort::send_to_all(rte_mbuf& frame, Nanos now) {
   for (uint32_t slot = 0; slot < config_.slots.size(); ++slot) {
-    if (slot != config_.slot && seat_.is_taken(slot))
-      send_to(slot, frame, false, now);
+    if (slot != config_.slot && seat_.is_taken(slot)) send_to(slot, frame, false, now);
   }
 }
 

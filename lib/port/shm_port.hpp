@@ -32,9 +32,10 @@ struct ShmPortConfig {
   std::string name = "shm0";
   uint32_t slot = 0;                 // this process's; below kShmSlots
   std::vector<SlotAddresses> slots;  // the addresses of each; ARP and ND are answered from here
-  bool via_switch = false;           // all frames go to and come from kShmSwitchSlot; what follows below `mtu` is unused
-  uint16_t mtu = 4400;               // at most 9600
-  BitsPerSec rate{0};                // what telemetry reports; 0: 100 Gb/s
+  bool via_switch =
+      false;            // all frames go to and come from kShmSwitchSlot; what follows below `mtu` is unused
+  uint16_t mtu = 4400;  // at most 9600
+  BitsPerSec rate{0};   // what telemetry reports; 0: 100 Gb/s
   // ECN-capable frames are marked by the bytes in the receiver's ring: never below kmin, with pmax just below kmax, always above.
   bool marks = false;
   uint64_t kmin = 0, kmax = 0;
@@ -86,7 +87,9 @@ class ShmPort final : public Port, public PeerPresence {
   [[nodiscard]] std::string_view name() const override { return config_.name; }
   [[nodiscard]] PortStats stats() const override { return stats_; }
   // Whether there is a switch, in a network with one.
-  [[nodiscard]] bool link_up() const override { return !config_.via_switch || seat_.is_taken(kShmSwitchSlot); }
+  [[nodiscard]] bool link_up() const override {
+    return !config_.via_switch || seat_.is_taken(kShmSwitchSlot);
+  }
   [[nodiscard]] PortWakeup* wakeup() override { return &seat_.wakeup(); }
   [[nodiscard]] PeerPresence* peers() override { return this; }
   [[nodiscard]] const ShmStats& shm_stats() const { return shm_stats_; }
@@ -142,13 +145,13 @@ class ShmPort final : public Port, public PeerPresence {
   LightRng rng_{1};
   std::array<std::unique_ptr<Link>, kShmSlots> links_;
   std::array<ShmPeerClock, kShmSlots> behind_;  // (switch) of the other slots
-  uint64_t ready_ = 0;                         // slots whose rings may have frames
-  std::atomic<bool> unread_{false};            // there are such slots, or answers
-  uint32_t next_ = 0;                          // to be received from first
-  std::vector<std::vector<uint8_t>> answers_;  // of ARP and ND, to be received next
-  uint64_t published_ = 0;                     // slots that frames were written for since the last publish()
-  uint32_t last_slot_ = 0;                     // that was sent to
-  uint64_t met_ = 0;                           // slots of which the listener has been told
+  uint64_t ready_ = 0;                          // slots whose rings may have frames
+  std::atomic<bool> unread_{false};             // there are such slots, or answers
+  uint32_t next_ = 0;                           // to be received from first
+  std::vector<std::vector<uint8_t>> answers_;   // of ARP and ND, to be received next
+  uint64_t published_ = 0;                      // slots that frames were written for since the last publish()
+  uint32_t last_slot_ = 0;                      // that was sent to
+  uint64_t met_ = 0;                            // slots of which the listener has been told
   std::unique_ptr<ContactListener> contacts_;
 
   struct Exit {

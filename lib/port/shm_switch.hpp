@@ -40,7 +40,8 @@ class ShmSwitch {
     if (now == seat_.last_poll() && !seat_.has_pending()) return;
     seat_.note_poll(now);
     const uint64_t pending = seat_.take_pending();
-    if (pending != 0) ready_.store(ready_.load(std::memory_order_relaxed) | pending, std::memory_order_relaxed);
+    if (pending != 0)
+      ready_.store(ready_.load(std::memory_order_relaxed) | pending, std::memory_order_relaxed);
   }
 
   ShmSeat seat_;

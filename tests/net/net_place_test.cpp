@@ -53,7 +53,9 @@ TEST_F(Place, is_free_when_its_process_is_killed) {
   ASSERT_EQ(taken->size(), 1U);
   EXPECT_EQ(taken->front().pid, other.pid());
   other.end(SIGKILL);
-  EXPECT_EQ((*NetPlace::take(folder))->number(), 0U);
+  const auto again = NetPlace::take(folder);
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ((*again)->number(), 0U);
 }
 
 TEST_F(Place, there_is_none_when_all_are_taken_and_it_is_said_by_whom) {

@@ -103,8 +103,8 @@ class PeerWatchTest : public test::NetTest {
   // A process with place 0 that sends every frame of the one at place 1 back with another number, and leaves a frame for it.
   // `before`: what it does before it joins.
   template <class Before = bool (*)()>
-  [[nodiscard]] std::unique_ptr<test::Child> echo(Before before = [] { return true; },
-                                                  Wait wait = Wait::kAtOnce) const {
+  [[nodiscard]] std::unique_ptr<test::Child> echo(
+      Before before = [] { return true; }, Wait wait = Wait::kAtOnce) const {
     const auto work = [this, before] {
       if (!before()) return false;
       auto member = Member::join(folder_);

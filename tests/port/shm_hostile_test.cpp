@@ -15,6 +15,7 @@
 #include "port/realtime_runner.hpp"
 #include "port/shm_port.hpp"
 #include "port/shm_ring.hpp"
+#include "port/shm_switch.hpp"
 #include "shm_network.hpp"
 
 namespace roci {
@@ -29,6 +30,8 @@ class Scribbler {
           do {
             scribble_(rng);
             passes_.fetch_add(1);
+            // A ring that is never left alone delivers nothing, and then frames are not tested.
+            if (rng.chance(0.05)) std::this_thread::sleep_for(Nanos{rng.below(10'000'000)});
           } while (!stop_.load());
         }) {}
   Scribbler(const Scribbler&) = delete;
@@ -132,8 +135,8 @@ class ShmHostilePort : public test::ShmNetworkTest {
  protected:
   static constexpr uint32_t kMembers = 3;  // two ports and the hostile process
 
-  void scribble(Rng& rng) const {
-    for (uint32_t from = 0; from < kMembers; ++from) {
+  void scribble(Rng& rng, std::span<const uint32_t> slots) const {
+    for (const uint32_t from : slots) {
       auto* const slot = reinterpret_cast<std::byte*>(&segment_->slot(from));
       for (int i = 0; i < 20; ++i) {
         // Mostly the words that one value breaks for long are left alone, or no frame would be sent at all.
@@ -142,10 +145,44 @@ class ShmHostilePort : public test::ShmNetworkTest {
             slot + word * 8 == reinterpret_cast<std::byte*>(&segment_->slot(from).incarnation);
         put(slot + word * 8, rng.chance(0.1) && (!incarnation || rng.chance(0.1)) ? 0 : rng.next());
       }
-      for (uint32_t to = 0; to < kMembers; ++to) {
+      for (const uint32_t to : slots) {
         if (from != to)
           scribble_ring(rng, segment_->control(from, to), segment_->ring(from, to), kShmRingBytes, 50);
       }
+    }
+  }
+  // Frames of different lengths, the last one to all.
+  std::array<rte_mbuf*, 8> frames_of(uint32_t from) {
+    std::array<rte_mbuf*, 8> frames{};
+    for (size_t i = 0; i < frames.size(); ++i) {
+      const auto to = i == 7 ? MacAddress::broadcast() : mac(i % kMembers);
+      frames[i] = roce_to(from, to, 64 + static_cast<uint32_t>(i) * 500);
+      EXPECT_NE(frames[i], nullptr) << "buffers were lost";
+    }
+    return frames;
+  }
+  // Sends and receives once; how many frames came.
+  static uint16_t use(Port& port, std::span<rte_mbuf*> frames, Nanos now) {
+    const uint16_t sent = port.tx_burst(frames, now);
+    EXPECT_LE(sent, frames.size());
+    rte_pktmbuf_free_bulk(frames.data() + sent, static_cast<unsigned>(frames.size() - sent));
+    std::array<rte_mbuf*, 32> burst{};
+    const uint16_t got = port.rx_burst(burst, now);
+    EXPECT_LE(got, burst.size());
+    for (uint16_t i = 0; i < got; ++i) {
+      EXPECT_LE(burst[i]->pkt_len, kMtu + 22U);
+      EXPECT_GE(burst[i]->pkt_len, kShmLeastFrame);
+    }
+    rte_pktmbuf_free_bulk(burst.data(), got);
+    static_cast<void>(port.wakeup()->has_frames());
+    static_cast<void>(port.next_arrival());
+    return got;
+  }
+  void ask_about_peers(ShmPort& port, Nanos now) const {
+    for (uint32_t peer = 0; peer < kMembers; ++peer) {
+      static_cast<void>(port.time_of(mac(peer), now));
+      static_cast<void>(port.is_busy(mac(peer), now));
+      static_cast<void>(port.is_absent(mac(peer)));
     }
   }
 };
@@ -155,36 +192,14 @@ TEST_F(ShmHostilePort, ports_survive_a_process_that_writes_anything_anywhere) {
   Nanos now = 1s;
   uint64_t received = 0;
   {
-    const Scribbler hostile{[&](Rng& random) { scribble(random); }};
-    for (uint64_t round = 0; hostile.continues(round, 10'000); ++round) {
+    constexpr std::array<uint32_t, kMembers> kSlots{0, 1, 2};
+    const Scribbler hostile{[&](Rng& random) { scribble(random, kSlots); }};
+    for (uint64_t round = 0; hostile.continues(round, 4'000) && !HasFailure(); ++round) {
       now += Nanos{5'000};
       const uint32_t from = round % 2;
-      ShmPort& port = *ports_[from];
-      std::array<rte_mbuf*, 8> frames{};
-      for (size_t i = 0; i < frames.size(); ++i) {
-        const auto to = i == 7 ? MacAddress::broadcast() : mac(i % kMembers);
-        frames[i] = roce_to(from, to, 64 + static_cast<uint32_t>(i) * 500);
-        ASSERT_NE(frames[i], nullptr) << "buffers were lost";
-      }
-      const uint16_t sent = port.tx_burst(frames, now);
-      ASSERT_LE(sent, frames.size());
-      rte_pktmbuf_free_bulk(frames.data() + sent, static_cast<unsigned>(frames.size() - sent));
-      std::array<rte_mbuf*, 32> burst{};
-      const uint16_t got = port.rx_burst(burst, now);
-      ASSERT_LE(got, burst.size());
-      for (uint16_t i = 0; i < got; ++i) {
-        ASSERT_LE(burst[i]->pkt_len, kMtu + 22U);
-        ASSERT_GE(burst[i]->pkt_len, kShmLeastFrame);
-      }
-      rte_pktmbuf_free_bulk(burst.data(), got);
-      received += got;
-      for (uint32_t peer = 0; peer < kMembers; ++peer) {
-        static_cast<void>(port.time_of(mac(peer), now));
-        static_cast<void>(port.is_busy(mac(peer), now));
-        static_cast<void>(port.is_absent(mac(peer)));
-      }
-      static_cast<void>(port.wakeup()->has_frames());
-      static_cast<void>(port.next_arrival());
+      auto frames = frames_of(from);
+      received += use(*ports_[from], frames, now);
+      ask_about_peers(*ports_[from], now);
     }
   }
   EXPECT_GT(ports_[0]->shm_stats().malformed + ports_[1]->shm_stats().malformed, 0U);
@@ -211,6 +226,34 @@ TEST_F(ShmHostilePort, ports_survive_a_process_that_writes_anything_anywhere) {
     EXPECT_EQ(got[0], sent);
   }
   EXPECT_EQ(ports_[1]->shm_stats().malformed, malformed);
+}
+
+TEST_F(ShmHostilePort, switch_and_a_process_behind_it_survive_the_same) {
+  ShmSwitch hub(segment_);
+  std::array<std::unique_ptr<Port>, 2> switch_ports;
+  for (uint32_t slot = 0; slot < 2; ++slot)
+    switch_ports[slot] = std::move(*hub.open_port({"shm", slot, kMtu, pool_}));
+  hub.join();
+  auto behind = config(0, kMembers);
+  behind.via_switch = true;
+  ports_.push_back(open(behind));
+  Nanos now = 1s;
+  std::array<uint64_t, 2> received{};
+  {
+    constexpr std::array<uint32_t, 3> kSlots{0, 1, kShmSwitchSlot};
+    const Scribbler hostile{[&](Rng& random) { scribble(random, kSlots); }};
+    for (uint64_t round = 0; hostile.continues(round, 4'000) && !HasFailure(); ++round) {
+      now += Nanos{5'000};
+      const bool by_switch = round % 2 == 0;
+      auto frames = frames_of(by_switch ? 1 : 0);
+      received[by_switch ? 1 : 0] += use(by_switch ? *switch_ports[0] : *ports_[0], frames, now);
+      if (by_switch) use(*switch_ports[1], {}, now);
+      ask_about_peers(*ports_[0], now);
+    }
+  }
+  EXPECT_GT(ports_[0]->shm_stats().malformed, 0U);
+  EXPECT_GT(received[0], 0U);
+  EXPECT_GT(received[1], 0U);
 }
 
 }  // namespace

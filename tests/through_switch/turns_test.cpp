@@ -242,7 +242,8 @@ TEST_F(ProcessorTurns, of_1_to_200_ms_fail_no_request) {
 TEST_F(ProcessorTurns, of_1_to_200_ms_fail_no_request_where_a_switch_takes_turns_too) {
   open({.a_switch = true});
   for (uint64_t seed = 1; seed <= seeds(); ++seed)
-    ASSERT_EQ(run(seed, {.shortest = 1ms, .longest = 200ms, .cores = 1 + static_cast<unsigned>(seed % 2)}), 0U)
+    ASSERT_EQ(run(seed, {.shortest = 1ms, .longest = 200ms, .cores = 1 + static_cast<unsigned>(seed % 2)}),
+              0U)
         << "seed " << seed;
   EXPECT_GE(completed_, 2 * seeds());
 }
