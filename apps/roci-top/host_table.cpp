@@ -36,6 +36,7 @@ constexpr std::array<const char*, 28> kDrops = {
     "extensions_refused", "feedback_unsigned", "feedback_impossible", "windows_impossible", "events_lost",
     "int_malformed",      "int_no_buffer",     "cnms_malformed"};
 constexpr std::array<const char*, 2> kPortDrops = {"port/rx_dropped", "port/tx_dropped"};
+constexpr std::array<const char*, 3> kRingCounters = {"port/marked", "port/wakes", "port/malformed"};
 constexpr std::array<const char*, 12> kTrouble = {"timeouts",
                                                   "tail_probes",
                                                   "rnr_naks_sent",
@@ -121,6 +122,17 @@ void add_details(std::vector<Line>& lines, const Row& row, const Look& look) {
   lines.push_back({fitted("  " + who, look.width)});
   if (host.info.number("link_up") == 0)
     lines.push_back({fitted("  the link is down", look.width), Line::Style::kAlert});
+  if (const uint64_t size = host.info.number("port/ring_size"); size != 0) {
+    const auto bytes = [&host](const char* name) {
+      return short_number(static_cast<double>(host.info.number(name)), true) + "B";
+    };
+    std::string ring = "  fullest ring: " + bytes("port/ring_bytes") + ", peak " +
+                       bytes("port/ring_peak_bytes") + " of " + bytes("port/ring_size");
+    std::string grown;
+    append_grown(grown, kRingCounters, [&row](const char* name) { return row.info(name); });
+    if (!grown.empty()) ring += "; per second: " + grown;
+    lines.push_back({fitted(ring, look.width)});
+  }
   const auto counter = [&row](const char* name) { return row.counter(name); };
   const auto info = [&row](const char* name) { return row.info(name); };
   std::string drops, trouble;

@@ -10,12 +10,35 @@ namespace {
 using nlohmann::json;
 
 // What is no counter: it does not only grow.
-constexpr std::array<std::string_view, 26> kStates = {
-    "link_up",      "rate",        "queue_limit",    "queue_bytes", "queue_packets", "queue_peak_bytes",
-    "used_classes", "ports",       "faults_enabled", "mac",         "mtu",           "path_mtu",
-    "link_rate",    "workers",     "control_cores",  "queue_pairs", "max_qp",        "qpn",
-    "responses",    "peer_qpn",    "send_psn",       "window",      "gap_ns",        "in_flight",
-    "rtt_ns",       "least_rtt_ns"};
+constexpr std::array<std::string_view, 29> kStates = {"link_up",
+                                                      "rate",
+                                                      "queue_limit",
+                                                      "queue_bytes",
+                                                      "queue_packets",
+                                                      "queue_peak_bytes",
+                                                      "port/ring_bytes",
+                                                      "port/ring_peak_bytes",
+                                                      "port/ring_size",
+                                                      "used_classes",
+                                                      "ports",
+                                                      "faults_enabled",
+                                                      "mac",
+                                                      "mtu",
+                                                      "path_mtu",
+                                                      "link_rate",
+                                                      "workers",
+                                                      "control_cores",
+                                                      "queue_pairs",
+                                                      "max_qp",
+                                                      "qpn",
+                                                      "responses",
+                                                      "peer_qpn",
+                                                      "send_psn",
+                                                      "window",
+                                                      "gap_ns",
+                                                      "in_flight",
+                                                      "rtt_ns",
+                                                      "least_rtt_ns"};
 
 bool is_state(const std::string& name) {
   return std::ranges::find(kStates, name) != kStates.end() || name.starts_with("states/");

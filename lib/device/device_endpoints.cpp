@@ -262,6 +262,8 @@ Result<TelemetryAnswer> DeviceEndpoints::info(std::string_view parameters) const
                    {"port/tx_refused", stats.tx_refused.load()},
                    {"port/tx_dropped", stats.tx_dropped.load()},
                    {"port/rx_dropped", stats.rx_dropped.load()}};
+  for (const Port::Detail& detail : host.port().details())
+    out.emplace_back(std::string{"port/"} + detail.name, detail.value);
   const std::vector<Gid>& gids = host.gids();
   for (size_t i = 0; i < std::min(gids.size(), kMostGids); ++i)
     out.emplace_back("gid/" + std::to_string(i), gids[i].to_string());

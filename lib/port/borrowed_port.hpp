@@ -21,6 +21,7 @@ class BorrowedPort : public Port {
   [[nodiscard]] bool link_up() const override { return port_.link_up(); }
   [[nodiscard]] PortWakeup* wakeup() override { return port_.wakeup(); }
   [[nodiscard]] PeerPresence* peers() override { return port_.peers(); }
+  [[nodiscard]] std::vector<Detail> details() const override { return port_.details(); }
 
  private:
   Port& port_;

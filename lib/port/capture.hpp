@@ -37,6 +37,7 @@ class CapturePort final : public Port {
   [[nodiscard]] bool link_up() const override { return port_->link_up(); }
   [[nodiscard]] PortWakeup* wakeup() override { return port_->wakeup(); }
   [[nodiscard]] PeerPresence* peers() override { return port_->peers(); }
+  [[nodiscard]] std::vector<Detail> details() const override { return port_->details(); }
 
   // Writes what was captured so far. Control path of the port's own thread.
   Status save();

@@ -105,6 +105,7 @@ class FaultyPort final : public Port {
   }
   [[nodiscard]] PortWakeup* wakeup() override { return port_->wakeup(); }
   [[nodiscard]] PeerPresence* peers() override { return port_->peers(); }
+  [[nodiscard]] std::vector<Detail> details() const override { return port_->details(); }
 
   // From the next frame on; by the port's thread.
   void set_faults(const PortFaults& faults);

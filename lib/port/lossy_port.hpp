@@ -27,6 +27,7 @@ class LossyPort final : public Port {
   [[nodiscard]] bool link_up() const override { return port_->link_up(); }
   [[nodiscard]] PortWakeup* wakeup() override { return port_->wakeup(); }
   [[nodiscard]] PeerPresence* peers() override { return port_->peers(); }
+  [[nodiscard]] std::vector<Detail> details() const override { return port_->details(); }
 
   [[nodiscard]] uint64_t lost() const { return lost_; }
 

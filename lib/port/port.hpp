@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/types.hpp"
 #include "wire/headers.hpp"
@@ -90,6 +91,12 @@ class Port : public PortQueue {
   [[nodiscard]] virtual MacAddress mac() const = 0;
   [[nodiscard]] virtual std::string_view name() const = 0;
   [[nodiscard]] virtual PortStats stats() const = 0;  // of all queues
+  // What this kind of port counts beyond stats(), and what its queues hold at the moment. Any thread.
+  struct Detail {
+    const char* name;
+    uint64_t value;
+  };
+  [[nodiscard]] virtual std::vector<Detail> details() const { return {}; }
   // Whether the other end is there. Any thread; may be a system call, so not for every round.
   [[nodiscard]] virtual bool link_up() const { return true; }
   // How to wait for frames without polling; null where the port has no such way. Any thread.

@@ -255,6 +255,12 @@ void ShmPort::publish(Nanos now) {
     const auto slot = static_cast<uint32_t>(std::countr_zero(published_));
     Link& to = link(slot);
     to.publish();
+    if (to.out.used() > shm_stats_.ring_peak.load(std::memory_order_relaxed)) {
+      to.out.refresh();
+      const uint64_t used = to.out.used();
+      if (used > shm_stats_.ring_peak.load(std::memory_order_relaxed))
+        shm_stats_.ring_peak.store(used, std::memory_order_relaxed);
+    }
     seat_.tell(slot, to.take_urgent(), now);
   }
 }
@@ -296,6 +302,24 @@ uint16_t ShmPort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
   if (full) bump(stats_.tx_refused, frames.size() - count);
   rte_pktmbuf_free_bulk(frames.data(), count);
   return count;
+}
+
+std::vector<Port::Detail> ShmPort::details() const {
+  uint64_t fullest = 0;
+  for (uint32_t slot = 0; slot < kShmSlots; ++slot) {
+    const ShmRingControl& ring = seat_.segment().control(config_.slot, slot);
+    const uint64_t head = ring.head.load(std::memory_order_acquire);
+    const uint64_t used = ring.tail.load(std::memory_order_acquire) - head;
+    if (used <= kShmRingBytes) fullest = std::max(fullest, used);  // else somebody has written nonsense
+  }
+  return {{"marked", shm_stats_.marked},
+          {"no_receiver", shm_stats_.no_receiver},
+          {"ring_full", shm_stats_.ring_full},
+          {"malformed", shm_stats_.malformed},
+          {"wakes", wakes()},
+          {"ring_bytes", fullest},
+          {"ring_peak_bytes", shm_stats_.ring_peak},
+          {"ring_size", kShmRingBytes}};
 }
 
 // ------------------------------------------------------------------------------------------------ peers

@@ -52,6 +52,7 @@ struct ShmStats {
   std::atomic<uint64_t> no_receiver{0};  // for an address that no process has
   std::atomic<uint64_t> ring_full{0};    // dropped: the receiver has not freed its ring for kPatience
   std::atomic<uint64_t> malformed{0};    // records or positions of another process that were out of range
+  std::atomic<uint64_t> ring_peak{0};    // most bytes that any of the receivers had not read
 };
 
 class ShmPort final : public Port, public PeerPresence {
@@ -92,6 +93,9 @@ class ShmPort final : public Port, public PeerPresence {
   }
   [[nodiscard]] PortWakeup* wakeup() override { return &seat_.wakeup(); }
   [[nodiscard]] PeerPresence* peers() override { return this; }
+  // ShmStats by their names, `wakes`, and of the rings that this port writes: `ring_bytes`, in the fullest one now,
+  // `ring_peak_bytes`, and `ring_size`.
+  [[nodiscard]] std::vector<Detail> details() const override;
   [[nodiscard]] const ShmStats& shm_stats() const { return shm_stats_; }
   // System calls that woke a receiver.
   [[nodiscard]] uint64_t wakes() const { return seat_.wakes(); }

@@ -220,6 +220,14 @@ TEST_F(ShmPortTest, marks_capable_frames_above_kmax_and_none_below_kmin) {
   EXPECT_EQ(ports_[0]->shm_stats().marked, marked);
   ASSERT_EQ(send(0, roce_to(0, mac(1), 900, 0, 2), now_), 1);
   EXPECT_EQ(ecn(receive_all(1, now_)[0]), 2) << "the ring has been read";
+  const auto detail = [this](std::string_view name) {
+    const auto details = ports_[0]->details();
+    return std::ranges::find(details, name, [](const auto& one) { return std::string_view{one.name}; })
+        ->value;
+  };
+  EXPECT_EQ(detail("marked"), marked);
+  EXPECT_EQ(detail("ring_peak_bytes"), used);
+  EXPECT_EQ(detail("ring_bytes"), 0U);
 }
 
 TEST_F(ShmPortTest, marks_some_frames_between_kmin_and_kmax) {

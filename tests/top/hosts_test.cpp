@@ -29,7 +29,12 @@ class HostsTest : public testing::Test {
                          {"port/rx_bytes", 125'000'000 * seconds},
                          {"port/tx_bytes", 1'250'000'000 * seconds},
                          {"port/rx_packets", 100'000 * seconds},
-                         {"port/tx_packets", 300'000 * seconds}},
+                         {"port/tx_packets", 300'000 * seconds},
+                         {"port/marked", 1'200 * seconds},
+                         {"port/wakes", 0},
+                         {"port/ring_bytes", 3 << 10},
+                         {"port/ring_peak_bytes", 400 << 10},
+                         {"port/ring_size", 1 << 20}},
                         {{"addresses", "10.0.0.1/24"}});
     host.counters = counted(at, {{"packets_retransmitted", 25 * seconds},
                                  {"rx_icrc_errors", 7 * seconds},
@@ -91,6 +96,7 @@ TEST_F(HostsTest, eighty_columns) {
             "host     rx Gb/s tx Gb/s     QPs again/s drops/s    CE/s  CNP in CNP out\n"
             "client     1.000  10.000       3      25       7    1.5k      40       5\n"
             "  10.0.0.1/24; roci-perf 7, prefix roci-7-x\n"
+            "  fullest ring: 3.0KB, peak 400KB of 1.0MB; per second: port/marked 1.2k\n"
             "  drops/s: rx_icrc_errors 7\n"
             "  also/s: timeouts 2\n"
             "\n"
