@@ -127,25 +127,28 @@ Result<std::filesystem::path> ensure_net(const SwitchStart& start) {
   const bool has_switch = net_switch_state(folder).running;
   if (has_switch && (start.exactly || (known && known->needs_switch()))) return ensure_switch(start);
   ROCI_TRY(make_folders(folder));
+  SwitchStart wanted = start;
   {
     const auto joining = SharedLock::wait(folder / kShmJoinLock, start.timeout);
     if (!joining) return fail(joining.error().within("network '" + start.net.name + "'"));
     const auto taken = taken_places(folder, kMostPlaces);
     if (!taken) return fail(taken.error());
-    if (!taken->empty()) {
-      if (!start.exactly || content_of(folder / kNetFile) == net_text(start.net)) return folder;
+    const bool in_use = !taken->empty();
+    if (in_use && start.exactly && content_of(folder / kNetFile) != net_text(start.net)) {
       return fail(
           "the network '" + start.net.name +
               "' runs already, with another description; give this one another name, or wait until its "
               "programs have ended",
           EBUSY);
     }
-    if (!start.net.needs_switch()) {
-      ROCI_TRY(write_file(folder / kNetFile, net_text(start.net)));
+    // As its programs have it. Where it needs a switch, that has ended, and they go on with another one.
+    if (in_use && known) wanted.net = *known;
+    if (!wanted.net.needs_switch()) {
+      if (!in_use) ROCI_TRY(write_file(folder / kNetFile, net_text(start.net)));
       return folder;
     }
   }
-  return ensure_switch(start);
+  return ensure_switch(wanted);
 }
 
 Result<std::filesystem::path> ensure_switch(const SwitchStart& start) {

@@ -277,6 +277,20 @@ class RociRun(unittest.TestCase):
         self.config.write_text(DIRECT.replace("places: 3", "places: 4"), encoding="utf-8")
         self.kill_two_beside_two_others()
 
+    def test_processes_go_on_when_their_switch_was_killed_and_another_one_is_started(self):
+        server, client = self.talk("3")
+        self.assertTrue(wait_until(lambda: len(re.findall(r"\d: roci-perf", self.run_("--list").stdout)) == 2))
+        time.sleep(0.3)
+        first = self.switch_pid()
+        os.kill(first, signal.SIGKILL)
+        self.assertTrue(wait_until(lambda: not is_alive(first)))
+        self.assertEqual(self.small("true").returncode, 0)
+        self.assertNotEqual(self.switch_pid(), first)
+        out, err = client.communicate(timeout=60)
+        self.assertEqual(client.returncode, 0, err + out)
+        server.communicate(timeout=60)
+        self.assertEqual(server.returncode, 0)
+
     def test_two_processes_talk_with_each_kind_of_congestion_control(self):
         for name in ("dcqcn", "ldcp", "hpcc", "swift", "dctcp"):
             client = self.measure(("--cc", name, "--stats"))
