@@ -34,11 +34,12 @@ class ShmLink {
   // what frees the buffers that queue pairs keep.
   Received receive(std::span<rte_mbuf*> out, const MbufPool& pool, uint16_t mtu, PortStats& stats);
 
-  // Copies the frame into the ring, which has room for it. The reader sees it after publish(). Returns the copy.
+  // Copies the frame into the ring, which has room for it. Returns the copy, which may be changed until publish().
   std::span<uint8_t> write(const rte_mbuf& frame);
-  // Tells the seat of the other slot whatever was written.
+  // The reader sees what was written. ShmSlotOwner::tell() comes after it.
   void publish() { out.publish(); }
-  // Whether only acknowledgements were written since the last call, and so few that they need not wake their reader.
+  // Whether something was written since the last call that wakes a reader which does not wait for acknowledgements: a frame that
+  // is more than an acknowledgement, or very many of them.
   bool take_urgent();
 
   // Records or positions of the other process that were out of range, since the last call.

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/scheduling.hpp"
-#include "port/shm_seat.hpp"
+#include "port/shm_slot_owner.hpp"
 
 namespace roci {
 namespace {
@@ -40,7 +40,7 @@ const PeerTime& ShmPeerClock::read(const ShmSlot& slot, Ring ring, Nanos now) {
   // By how much its engine's time would be behind the clock if it polled now.
   const int64_t behind =
       now.count() - engine.ran -
-      (engine.waits ? engine.since_poll : std::min(engine.since_poll, ShmSeat::kTurn)).count();
+      (engine.waits ? engine.since_poll : std::min(engine.since_poll, ShmSlotOwner::kTurn)).count();
   const uint64_t incarnation = slot.incarnation.load(std::memory_order_relaxed);
   if (incarnation_ == incarnation && now > read_at_) {
     if (now - stopped_checked_ >= kStoppedCheck) {

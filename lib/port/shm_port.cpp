@@ -35,10 +35,10 @@ struct ShmPort::Link : ShmLink {
 
 ShmPort::ShmPort(std::shared_ptr<ShmSegment> segment, ShmPortConfig config)
     : config_(std::move(config)),
-      seat_(std::move(segment), config_.slot,
-            config_.via_switch ? slot_bit(kShmSwitchSlot)
-                               : slot_bit(static_cast<uint32_t>(config_.slots.size())) - 1,
-            [this] { return next_arrival() == Nanos{0}; }) {
+      owner_(std::move(segment), config_.slot,
+             config_.via_switch ? slot_bit(kShmSwitchSlot)
+                                : slot_bit(static_cast<uint32_t>(config_.slots.size())) - 1,
+             [this] { return next_arrival() == Nanos{0}; }) {
   capabilities_.mtu = config_.mtu;
   capabilities_.tx_multi_segment = true;
 }
@@ -57,7 +57,7 @@ Result<std::unique_ptr<ShmPort>> ShmPort::open(std::shared_ptr<ShmSegment> segme
   for (uint32_t other = 0; !port->config_.via_switch && other < port->config_.slots.size(); ++other) {
     if (other != port->config_.slot) port->link(other);
   }
-  port->seat_.join();
+  port->owner_.join();
   return port;
 }
 
@@ -65,7 +65,7 @@ ShmPort::~ShmPort() { contacts_.reset(); }
 
 ShmPort::Link& ShmPort::link(uint32_t slot) {
   auto& link = links_[slot];
-  if (link == nullptr) link = std::make_unique<Link>(seat_.segment(), config_.slot, slot);
+  if (link == nullptr) link = std::make_unique<Link>(owner_.segment(), config_.slot, slot);
   return *link;
 }
 
@@ -127,18 +127,18 @@ uint16_t ShmPort::receive_answers(std::span<rte_mbuf*> out) {
 }
 
 uint16_t ShmPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
-  seat_.note_poll(now);
+  owner_.note_poll(now);
   const uint16_t count = receive(out);
   unread_.store(ready_ != 0 || !answers_.empty(), std::memory_order_relaxed);
   return count;
 }
 
 uint16_t ShmPort::receive(std::span<rte_mbuf*> out) {
-  ready_ |= seat_.take_pending();
+  ready_ |= owner_.take_pending();
   // Before the rings are read: what a process wrote before it exited is received before the frames that it has left.
   const bool left_frames = frames_waiting_.load(std::memory_order_acquire);
   if (left_frames) [[unlikely]]
-    ready_ |= seat_.take_pending();
+    ready_ |= owner_.take_pending();
   if (!answers_.empty()) [[unlikely]]
     return receive_answers(out);
   if (ready_ == 0) return left_frames ? receive_left_frames(out) : uint16_t{0};
@@ -156,7 +156,7 @@ uint16_t ShmPort::receive(std::span<rte_mbuf*> out) {
 }
 
 Nanos ShmPort::next_arrival() const {
-  return unread_.load(std::memory_order_relaxed) || seat_.has_pending() ||
+  return unread_.load(std::memory_order_relaxed) || owner_.has_pending() ||
                  frames_waiting_.load(std::memory_order_relaxed)
              ? Nanos{0}
              : exits_due_.load(std::memory_order_relaxed);
@@ -199,7 +199,7 @@ void ShmPort::drop(std::atomic<uint64_t>& reason) {
 
 // `alone`: the frame goes to nobody else.
 ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos now) {
-  if (slot == config_.slot || !seat_.is_taken(slot)) {
+  if (slot == config_.slot || !owner_.is_taken(slot)) {
     drop(shm_stats_.no_receiver);
     return Sent::kDropped;
   }
@@ -236,7 +236,7 @@ bool ShmPort::resolve(const rte_mbuf& frame) {
   ResolutionAnswer answer = answer_resolution({bytes, frame.data_len}, config_.slots);
   if (!answer.asks) return false;
   const bool present =
-      answer.slot != UINT32_MAX && answer.slot != config_.slot && seat_.is_taken(answer.slot);
+      answer.slot != UINT32_MAX && answer.slot != config_.slot && owner_.is_taken(answer.slot);
   if (present && answers_.size() < kMostAnswers) {
     answers_.push_back(std::move(answer.frame));
     unread_.store(true, std::memory_order_relaxed);
@@ -246,7 +246,7 @@ bool ShmPort::resolve(const rte_mbuf& frame) {
 
 void ShmPort::send_to_all(rte_mbuf& frame, Nanos now) {
   for (uint32_t slot = 0; slot < config_.slots.size(); ++slot) {
-    if (slot != config_.slot && seat_.is_taken(slot)) send_to(slot, frame, false, now);
+    if (slot != config_.slot && owner_.is_taken(slot)) send_to(slot, frame, false, now);
   }
 }
 
@@ -261,7 +261,7 @@ void ShmPort::publish(Nanos now) {
       if (used > shm_stats_.ring_peak.load(std::memory_order_relaxed))
         shm_stats_.ring_peak.store(used, std::memory_order_relaxed);
     }
-    seat_.tell(slot, to.take_urgent(), now);
+    owner_.tell(slot, to.take_urgent(), now);
   }
 }
 
@@ -307,7 +307,7 @@ uint16_t ShmPort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
 std::vector<Port::Detail> ShmPort::details() const {
   uint64_t fullest = 0;
   for (uint32_t slot = 0; slot < kShmSlots; ++slot) {
-    const ShmRingControl& ring = seat_.segment().control(config_.slot, slot);
+    const ShmRingControl& ring = owner_.segment().control(config_.slot, slot);
     const uint64_t head = ring.head.load(std::memory_order_acquire);
     const uint64_t used = ring.tail.load(std::memory_order_acquire) - head;
     if (used <= kShmRingBytes) fullest = std::max(fullest, used);  // else somebody has written nonsense
@@ -332,7 +332,7 @@ ShmPeerClock::Ring ShmPort::ring_to(uint32_t slot) {
 
 // In a network with a switch: what the switch has written for the slot.
 ShmPeerClock::Ring ShmPort::ring_behind_switch(uint32_t slot) const {
-  const ShmRingControl& ring = seat_.segment().control(kShmSwitchSlot, slot);
+  const ShmRingControl& ring = owner_.segment().control(kShmSwitchSlot, slot);
   const uint64_t freed = ring.head.load(std::memory_order_acquire);
   return {ring.tail.load(std::memory_order_acquire) != freed, freed};
 }
@@ -341,20 +341,20 @@ PeerTime ShmPort::time_of(const MacAddress& peer, Nanos now) {
   const auto slot = slot_of(peer);
   if (!config_.via_switch) {
     if (!slot || *slot == config_.slot) return {};
-    return link(*slot).clock.read(seat_.segment().slot(*slot), ring_to(*slot), now);
+    return link(*slot).clock.read(owner_.segment().slot(*slot), ring_to(*slot), now);
   }
   // Frames wait for the switch, and then for the peer, which may be beyond an uplink.
   const PeerTime on_the_way =
-      link(kShmSwitchSlot).clock.read(seat_.segment().slot(kShmSwitchSlot), ring_to(kShmSwitchSlot), now);
+      link(kShmSwitchSlot).clock.read(owner_.segment().slot(kShmSwitchSlot), ring_to(kShmSwitchSlot), now);
   if (!slot || *slot == config_.slot) return on_the_way;
-  const PeerTime there = behind_[*slot].read(seat_.segment().slot(*slot), ring_behind_switch(*slot), now);
+  const PeerTime there = behind_[*slot].read(owner_.segment().slot(*slot), ring_behind_switch(*slot), now);
   return {on_the_way.lost + there.lost, std::max(on_the_way.lost_at, there.lost_at)};
 }
 
 bool ShmPort::is_busy(const MacAddress& peer, Nanos now) {
   const auto slot = slot_of(peer);
   const auto busy = [&](uint32_t at, const ShmPeerClock& clock, bool unread) {
-    return clock.is_busy(seat_.segment().slot(at), unread, now);
+    return clock.is_busy(owner_.segment().slot(at), unread, now);
   };
   const bool is_member = slot && *slot != config_.slot;
   if (!config_.via_switch) return is_member && busy(*slot, link(*slot).clock, ring_to(*slot).unread);
@@ -365,18 +365,18 @@ bool ShmPort::is_busy(const MacAddress& peer, Nanos now) {
 bool ShmPort::is_absent(const MacAddress& peer) {
   const auto slot = slot_of(peer);
   return slot && *slot != config_.slot && exits_due_.load(std::memory_order_acquire) == kNever &&
-         !seat_.is_taken(*slot);
+         !owner_.is_taken(*slot);
 }
 
 std::optional<MacAddress> ShmPort::take_exit() {
-  if (seat_.last_poll() < exits_due_.load(std::memory_order_acquire)) return std::nullopt;
+  if (owner_.last_poll() < exits_due_.load(std::memory_order_acquire)) return std::nullopt;
   const std::scoped_lock guard(exits_mutex_);
   for (Exit& exit : exits_) {
-    if (exit.due == Nanos{0}) exit.due = seat_.last_poll() + (exit.left_frames ? kFarewell : Nanos{0});
+    if (exit.due == Nanos{0}) exit.due = owner_.last_poll() + (exit.left_frames ? kFarewell : Nanos{0});
   }
   std::ranges::sort(exits_, std::ranges::greater{}, &Exit::due);
   std::optional<MacAddress> gone;
-  if (!exits_.empty() && exits_.back().due <= seat_.last_poll()) {
+  if (!exits_.empty() && exits_.back().due <= owner_.last_poll()) {
     gone = exits_.back().mac;
     exits_.pop_back();
     // Its successor is met anew.
@@ -388,9 +388,9 @@ std::optional<MacAddress> ShmPort::take_exit() {
 
 void ShmPort::note_exit(uint32_t slot, uint64_t incarnation, std::vector<std::vector<uint8_t>> left_frames) {
   // Not of a successor.
-  seat_.segment().slot(slot).incarnation.compare_exchange_strong(incarnation, 0);
+  owner_.segment().slot(slot).incarnation.compare_exchange_strong(incarnation, 0);
   // It may have been killed between publishing a frame and this.
-  seat_.set_pending(slot);
+  owner_.set_pending(slot);
   {
     const std::scoped_lock guard(exits_mutex_);
     if (slot < config_.slots.size())  // not of the switch
@@ -399,11 +399,11 @@ void ShmPort::note_exit(uint32_t slot, uint64_t incarnation, std::vector<std::ve
     frames_waiting_.store(!left_frames_.empty(), std::memory_order_release);
     exits_due_.store(Nanos{0}, std::memory_order_release);
   }
-  seat_.wake_all();
+  owner_.wake_all();
 }
 
 ShmPort::Owner ShmPort::owner_of(uint32_t slot) const {
-  const ShmSlot& of = seat_.segment().slot(slot);
+  const ShmSlot& of = owner_.segment().slot(slot);
   return {of.incarnation.load(std::memory_order_acquire),
           static_cast<pid_t>(of.pid.load(std::memory_order_relaxed))};
 }

@@ -24,7 +24,7 @@
 #include "port/shm_link.hpp"
 #include "port/shm_peer_clock.hpp"
 #include "port/shm_resolution.hpp"
-#include "port/shm_seat.hpp"
+#include "port/shm_slot_owner.hpp"
 
 namespace roci {
 
@@ -89,16 +89,16 @@ class ShmPort final : public Port, public PeerPresence {
   [[nodiscard]] PortStats stats() const override { return stats_; }
   // Whether there is a switch, in a network with one.
   [[nodiscard]] bool link_up() const override {
-    return !config_.via_switch || seat_.is_taken(kShmSwitchSlot);
+    return !config_.via_switch || owner_.is_taken(kShmSwitchSlot);
   }
-  [[nodiscard]] PortWakeup* wakeup() override { return &seat_.wakeup(); }
+  [[nodiscard]] PortWakeup* wakeup() override { return &owner_.wakeup(); }
   [[nodiscard]] PeerPresence* peers() override { return this; }
   // ShmStats by their names, `wakes`, and of the rings that this port writes: `ring_bytes`, in the fullest one now,
   // `ring_peak_bytes`, and `ring_size`.
   [[nodiscard]] std::vector<Detail> details() const override;
   [[nodiscard]] const ShmStats& shm_stats() const { return shm_stats_; }
   // System calls that woke a receiver.
-  [[nodiscard]] uint64_t wakes() const { return seat_.wakes(); }
+  [[nodiscard]] uint64_t wakes() const { return owner_.wakes(); }
 
   // PeerPresence.
   PeerTime time_of(const MacAddress& peer, Nanos now) override;
@@ -142,7 +142,7 @@ class ShmPort final : public Port, public PeerPresence {
   void meet(uint32_t slot);
 
   const ShmPortConfig config_;
-  ShmSeat seat_;
+  ShmSlotOwner owner_;
   PortCapabilities capabilities_;
   PortStats stats_;
   ShmStats shm_stats_;

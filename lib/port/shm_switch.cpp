@@ -4,22 +4,22 @@ namespace roci {
 
 class ShmSwitch::MemberPort final : public Port {
  public:
-  MemberPort(ShmSwitch& owner, PortConfig config)
-      : owner_(owner),
+  MemberPort(ShmSwitch& of, PortConfig config)
+      : switch_(of),
         config_(std::move(config)),
-        link_(owner.seat_.segment(), kShmSwitchSlot, config_.slot),
+        link_(of.owner_.segment(), kShmSwitchSlot, config_.slot),
         mac_(MacAddress::local(kShmSwitchSlot)) {
     capabilities_.mtu = config_.mtu;
     capabilities_.tx_multi_segment = true;
   }
 
   uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override {
-    owner_.note_poll(now);
+    switch_.note_poll(now);
     if (!is_ready()) return 0;
     const auto received = link_.receive(out, *config_.pool, config_.mtu, stats_);
     if (received.all) {
-      const uint64_t ready = owner_.ready_.load(std::memory_order_relaxed);
-      owner_.ready_.store(ready & ~slot_bit(config_.slot), std::memory_order_relaxed);
+      const uint64_t ready = switch_.ready_.load(std::memory_order_relaxed);
+      switch_.ready_.store(ready & ~slot_bit(config_.slot), std::memory_order_relaxed);
     }
     if (const uint64_t malformed = link_.take_malformed(); malformed != 0) [[unlikely]]
       bump(stats_.rx_dropped, malformed);
@@ -43,7 +43,7 @@ class ShmSwitch::MemberPort final : public Port {
     }
     if (sent != 0) {
       link_.publish();
-      owner_.seat_.tell(config_.slot, link_.take_urgent(), now);
+      switch_.owner_.tell(config_.slot, link_.take_urgent(), now);
     }
     bump(stats_.tx_packets, sent);
     bump(stats_.tx_bytes, bytes);
@@ -54,21 +54,21 @@ class ShmSwitch::MemberPort final : public Port {
   }
 
   [[nodiscard]] Nanos next_arrival() const override {
-    return is_ready() || owner_.seat_.has_pending() ? Nanos{0} : kNever;
+    return is_ready() || switch_.owner_.has_pending() ? Nanos{0} : kNever;
   }
   [[nodiscard]] const PortCapabilities& capabilities() const override { return capabilities_; }
   [[nodiscard]] MacAddress mac() const override { return mac_; }
   [[nodiscard]] std::string_view name() const override { return config_.name; }
   [[nodiscard]] PortStats stats() const override { return stats_; }
-  [[nodiscard]] bool link_up() const override { return owner_.is_taken(config_.slot); }
-  [[nodiscard]] PortWakeup* wakeup() override { return &owner_.wakeup(); }
+  [[nodiscard]] bool link_up() const override { return switch_.is_taken(config_.slot); }
+  [[nodiscard]] PortWakeup* wakeup() override { return &switch_.wakeup(); }
 
  private:
   [[nodiscard]] bool is_ready() const {
-    return (owner_.ready_.load(std::memory_order_relaxed) & slot_bit(config_.slot)) != 0;
+    return (switch_.ready_.load(std::memory_order_relaxed) & slot_bit(config_.slot)) != 0;
   }
 
-  ShmSwitch& owner_;
+  ShmSwitch& switch_;
   const PortConfig config_;
   ShmLink link_;
   const MacAddress mac_;
@@ -77,8 +77,8 @@ class ShmSwitch::MemberPort final : public Port {
 };
 
 ShmSwitch::ShmSwitch(std::shared_ptr<ShmSegment> segment)
-    : seat_(std::move(segment), kShmSwitchSlot, slot_bit(kShmSwitchSlot) - 1,
-            [this] { return ready_.load(std::memory_order_relaxed) != 0; }) {}
+    : owner_(std::move(segment), kShmSwitchSlot, slot_bit(kShmSwitchSlot) - 1,
+             [this] { return ready_.load(std::memory_order_relaxed) != 0; }) {}
 
 Result<std::unique_ptr<Port>> ShmSwitch::open_port(PortConfig config) {
   if (config.slot >= kShmSwitchSlot)
@@ -94,7 +94,7 @@ Result<std::unique_ptr<Port>> ShmSwitch::open_port(PortConfig config) {
 }
 
 void ShmSwitch::note_exit(uint32_t slot) {
-  seat_.segment().slot(slot).incarnation.store(0, std::memory_order_release);
+  owner_.segment().slot(slot).incarnation.store(0, std::memory_order_release);
 }
 
 }  // namespace roci

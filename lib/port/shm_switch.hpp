@@ -8,7 +8,7 @@
 
 #include "port/port.hpp"
 #include "port/shm_link.hpp"
-#include "port/shm_seat.hpp"
+#include "port/shm_slot_owner.hpp"
 
 namespace roci {
 
@@ -26,25 +26,25 @@ class ShmSwitch {
   // All ports before join(), one for each slot. The switch outlives them.
   Result<std::unique_ptr<Port>> open_port(PortConfig config);
   // From now on processes may send.
-  void join() { seat_.join(); }
+  void join() { owner_.join(); }
 
-  [[nodiscard]] PortWakeup& wakeup() { return seat_.wakeup(); }
+  [[nodiscard]] PortWakeup& wakeup() { return owner_.wakeup(); }
   // Whether a process has the slot, as far as it has said so itself. Any thread.
-  [[nodiscard]] bool is_taken(uint32_t slot) const { return seat_.is_taken(slot); }
+  [[nodiscard]] bool is_taken(uint32_t slot) const { return owner_.is_taken(slot); }
   // The process that had the slot has exited without leaving it: nothing more is sent to it. Any thread.
   void note_exit(uint32_t slot);
 
  private:
   class MemberPort;
   void note_poll(Nanos now) {
-    if (now == seat_.last_poll() && !seat_.has_pending()) return;
-    seat_.note_poll(now);
-    const uint64_t pending = seat_.take_pending();
+    if (now == owner_.last_poll() && !owner_.has_pending()) return;
+    owner_.note_poll(now);
+    const uint64_t pending = owner_.take_pending();
     if (pending != 0)
       ready_.store(ready_.load(std::memory_order_relaxed) | pending, std::memory_order_relaxed);
   }
 
-  ShmSeat seat_;
+  ShmSlotOwner owner_;
   uint64_t opened_ = 0;             // slots that have a port
   std::atomic<uint64_t> ready_{0};  // slots whose rings may have frames; the polling thread writes
 };

@@ -1,4 +1,4 @@
-#include "port/shm_seat.hpp"
+#include "port/shm_slot_owner.hpp"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -31,15 +31,15 @@ void futex_wake_all(const std::atomic<uint32_t>& word) {
 
 }  // namespace
 
-ShmSeat::ShmSeat(std::shared_ptr<ShmSegment> segment, uint32_t slot, uint64_t others,
-                 std::function<bool()> has_unread)
+ShmSlotOwner::ShmSlotOwner(std::shared_ptr<ShmSegment> segment, uint32_t slot, uint64_t others,
+                           std::function<bool()> has_unread)
     : segment_(std::move(segment)),
       slot_(slot),
       others_(others & ~slot_bit(slot)),
       has_unread_(std::move(has_unread)),
       own_(segment_->slot(slot)) {}
 
-void ShmSeat::join() {
+void ShmSlotOwner::join() {
   own_.asleep.store(0);
   own_.woken.store(0);
   own_.ran.store(0);
@@ -48,10 +48,10 @@ void ShmSeat::join() {
   own_.incarnation.store(os_random() | 1, std::memory_order_release);
 }
 
-ShmSeat::~ShmSeat() { own_.incarnation.store(0, std::memory_order_release); }
+ShmSlotOwner::~ShmSlotOwner() { own_.incarnation.store(0, std::memory_order_release); }
 
 // Adds what has passed since the last poll to the time in which this engine ran, or had nothing to run for.
-void ShmSeat::note_poll(Nanos now) {
+void ShmSlotOwner::note_poll(Nanos now) {
   const Nanos gap = now - last_poll_;
   Nanos slept{0};
   if (slept_.load(std::memory_order_relaxed) != 0)
@@ -63,7 +63,7 @@ void ShmSeat::note_poll(Nanos now) {
   own_.polled.store(now.count(), std::memory_order_relaxed);
 }
 
-void ShmSeat::tell(uint32_t slot, bool urgent, Nanos now) {
+void ShmSlotOwner::tell(uint32_t slot, bool urgent, Nanos now) {
   ShmSlot& to = segment_->slot(slot);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if ((to.pending.load(std::memory_order_relaxed) & slot_bit(slot_)) == 0)
@@ -76,7 +76,7 @@ void ShmSeat::tell(uint32_t slot, bool urgent, Nanos now) {
   }
 }
 
-void ShmSeat::wake_owner(uint32_t slot, WakeFor published, Nanos now) {
+void ShmSlotOwner::wake_owner(uint32_t slot, WakeFor published, Nanos now) {
   ShmSlot& to = segment_->slot(slot);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (WakeupWord& word : to.wakeups) {
@@ -88,32 +88,32 @@ void ShmSeat::wake_owner(uint32_t slot, WakeFor published, Nanos now) {
   }
 }
 
-void ShmSeat::wake_all() {
+void ShmSlotOwner::wake_all() {
   wakeup_.wake(Waiter::kApplication);
   wakeup_.wake(Waiter::kHelper);
 }
 
-uint32_t ShmSeat::Wakeup::value(Waiter waiter) const {
+uint32_t ShmSlotOwner::Wakeup::value(Waiter waiter) const {
   return word(waiter).value.load(std::memory_order_seq_cst);
 }
-uint32_t ShmSeat::Wakeup::arm(Waiter waiter, WakeFor what) { return word(waiter).arm(what); }
-void ShmSeat::Wakeup::disarm(Waiter waiter) { word(waiter).disarm(); }
+uint32_t ShmSlotOwner::Wakeup::arm(Waiter waiter, WakeFor what) { return word(waiter).arm(what); }
+void ShmSlotOwner::Wakeup::disarm(Waiter waiter) { word(waiter).disarm(); }
 
 // Looks at the rings themselves too: a faulty process may have cleared the bits of others.
-bool ShmSeat::Wakeup::has_frames() {
-  if (seat_.has_pending() || seat_.has_unread_()) return true;
-  for (uint64_t left = seat_.others_; left != 0; left &= left - 1) {
+bool ShmSlotOwner::Wakeup::has_frames() {
+  if (owner_.has_pending() || owner_.has_unread_()) return true;
+  for (uint64_t left = owner_.others_; left != 0; left &= left - 1) {
     const auto slot = static_cast<uint32_t>(std::countr_zero(left));
-    const ShmRingControl& ring = seat_.segment_->control(slot, seat_.slot_);
+    const ShmRingControl& ring = owner_.segment_->control(slot, owner_.slot_);
     if (ring.tail.load(std::memory_order_acquire) == ring.head.load(std::memory_order_relaxed)) continue;
-    seat_.set_pending(slot);
+    owner_.set_pending(slot);
     return true;
   }
   return false;
 }
 
-void ShmSeat::Wakeup::wait(Waiter waiter, uint32_t seen, Nanos limit) {
-  ShmSlot& own = seat_.own_;
+void ShmSlotOwner::Wakeup::wait(Waiter waiter, uint32_t seen, Nanos limit) {
+  ShmSlot& own = owner_.own_;
   const Nanos from = monotonic_now();
   const bool armed = (seen & WakeupWord::kArmed) != 0;
   if (armed) own.asleep.fetch_add(1, std::memory_order_relaxed);
@@ -121,26 +121,27 @@ void ShmSeat::Wakeup::wait(Waiter waiter, uint32_t seen, Nanos limit) {
   if (!armed) return;
   // From the wake on the thread was runnable, and may have had no processor.
   const Nanos woken{own.woken.load(std::memory_order_relaxed)}, now = monotonic_now();
-  seat_.slept_.fetch_add(((woken > from && woken < now ? woken : now) - from).count(),
-                         std::memory_order_relaxed);
+  owner_.slept_.fetch_add(((woken > from && woken < now ? woken : now) - from).count(),
+                          std::memory_order_relaxed);
   own.asleep.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void ShmSeat::Wakeup::hold_wakes() { holds_wakes = true; }
+void ShmSlotOwner::Wakeup::hold_wakes() { holds_wakes = true; }
 
-void ShmSeat::Wakeup::release_wakes() {
+void ShmSlotOwner::Wakeup::release_wakes() {
   holds_wakes = false;
-  uint64_t held = seat_.held_wakes_.load(std::memory_order_relaxed);
+  uint64_t held = owner_.held_wakes_.load(std::memory_order_relaxed);
   if (held == 0) return;
-  held = seat_.held_wakes_.exchange(0, std::memory_order_relaxed);
-  const uint64_t urgent = seat_.held_urgent_.exchange(0, std::memory_order_relaxed);
+  held = owner_.held_wakes_.exchange(0, std::memory_order_relaxed);
+  const uint64_t urgent = owner_.held_urgent_.exchange(0, std::memory_order_relaxed);
   for (const Nanos now = monotonic_now(); held != 0; held &= held - 1) {
     const auto slot = static_cast<uint32_t>(std::countr_zero(held));
-    seat_.wake_owner(slot, (urgent & slot_bit(slot)) != 0 ? WakeFor::kMoreThanAcks : WakeFor::kAnything, now);
+    owner_.wake_owner(slot, (urgent & slot_bit(slot)) != 0 ? WakeFor::kMoreThanAcks : WakeFor::kAnything,
+                      now);
   }
 }
 
-void ShmSeat::Wakeup::wake(Waiter waiter) {
+void ShmSlotOwner::Wakeup::wake(Waiter waiter) {
   std::atomic<uint32_t>& value = word(waiter).value;
   value.fetch_add(WakeupWord::kOne, std::memory_order_seq_cst);
   futex_wake_all(value);

@@ -15,24 +15,23 @@ constexpr uint64_t slot_bit(uint32_t slot) { return uint64_t{1} << slot; }
 static_assert(kShmSlots <= 64);
 
 // One thread at a time polls; wakeup() is for any thread.
-class ShmSeat {
+class ShmSlotOwner {
  public:
   // A poll within this time of the last one counts as running all the time in between: more than the longest sleep of a runner.
   static constexpr Nanos kTurn{5'000'000};
 
   // `others`: a bit for each slot that it exchanges frames with. `has_unread`: whether there are frames that the process has not
   // read although their slots are no longer pending; called by any thread.
-  ShmSeat(std::shared_ptr<ShmSegment> segment, uint32_t slot, uint64_t others,
-          std::function<bool()> has_unread);
+  ShmSlotOwner(std::shared_ptr<ShmSegment> segment, uint32_t slot, uint64_t others,
+               std::function<bool()> has_unread);
   // Leaves the slot.
-  ~ShmSeat();
-  ShmSeat(const ShmSeat&) = delete;
-  ShmSeat& operator=(const ShmSeat&) = delete;
+  ~ShmSlotOwner();
+  ShmSlotOwner(const ShmSlotOwner&) = delete;
+  ShmSlotOwner& operator=(const ShmSlotOwner&) = delete;
   // From now on others may send. The caller has made sure that no other process has the slot (a lock), and has opened its rings.
   void join();
 
   [[nodiscard]] ShmSegment& segment() const { return *segment_; }
-  [[nodiscard]] uint32_t slot() const { return slot_; }
   // Whether a process has the other slot, as far as it has said so itself.
   [[nodiscard]] bool is_taken(uint32_t slot) const {
     return segment_->slot(slot).incarnation.load(std::memory_order_acquire) != 0;
@@ -61,7 +60,7 @@ class ShmSeat {
  private:
   class Wakeup final : public PortWakeup {
    public:
-    explicit Wakeup(ShmSeat& seat) : seat_(seat) {}
+    explicit Wakeup(ShmSlotOwner& owner) : owner_(owner) {}
     [[nodiscard]] uint32_t value(Waiter waiter) const override;
     uint32_t arm(Waiter waiter, WakeFor what) override;
     void disarm(Waiter waiter) override;
@@ -73,9 +72,9 @@ class ShmSeat {
 
    private:
     [[nodiscard]] WakeupWord& word(Waiter waiter) const {
-      return seat_.own_.wakeups[static_cast<unsigned>(waiter)];
+      return owner_.own_.wakeups[static_cast<unsigned>(waiter)];
     }
-    ShmSeat& seat_;
+    ShmSlotOwner& owner_;
   };
   void wake_owner(uint32_t slot, WakeFor published, Nanos now);
 
