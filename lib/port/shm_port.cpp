@@ -8,6 +8,7 @@
 #include <bit>
 #include <climits>
 #include <cstring>
+#include <utility>
 
 #include "base/rng.hpp"
 #include "base/scheduling.hpp"
@@ -143,13 +144,15 @@ uint16_t ShmPort::receive(std::span<rte_mbuf*> out) {
     return receive_answers(out);
   if (ready_ == 0) return left_frames ? receive_left_frames(out) : uint16_t{0};
   uint16_t count = 0;
-  // In turn, from another one each time.
-  for (uint64_t left = std::rotr(ready_, static_cast<int>(next_)); left != 0 && count < out.size();
+  // Round robin: begins behind the slot that the last poll began with, since one slot may fill the burst.
+  const uint32_t begin = next_;
+  bool first = true;
+  for (uint64_t left = std::rotr(ready_, static_cast<int>(begin)); left != 0 && count < out.size();
        left &= left - 1) {
-    const uint32_t slot = (static_cast<uint32_t>(std::countr_zero(left)) + next_) % 64;
+    const uint32_t slot = (static_cast<uint32_t>(std::countr_zero(left)) + begin) % 64;
+    if (std::exchange(first, false)) next_ = (slot + 1) % 64;
     count = static_cast<uint16_t>(count + receive_from(slot, out.subspan(count)));
   }
-  next_ = (next_ + 1) % 64;
   if (left_frames && ready_ == 0) [[unlikely]]
     count = static_cast<uint16_t>(count + receive_left_frames(out.subspan(count)));
   return count;

@@ -180,6 +180,22 @@ TEST_F(ShmPortTest, drops_nothing_for_a_reader_that_frees) {
   EXPECT_EQ(ports_[0]->shm_stats().ring_full, 0U);
 }
 
+TEST_F(ShmPortTest, receives_from_senders_in_turn_when_each_fills_a_burst) {
+  open_ports(4, 8);
+  constexpr uint32_t kReceiver = 2;
+  for (const uint32_t from : {0U, 1U, 3U})
+    for (int i = 0; i < 100; ++i) ASSERT_EQ(send(from, roce_to(from, mac(kReceiver), 100), now_), 1);
+  std::array<unsigned, 4> bursts{};
+  for (int poll = 0; poll < 9; ++poll) {
+    const auto burst = receive(kReceiver, 8, now_);
+    ASSERT_EQ(burst.size(), 8U);
+    for (uint32_t from = 0; from < 4; ++from)
+      bursts[from] += reinterpret_cast<const EthernetHeader*>(burst[0].data())->source == mac(from);
+  }
+  EXPECT_EQ(bursts, (std::array{3U, 3U, 0U, 3U}));
+  receive_all(kReceiver, now_);
+}
+
 // Buffers are freed by the thread that receives: it must return although the sender does not stop.
 TEST_F(ShmPortTest, returns_from_receiving_when_all_frames_are_dropped) {
   ports_.push_back(open(config(0, 2)));
