@@ -17,6 +17,7 @@
 #include "congestion/profile.hpp"
 #include "device/events.hpp"
 #include "device/limits.hpp"
+#include "device/polling_helper.hpp"
 #include "device/waiting_helper.hpp"
 #include "engine/congestion_flows.hpp"
 #include "engine/flow_control.hpp"
@@ -187,10 +188,9 @@ class alignas(64) Host final : public Poller {
   std::atomic<int64_t> last_poll_{0};
   std::atomic<int64_t> application_poll_{0};
 
-  // Drives the workers when the application has not for a while.
-  class Helper;
-  std::unique_ptr<Helper> helper_;
-  std::unique_ptr<WaitingHelper> waiting_helper_;   // instead, where the port can be waited for
+  // Drive the workers when the application has not for a while; the second one where the port can be waited for.
+  std::unique_ptr<PollingHelper> polling_helper_;
+  std::unique_ptr<WaitingHelper> waiting_helper_;
   std::unique_ptr<RealtimeRunner> runner_;          // kDedicated
   std::unique_ptr<RealtimeRunner> control_runner_;  // of the control cores, unless the caller polls them
 };

@@ -12,6 +12,7 @@
 #include "base/types.hpp"
 #include "transport/flow.hpp"
 #include "transport/packet_sink.hpp"
+#include "transport/peer_silence.hpp"
 #include "transport/reorder_buffer.hpp"
 #include "transport/send_gate.hpp"
 #include "transport/telemetry_session.hpp"
@@ -178,13 +179,7 @@ class ExtensionSession {
     Nanos at = kNever;
     uint8_t sent = 0;  // in this silence
   } tail_probe;
-  // Requester, where the port knows of peers' processes: how much of the silence since `una` the peer could have answered in.
-  struct Silence {
-    Psn una{};
-    Nanos counted{0};  // of the time up to `at`
-    Nanos at = kNever;
-    Nanos lost{0};  // PeerTime::lost at that time
-  } silence;
+  PeerSilence silence;  // requester, where the port knows peers' processes
   // Requester: acknowledgements of READ responses (CC_RRACK).
   struct ReadAcknowledgements {
     Psn last{};              // response, in order

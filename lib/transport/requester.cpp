@@ -526,32 +526,19 @@ void Requester::on_peer_exit(TransportContext& context) {
     fail_oldest(context, IBV_WC_RETRY_EXC_ERR);
 }
 
-// Whether the time-out is not over yet, because the peer's process had no processor, or has not read what was sent, for a part of
-// it. What is left of it begins now. Of the time before the first time-out only the last loss is known, so that may take up to
-// twice as long.
+// Whether the time-out continues because the peer's process could not answer for a part of it. Without extensions there is no room
+// to count that part, and the time-out starts again.
 bool Requester::peer_had_no_time(TransportContext& context) {
   const PeerTime peer = context.peers->time_of(qp_.attributes.path.destination_mac, context.now);
   const Nanos whole = timeout();
   if (session() == nullptr) {
-    if (peer.lost_at < context.now - whole) return false;
+    if (PeerSilence::lost_none(peer, whole, context.now)) return false;
     deadline_ = context.now + whole;
     return true;
   }
-  ExtensionSession::Silence& silence = session()->silence;
-  if (silence.at == kNever || !(silence.una == una_)) {
-    const bool lost_none = peer.lost_at < context.now - whole;
-    silence = {una_, lost_none ? whole : Nanos{0}, context.now, peer.lost};
-  } else {
-    silence.counted +=
-        (context.now - silence.at) - std::min(peer.lost - silence.lost, context.now - silence.at);
-    silence.at = context.now;
-    silence.lost = peer.lost;
-  }
-  if (silence.counted >= whole - whole / 16) {
-    silence.counted = Nanos{0};
-    return false;
-  }
-  deadline_ = context.now + (whole - silence.counted);
+  const Nanos rest = session()->silence.rest(una_, peer, whole, context.now);
+  if (rest == Nanos{0}) return false;
+  deadline_ = context.now + rest;
   schedule_tail_probe(context.now);
   return true;
 }

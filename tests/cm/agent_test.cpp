@@ -1,112 +1,9 @@
 #include "cm/agent.hpp"
 
-#include <gtest/gtest.h>
+#include "cm/agent_user.hpp"
 
-#include <set>
-
-#include "cm/cm_network.hpp"
-
-namespace roci::cm {
+namespace roci::cm::agents {
 namespace {
-
-using test::CmNetwork;
-using Names = std::vector<std::string>;
-
-const IpAddress kClient = *IpAddress::parse("10.0.0.2"), kServer = *IpAddress::parse("10.0.0.1");
-constexpr uint64_t kService = cm_service_id(CmPortSpace::kTcp, 7174);
-
-// Notes what it is told, and does what a program would.
-class Party final : public EventHandler {
- public:
-  Party(CmNetwork& network, Agent& agent, uint32_t first_qpn)
-      : network_(network), agent_(agent), next_qpn_(first_qpn) {}
-
-  bool on_event(Connection& connection, const Event& event) override {
-    events.push_back(event.kind);
-    last = event.mad == nullptr ? CmMad{} : *event.mad;
-    connections.insert(&connection);
-    const Nanos now = network_.now;
-    if (does) does(event.kind);
-    switch (event.kind) {
-      case EventKind::kRequest:
-        if (answers) {
-          EXPECT_TRUE(agent_.accept(connection, {.queue_pair = Qpn{next_qpn_++}}, 0, now));
-        }
-        return true;
-      case EventKind::kReply:
-        if (!answers_replies) return true;
-        EXPECT_TRUE(agent_.ready(connection, {}, now));
-        ++established;
-        return true;
-      case EventKind::kReady:
-        ++established;
-        return true;
-      case EventKind::kDisconnect:
-        EXPECT_TRUE(agent_.answer_disconnect(connection, {}, now));
-        return true;
-      case EventKind::kServiceRequest:
-        EXPECT_TRUE(agent_.answer(connection, {.queue_pair = Qpn{77}, .qkey = 0x01234567}, 0, now));
-        connections.erase(&connection);
-        return false;
-      case EventKind::kRequestTimeout:
-      case EventKind::kReplyTimeout:
-      case EventKind::kRejected:
-      case EventKind::kTimeWaitOver:
-      case EventKind::kServiceReply:
-      case EventKind::kServiceTimeout:
-        connections.erase(&connection);
-        return !forgets;
-      case EventKind::kDisconnected:
-        return true;
-    }
-    return true;
-  }
-
-  Connection* connect(const IpAddress& to, uint8_t retries = 15) {
-    CmRequest request{.service_id = kService, .queue_pair = Qpn{next_qpn_++}};
-    request.remote_response_timeout = request.local_response_timeout = 20;
-    request.max_cm_retries = retries;
-    request.primary.ack_timeout = 17;
-    auto made = agent_.connect({.local = kClient, .remote = to}, request, 0, *this, network_.now);
-    EXPECT_TRUE(made);
-    connections.insert(*made);
-    return *made;
-  }
-
-  std::function<void(EventKind)> does = nullptr;  // beside that
-
-  [[nodiscard]] bool was_told(EventKind kind) const {
-    return std::find(events.begin(), events.end(), kind) != events.end();
-  }
-
-  bool answers = true;  // requests
-  bool answers_replies = true;
-  bool forgets = true;  // connections that have ended
-  std::vector<EventKind> events;
-  CmMad last;
-  std::set<Connection*> connections;
-  unsigned established = 0;
-
- private:
-  CmNetwork& network_;
-  Agent& agent_;
-  uint32_t next_qpn_;
-};
-
-class CmAgent : public testing::Test {
- protected:
-  explicit CmAgent(uint64_t seed = 1) : network(seed) {
-    listener.service = kService;
-    listener.handler = &server;
-    EXPECT_TRUE(server_agent.listen(listener));
-  }
-
-  CmNetwork network;
-  Agent& client_agent = network.add(kClient);
-  Agent& server_agent = network.add(kServer);
-  Party client{network, client_agent, 100}, server{network, server_agent, 200};
-  Listener listener;
-};
 
 TEST_F(CmAgent, connects_and_disconnects_as_two_linux_hosts_do) {
   Connection* connection = client.connect(kServer);
@@ -157,111 +54,6 @@ TEST_F(CmAgent, carries_why_a_user_refuses) {
   EXPECT_EQ(client.events, std::vector{EventKind::kRejected});
   EXPECT_EQ(std::get<CmRejected>(client.last.message).private_data[0], 42);
   EXPECT_EQ(server_agent.unanswered(), 0U);
-}
-
-// Each message of the handshake and of the end lost the first time, each in a run of its own.
-TEST_F(CmAgent, says_again_what_was_lost) {
-  for (const char* victim : {"REQ", "REP", "RTU", "DREQ", "DREP"}) {
-    network.sent.clear();
-    bool lost = false;
-    network.loses = [&](const CmNetwork::Sent& one) {
-      return cm_message_name(one.mad.message) == victim && !std::exchange(lost, true);
-    };
-    const unsigned before = server.established;
-    Connection* connection = client.connect(kServer);
-    network.run_for(Nanos{1'000'000'000});
-    EXPECT_EQ(connection->state(), State::kEstablished) << victim;
-    EXPECT_EQ(server.established, before + 1) << victim;
-    EXPECT_TRUE(client_agent.disconnect(*connection, {}, network.now));
-    network.run_to_the_end();
-    EXPECT_TRUE(lost) << victim;
-    EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U) << victim;
-  }
-}
-
-TEST_F(CmAgent, gives_up_when_nobody_answers_in_the_time_that_messages_may_take) {
-  network.remove(kServer);
-  const Nanos begun = network.now;
-  client.connect(kServer);
-  network.run_to_the_end();
-  EXPECT_EQ(client.events, std::vector{EventKind::kRequestTimeout});
-  EXPECT_EQ(network.said().back(), "REJ");
-  const Nanos whole = 2 * duration_of(16) + duration_of(20);
-  EXPECT_EQ(network.sent.back().at - begun, 16 * whole);
-  EXPECT_EQ(client_agent.connections(), 0U);
-}
-
-TEST_F(CmAgent, ends_a_connection_whose_peer_is_dead_in_bounded_time) {
-  Connection* connection = client.connect(kServer);
-  network.run_for(Nanos{1'000'000});
-  network.remove(kServer);
-  const Nanos begun = network.now;
-  EXPECT_TRUE(client_agent.disconnect(*connection, {}, network.now));
-  network.run_to_the_end();
-  EXPECT_TRUE(client.was_told(EventKind::kDisconnected));
-  EXPECT_LT(network.now - begun, Nanos{12'000'000'000});
-}
-
-TEST_F(CmAgent, is_patient_with_a_user_that_thinks_and_keeps_its_peer_so) {
-  server.answers = false;
-  client.connect(kServer);
-  network.run_for(Nanos{60'000'000'000});
-  EXPECT_EQ(client.events.size(), 0U);
-  EXPECT_EQ(server.events.size(), 1U) << "the request is told once";
-  const auto said = network.said();
-  EXPECT_GT(std::count(said.begin(), said.end(), "MRA"), 3);
-  EXPECT_TRUE(server_agent.accept(**server.connections.begin(), {.queue_pair = Qpn{9}}, 0, network.now));
-  network.run_for(Nanos{1'000'000});
-  EXPECT_EQ(server.established, 1U);
-}
-
-TEST_F(CmAgent, gives_up_on_who_thinks_for_ever) {
-  server.answers = false;
-  client.connect(kServer);
-  const Nanos begun = network.now;
-  network.run_for(Nanos{3'600'000'000'000});
-  EXPECT_EQ(client.events, std::vector{EventKind::kRequestTimeout});
-  const Nanos tries = 16 * (2 * duration_of(16) + duration_of(20));
-  const auto late = std::find_if(network.sent.begin(), network.sent.end(), [](const CmNetwork::Sent& one) {
-    return cm_message_name(one.mad.message) == "REJ";
-  });
-  ASSERT_NE(late, network.sent.end());
-  EXPECT_EQ(late->at - begun, tries + kLongestDelay);
-}
-
-// The one asks for ten minutes, the other for none: then it goes on, and gives up as if there had been neither.
-TEST_F(CmAgent, two_requests_for_time_do_not_make_it_repeat_itself_for_as_long) {
-  CmRequest request{.local_id = 77, .service_id = kService, .queue_pair = Qpn{5}};
-  request.max_cm_retries = 15;
-  network.forge({.local = kClient, .remote = kServer}, {1, 0, request});
-  network.run_for(Nanos{100'000});
-  ASSERT_EQ(network.said(), (Names{"REP"}));
-  const auto reply = std::get<CmReply>(network.sent[0].mad.message);
-  CmAcknowledged more{.local_id = 77, .remote_id = reply.local_id, .answered = CmAnswered::kReply};
-  for (const uint8_t time : {uint8_t{31}, uint8_t{0}}) {
-    more.service_timeout = time;
-    network.forge({.local = kClient, .remote = kServer}, {1, 0, more});
-    network.run_for(Nanos{100'000});
-  }
-  network.remove(kClient);
-  network.run_to_the_end();
-  const auto said = network.said();
-  EXPECT_LE(std::count(said.begin(), said.end(), "REP"), 18);
-  EXPECT_EQ(server_agent.unready(), 0U);
-}
-
-TEST_F(CmAgent, waits_no_longer_than_is_bearable_whatever_a_peer_says) {
-  CmRequest request{.local_id = 77, .service_id = kService, .queue_pair = Qpn{5}};
-  request.local_response_timeout = request.remote_response_timeout = 31;
-  request.max_cm_retries = 15;
-  request.primary.ack_timeout = 31;
-  network.forge({.local = kClient, .remote = kServer}, {1, 0, request});
-  network.run_for(Nanos{1'000'000});
-  EXPECT_EQ(server_agent.unready(), 1U);
-  network.remove(kClient);
-  network.run_for(17 * kLongestAnswer);
-  EXPECT_EQ(server_agent.unready(), 0U);
-  EXPECT_TRUE(server.was_told(EventKind::kReplyTimeout));
 }
 
 TEST_F(CmAgent, listeners_of_one_ip_version_share_a_service) {
@@ -335,14 +127,14 @@ TEST_F(CmAgent, a_peer_that_has_forgotten_a_connection_is_told_and_may_connect_a
   // It starts again, and its queue pair gets the number that it had.
   network.remove(kClient);
   Agent& again = network.add(kClient);
-  Party second(network, again, reused.value());
+  AgentUser second(network, again, reused.value());
   second.connect(kServer);
   network.run_for(Nanos{1'000'000});
   ASSERT_TRUE(second.was_told(EventKind::kRejected));
   EXPECT_EQ(std::get<CmRejected>(second.last.message).reason, CmRejected::kStaleConnection);
   EXPECT_TRUE(server.was_told(EventKind::kDisconnected))
       << "by the answer of one that knows no such connection";
-  Party third(network, again, reused.value());
+  AgentUser third(network, again, reused.value());
   third.connect(kServer);
   network.run_for(Nanos{1'000'000});
   EXPECT_EQ(third.established, 1U);
@@ -429,12 +221,12 @@ TEST_F(CmAgent, a_connection_destroyed_in_any_state_leaves_nothing_behind) {
       }
       network.loses = nullptr;
       Agent& agent = by_client ? client_agent : server_agent;
-      Party& party = by_client ? client : server;
+      AgentUser& party = by_client ? client : server;
       const auto all = std::exchange(party.connections, {});
       for (Connection* one : all) agent.destroy(*one, network.now);
       network.run_for(Nanos{1'000'000});
       // The other side hears of it, or finds out.
-      Party& other = by_client ? server : client;
+      AgentUser& other = by_client ? server : client;
       Agent& others = by_client ? server_agent : client_agent;
       network.run_for(Nanos{100'000'000'000});
       const auto left = std::exchange(other.connections, {});
@@ -468,7 +260,7 @@ TEST_F(CmAgent, a_peer_that_is_killed_has_said_so_in_every_state) {
     CmNetwork net{7};
     Agent& of_client = net.add(kClient);
     Agent& of_server = net.add(kServer);
-    Party at_client{net, of_client, 100}, at_server{net, of_server, 200};
+    AgentUser at_client{net, of_client, 100}, at_server{net, of_server, 200};
     Listener there;
     there.service = kService;
     there.handler = &at_server;
@@ -483,7 +275,7 @@ TEST_F(CmAgent, a_peer_that_is_killed_has_said_so_in_every_state) {
     EXPECT_EQ(net.last_words_of(kServer), 1U);
     net.kill(one.server_dies ? kServer : kClient);
     net.run_for(Nanos{1'000'000});
-    const Party& survivor = one.server_dies ? at_client : at_server;
+    const AgentUser& survivor = one.server_dies ? at_client : at_server;
     ASSERT_FALSE(survivor.events.empty());
     EXPECT_EQ(survivor.events.back(), one.told);
   }
@@ -587,7 +379,7 @@ TEST(CmAgents, agree_whatever_the_network_does) {
     network.faults = {.lost = 0.2, .doubled = 0.2, .jitter = Nanos{400'000'000}};
     Agent& client_agent = network.add(kClient);
     Agent& server_agent = network.add(kServer);
-    Party client(network, client_agent, 100), server(network, server_agent, 1000);
+    AgentUser client(network, client_agent, 100), server(network, server_agent, 1000);
     Listener listener{.service = kService, .address = {}, .handler = &server};
     ASSERT_TRUE(server_agent.listen(listener));
     std::vector<Connection*> connections;
@@ -619,4 +411,4 @@ TEST(CmAgents, agree_whatever_the_network_does) {
 }
 
 }  // namespace
-}  // namespace roci::cm
+}  // namespace roci::cm::agents

@@ -4,16 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "congestion_control/settings.hpp"
-#include "port/borrowed_port.hpp"
-#include "port/shm_port.hpp"
-#include "roci/device.hpp"
-#include "support/connect.hpp"
-#include "support/must.hpp"
+#include "support/shm_hosts.hpp"
 
 namespace roci::test {
 namespace {
@@ -26,14 +21,7 @@ constexpr uint32_t kMessage = 64 << 10, kAtATime = 32;
 
 class ShmSenders : public testing::Test {
  protected:
-  struct Process {
-    std::unique_ptr<ShmPort> port;
-    std::unique_ptr<Device> device;
-    std::unique_ptr<ProtectionDomain> pd;
-    std::unique_ptr<CompletionQueue> cq;
-    std::vector<std::unique_ptr<QueuePair>> qps;
-    std::vector<uint8_t> memory;
-    std::unique_ptr<MemoryRegion> region;
+  struct Process : ShmHost {
     uint64_t posted = 0, completed = 0, failed = 0;
   };
 
@@ -41,74 +29,32 @@ class ShmSenders : public testing::Test {
     must(start_eal());
     segment_ = must(ShmSegment::create());
     for (uint32_t slot = 0; slot <= kReceiver; ++slot) open_process(slot, algorithm);
-    for (uint32_t sender = 0; sender < kSenders; ++sender) connect(processes_[sender], processes_[kReceiver]);
+    for (uint32_t i = 0; i < kSenders; ++i) {
+      Process &sender = processes_[i], &receiver = processes_[kReceiver];
+      sender.qp = create_rc(sender, kAtATime);
+      connect_rc(sender, *sender.qp, receiver, *received_.emplace_back(create_rc(receiver, 1)), 18);
+    }
   }
 
   void open_process(uint32_t slot, const std::string& algorithm) {
-    Process& process = processes_[slot];
-    ShmPortConfig config;
-    config.slot = slot;
-    config.pool = must(MbufPool::create("senders", 2048, 4600));
-    config.marks = true;
-    config.kmin = kMin;
-    config.kmax = kMax;
-    config.pmax = 0.2;
-    config.telemetry_port = kTelemetryPort;
-    config.rate = BitsPerSec{static_cast<uint64_t>(kReceiverRate)};
-    for (uint32_t i = 0; i <= kReceiver; ++i)
-      config.slots.push_back({MacAddress::local(1 + i), {IpAddress::from_v4(0x0a000001 + i)}});
-    process.port = must(ShmPort::open(segment_, std::move(config)));
-    DeviceConfig device;
-    device.name = "p" + std::to_string(slot);
-    device.addresses = {"10.0.0." + std::to_string(slot + 1) + "/24"};
-    device.progress = Progress::kExternal;
-    device.extensions.selective_repeat = true;
+    ShmPortConfig port = shm_port_config(slot, kReceiver + 1);
+    port.marks = true;
+    port.kmin = kMin;
+    port.kmax = kMax;
+    port.pmax = 0.2;
+    port.telemetry_port = kTelemetryPort;
+    port.rate = BitsPerSec{static_cast<uint64_t>(kReceiverRate)};
+    DeviceConfig device = shm_device_config(slot);
     device.extensions.timestamps = algorithm != "none";
     device.congestion_control.profile = algorithm;
     device.congestion_control.base_rtt = 50us;
     device.congestion_control.line_rate = static_cast<uint64_t>(kReceiverRate);
     if (algorithm == "hpcc") device.telemetry = all_telemetry();
-    device.tx_buffers = 1024;
-    process.device = must(Device::create(std::make_unique<BorrowedPort>(*process.port), device));
-    process.pd = must(process.device->allocate_pd());
-    process.cq = must(process.device->create_cq(256));
-    process.memory.resize(kMessage);
-    process.region = must(process.pd->register_memory(process.memory.data(), kMessage,
-                                                      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
-  }
-
-  static void connect(Process& from, Process& to) {
-    const auto end_of = [](Process& process) -> QueuePair& {
-      ibv_qp_init_attr init{};
-      init.qp_type = IBV_QPT_RC;
-      init.cap = {.max_send_wr = kAtATime,
-                  .max_recv_wr = 1,
-                  .max_send_sge = 1,
-                  .max_recv_sge = 1,
-                  .max_inline_data = 0};
-      init.sq_sig_all = 1;
-      return *process.qps.emplace_back(must(process.pd->create_qp(&init, *process.cq, *process.cq)));
-    };
-    QueuePair &here = end_of(from), &there = end_of(to);
-    const ConnectOptions terms{
-        .rq_psn = 100, .sq_psn = 100, .path_mtu = IBV_MTU_4096, .timeout = 18, .retry_count = 7};
-    connect_to(here, IBV_QPT_RC, must(to.device->query_gid(1)), there.qp_num(), terms);
-    connect_to(there, IBV_QPT_RC, must(from.device->query_gid(1)), here.qp_num(), terms);
-  }
-
-  void post(Process& sender) {
-    ibv_sge sge{reinterpret_cast<uint64_t>(sender.memory.data()), kMessage, sender.region->lkey()};
-    ibv_send_wr wr{};
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.opcode = IBV_WR_RDMA_WRITE;
-    wr.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(processes_[kReceiver].memory.data());
-    wr.wr.rdma.rkey = processes_[kReceiver].region->rkey();
-    EXPECT_EQ(sender.qps[0]->post_send(&wr, nullptr), 0);
+    open_shm_host(processes_[slot], segment_, std::move(port), device, kMessage);
   }
 
   static uint64_t waiting(const Process& sender) {
-    for (const Port::Detail& detail : sender.port->details())
+    for (const Port::Detail& detail : sender.shm->details())
       if (std::string_view{detail.name} == "ring_bytes") return detail.value;
     return 0;
   }
@@ -150,11 +96,13 @@ class ShmSenders : public testing::Test {
     sender.device->poller().poll(now_);
     ibv_wc wc{};
     while (sender.cq->poll(1, &wc) == 1) ++(wc.status == IBV_WC_SUCCESS ? sender.completed : sender.failed);
-    for (; sender.posted - sender.completed - sender.failed < kAtATime; ++sender.posted) post(sender);
+    for (; sender.posted - sender.completed - sender.failed < kAtATime; ++sender.posted)
+      EXPECT_TRUE(post_rdma(sender, *sender.qp, processes_[kReceiver], IBV_WR_RDMA_WRITE, kMessage));
   }
 
   std::shared_ptr<ShmSegment> segment_;
   std::array<Process, kReceiver + 1> processes_;
+  std::vector<std::unique_ptr<QueuePair>> received_;  // the receiver's ends
   Nanos now_ = 1s, next_poll_ = 1s;
 };
 

@@ -72,16 +72,18 @@ class ShmNetworkTest : public testing::Test {
     return test::to_mbuf(*pool_, frame);
   }
   // How many the port took; the rest is freed.
-  uint16_t send(uint32_t from, rte_mbuf* frame, Nanos now) {
-    const uint16_t sent = ports_[from]->tx_burst({&frame, 1}, now);
+  uint16_t send(uint32_t from, rte_mbuf* frame, Nanos now) const { return send(*ports_[from], frame, now); }
+  static uint16_t send(Port& port, rte_mbuf* frame, Nanos now) {
+    const uint16_t sent = port.tx_burst({&frame, 1}, now);
     if (sent == 0) rte_pktmbuf_free(frame);
     return sent;
   }
   // Until a poll returns nothing.
-  std::vector<Bytes> receive_all(uint32_t port, Nanos now) {
+  std::vector<Bytes> receive_all(uint32_t port, Nanos now) const { return receive_all(*ports_[port], now); }
+  static std::vector<Bytes> receive_all(Port& port, Nanos now) {
     std::vector<Bytes> all;
     std::array<rte_mbuf*, 32> burst{};
-    while (const uint16_t got = ports_[port]->rx_burst(burst, now)) {
+    while (const uint16_t got = port.rx_burst(burst, now)) {
       for (uint16_t i = 0; i < got; ++i) all.push_back(roci::bytes_of(burst[i]));
       rte_pktmbuf_free_bulk(burst.data(), got);
     }

@@ -40,19 +40,9 @@ class ShmSwitchTest : public test::ShmNetworkTest {
     return with_switch;
   }
   // What arrived at the switch's port to the slot.
-  std::vector<Bytes> at_switch(uint32_t slot, Nanos now) {
-    std::vector<Bytes> all;
-    std::array<rte_mbuf*, 32> burst{};
-    while (const uint16_t got = switch_ports_[slot]->rx_burst(burst, now)) {
-      for (uint16_t i = 0; i < got; ++i) all.push_back(roci::bytes_of(burst[i]));
-      rte_pktmbuf_free_bulk(burst.data(), got);
-    }
-    return all;
-  }
+  std::vector<Bytes> at_switch(uint32_t slot, Nanos now) { return receive_all(*switch_ports_[slot], now); }
   uint16_t from_switch(uint32_t slot, rte_mbuf* frame, Nanos now) {
-    const uint16_t sent = switch_ports_[slot]->tx_burst({&frame, 1}, now);
-    if (sent == 0) rte_pktmbuf_free(frame);
-    return sent;
+    return send(*switch_ports_[slot], frame, now);
   }
 
   std::unique_ptr<ShmSwitch> switch_;

@@ -12,13 +12,8 @@
 #include <vector>
 
 #include "base/rng.hpp"
-#include "port/borrowed_port.hpp"
-#include "port/eal.hpp"
-#include "port/shm_port.hpp"
 #include "port/shm_switch.hpp"
-#include "roci/device.hpp"
-#include "support/connect.hpp"
-#include "support/must.hpp"
+#include "support/shm_hosts.hpp"
 #include "switch/switch.hpp"
 
 namespace roci {
@@ -40,26 +35,8 @@ struct Scheduled {
 };
 
 // A process: its engine polls while it has a processor.
-struct Process : Scheduled {
-  std::unique_ptr<ShmPort> port;
-  std::unique_ptr<Device> device;
-  std::unique_ptr<ProtectionDomain> pd;
-  std::unique_ptr<CompletionQueue> cq;
-  std::unique_ptr<QueuePair> qp;
-  std::vector<uint8_t> memory;
-  std::unique_ptr<MemoryRegion> region;
+struct Process : Scheduled, ShmHost {
   unsigned to_post = 0, under_way = 0, failed = 0;
-
-  bool post(ibv_wr_opcode opcode, const Process& peer, uint32_t length) {
-    ibv_sge sge{reinterpret_cast<uint64_t>(memory.data()), length, region->lkey()};
-    ibv_send_wr wr{};
-    wr.sg_list = &sge;
-    wr.num_sge = 1;
-    wr.opcode = opcode;
-    wr.wr.rdma.remote_addr = reinterpret_cast<uint64_t>(peer.memory.data());
-    wr.wr.rdma.rkey = peer.region->rkey();
-    return qp->post_send(&wr, nullptr) == 0;
-  }
 };
 
 struct SwitchProcess : Scheduled {
@@ -108,29 +85,10 @@ class ProcessorTurns : public testing::Test {
   }
 
   void open_process(uint32_t slot, bool peers_known) {
-    Process& process = processes_[slot];
-    ShmPortConfig config;
-    config.slot = slot;
-    config.via_switch = switch_.has_value();
-    config.pool = must(MbufPool::create("turns", 2048, 4600));
-    for (uint32_t i = 0; i < 2; ++i)
-      config.slots.push_back({MacAddress::local(1 + i), {IpAddress::from_v4(0x0a000001 + i)}});
-    process.port = must(ShmPort::open(segment_, std::move(config)));
-    DeviceConfig device;
-    device.name = slot == 0 ? "a" : "b";
-    device.addresses = {"10.0.0." + std::to_string(slot + 1) + "/24"};
-    device.progress = Progress::kExternal;
-    device.extensions.selective_repeat = true;
-    device.tx_buffers = 1024;
-    std::unique_ptr<Port> port = peers_known ? std::make_unique<BorrowedPort>(*process.port)
-                                             : std::make_unique<PortOfUnknownPeers>(*process.port);
-    process.device = must(Device::create(std::move(port), device));
-    process.pd = must(process.device->allocate_pd());
-    process.cq = must(process.device->create_cq(64));
-    process.memory.resize(kMemory);
-    process.region = must(process.pd->register_memory(
-        process.memory.data(), kMemory,
-        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ));
+    ShmPortConfig port = shm_port_config(slot, 2);
+    port.via_switch = switch_.has_value();
+    const auto open = peers_known ? open_shm_host<BorrowedPort> : open_shm_host<PortOfUnknownPeers>;
+    open(processes_[slot], segment_, std::move(port), shm_device_config(slot), kMemory);
   }
 
   // How many requests failed.
@@ -154,19 +112,8 @@ class ProcessorTurns : public testing::Test {
 
  private:
   void connect() {
-    for (Process& process : processes_) {
-      ibv_qp_init_attr init{};
-      init.qp_type = IBV_QPT_RC;
-      init.cap = {
-          .max_send_wr = 16, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 0};
-      init.sq_sig_all = 1;
-      process.qp = must(process.pd->create_qp(&init, *process.cq, *process.cq));
-    }
-    for (unsigned i = 0; i < 2; ++i) {
-      Process& peer = processes_[1 - i];
-      connect_to(*processes_[i].qp, IBV_QPT_RC, must(peer.device->query_gid(1)), peer.qp->qp_num(),
-                 {.rq_psn = 100, .sq_psn = 100, .path_mtu = IBV_MTU_4096, .timeout = 14, .retry_count = 7});
-    }
+    for (Process& process : processes_) process.qp = create_rc(process, 16);
+    connect_rc(processes_[0], *processes_[0].qp, processes_[1], *processes_[1].qp, 14);
   }
 
   static Nanos length_of(const Turns& turns, Rng& rng) {
@@ -201,7 +148,7 @@ class ProcessorTurns : public testing::Test {
       if (process.to_post > 0 && rng.chance(0.03)) {
         const auto length = static_cast<uint32_t>(1 + rng.below(kMemory));
         const auto opcode = rng.chance(0.3) ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE;
-        if (process.post(opcode, processes_[1 - i], length)) ++process.under_way;
+        if (post_rdma(process, *process.qp, processes_[1 - i], opcode, length)) ++process.under_way;
         --process.to_post;
       }
       worked |= process.device->poller().poll(now_);

@@ -1,0 +1,113 @@
+// Retries and time-outs of the connection manager's agent.
+#include "cm/agent_user.hpp"
+
+namespace roci::cm::agents {
+namespace {
+
+// Each message of the handshake and of the end lost the first time, each in a run of its own.
+TEST_F(CmAgent, says_again_what_was_lost) {
+  for (const char* victim : {"REQ", "REP", "RTU", "DREQ", "DREP"}) {
+    network.sent.clear();
+    bool lost = false;
+    network.loses = [&](const CmNetwork::Sent& one) {
+      return cm_message_name(one.mad.message) == victim && !std::exchange(lost, true);
+    };
+    const unsigned before = server.established;
+    Connection* connection = client.connect(kServer);
+    network.run_for(Nanos{1'000'000'000});
+    EXPECT_EQ(connection->state(), State::kEstablished) << victim;
+    EXPECT_EQ(server.established, before + 1) << victim;
+    EXPECT_TRUE(client_agent.disconnect(*connection, {}, network.now));
+    network.run_to_the_end();
+    EXPECT_TRUE(lost) << victim;
+    EXPECT_EQ(client_agent.connections() + server_agent.connections(), 0U) << victim;
+  }
+}
+
+TEST_F(CmAgent, gives_up_when_nobody_answers_in_the_time_that_messages_may_take) {
+  network.remove(kServer);
+  const Nanos begun = network.now;
+  client.connect(kServer);
+  network.run_to_the_end();
+  EXPECT_EQ(client.events, std::vector{EventKind::kRequestTimeout});
+  EXPECT_EQ(network.said().back(), "REJ");
+  const Nanos whole = 2 * duration_of(16) + duration_of(20);
+  EXPECT_EQ(network.sent.back().at - begun, 16 * whole);
+  EXPECT_EQ(client_agent.connections(), 0U);
+}
+
+TEST_F(CmAgent, ends_a_connection_whose_peer_is_dead_in_bounded_time) {
+  Connection* connection = client.connect(kServer);
+  network.run_for(Nanos{1'000'000});
+  network.remove(kServer);
+  const Nanos begun = network.now;
+  EXPECT_TRUE(client_agent.disconnect(*connection, {}, network.now));
+  network.run_to_the_end();
+  EXPECT_TRUE(client.was_told(EventKind::kDisconnected));
+  EXPECT_LT(network.now - begun, Nanos{12'000'000'000});
+}
+
+TEST_F(CmAgent, is_patient_with_a_user_that_thinks_and_keeps_its_peer_so) {
+  server.answers = false;
+  client.connect(kServer);
+  network.run_for(Nanos{60'000'000'000});
+  EXPECT_EQ(client.events.size(), 0U);
+  EXPECT_EQ(server.events.size(), 1U) << "the request is told once";
+  const auto said = network.said();
+  EXPECT_GT(std::count(said.begin(), said.end(), "MRA"), 3);
+  EXPECT_TRUE(server_agent.accept(**server.connections.begin(), {.queue_pair = Qpn{9}}, 0, network.now));
+  network.run_for(Nanos{1'000'000});
+  EXPECT_EQ(server.established, 1U);
+}
+
+TEST_F(CmAgent, gives_up_on_who_thinks_for_ever) {
+  server.answers = false;
+  client.connect(kServer);
+  const Nanos begun = network.now;
+  network.run_for(Nanos{3'600'000'000'000});
+  EXPECT_EQ(client.events, std::vector{EventKind::kRequestTimeout});
+  const Nanos tries = 16 * (2 * duration_of(16) + duration_of(20));
+  const auto late = std::find_if(network.sent.begin(), network.sent.end(), [](const CmNetwork::Sent& one) {
+    return cm_message_name(one.mad.message) == "REJ";
+  });
+  ASSERT_NE(late, network.sent.end());
+  EXPECT_EQ(late->at - begun, tries + kLongestDelay);
+}
+
+// The one asks for ten minutes, the other for none: then it goes on, and gives up as if there had been neither.
+TEST_F(CmAgent, two_requests_for_time_do_not_make_it_repeat_itself_for_as_long) {
+  CmRequest request{.local_id = 77, .service_id = kService, .queue_pair = Qpn{5}};
+  request.max_cm_retries = 15;
+  network.forge({.local = kClient, .remote = kServer}, {1, 0, request});
+  network.run_for(Nanos{100'000});
+  ASSERT_EQ(network.said(), (Names{"REP"}));
+  const auto reply = std::get<CmReply>(network.sent[0].mad.message);
+  CmAcknowledged more{.local_id = 77, .remote_id = reply.local_id, .answered = CmAnswered::kReply};
+  for (const uint8_t time : {uint8_t{31}, uint8_t{0}}) {
+    more.service_timeout = time;
+    network.forge({.local = kClient, .remote = kServer}, {1, 0, more});
+    network.run_for(Nanos{100'000});
+  }
+  network.remove(kClient);
+  network.run_to_the_end();
+  const auto said = network.said();
+  EXPECT_LE(std::count(said.begin(), said.end(), "REP"), 18);
+  EXPECT_EQ(server_agent.unready(), 0U);
+}
+
+TEST_F(CmAgent, waits_no_longer_than_is_bearable_whatever_a_peer_says) {
+  CmRequest request{.local_id = 77, .service_id = kService, .queue_pair = Qpn{5}};
+  request.local_response_timeout = request.remote_response_timeout = 31;
+  request.max_cm_retries = 15;
+  request.primary.ack_timeout = 31;
+  network.forge({.local = kClient, .remote = kServer}, {1, 0, request});
+  network.run_for(Nanos{1'000'000});
+  EXPECT_EQ(server_agent.unready(), 1U);
+  network.remove(kClient);
+  network.run_for(17 * kLongestAnswer);
+  EXPECT_EQ(server_agent.unready(), 0U);
+  EXPECT_TRUE(server.was_told(EventKind::kReplyTimeout));
+}
+
+}  // namespace
+}  // namespace roci::cm::agents
