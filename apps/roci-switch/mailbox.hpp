@@ -32,7 +32,7 @@ class Letter {
 // Polled by the thread that owns what letters change; any other threads post.
 class Mailbox final : public Poller {
  public:
-  // What the polling thread sleeps on; null: it does not, or not for long.
+  // `wakeup`: of the polling thread; null when that thread never sleeps for long.
   explicit Mailbox(PortWakeup* wakeup = nullptr) : wakeup_(wakeup) {}
 
   // Hands the letter over, which lives until it is done or withdrawn. False when there is one already.

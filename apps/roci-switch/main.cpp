@@ -15,7 +15,7 @@
 namespace roci {
 namespace {
 
-constexpr Nanos kUsersPeriod = 500ms;  // between two looks at who is connected
+constexpr Nanos kUsersPeriod = 500ms;  // between two checks for connected processes
 
 struct Options {
   std::string config;
@@ -124,7 +124,8 @@ void serve(const Options& options, const sigset_t& signals, SwitchProcess& proce
   for (;;) {
     const Nanos now = monotonic_now();
     if (now >= end) return;
-    Nanos next_look = kNever;
+    Nanos next_look = process.shares_memory() ? now + kUsersPeriod : kNever;
+    process.release_slots();
     if (options.linger != kNever) {
       const Nanos alone_until = users.look(now);
       if (now >= alone_until) {

@@ -8,7 +8,7 @@
 namespace roci {
 namespace {
 
-// Ports in shared memory have one slot to wait at, so one thread polls all of them.
+// All ports in shared memory share the switch's slot, so one worker polls them.
 Status check_shared_memory(const ConfigNode& node, const SwitchFile& file) {
   bool any = false;
   for (size_t i = 0; i < file.devices.size(); ++i) {

@@ -33,7 +33,7 @@ struct SwitchFile {
   friend bool operator==(const SwitchFile&, const SwitchFile&) = default;
 };
 
-// The slot in shared memory that a port's device names: "shm0" to "shm31". Nothing when it names another kind of device.
+// The slot that a port's device names: "shm0" to "shm31". Nothing for another kind of device.
 std::optional<uint32_t> shm_slot_of(const EthdevConfig& device);
 
 Result<SwitchFile> read_switch_file(const std::string& path);

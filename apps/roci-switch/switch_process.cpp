@@ -189,19 +189,29 @@ Status SwitchProcess::insert(size_t port, std::span<const std::vector<uint8_t>> 
   return {};
 }
 
+bool SwitchProcess::is_locked(uint32_t slot) const {
+  const auto holder = ProcessLock::holder(shm_slot_file(file_.shared_memory, slot));
+  return !holder || *holder != 0;  // when in doubt, the process is there
+}
+
+void SwitchProcess::release_slots() {
+  for (const EthdevConfig& device : file_.devices) {
+    if (const auto slot = shm_slot_of(device); slot && shm_->is_taken(*slot) && !is_locked(*slot))
+      shm_->note_exit(*slot);
+  }
+}
+
 bool SwitchProcess::has_clients() const {
-  bool any = false;
   for (size_t i = 0; i < ports_.size(); ++i) {
     const EthdevConfig& device = file_.devices[i];
     if (const auto slot = shm_slot_of(device)) {
-      const auto holder = ProcessLock::holder(shm_slot_file(file_.shared_memory, *slot));
-      if (holder && *holder == 0 && shm_->is_taken(*slot)) shm_->note_exit(*slot);
-      any |= holder && *holder != 0;
-    } else if (device.device.starts_with("net_memif")) {
-      any |= device.device.find("role=server") != std::string::npos && ports_[i]->link_up();
+      if (is_locked(*slot)) return true;
+    } else if (device.device.starts_with("net_memif") &&
+               device.device.find("role=server") != std::string::npos && ports_[i]->link_up()) {
+      return true;
     }
   }
-  return any;
+  return false;
 }
 
 void SwitchProcess::stop() {

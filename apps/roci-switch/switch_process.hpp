@@ -37,8 +37,11 @@ class SwitchProcess {
   void stop();
 
   [[nodiscard]] const std::string& name() const { return file_.sw.name; }
-  // Whether a process has a slot in shared memory, or is connected to a memif server port. Notices the exit of those that had a
-  // slot.
+  // Whether it has ports in shared memory.
+  [[nodiscard]] bool shares_memory() const { return shm_ != nullptr; }
+  // Stops sending to processes that have exited without leaving their slots in shared memory.
+  void release_slots();
+  // Whether a process has a slot in shared memory, or is connected to a memif server port.
   [[nodiscard]] bool has_clients() const;
   [[nodiscard]] size_t port_count() const { return ports_.size(); }
   // The folder of last words; empty when there is none.
@@ -56,6 +59,7 @@ class SwitchProcess {
   Status open_pool();
   Status open_ports();
   Result<std::unique_ptr<Port>> open_port(size_t index);
+  [[nodiscard]] bool is_locked(uint32_t slot) const;
   // Both by any thread that does not poll.
   Status apply(const Reload& change);
   Status set_faults(size_t port, const PortFaults& faults);

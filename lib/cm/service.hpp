@@ -39,7 +39,7 @@ class Service {
 
   [[nodiscard]] virtual Patience patience() const = 0;
 
-  // The calling thread is about to block until an event comes: from now on it does not poll.
+  // To be called before blocking until an event arrives: the calling thread stops polling.
   virtual void expect_block() = 0;
 
   // As of Agent. `made` is set before the first event.

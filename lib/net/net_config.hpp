@@ -62,8 +62,7 @@ struct NetCongestionControl {
   friend bool operator==(const NetCongestionControl&, const NetCongestionControl&) = default;
 };
 
-inline constexpr uint32_t kMostPlaces =
-    32;  // with the uplink: a port of the switch each, and DPDK (22.11) has no more
+inline constexpr uint32_t kMostPlaces = 32;  // slots for processes (port/shm_segment.hpp); 31 with an uplink
 
 struct NetConfig {
   std::string name = "default";

@@ -141,7 +141,7 @@ Result<std::filesystem::path> ensure_net(const SwitchStart& start) {
               "programs have ended",
           EBUSY);
     }
-    // As its programs have it. Where it needs a switch, that has ended, and they go on with another one.
+    // The programs of the network define it. If its switch has ended, it is replaced.
     if (in_use && known) wanted.net = *known;
     if (!wanted.net.needs_switch()) {
       if (!in_use) ROCI_TRY(write_file(folder / kNetFile, net_text(start.net)));

@@ -109,7 +109,7 @@ Status NetPlace::join() {
   }
   segment_ = std::move(*segment);
   ROCI_TRY(announce_segment(folder_, lock_, segment_));
-  if (net_.needs_switch()) return {};  // which removes what processes have left
+  if (net_.needs_switch()) return {};  // the switch removes crash notifications
   // Of processes that were here before: nobody is left to read it, or its peers still may.
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / kNetLastWords, ignored)) {

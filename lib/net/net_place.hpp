@@ -25,8 +25,8 @@ class NetPlace {
   [[nodiscard]] Result<std::unique_ptr<Port>> open_port(const EalConfig& eal) const;
 
   [[nodiscard]] uint32_t number() const { return number_; }
-  // The device's configuration: port, MAC, addresses, and the network's congestion control. The port is a mere name. Where ROCI_CC, or else the network, names an algorithm that needs in-band
-  // telemetry, the device begins it with every packet.
+  // The device's configuration: port (a name only), MAC, addresses, and the network's congestion control. Where the algorithm of
+  // ROCI_CC, or else of the network, requires in-band telemetry, the device adds it to every packet.
   [[nodiscard]] const DeviceFile& device() const { return device_; }
   // The file for this process's crash notifications.
   [[nodiscard]] Result<std::unique_ptr<LastWords>> open_last_words() const;

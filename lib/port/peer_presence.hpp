@@ -30,7 +30,7 @@ class PeerPresence {
   // Whether frames that were sent to the peer have not been read yet, or its process does not run at the moment: another copy
   // could tell it nothing new.
   [[nodiscard]] virtual bool is_busy(const MacAddress& peer, Nanos now) = 0;
-  // Whether no process has the address, and no exit is still to be reported.
+  // Whether no process has the address. False while an exit is still to be reported.
   [[nodiscard]] virtual bool is_absent(const MacAddress& peer) = 0;
   // The address of a process that has exited since the last call.
   virtual std::optional<MacAddress> take_exit() = 0;

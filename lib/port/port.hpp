@@ -91,7 +91,7 @@ class Port : public PortQueue {
   [[nodiscard]] virtual MacAddress mac() const = 0;
   [[nodiscard]] virtual std::string_view name() const = 0;
   [[nodiscard]] virtual PortStats stats() const = 0;  // of all queues
-  // What this kind of port counts beyond stats(), and what its queues hold at the moment. Any thread.
+  // Counters and queue lengths of this kind of port, beyond stats(). Any thread.
   struct Detail {
     const char* name;
     uint64_t value;

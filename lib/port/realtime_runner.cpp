@@ -97,12 +97,13 @@ class Idler {
     const uint32_t seen = wakeup.arm(Waiter::kApplication, WakeFor::kAnything);
     // What came before the wakeup was armed has woken nobody.
     if (!wakeup.has_frames() && !stop_.load(std::memory_order_relaxed)) {
+      // As in rest(): a deadline that has passed has no time.
       const Nanos deadline = earliest_deadline(config_.pollers);
-      if (deadline > now) {
-        wakeup.wait(Waiter::kApplication, seen, deadline == kNever ? kNever : deadline - now);
-      } else if (deadline > Nanos{0} || idle_rounds_ > 2 * kRoundsBeforeWait) {
+      if (deadline <= now) {
         wakeup.wait(Waiter::kApplication, seen, sleep_);
         lengthen_sleep();
+      } else {
+        wakeup.wait(Waiter::kApplication, seen, deadline == kNever ? kNever : deadline - now);
       }
     }
     wakeup.disarm(Waiter::kApplication);

@@ -33,9 +33,9 @@ struct RunnerThreadConfig {
   // With kSleep: for so long after the last work it only yields. Between messages that others wait for a sleep costs more than it
   // saves, above all where others share the core.
   Nanos awake{0};
-  // With kSleep: what the pollers' ports are waited for by. The thread then sleeps until a frame arrives or a deadline of a poller,
-  // soon after its last work, and asks for a short time slice. `longest_sleep` bounds the sleep only while a poller says that it
-  // waits for something that has no time; `awake` is unused.
+  // With kSleep: the wakeup of the pollers' ports. After a few rounds without work the thread sleeps until a frame arrives or a
+  // poller's deadline, and it requests a short time slice. `longest_sleep` bounds the sleep only while a poller's deadline has
+  // passed; `awake` is unused.
   PortWakeup* wakeup = nullptr;
 };
 

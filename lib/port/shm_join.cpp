@@ -13,7 +13,7 @@ namespace {
 
 constexpr Nanos kJoinTimeout = 30s;
 
-// Segments that this process has, by the folder: a process may have several slots, as tests do.
+// Segments of this process by the network's folder: a process may own several slots, as tests do.
 struct OwnSegments {
   std::mutex mutex;
   std::map<std::filesystem::path, std::weak_ptr<ShmSegment>> by_folder;

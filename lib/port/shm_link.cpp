@@ -3,29 +3,19 @@
 #include <cstring>
 #include <utility>
 
+#include "wire/roce_glance.hpp"
+
 namespace roci {
 namespace {
 
 // Acknowledgements wake the receiver anyway when so many bytes of them wait.
 constexpr uint64_t kQuietAcks = 64 * 1024;
 
-// A positive acknowledgement of a reliable connection, and nothing else. Frames with a VLAN tag count as others.
-bool is_plain_acknowledge(std::span<const uint8_t> frame) {
-  constexpr size_t kLongest = 512;  // with extensions
-  constexpr uint8_t kRcAcknowledge = 0x11;
-  if (frame.size() > kLongest || frame.size() < sizeof(EthernetHeader) + 1) return false;
-  const uint16_t type = reinterpret_cast<const EthernetHeader*>(frame.data())->ether_type.get();
-  size_t udp = sizeof(EthernetHeader);
-  if (type == kEtherTypeIpv4) {
-    udp += 20;
-  } else if (type == kEtherTypeIpv6) {
-    udp += 40;
-  } else {
-    return false;
-  }
-  if (frame.size() < udp + 8 + 12 + 4) return false;
-  const uint16_t port = static_cast<uint16_t>(frame[udp + 2] << 8 | frame[udp + 3]);
-  return port == kRoceUdpPort && frame[udp + 8] == kRcAcknowledge && frame[udp + 8 + 12] >> 5 == 0;
+constexpr uint32_t kLongestAcknowledgment = 512;  // with extensions
+
+bool is_acknowledgment(const rte_mbuf& frame) {
+  return frame.pkt_len <= kLongestAcknowledgment &&
+         is_rc_acknowledgment({rte_pktmbuf_mtod(&frame, const uint8_t*), frame.data_len}, frame.pkt_len);
 }
 
 }  // namespace
@@ -80,7 +70,7 @@ std::span<uint8_t> ShmLink::write(const rte_mbuf& frame) {
     std::memcpy(at, rte_pktmbuf_mtod(segment, const void*), segment->data_len);
     at += segment->data_len;
   }
-  urgent_ = urgent_ || out.used() > kQuietAcks || !is_plain_acknowledge({room, frame.pkt_len});
+  urgent_ = urgent_ || out.used() > kQuietAcks || !is_acknowledgment(frame);
   return {room, frame.pkt_len};
 }
 

@@ -1,4 +1,4 @@
-// The two rings between a slot and another one, and how frames get into and out of them.
+// The two rings between a slot and another slot: copies frames into and out of them.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -30,16 +30,16 @@ class ShmLink {
     uint16_t frames = 0;
     bool all = false;  // nothing is left to read
   };
-  // Frames of up to `mtu`; counts in `stats`. A frame for which there is no buffer is lost, as on a NIC: what is behind it may be
-  // what frees the buffers that queue pairs keep.
+  // Frames of up to `mtu`; counts in `stats`. Without a buffer a frame is dropped, as by a NIC: frames behind it may free buffers
+  // that queue pairs keep.
   Received receive(std::span<rte_mbuf*> out, const MbufPool& pool, uint16_t mtu, PortStats& stats);
 
   // Copies the frame into the ring, which has room for it. Returns the copy, which may be changed until publish().
   std::span<uint8_t> write(const rte_mbuf& frame);
-  // The reader sees what was written. ShmSlotOwner::tell() comes after it.
+  // The reader sees what was written. ShmSlotOwner::notify() comes after it.
   void publish() { out.publish(); }
-  // Whether something was written since the last call that wakes a reader which does not wait for acknowledgements: a frame that
-  // is more than an acknowledgement, or very many of them.
+  // Whether what was written since the last call wakes a reader that does not wait for acknowledgments: another frame, or more
+  // than 64 KiB of them.
   bool take_urgent();
 
   // Records or positions of the other process that were out of range, since the last call.

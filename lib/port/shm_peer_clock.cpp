@@ -20,7 +20,7 @@ bool is_armed(const ShmSlot& slot) {
   });
 }
 
-// What a slot says of its engine, in ranges that can be computed with.
+// The engine time in a slot, limited to valid ranges.
 struct EngineTime {
   EngineTime(const ShmSlot& slot, Nanos now)
       : ran(std::clamp<int64_t>(slot.ran.load(std::memory_order_relaxed), 0, now.count())),
@@ -30,7 +30,7 @@ struct EngineTime {
 
   int64_t ran;
   Nanos since_poll;
-  bool waits;  // for a wake that it has not got: it is ready
+  bool waits;  // blocked until a wake-up that has not come: idle
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// How long a process of the network could not have answered (peer_presence.hpp), by what its slot says of its engine and by what it
-// has read of a ring.
+// Computes for how long a process of the network could not have answered (peer_presence.hpp), from the engine time in its slot and
+// from what it has read of a ring.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class ShmPeerClock {
   };
   // Reads the slot and adds what the process has lost since the last call.
   const PeerTime& read(const ShmSlot& slot, Ring ring, Nanos now);
-  // Whether the process does not run at the moment. It may also be waiting for frames, or have stopped: then it is not busy.
+  // Whether the process has unread frames or does not run at the moment. False for a process that waits for frames or is stopped.
   [[nodiscard]] bool is_busy(const ShmSlot& slot, bool unread, Nanos now) const;
 
  private:

@@ -78,7 +78,7 @@ std::optional<uint32_t> ShmPort::slot_of(const MacAddress& mac) {
   return last_slot_;
 }
 
-// Where a frame for the address is written.
+// The slot whose ring the frame goes to.
 std::optional<uint32_t> ShmPort::next_slot(const MacAddress& to) {
   if (!config_.via_switch) return slot_of(to);
   if (const auto peer = slot_of(to)) meet(*peer);
@@ -144,7 +144,7 @@ uint16_t ShmPort::receive(std::span<rte_mbuf*> out) {
     return receive_answers(out);
   if (ready_ == 0) return left_frames ? receive_left_frames(out) : uint16_t{0};
   uint16_t count = 0;
-  // Round robin: begins behind the slot that the last poll began with, since one slot may fill the burst.
+  // Round robin, since one slot may fill the burst: starts after the slot that the last poll started with.
   const uint32_t begin = next_;
   bool first = true;
   for (uint64_t left = std::rotr(ready_, static_cast<int>(begin)); left != 0 && count < out.size();
@@ -244,7 +244,7 @@ bool ShmPort::resolve(const rte_mbuf& frame) {
     answers_.push_back(std::move(answer.frame));
     unread_.store(true, std::memory_order_relaxed);
   }
-  return present || !config_.via_switch;  // beyond the switch somebody may have the address
+  return present || !config_.via_switch;  // beyond the switch the address may exist
 }
 
 void ShmPort::send_to_all(rte_mbuf& frame, Nanos now) {
@@ -264,7 +264,7 @@ void ShmPort::publish(Nanos now) {
       if (used > shm_stats_.ring_peak.load(std::memory_order_relaxed))
         shm_stats_.ring_peak.store(used, std::memory_order_relaxed);
     }
-    owner_.tell(slot, to.take_urgent(), now);
+    owner_.notify(slot, to.take_urgent(), now);
   }
 }
 
@@ -313,7 +313,8 @@ std::vector<Port::Detail> ShmPort::details() const {
     const ShmRingControl& ring = owner_.segment().control(config_.slot, slot);
     const uint64_t head = ring.head.load(std::memory_order_acquire);
     const uint64_t used = ring.tail.load(std::memory_order_acquire) - head;
-    if (used <= kShmRingBytes) fullest = std::max(fullest, used);  // else somebody has written nonsense
+    if (used <= kShmRingBytes)
+      fullest = std::max(fullest, used);  // else another process has overwritten a position
   }
   return {{"marked", shm_stats_.marked},
           {"no_receiver", shm_stats_.no_receiver},
@@ -333,7 +334,7 @@ ShmPeerClock::Ring ShmPort::ring_to(uint32_t slot) {
   return {unread, out.freed()};
 }
 
-// In a network with a switch: what the switch has written for the slot.
+// In a network with a switch: the ring from the switch to the slot.
 ShmPeerClock::Ring ShmPort::ring_behind_switch(uint32_t slot) const {
   const ShmRingControl& ring = owner_.segment().control(kShmSwitchSlot, slot);
   const uint64_t freed = ring.head.load(std::memory_order_acquire);
@@ -346,7 +347,7 @@ PeerTime ShmPort::time_of(const MacAddress& peer, Nanos now) {
     if (!slot || *slot == config_.slot) return {};
     return link(*slot).clock.read(owner_.segment().slot(*slot), ring_to(*slot), now);
   }
-  // Frames wait for the switch, and then for the peer, which may be beyond an uplink.
+  // The switch forwards to the peer, which may be beyond an uplink.
   const PeerTime on_the_way =
       link(kShmSwitchSlot).clock.read(owner_.segment().slot(kShmSwitchSlot), ring_to(kShmSwitchSlot), now);
   if (!slot || *slot == config_.slot) return on_the_way;
@@ -375,7 +376,7 @@ std::optional<MacAddress> ShmPort::take_exit() {
   if (owner_.last_poll() < exits_due_.load(std::memory_order_acquire)) return std::nullopt;
   const std::scoped_lock guard(exits_mutex_);
   for (Exit& exit : exits_) {
-    if (exit.due == Nanos{0}) exit.due = owner_.last_poll() + (exit.left_frames ? kFarewell : Nanos{0});
+    if (exit.due == Nanos{0}) exit.due = owner_.last_poll() + (exit.left_frames ? kExitDelay : Nanos{0});
   }
   std::ranges::sort(exits_, std::ranges::greater{}, &Exit::due);
   std::optional<MacAddress> gone;

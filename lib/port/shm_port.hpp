@@ -2,7 +2,7 @@
 // a MAC address; a frame is copied into the ring of the slot that has its destination address, a group's frame into the ring of
 // each slot that is taken. There is no process in between: the sending port marks frames (ECN) and adds the hop of in-band
 // telemetry by the state of the receiver's ring. In a network with a switch the port exchanges all frames with the switch's slot
-// (shm_switch.hpp); only questions for the addresses of slots are still answered by the port.
+// (shm_switch.hpp); the port still answers ARP requests and neighbor solicitations for slots with an owner.
 //
 // A ring that is full holds the sender up as long as its reader frees anything, and at most for kPatience when it does not: then
 // frames for that slot are dropped and counted, so that a process that has stopped cannot hold up the traffic between others.
@@ -33,7 +33,7 @@ struct ShmPortConfig {
   uint32_t slot = 0;                 // this process's; below kShmSlots
   std::vector<SlotAddresses> slots;  // the addresses of each; ARP and ND are answered from here
   bool via_switch =
-      false;            // all frames go to and come from kShmSwitchSlot; what follows below `mtu` is unused
+      false;            // all frames go to and come from kShmSwitchSlot, which also marks and adds telemetry
   uint16_t mtu = 4400;  // at most 9600
   BitsPerSec rate{0};   // what telemetry reports; 0: 100 Gb/s
   // ECN-capable frames are marked by the bytes in the receiver's ring: never below kmin, with pmax just below kmax, always above.
@@ -71,9 +71,9 @@ class ShmPort final : public Port, public PeerPresence {
   static constexpr Nanos kPatience{10'000'000};
   // The same for the switch, which all frames go through.
   static constexpr Nanos kSwitchPatience = 1s;
-  // Connections hear of an exit (the frames that the process has left) so long before queue pairs do. Programs that look at a
-  // failed work request before they look at the event of their connection report the wrong thing.
-  static constexpr Nanos kFarewell{50'000'000};
+  // From a peer's crash notification to the report of its exit: a program that reads a failed completion before the event of its
+  // connection reports the wrong cause.
+  static constexpr Nanos kExitDelay{50'000'000};
 
   // Takes the slot in the segment. The caller has made sure that no other process has it (a lock).
   static Result<std::unique_ptr<ShmPort>> open(std::shared_ptr<ShmSegment> segment, ShmPortConfig config);
@@ -87,14 +87,14 @@ class ShmPort final : public Port, public PeerPresence {
   [[nodiscard]] MacAddress mac() const override { return config_.slots[config_.slot].mac; }
   [[nodiscard]] std::string_view name() const override { return config_.name; }
   [[nodiscard]] PortStats stats() const override { return stats_; }
-  // Whether there is a switch, in a network with one.
+  // In a network with a switch: whether the switch has its slot.
   [[nodiscard]] bool link_up() const override {
     return !config_.via_switch || owner_.is_taken(kShmSwitchSlot);
   }
   [[nodiscard]] PortWakeup* wakeup() override { return &owner_.wakeup(); }
   [[nodiscard]] PeerPresence* peers() override { return this; }
-  // ShmStats by their names, `wakes`, and of the rings that this port writes: `ring_bytes`, in the fullest one now,
-  // `ring_peak_bytes`, and `ring_size`.
+  // ShmStats by name, `wakes`, and of the rings that this port writes: `ring_bytes` (the fullest one now), `ring_peak_bytes`,
+  // `ring_size`.
   [[nodiscard]] std::vector<Detail> details() const override;
   [[nodiscard]] const ShmStats& shm_stats() const { return shm_stats_; }
   // System calls that woke a receiver.

@@ -63,7 +63,7 @@ void ShmSlotOwner::note_poll(Nanos now) {
   own_.polled.store(now.count(), std::memory_order_relaxed);
 }
 
-void ShmSlotOwner::tell(uint32_t slot, bool urgent, Nanos now) {
+void ShmSlotOwner::notify(uint32_t slot, bool urgent, Nanos now) {
   ShmSlot& to = segment_->slot(slot);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if ((to.pending.load(std::memory_order_relaxed) & slot_bit(slot_)) == 0)

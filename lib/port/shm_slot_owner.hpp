@@ -1,5 +1,5 @@
-// A process's side of its slot in shared memory (shm_segment.hpp): who has published frames for it, how its threads wait for them,
-// and how it wakes the readers of its own frames.
+// The owner's side of a slot in shared memory (shm_segment.hpp): slots that have published frames for it, waiting for frames, and
+// waking the receivers of its own frames.
 #pragma once
 
 #include <atomic>
@@ -20,24 +20,24 @@ class ShmSlotOwner {
   // A poll within this time of the last one counts as running all the time in between: more than the longest sleep of a runner.
   static constexpr Nanos kTurn{5'000'000};
 
-  // `others`: a bit for each slot that it exchanges frames with. `has_unread`: whether there are frames that the process has not
-  // read although their slots are no longer pending; called by any thread.
+  // `others`: a bit for each slot that it exchanges frames with. `has_unread`: whether frames are left to be read although their
+  // slots are no longer pending; called by any thread.
   ShmSlotOwner(std::shared_ptr<ShmSegment> segment, uint32_t slot, uint64_t others,
                std::function<bool()> has_unread);
   // Leaves the slot.
   ~ShmSlotOwner();
   ShmSlotOwner(const ShmSlotOwner&) = delete;
   ShmSlotOwner& operator=(const ShmSlotOwner&) = delete;
-  // From now on others may send. The caller has made sure that no other process has the slot (a lock), and has opened its rings.
+  // Publishes the slot, so that other slots send to it. The caller holds the slot's lock and has opened the rings.
   void join();
 
   [[nodiscard]] ShmSegment& segment() const { return *segment_; }
-  // Whether a process has the other slot, as far as it has said so itself.
+  // Whether the slot has an owner, according to the slot itself: a process that was killed still counts.
   [[nodiscard]] bool is_taken(uint32_t slot) const {
     return segment_->slot(slot).incarnation.load(std::memory_order_acquire) != 0;
   }
 
-  // Each time the process polls.
+  // To be called at each poll.
   void note_poll(Nanos now);
   [[nodiscard]] Nanos last_poll() const { return last_poll_; }
   [[nodiscard]] bool has_pending() const { return own_.pending.load(std::memory_order_relaxed) != 0; }
@@ -46,10 +46,10 @@ class ShmSlotOwner {
     if (!has_pending()) return 0;
     return own_.pending.exchange(0, std::memory_order_seq_cst) & others_;
   }
-  // The slot's ring is to be looked at by the next poll. Any thread.
+  // The next poll reads the slot's ring. Any thread.
   void set_pending(uint32_t slot) { own_.pending.fetch_or(slot_bit(slot), std::memory_order_seq_cst); }
-  // After frames for the slot have been published: tells its owner. `urgent`: there were others than acknowledgements.
-  void tell(uint32_t slot, bool urgent, Nanos now);
+  // Notifies the slot's owner that frames for it were published. `urgent`: not only acknowledgments.
+  void notify(uint32_t slot, bool urgent, Nanos now);
   // System calls that woke a receiver.
   [[nodiscard]] uint64_t wakes() const { return wakes_.load(std::memory_order_relaxed); }
 

@@ -26,7 +26,7 @@ class ShmSwitch::MemberPort final : public Port {
     return received.frames;
   }
 
-  // Takes no more than the ring has room for. Without a process at the other end frames are dropped.
+  // Accepts as many frames as the ring has room for. Frames for a slot without an owner are dropped.
   uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override {
     uint16_t count = 0;
     uint64_t sent = 0, bytes = 0;
@@ -43,7 +43,7 @@ class ShmSwitch::MemberPort final : public Port {
     }
     if (sent != 0) {
       link_.publish();
-      switch_.owner_.tell(config_.slot, link_.take_urgent(), now);
+      switch_.owner_.notify(config_.slot, link_.take_urgent(), now);
     }
     bump(stats_.tx_packets, sent);
     bump(stats_.tx_bytes, bytes);

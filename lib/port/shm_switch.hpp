@@ -1,5 +1,5 @@
 // The switch of a network of one machine, at its slot in shared memory (shm_segment.hpp): a port for each process of the network
-// (shm_port.hpp, `via_switch`). One thread polls all of the ports; it waits for frames of all of them by wakeup().
+// (shm_port.hpp, `via_switch`). One thread polls all ports, and waits for frames of all of them by wakeup().
 #pragma once
 
 #include <array>
@@ -21,17 +21,17 @@ class ShmSwitch {
     std::shared_ptr<MbufPool> pool{};  // received frames come from it
   };
 
-  // The caller has made sure that no other process has the switch's slot (a lock).
+  // The caller holds the lock of the switch's slot.
   explicit ShmSwitch(std::shared_ptr<ShmSegment> segment);
   // All ports before join(), one for each slot. The switch outlives them.
   Result<std::unique_ptr<Port>> open_port(PortConfig config);
-  // From now on processes may send.
+  // Publishes the switch's slot, so that processes send to it.
   void join() { owner_.join(); }
 
   [[nodiscard]] PortWakeup& wakeup() { return owner_.wakeup(); }
-  // Whether a process has the slot, as far as it has said so itself. Any thread.
+  // Whether the slot has an owner, according to the slot itself: a process that was killed still counts. Any thread.
   [[nodiscard]] bool is_taken(uint32_t slot) const { return owner_.is_taken(slot); }
-  // The process that had the slot has exited without leaving it: nothing more is sent to it. Any thread.
+  // Marks the slot as free after its process was killed; frames for it are dropped. Any thread.
   void note_exit(uint32_t slot);
 
  private:

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "wire/aeth.hpp"
 #include "wire/extensions.hpp"
 #include "wire/flow_mix.hpp"
 #include "wire/telemetry_header.hpp"
+#include "wire/udp_location.hpp"
 
 namespace roci {
 namespace {
@@ -74,6 +76,19 @@ std::optional<RoceGlance> glance_roce(std::span<const uint8_t> head, uint32_t fr
     glance.source_qp = source_in_block(glance.rest);
   }
   return glance;
+}
+
+bool is_rc_acknowledgment(std::span<const uint8_t> head, uint32_t frame_length) {
+  const UdpLocation udp = find_udp(head, frame_length);
+  if (udp.outcome != UdpOutcome::kFound) return false;
+  const uint32_t bth = udp.l4_offset + static_cast<uint32_t>(sizeof(UdpHeader));
+  if (head.size() < bth + sizeof(Bth) + sizeof(Aeth)) return false;
+  if (reinterpret_cast<const UdpHeader*>(head.data() + udp.l4_offset)->destination_port.get() != kRoceUdpPort)
+    return false;
+  const auto* const aeth = reinterpret_cast<const Aeth*>(head.data() + bth + sizeof(Bth));
+  return reinterpret_cast<const Bth*>(head.data() + bth)->opcode ==
+             static_cast<uint8_t>(Opcode::kRcAcknowledge) &&
+         aeth_kind(aeth->syndrome) == AethKind::kAck;
 }
 
 }  // namespace roci

@@ -44,4 +44,7 @@ struct RoceGlance {
 std::optional<RoceGlance> glance_roce(std::span<const uint8_t> head, uint32_t frame_length,
                                       uint16_t int_port = 0);
 
+// Whether the frame is a positive acknowledgment of an RC queue pair. `head` as above, with all headers in it.
+bool is_rc_acknowledgment(std::span<const uint8_t> head, uint32_t frame_length);
+
 }  // namespace roci

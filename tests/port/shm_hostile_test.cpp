@@ -228,7 +228,7 @@ TEST_F(ShmHostilePort, ports_survive_a_process_that_writes_anything_anywhere) {
   EXPECT_EQ(ports_[1]->shm_stats().malformed, malformed);
 }
 
-TEST_F(ShmHostilePort, switch_and_a_process_behind_it_survive_the_same) {
+TEST_F(ShmHostilePort, switch_and_its_process_survive_a_process_that_writes_anything_anywhere) {
   ShmSwitch hub(segment_);
   std::array<std::unique_ptr<Port>, 2> switch_ports;
   for (uint32_t slot = 0; slot < 2; ++slot)

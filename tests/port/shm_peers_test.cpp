@@ -5,6 +5,8 @@
 
 #include "port/shm_port.hpp"
 #include "shm_network.hpp"
+#include "wire/aeth.hpp"
+#include "wire/packet.hpp"
 
 namespace roci {
 namespace {
@@ -105,10 +107,10 @@ TEST_F(ShmPeersTest, exit_is_reported_once_and_what_the_process_left_is_received
   EXPECT_EQ(receive_all(0, now_), (std::vector<Bytes>{left_frame(1), left_frame(2)}));
   EXPECT_EQ(ports_[0]->take_exit(), std::nullopt) << "connections hear of it first";
   EXPECT_FALSE(ports_[0]->is_absent(mac(1)));
-  EXPECT_EQ(ports_[0]->next_arrival(), now_ + ShmPort::kFarewell);
-  EXPECT_TRUE(receive_all(0, now_ + ShmPort::kFarewell - Nanos{1}).empty());
+  EXPECT_EQ(ports_[0]->next_arrival(), now_ + ShmPort::kExitDelay);
+  EXPECT_TRUE(receive_all(0, now_ + ShmPort::kExitDelay - Nanos{1}).empty());
   EXPECT_EQ(ports_[0]->take_exit(), std::nullopt);
-  EXPECT_TRUE(receive_all(0, now_ + ShmPort::kFarewell).empty());
+  EXPECT_TRUE(receive_all(0, now_ + ShmPort::kExitDelay).empty());
   EXPECT_EQ(ports_[0]->take_exit(), mac(1));
   EXPECT_EQ(ports_[0]->take_exit(), std::nullopt);
   EXPECT_TRUE(ports_[0]->is_absent(mac(1)));
@@ -123,7 +125,7 @@ TEST_F(ShmPeersTest, exit_of_a_process_that_left_nothing_is_reported_at_once) {
   EXPECT_TRUE(receive_all(0, now_).empty());
   EXPECT_EQ(ports_[0]->take_exit(), mac(2));
   EXPECT_EQ(ports_[0]->take_exit(), std::nullopt);
-  EXPECT_EQ(ports_[0]->next_arrival(), now_ + ShmPort::kFarewell);
+  EXPECT_EQ(ports_[0]->next_arrival(), now_ + ShmPort::kExitDelay);
 }
 
 TEST_F(ShmPeersTest, left_frames_of_several_exits_stay_in_order) {
@@ -132,7 +134,7 @@ TEST_F(ShmPeersTest, left_frames_of_several_exits_stay_in_order) {
   ports_[0]->note_exit(2, 1, {left_frame(4)});
   EXPECT_EQ(receive_all(0, now_), (std::vector<Bytes>{left_frame(2), left_frame(3), left_frame(4)}));
   EXPECT_FALSE(ports_[0]->take_exit());
-  EXPECT_TRUE(receive_all(0, now_ + ShmPort::kFarewell).empty());
+  EXPECT_TRUE(receive_all(0, now_ + ShmPort::kExitDelay).empty());
   EXPECT_TRUE(ports_[0]->take_exit() && ports_[0]->take_exit());
   EXPECT_FALSE(ports_[0]->take_exit());
 }
@@ -234,6 +236,22 @@ TEST_F(ShmPeersTest, held_wakes_are_sent_when_they_are_released) {
   EXPECT_EQ(ports_[0]->wakes(), 1U);
   receive_all(1, now_);
   EXPECT_FALSE(receiver.has_frames());
+}
+
+TEST_F(ShmPeersTest, acknowledgment_wakes_only_a_receiver_that_waits_for_it) {
+  Packet packet = make_packet(Opcode::kRcAcknowledge).to(Qpn{1}, Psn{1}).with_aeth(kSyndromeAck, Msn{});
+  packet.between(mac(0), ip4(0), mac(1), ip4(1));
+  const ByteVector acknowledgment = encode_packet(packet.finish());
+  PortWakeup& receiver = *ports_[1]->wakeup();
+  const uint32_t seen = receiver.arm(Waiter::kHelper, WakeFor::kMoreThanAcks);
+  ASSERT_EQ(send(0, test::to_mbuf(*pool_, acknowledgment), now_), 1);
+  EXPECT_EQ(receiver.value(Waiter::kHelper), seen);
+  ASSERT_EQ(send(0, roce_to(0, mac(1), 100), now_), 1);
+  EXPECT_NE(receiver.value(Waiter::kHelper), seen);
+  const uint32_t again = receiver.arm(Waiter::kHelper, WakeFor::kAnything);
+  ASSERT_EQ(send(0, test::to_mbuf(*pool_, acknowledgment), now_), 1);
+  EXPECT_NE(receiver.value(Waiter::kHelper), again);
+  receive_all(1, now_);
 }
 
 TEST_F(ShmPeersTest, process_that_changes_positions_does_not_keep_a_receiver_awake) {

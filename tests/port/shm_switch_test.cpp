@@ -50,7 +50,7 @@ class ShmSwitchTest : public test::ShmNetworkTest {
   Nanos now_ = 1s;
 };
 
-TEST_F(ShmSwitchTest, gets_all_frames_unchanged_whatever_their_address) {
+TEST_F(ShmSwitchTest, receives_all_frames_unchanged) {
   for (const MacAddress& to : {mac(1), mac(0), MacAddress::local(999), MacAddress::broadcast()}) {
     rte_mbuf* const frame = roce_to(0, to, 1000, 7, 2);
     const Bytes sent = roci::bytes_of(frame);
@@ -65,7 +65,7 @@ TEST_F(ShmSwitchTest, gets_all_frames_unchanged_whatever_their_address) {
   EXPECT_EQ(switch_ports_[0]->stats().rx_packets, 4U);
 }
 
-TEST_F(ShmSwitchTest, gets_questions_for_addresses_that_no_process_here_has) {
+TEST_F(ShmSwitchTest, receives_arp_requests_for_absent_slots_only) {
   ports_.pop_back();
   for (const auto& [target, is_answered] :
        {std::pair{ip4(1), true}, std::pair{ip4(2), false}, std::pair{ip4(77), false}}) {
@@ -83,7 +83,7 @@ TEST_F(ShmSwitchTest, delivers_to_the_process_of_the_port) {
   EXPECT_TRUE(receive_all(0, now_).empty());
 }
 
-TEST_F(ShmSwitchTest, takes_no_more_than_the_ring_holds_and_loses_nothing) {
+TEST_F(ShmSwitchTest, refuses_frames_for_a_full_ring_and_drops_none) {
   uint32_t sent = 0;
   while (from_switch(1, roce_to(0, mac(1), 4000, sent), now_) == 1) ++sent;
   EXPECT_GT(sent, kShmRingBytes / 5000);
@@ -112,7 +112,7 @@ TEST_F(ShmSwitchTest, drops_frames_for_a_slot_without_a_process) {
   EXPECT_EQ(receive_all(0, now_).size(), 1U);
 }
 
-TEST_F(ShmSwitchTest, that_has_ended_is_followed_by_another_one) {
+TEST_F(ShmSwitchTest, new_switch_continues_with_the_processes_of_the_last_one) {
   EXPECT_TRUE(ports_[0]->link_up());
   switch_ports_.clear();
   switch_.reset();
@@ -127,7 +127,7 @@ TEST_F(ShmSwitchTest, that_has_ended_is_followed_by_another_one) {
   EXPECT_EQ(receive_all(1, now_).size(), 1U);
 }
 
-TEST_F(ShmSwitchTest, is_waited_for_longer_than_a_process) {
+TEST_F(ShmSwitchTest, full_ring_to_the_switch_is_refused_longer_than_to_a_process) {
   while (send(0, roce_to(0, mac(1), 4000), now_) == 1) continue;
   EXPECT_EQ(send(0, roce_to(0, mac(1), 4000), now_ + ShmPort::kPatience), 0);
   EXPECT_EQ(send(0, roce_to(0, mac(1), 4000), now_ + ShmPort::kSwitchPatience - Nanos{1}), 0);
@@ -137,7 +137,7 @@ TEST_F(ShmSwitchTest, is_waited_for_longer_than_a_process) {
   at_switch(0, now_);
 }
 
-TEST_F(ShmSwitchTest, ports_that_cannot_be_are_refused_with_the_reason) {
+TEST_F(ShmSwitchTest, invalid_ports_are_rejected_with_the_reason) {
   ShmSwitch other(segment_);
   const auto refused = [&](ShmSwitch::PortConfig config) {
     const auto port = other.open_port(std::move(config));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs pairs of unmodified programs many times on processors that others use too, and counts the runs that complete.
+"""Runs pairs of unmodified programs repeatedly beside other load, and counts the runs that complete.
 
     tests/programs/crowded.py build/release/bin --runs 300 --busy 4
     tests/programs/crowded.py build/release/bin --runs 20 --only write_lat mpi2 --within "taskset -c 0"
@@ -18,6 +18,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools"))
 from sockets import free_port, listens  # noqa: E402 (found by the line above)
+from ucx_programs import MPI, RELIABLE, mpi_command  # noqa: E402
 
 LIMIT = 180  # seconds for one run
 PERFTEST = {
@@ -27,15 +28,13 @@ PERFTEST = {
     "send_bw": ("ib_send_bw", "-D", "4"),
     "write_bw_256_qps": ("ib_write_bw", "-q", "256", "-n", "100"),
 }
-MPI = {"mpi2": 2, "mpi4": 4}
-MPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "UCX_TLS": "rc_v,self",
-                   "UCX_NET_DEVICES": "roci0:1"}
+RANKS = {"mpi2": 2, "mpi4": 4}
 THREE_PAIRS = "three_pairs"
 BUSY_LOOP = "import os\nwhile os.getppid() > 1: pass"
 
 
-class Crowd:
-    """So many endless loops beside the programs."""
+class BusyLoops:
+    """Processes that use all the processor time they get."""
 
     def __init__(self, count):
         self.loops = [subprocess.Popen([sys.executable, "-c", BUSY_LOOP]) for _ in range(count)]
@@ -55,7 +54,7 @@ class Runs:
         self.within = shlex.split(options.within)
         self.roci_run_options = shlex.split(options.roci_run)
         self.folder = folder
-        self.environment = {**os.environ, "ROCI_RUNTIME": folder, **MPI_ENVIRONMENT}
+        self.environment = {**os.environ, "ROCI_RUNTIME": folder, **MPI, **RELIABLE}
 
     def start(self, command):
         output = tempfile.TemporaryFile(dir=self.folder)
@@ -67,7 +66,7 @@ class Runs:
 
     @staticmethod
     def end(process, deadline):
-        """What is to be said of it: nothing when it has ended well."""
+        """Why the process has not completed, and its output; empty when it has."""
         try:
             process.wait(max(deadline - time.monotonic(), 0.1))
             outcome = "" if process.returncode == 0 else f"exit status {process.returncode}"
@@ -92,32 +91,29 @@ class Runs:
         return "".join(self.end(process, deadline) for process in processes)
 
     def mpi(self, ranks):
-        job = self.start(("mpirun", "-n", ranks, "--oversubscribe", "--mca", "pml", "ucx", "--mca", "osc", "ucx", "--mca",
-                          "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any", "--mca",
-                          "mpi_yield_when_idle", "1", self.bin / "mpi-check"))
-        return self.end(job, time.monotonic() + LIMIT)
+        return self.end(self.start(mpi_command(ranks, self.bin / "mpi-check")), time.monotonic() + LIMIT)
 
     def run(self, name):
-        if name in MPI:
-            return self.mpi(MPI[name])
+        if name in RANKS:
+            return self.mpi(RANKS[name])
         if name == THREE_PAIRS:
             return self.pairs(("ib_write_bw", "-n", "2000"), 3)
         return self.pairs(PERFTEST[name], 1)
 
 
 def main():
-    names = [*PERFTEST, *MPI, THREE_PAIRS]
+    names = [*PERFTEST, *RANKS, THREE_PAIRS]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin", help="folder with roci-run and mpi-check")
     parser.add_argument("--runs", type=int, default=20, help="of each (20)")
-    parser.add_argument("--busy", type=int, default=0, help="endless loops beside them (none)")
+    parser.add_argument("--busy", type=int, default=0, help="busy loops in addition (none)")
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
-    parser.add_argument("--within", default="", metavar="COMMAND", help="put in front of each program")
+    parser.add_argument("--within", default="", metavar="COMMAND", help="prefix of each command, such as taskset")
     parser.add_argument("--roci-run", default="", metavar="OPTIONS", help="options of roci-run")
     options = parser.parse_args()
     incomplete = 0
     print(f"{'program':<18} {'complete':>9} {'median s':>9} {'longest':>8}")
-    with tempfile.TemporaryDirectory(prefix="crowded-") as folder, Crowd(options.busy):
+    with tempfile.TemporaryDirectory(prefix="crowded-") as folder, BusyLoops(options.busy):
         runs = Runs(options, folder)
         for name in options.only:
             seconds = []

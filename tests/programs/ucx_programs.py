@@ -7,6 +7,13 @@ DATAGRAMS = {"UCX_TLS": "ud_v,self", "UCX_NET_DEVICES": "roci0:1"}
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
+def mpi_command(ranks, program):
+    """Ranks that have fewer processors than they want to use, all of their traffic by UCX."""
+    return ("mpirun", "-n", ranks, "--oversubscribe", "--mca", "pml", "ucx", "--mca", "osc", "ucx",
+            "--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any",
+            "--mca", "mpi_yield_when_idle", "1", program)
+
+
 class UcxOver:
     def test_every_kind_of_message(self):
         for name, size in TESTS:
@@ -20,9 +27,7 @@ class MpiOver:
     mpi_check = None  # the program
 
     def check(self, ranks, options=()):
-        job = self.wait(self.start("mpirun", "-n", ranks, "--oversubscribe", "--mca", "pml", "ucx", "--mca", "osc", "ucx",
-                                   "--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any",
-                                   "--mca", "mpi_yield_when_idle", "1", self.mpi_check, options=options), limit=240)
+        job = self.wait(self.start(*mpi_command(ranks, self.mpi_check), options=options), limit=240)
         self.assertEqual(job.status, 0, job.text)
         self.assertIn(f"{ranks} ranks: all bytes as they should be", job.text)
         return job

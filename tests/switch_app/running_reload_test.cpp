@@ -101,6 +101,28 @@ TEST(Mailbox, does_one_step_of_a_letter_each_round) {
   EXPECT_TRUE(mailbox.poll(0ns));
 }
 
+// A wakeup without a port.
+class CountedWakes final : public PortWakeup {
+ public:
+  [[nodiscard]] uint32_t value(Waiter) const override { return 0; }
+  uint32_t arm(Waiter, WakeFor) override { return 0; }
+  void disarm(Waiter) override {}
+  [[nodiscard]] bool has_frames() override { return false; }
+  void wait(Waiter, uint32_t, Nanos) override {}
+  void wake(Waiter waiter) override { wakes += waiter == Waiter::kApplication ? 1 : 0; }
+  void hold_wakes() override {}
+  void release_wakes() override {}
+
+  unsigned wakes = 0;
+};
+
+TEST(Mailbox, delivery_wakes_a_polling_thread_that_sleeps) {
+  CountedWakes wakeup;
+  Mailbox mailbox(&wakeup);
+  EXPECT_FALSE(mailbox.deliver([] { return false; }, Nanos{0})) << "nobody polls";
+  EXPECT_EQ(wakeup.wakes, 1U);
+}
+
 TEST(Mailbox, costs_nothing_while_it_is_empty) {
   Mailbox mailbox;
   EXPECT_EQ(mailbox.next_deadline(), kNever);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "wire/aeth.hpp"
 #include "wire/telemetry_edit.hpp"
 #include "wire/wire_test_support.hpp"
 
@@ -82,6 +83,34 @@ TEST(RoceGlance, cut_frames_are_not_seen_and_not_read_beyond) {
       EXPECT_EQ(head->source_qp.has_value(), length >= 14 + 20 + 8 + 12 + 8) << length;
     }
     EXPECT_FALSE(glance(cut)) << length;
+  }
+}
+
+TEST(RoceGlance, positive_rc_acknowledgments_are_recognized) {
+  Rng rng(1);
+  const auto is_acknowledgment = [](const ByteVector& frame) {
+    return is_rc_acknowledgment(frame, static_cast<uint32_t>(frame.size()));
+  };
+  for (const OpcodeInfo& info : opcode_table()) {
+    Packet packet =
+        test::random_packet(rng, info.opcode, rng.chance(0.5), static_cast<unsigned>(rng.below(3)),
+                            info.payload == PayloadRule::kNone ? 0 : 64);
+    if (info.opcode != Opcode::kRcAcknowledge) {
+      EXPECT_FALSE(is_acknowledgment(encode_packet(packet.finish()))) << info.name;
+      continue;
+    }
+    for (unsigned syndrome = 0; syndrome < 256; ++syndrome) {
+      packet.with_aeth(static_cast<uint8_t>(syndrome), Msn{}).finish();
+      const bool expected = aeth_kind(static_cast<uint8_t>(syndrome)) == AethKind::kAck;
+      EXPECT_EQ(is_acknowledgment(encode_packet(packet)), expected) << syndrome;
+    }
+  }
+  const ByteVector whole = encode_packet(
+      make_packet(Opcode::kRcAcknowledge).to(Qpn{1}, Psn{1}).with_aeth(kSyndromeAck, Msn{}).finish());
+  for (size_t length = 0; length < whole.size(); ++length) {
+    const ByteVector cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
+    EXPECT_FALSE(is_acknowledgment(cut)) << length;
+    EXPECT_EQ(is_rc_acknowledgment(cut, static_cast<uint32_t>(whole.size())), length >= 14 + 20 + 8 + 12 + 4);
   }
 }
 
