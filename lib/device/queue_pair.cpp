@@ -48,8 +48,13 @@ Status check_capabilities(const ibv_qp_init_attr& init) {
 }
 
 // What it has of its device.
-void take_settings(QueuePairConfig& config, const DeviceConfig& of) {
-  config.without_payload = of.without_payload && is_reliable(config.type);
+void take_settings(QueuePairConfig& config, Host& host) {
+  const DeviceConfig& of = host.config();
+  if (of.without_payload && is_reliable(config.type)) {
+    config.contents = RoceWriter::Contents::kHeaders;
+  } else if (!host.port().capabilities().needs_icrc) {
+    config.contents = RoceWriter::Contents::kWithoutIcrc;
+  }
   config.window_bytes = of.window_bytes;
   config.packets_per_ack = static_cast<uint16_t>(std::clamp(of.packets_per_ack, 1U, 1024U));
 }
@@ -97,7 +102,7 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
   config.max_inline = static_cast<uint16_t>(std::max<size_t>(
       init->cap.max_inline_data, std::min<size_t>(config.max_send_sge * sizeof(ibv_sge), kMaxInline)));
   config.signal_all = init->sq_sig_all != 0;
-  take_settings(config, host_->config());
+  take_settings(config, *host_);
 
   auto attached = host_->attach([&](Qpn number) {
     config.number = number;
@@ -130,7 +135,7 @@ Result<std::unique_ptr<QueuePair>> XrcDomain::create_target(ibv_qp_init_attr* in
   config.max_send_wr = config.max_recv_wr = 0;
   config.max_send_sge = 0;
   config.max_recv_sge = kMaxSge;  // room for a request of any shared receive queue
-  take_settings(config, host_->config());
+  take_settings(config, *host_);
   auto attached = host_->attach([&](Qpn number) {
     config.number = number;
     return make_xrc_target(host_->arena(), config, host_->xrc_queues(), *core_);

@@ -20,7 +20,7 @@ PathSource::Answer AddressResolver::find(AttachedAddress& to, Nanos now) {
   if (!view.laid_out || view.neighbour_version != view.neighbour->version) {
     RocePath path = to.path;
     path.destination_mac = view.neighbour->mac;
-    view.writer = RoceWriter(path);
+    view.writer = RoceWriter(path, contents_);
     view.neighbour_version = view.neighbour->version;
     view.laid_out = true;
   }

@@ -27,7 +27,8 @@ struct AttachedAddress final : AddressPath {
 // The next hops of one worker's datagrams.
 class AddressResolver {
  public:
-  AddressResolver(Neighbours& neighbours, size_t worker) : neighbours_(neighbours), worker_(worker) {}
+  AddressResolver(Neighbours& neighbours, size_t worker, RoceWriter::Contents contents)
+      : neighbours_(neighbours), worker_(worker), contents_(contents) {}
 
   PathSource::Answer find(AttachedAddress& to, Nanos now);
   // Whether an answer has been kPending since the last call: then the queue pair that was served waits.
@@ -36,6 +37,7 @@ class AddressResolver {
  private:
   Neighbours& neighbours_;
   const size_t worker_;
+  const RoceWriter::Contents contents_;
   bool pending_ = false;
 };
 

@@ -36,6 +36,8 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       quanta_a_round_(surroundings.packets_per_turn != 0 ? 1 : kQuantaPerRound),
       stage_(surroundings.packets_per_turn != 0 ? std::max(surroundings.packets_per_turn, 2U) : kTxStage),
       without_payload_(surroundings.without_payload),
+      needs_icrc_(surroundings.port.capabilities().needs_icrc),
+      sends_direct_(surroundings.hand_over.workers() == 1),
       place_early_(!surroundings.check_before_placing && copies_in_one_pass()),
       telemetry_(surroundings.telemetry, kRxBurst, tx_buffers_.pool()),
       extensions_(name_, surroundings.extensions, surroundings.telemetry,
@@ -61,6 +63,7 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
   for (uint32_t queue = index; queue < surroundings.port.queues(); queue += rings.workers()) {
     queues_.push_back(&surroundings.port.queue(static_cast<uint16_t>(queue)));
   }
+  if (sends_direct_) port_.receive_in_place();
   if (rings.needs_relay(index)) outgoing_ = &rings.outgoing(index);
   outboxes_.resize(rings.workers());
   for (uint32_t other = 0; other < rings.workers(); ++other) {
@@ -81,7 +84,9 @@ Result<std::unique_ptr<Worker>> Worker::create(std::string name, uint32_t index,
   auto made = Neighbours::create(std::move(neighbours), *worker);
   if (!made) return fail(made.error().within("device " + worker->name_));
   worker->neighbours_ = std::move(*made);
-  worker->addresses_ = std::make_unique<AddressResolver>(*worker->neighbours_, index);
+  worker->addresses_ = std::make_unique<AddressResolver>(
+      *worker->neighbours_, index,
+      worker->needs_icrc_ ? RoceWriter::Contents::kWhole : RoceWriter::Contents::kWithoutIcrc);
   if (index == 0) {
     const PeerExtensions& extensions = worker->extensions_;
     PacketSink& sink = *worker;
@@ -410,12 +415,27 @@ void Worker::set_timer(AttachedQueuePair& qp) {
   }
 }
 
-rte_mbuf* Worker::allocate() {
+bool Worker::has_stage_room() {
   if (staged_count_ >= stage_) flush();
-  if (staged_count_ >= stage_) {
+  if (staged_count_ < stage_) return true;
+  blocked_ = true;
+  return false;
+}
+
+rte_mbuf* Worker::allocate_direct(const MacAddress& to, uint32_t bytes) {
+  if (!sends_direct_) return allocate();
+  if (!has_stage_room()) return nullptr;
+  const PortQueue::DirectBuffer buffer = queues_[0]->take_direct(to, bytes, now_);
+  if (buffer.outcome == PortQueue::DirectBuffer::Outcome::kUnavailable) return allocate();
+  if (buffer.frame == nullptr) {
+    flush();  // what is staged may be what fills the receiver's memory
     blocked_ = true;
-    return nullptr;
   }
+  return buffer.frame;
+}
+
+rte_mbuf* Worker::allocate() {
+  if (!has_stage_room()) return nullptr;
   rte_mbuf* frame = tx_buffers_.take();
   if (frame == nullptr) {
     counters_.add(Counter::kTxNoBuffer);
@@ -429,10 +449,12 @@ rte_mbuf* Worker::allocate() {
 void Worker::send(rte_mbuf* frame) {
   bytes_in_turn_ += frame->pkt_len;
   counters_.add(Counter::kTxFrames);
-  uint64_t first = 0;  // bytes: the destination, and two of the source
-  std::memcpy(&first, rte_pktmbuf_mtod(frame, const void*), sizeof first);
-  if (((first ^ mac_bits_) << 16) == 0) [[unlikely]]
-    return keep_for_ourselves(frame);
+  if (!RTE_MBUF_HAS_EXTBUF(frame)) {  // a direct buffer goes where it was taken for, whatever the receiver makes of it
+    uint64_t first = 0;  // bytes: the destination, and two of the source
+    std::memcpy(&first, rte_pktmbuf_mtod(frame, const void*), sizeof first);
+    if (((first ^ mac_bits_) << 16) == 0) [[unlikely]]
+      return keep_for_ourselves(frame);
+  }
   staged_[staged_count_++] = frame;
 }
 

@@ -203,6 +203,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
 
   // PacketSink and FrameSink.
   rte_mbuf* allocate() override;
+  rte_mbuf* allocate_direct(const MacAddress& to, uint32_t bytes) override;
+  bool has_stage_room();
   void send(rte_mbuf* frame) override;
   // PathSource.
   Answer find(AddressPath& to, Nanos now) override;
@@ -297,6 +299,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   const uint32_t quanta_a_round_;
   const size_t stage_;  // frames that may wait for the port
   const bool without_payload_;
+  const bool needs_icrc_;   // of the port
+  const bool sends_direct_; // into memory of receivers, where the port offers it; with one worker
   const bool place_early_;  // payloads in the middle of messages, while they are summed
   bool passed_on_ = false;  // something waits in the outboxes
   WorkerToken token_;

@@ -228,6 +228,11 @@ Worker::Fate Worker::classify_roce(Received& received, Origin origin) {
     counters_.add(Counter::kRxRoce);
     return Fate::kForQueuePair;
   }
+  if (!needs_icrc_) {
+    received.unchecked = false;
+    counters_.add(Counter::kRxRoce);
+    return Fate::kForQueuePair;
+  }
   received.unchecked = place_early_ && may_be_placed(view, *frame);
   if (!received.unchecked && compute_icrc(view, frame) != stored_icrc(view, frame)) {
     counters_.add(Counter::kRxIcrcErrors);

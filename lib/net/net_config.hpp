@@ -6,6 +6,7 @@
 //     first: 1                               # the host number of the first place: 10.77.0.1 and fd77::1
 //     places: 32                             # processes, or devices of them, at a time; 31 with an uplink
 //     switch: auto                           # auto: where a key below needs one; always
+//     icrc: auto                             # auto: computed and checked where a switch carries the frames; on: always
 //     mtu: 4400                              # largest IP packet: a path MTU of 4096 with in-band telemetry
 //     linger: 60s                            # (switch) time for which it runs after the last process; or never
 //     idle: sleep                            # (switch) idle policy: spin | yield | sleep
@@ -70,6 +71,7 @@ struct NetConfig {
   uint32_t first = 1;
   uint32_t places = 32;
   bool always_switch = false;
+  bool always_icrc = false;
   uint16_t mtu = 4400;
   Nanos linger = 60s;
   IdlePolicy idle = IdlePolicy::kSleep;
@@ -92,6 +94,9 @@ struct NetConfig {
   // Whether a process of its own forwards the frames: for rates, queues, faults and an uplink. Without one the processes'
   // ports exchange them directly (port/shm_port.hpp).
   [[nodiscard]] bool needs_switch() const;
+  // Whether packets carry an ICRC that is checked. Shared memory does not alter frames; a switch may, by its faults, and it may
+  // send them to another machine.
+  [[nodiscard]] bool needs_icrc() const { return always_icrc || needs_switch(); }
 
   // The address of a place in one of `networks`, with that network's prefix length.
   [[nodiscard]] IpNetwork address(const IpNetwork& network, uint32_t place) const;

@@ -139,6 +139,7 @@ Result<std::unique_ptr<Port>> NetPlace::open_port(const EalConfig& eal) const {
     config.slots.push_back(std::move(addresses));
   }
   config.via_switch = net_.needs_switch();
+  config.needs_icrc = net_.needs_icrc();
   config.marks = net_.marking.enabled && !config.via_switch;
   config.kmin = net_.marking.kmin.value();
   config.kmax = net_.marking.kmax.value();

@@ -10,6 +10,10 @@ class BorrowedPort : public Port {
   explicit BorrowedPort(Port& port) : port_(port) {}
   uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override { return port_.rx_burst(out, now); }
   uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override { return port_.tx_burst(frames, now); }
+  DirectBuffer take_direct(const MacAddress& to, uint32_t bytes, Nanos now) override {
+    return port_.take_direct(to, bytes, now);
+  }
+  void receive_in_place() override { port_.receive_in_place(); }
   [[nodiscard]] Nanos next_arrival() const override { return port_.next_arrival(); }
   [[nodiscard]] std::optional<uint32_t> waiting() const override { return port_.waiting(); }
   [[nodiscard]] uint16_t queues() const override { return port_.queues(); }

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/log.hpp"
+#include "wire/icrc.hpp"
 
 namespace roci {
 
@@ -94,10 +95,20 @@ uint16_t CapturePort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
   return static_cast<uint16_t>(done);
 }
 
+bool CapturePort::add(const rte_mbuf& frame, PcapngBuffer::Direction direction, Nanos time) {
+  if (port_->capabilities().needs_icrc)
+    return buffer_.add_packet(0, frame, direction, time, config_.snap_length);
+  completed_.resize(frame.pkt_len);
+  const void* const bytes = rte_pktmbuf_read(&frame, 0, frame.pkt_len, completed_.data());
+  if (bytes != completed_.data()) std::memcpy(completed_.data(), bytes, frame.pkt_len);
+  const FrameView view = parse_frame(completed_.data(), frame.pkt_len, frame.pkt_len, OpcodeRange::kWithPrivate);
+  if (view.kind == FrameKind::kRoce) store_icrc(completed_.data() + view.icrc_offset, compute_icrc(view));
+  return buffer_.add_packet(0, completed_, direction, time, config_.snap_length);
+}
+
 void CapturePort::capture(const rte_mbuf& frame, PcapngBuffer::Direction direction, Nanos now) {
   newest_ = now;
-  if (captured_ >= config_.max_packets ||
-      !buffer_.add_packet(0, frame, direction, config_.epoch + now, config_.snap_length)) {
+  if (captured_ >= config_.max_packets || !add(frame, direction, config_.epoch + now)) {
     ++not_captured_;
     return;
   }

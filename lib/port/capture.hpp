@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "port/pcapng.hpp"
 #include "port/port.hpp"
@@ -20,7 +21,7 @@ struct CaptureConfig {
 
 // Owned by the thread that uses the port. It is one queue, so that the file has one order, and takes from all queues of the
 // port behind it. Frames are copied in memory as they pass; the file is written by save() and at the end, never on the data
-// path.
+// path. On a port whose packets have no ICRC (PortCapabilities::needs_icrc) the file has the right one.
 class CapturePort final : public Port {
  public:
   // Creates the file at once, so that a path that cannot be written is an error here.
@@ -48,12 +49,14 @@ class CapturePort final : public Port {
 
  private:
   CapturePort(std::unique_ptr<Port> port, const CaptureConfig& config, int descriptor);
+  bool add(const rte_mbuf& frame, PcapngBuffer::Direction direction, Nanos time);
   void capture(const rte_mbuf& frame, PcapngBuffer::Direction direction, Nanos now);
 
   std::unique_ptr<Port> port_;
   CaptureConfig config_;
   int descriptor_;
   PcapngBuffer buffer_;
+  std::vector<uint8_t> completed_;  // a frame with its ICRC
   uint16_t first_queue_ = 0;  // to receive from next time
   uint64_t captured_ = 0;
   uint64_t not_captured_ = 0;

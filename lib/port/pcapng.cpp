@@ -50,19 +50,33 @@ uint32_t PcapngBuffer::add_interface(std::string_view name) {
 
 bool PcapngBuffer::add_packet(uint32_t interface, const rte_mbuf& frame, Direction direction, Nanos time,
                               uint32_t snap_length) {
-  const uint32_t captured = std::min(frame.pkt_len, snap_length);
+  return add_packet(interface, frame.pkt_len, direction, time, snap_length, [&](uint32_t left) {
+    for (const rte_mbuf* segment = &frame; segment != nullptr && left > 0; segment = segment->next) {
+      const uint32_t bytes = std::min<uint32_t>(left, segment->data_len);
+      put(rte_pktmbuf_mtod(segment, const uint8_t*), bytes);
+      left -= bytes;
+    }
+  });
+}
+
+bool PcapngBuffer::add_packet(uint32_t interface, std::span<const uint8_t> frame, Direction direction,
+                              Nanos time, uint32_t snap_length) {
+  return add_packet(interface, static_cast<uint32_t>(frame.size()), direction, time, snap_length,
+                    [&](uint32_t captured) { put(frame.data(), captured); });
+}
+
+// copy(captured) puts so many bytes of the frame.
+template <class Copy>
+bool PcapngBuffer::add_packet(uint32_t interface, uint32_t length, Direction direction, Nanos time,
+                              uint32_t snap_length, Copy&& copy) {
+  const uint32_t captured = std::min(length, snap_length);
   if (bytes_.size() + padded(captured) + kPacketOverhead > capacity_) return false;
   const size_t block = begin_block(kEnhancedPacket);
   put32(interface);
   put_time(time);
   put32(captured);
-  put32(frame.pkt_len);
-  uint32_t left = captured;
-  for (const rte_mbuf* segment = &frame; segment != nullptr && left > 0; segment = segment->next) {
-    const uint32_t bytes = std::min<uint32_t>(left, segment->data_len);
-    put(rte_pktmbuf_mtod(segment, const uint8_t*), bytes);
-    left -= bytes;
-  }
+  put32(length);
+  copy(captured);
   bytes_.resize(bytes_.size() + padded(captured) - captured);
   const uint32_t flags = static_cast<uint32_t>(direction);
   put_option(2, &flags, sizeof flags);  // epb_flags

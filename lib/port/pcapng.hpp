@@ -7,6 +7,7 @@
 #include <rte_mbuf.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,9 @@ class PcapngBuffer {
   // room.
   bool add_packet(uint32_t interface, const rte_mbuf& frame, Direction direction, Nanos time,
                   uint32_t snap_length);
+  // The same for a frame in one piece.
+  bool add_packet(uint32_t interface, std::span<const uint8_t> frame, Direction direction, Nanos time,
+                  uint32_t snap_length);
   void add_statistics(uint32_t interface, Nanos time, uint64_t received, uint64_t dropped);
 
   [[nodiscard]] size_t size() const { return bytes_.size(); }
@@ -43,6 +47,9 @@ class PcapngBuffer {
   void put32(uint32_t value) { put(&value, sizeof value); }
   void put_option(uint16_t code, const void* data, size_t size);
   void put_time(Nanos time);
+  template <class Copy>
+  bool add_packet(uint32_t interface, uint32_t length, Direction direction, Nanos time, uint32_t snap_length,
+                  Copy&& copy);
   size_t begin_block(uint32_t type);
   void end_block(size_t begin);
 

@@ -30,6 +30,8 @@ struct PortCapabilities {
   bool tx_multi_segment = false;  // accepts chained mbufs
   bool rx_multi_segment = false;  // may deliver chained mbufs
   BitsPerSec link_rate{0};        // as the device says; 0 when it does not know
+  // false: nothing on the way alters frames, so that RoCEv2 packets need no ICRC: the field is 0 and is not checked.
+  bool needs_icrc = true;
 };
 
 // Single-writer counters; readable from any thread. A copy is what they were at some moment each.
@@ -70,6 +72,23 @@ class PortQueue {
   // the rest stays the caller's, to be offered again. Never blocks.
   virtual uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) = 0;
 
+  // A buffer in memory of the receiver's, without anything in it, for a frame of exactly `bytes` to `to`: the caller writes the frame
+  // where it is read. Such frames go to tx_burst() unchanged and in the order in which they were taken, or are freed.
+  struct DirectBuffer {
+    enum class Outcome : uint8_t {
+      kTaken,
+      kFull,         // for the moment: no other buffer for that address now, or frames would be reordered
+      kUnavailable,  // a buffer of the caller's
+    };
+    Outcome outcome = Outcome::kUnavailable;
+    rte_mbuf* frame = nullptr;
+  };
+  virtual DirectBuffer take_direct(const MacAddress& /*to*/, uint32_t /*bytes*/, Nanos /*now*/) { return {}; }
+
+  // From now on received frames may lie in memory of the port: their readers free them before the next rx_burst(), on the same
+  // thread or under the same lock, and use hold() to keep one for longer.
+  virtual void receive_in_place() {}
+
   // When the next frame can be taken by rx_burst(): the exact time on a simulated port, Nanos{0} ("ask me")
   // on a real one, kNever when nothing is on its way.
   [[nodiscard]] virtual Nanos next_arrival() const = 0;
@@ -104,6 +123,15 @@ class Port : public PortQueue {
   // What is known of the processes behind addresses; null where nothing is.
   [[nodiscard]] virtual PeerPresence* peers() { return nullptr; }
 };
+
+// A reference to a received frame that may be kept for as long as wanted: the frame itself, or a copy where a part of it lies in
+// memory of the port. Null without a buffer.
+inline rte_mbuf* hold(rte_mbuf* frame) {
+  if (frame->next != nullptr && RTE_MBUF_HAS_EXTBUF(frame->next)) [[unlikely]]
+    return rte_pktmbuf_copy(frame, frame->pool, 0, UINT32_MAX);
+  rte_pktmbuf_refcnt_update(frame, 1);
+  return frame;
+}
 
 // Whether a frame carries more than `mtu` bytes of IP packet. The Ethernet header and up to two tags, VLAN tags or one of
 // congestion notification, do not count: as many as ports' buffers have room for.

@@ -1,6 +1,8 @@
 #include "port/shm_link.hpp"
 
+#include <cassert>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "wire/roce_glance.hpp"
@@ -13,12 +15,44 @@ constexpr uint64_t kQuietAcks = 64 * 1024;
 
 constexpr uint32_t kLongestAcknowledgment = 512;  // with extensions
 
+// Of a frame that is received in place: all headers of a packet with a payload, and an extension block without hops.
+constexpr uint32_t kHeadBytes = 256;
+constexpr uint32_t kInPlaceBytes = 1024;  // shorter frames are copied
+
 bool is_acknowledgment(const rte_mbuf& frame) {
   return frame.pkt_len <= kLongestAcknowledgment &&
          is_rc_acknowledgment({rte_pktmbuf_mtod(&frame, const uint8_t*), frame.data_len}, frame.pkt_len);
 }
 
 }  // namespace
+
+// What a buffer is that lies elsewhere. It stands in the buffer's own data room, which is not used meanwhile.
+struct ShmLink::DirectFrame {
+  rte_mbuf_ext_shared_info shared;
+  ShmLink* link;
+  uint8_t* room;
+  uint32_t bytes;
+  uint32_t number;  // in begun_
+  uint64_t end;     // the writer's position behind it
+
+  static DirectFrame& of(const rte_mbuf& frame) {
+    return *reinterpret_cast<DirectFrame*>(rte_mbuf_buf_addr(const_cast<rte_mbuf*>(&frame), frame.pool));
+  }
+  // DPDK calls it when the frame is freed.
+  static void on_free(void* /*room*/, void* frame) {
+    const auto& direct = *static_cast<DirectFrame*>(frame);
+    if (direct.link != nullptr) direct.link->cancel(direct);
+  }
+};
+
+struct ShmLink::InPlaceFrame {
+  rte_mbuf_ext_shared_info shared;
+
+  static void on_free(void* /*bytes*/, void* link) {
+    ShmLink& from = *static_cast<ShmLink*>(link);
+    if (--from.in_place_ == 0) from.in.release();
+  }
+};
 
 rte_mbuf* copy_in(const MbufPool& pool, std::span<const uint8_t> bytes) {
   rte_mbuf* const frame = rte_pktmbuf_alloc(pool.get());
@@ -32,8 +66,43 @@ rte_mbuf* copy_in(const MbufPool& pool, std::span<const uint8_t> bytes) {
   return frame;
 }
 
+ShmLink::~ShmLink() {
+  assert(in_place_ == 0 && first_begun_ == next_begun_);
+  for (uint32_t i = 0; i < spares_; ++i) rte_pktmbuf_free(spare_[i]);
+}
+
+// ------------------------------------------------------------------------------------------------ receiving
+
+// Null when the frame is to be copied.
+rte_mbuf* ShmLink::refer_to(std::span<const uint8_t> record, const MbufPool& pool) {
+  rte_mbuf* const head = copy_in(pool, record.first(kHeadBytes));
+  if (head == nullptr) return nullptr;
+  rte_mbuf* const rest = has_roce_headers({rte_pktmbuf_mtod(head, const uint8_t*), kHeadBytes},
+                                                static_cast<uint32_t>(record.size()))
+                             ? rte_pktmbuf_alloc(pool.get())
+                             : nullptr;
+  if (rest == nullptr) {
+    rte_pktmbuf_free(head);
+    return nullptr;
+  }
+  auto& frame = *new (rte_mbuf_buf_addr(rest, rest->pool)) InPlaceFrame{};
+  frame.shared.free_cb = InPlaceFrame::on_free;
+  frame.shared.fcb_opaque = this;
+  rte_mbuf_ext_refcnt_set(&frame.shared, 1);
+  const std::span<const uint8_t> bytes = record.subspan(kHeadBytes);
+  auto* const start = const_cast<uint8_t*>(bytes.data());
+  rte_pktmbuf_attach_extbuf(rest, start, reinterpret_cast<rte_iova_t>(start), static_cast<uint16_t>(bytes.size()),
+                            &frame.shared);
+  rest->data_len = static_cast<uint16_t>(bytes.size());
+  head->next = rest;
+  head->nb_segs = 2;
+  head->pkt_len = static_cast<uint32_t>(record.size());
+  ++in_place_;
+  return head;
+}
+
 ShmLink::Received ShmLink::receive(std::span<rte_mbuf*> frames, const MbufPool& pool, uint16_t mtu,
-                                   PortStats& stats) {
+                                   Payload payload, PortStats& stats) {
   Received received;
   uint64_t bytes = 0;
   const uint32_t most = uint32_t{mtu} + sizeof(EthernetHeader) + 2 * sizeof(VlanHeader);
@@ -44,7 +113,11 @@ ShmLink::Received ShmLink::receive(std::span<rte_mbuf*> frames, const MbufPool& 
       received.all = true;
       break;
     }
-    rte_mbuf* const frame = record.size() <= most ? copy_in(pool, record) : nullptr;
+    rte_mbuf* frame = nullptr;
+    if (record.size() <= most) {
+      if (payload == Payload::kInPlace && record.size() >= kInPlaceBytes) frame = refer_to(record, pool);
+      if (frame == nullptr) frame = copy_in(pool, record);
+    }
     in.pop();
     if (frame == nullptr || exceeds_mtu(*frame, mtu)) {
       rte_pktmbuf_free(frame);
@@ -55,12 +128,18 @@ ShmLink::Received ShmLink::receive(std::span<rte_mbuf*> frames, const MbufPool& 
     bytes += frame->pkt_len;
     frames[received.frames++] = frame;
   }
-  in.release();
+  if (in_place_ == 0) in.release();
   if (received.frames != 0) {
     bump(stats.rx_packets, received.frames);
     bump(stats.rx_bytes, bytes);
   }
   return received;
+}
+
+// ------------------------------------------------------------------------------------------------ sending
+
+void ShmLink::note_written(const rte_mbuf& frame) {
+  urgent_ = urgent_ || out.used() > kQuietAcks || !is_acknowledgment(frame);
 }
 
 std::span<uint8_t> ShmLink::write(const rte_mbuf& frame) {
@@ -70,8 +149,76 @@ std::span<uint8_t> ShmLink::write(const rte_mbuf& frame) {
     std::memcpy(at, rte_pktmbuf_mtod(segment, const void*), segment->data_len);
     at += segment->data_len;
   }
-  urgent_ = urgent_ || out.used() > kQuietAcks || !is_acknowledgment(frame);
+  note_written(frame);
   return {room, frame.pkt_len};
+}
+
+rte_mbuf* ShmLink::begin(uint32_t frame_bytes, const MbufPool& pool) {
+  if (next_begun_ - first_begun_ == kMostBegun) return nullptr;
+  rte_mbuf* const frame = spares_ != 0 ? spare_[spares_ - 1] : rte_pktmbuf_alloc(pool.get());
+  if (frame == nullptr) return nullptr;
+  const uint64_t position = out.position();
+  uint8_t* const room = out.reserve(frame_bytes);
+  if (room == nullptr) {
+    if (spares_ == 0) rte_pktmbuf_free(frame);
+    return nullptr;
+  }
+  DirectFrame* direct = &DirectFrame::of(*frame);
+  if (spares_ != 0) {
+    --spares_;
+    frame->buf_addr = room;
+    frame->buf_len = static_cast<uint16_t>(frame_bytes);
+    frame->data_len = 0;
+    frame->pkt_len = 0;
+  } else {
+    direct = new (direct) DirectFrame{};
+    direct->shared.free_cb = DirectFrame::on_free;
+    direct->shared.fcb_opaque = direct;
+    rte_mbuf_ext_refcnt_set(&direct->shared, 1);
+    rte_pktmbuf_attach_extbuf(frame, room, reinterpret_cast<rte_iova_t>(room), static_cast<uint16_t>(frame_bytes),
+                              &direct->shared);
+  }
+  direct->link = this;
+  direct->room = room;
+  direct->bytes = frame_bytes;
+  direct->number = next_begun_;
+  direct->end = out.position();
+  begun(next_begun_++) = {position, false};
+  return frame;
+}
+
+bool ShmLink::is_direct(const rte_mbuf& frame) {
+  return RTE_MBUF_HAS_EXTBUF(&frame) && frame.shinfo->free_cb == DirectFrame::on_free;
+}
+
+std::span<uint8_t> ShmLink::commit(rte_mbuf& frame) {
+  DirectFrame& direct = DirectFrame::of(frame);
+  assert(direct.link == this && frame.pkt_len == direct.bytes && frame.nb_segs == 1);
+  note_written(frame);
+  begun(direct.number).ended = true;
+  const std::span<uint8_t> bytes{direct.room, direct.bytes};
+  direct.link = nullptr;
+  if (spares_ < kMostSpare) {
+    spare_[spares_++] = &frame;
+  } else {
+    rte_pktmbuf_free(&frame);
+  }
+  return bytes;
+}
+
+void ShmLink::cancel(const DirectFrame& frame) {
+  if (frame.end == out.position()) {
+    --next_begun_;
+    out.take_back(begun(frame.number).position);
+  } else {
+    ShmRingWriter::cancel(frame.room, frame.bytes);
+    begun(frame.number).ended = true;
+  }
+}
+
+void ShmLink::publish() {
+  while (first_begun_ != next_begun_ && begun(first_begun_).ended) ++first_begun_;
+  out.publish(first_begun_ == next_begun_ ? out.position() : begun(first_begun_).position);
 }
 
 bool ShmLink::take_urgent() { return std::exchange(urgent_, false); }

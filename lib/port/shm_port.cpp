@@ -42,6 +42,8 @@ ShmPort::ShmPort(std::shared_ptr<ShmSegment> segment, ShmPortConfig config)
              [this] { return next_arrival() == Nanos{0}; }) {
   capabilities_.mtu = config_.mtu;
   capabilities_.tx_multi_segment = true;
+  capabilities_.rx_multi_segment = true;
+  capabilities_.needs_icrc = config_.needs_icrc;
 }
 
 Result<std::unique_ptr<ShmPort>> ShmPort::open(std::shared_ptr<ShmSegment> segment, ShmPortConfig config) {
@@ -95,7 +97,7 @@ void ShmPort::meet(uint32_t slot) {
 
 uint16_t ShmPort::receive_from(uint32_t slot, std::span<rte_mbuf*> out) {
   Link& from = link(slot);
-  const auto received = from.receive(out, *config_.pool, config_.mtu, stats_);
+  const auto received = from.receive(out, *config_.pool, config_.mtu, payload_, stats_);
   if (received.all) ready_ &= ~slot_bit(slot);
   if (const uint64_t malformed = from.take_malformed(); malformed != 0) [[unlikely]]
     bump(shm_stats_.malformed, malformed);
@@ -215,9 +217,15 @@ ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos
     return Sent::kDropped;
   }
   if (gets_hop) add_hop(frame, to.out.used(), now);
-  const std::span<uint8_t> copy = to.write(frame);
+  note_written(slot, to.write(frame));
+  return Sent::kYes;
+}
+
+// Before the receiver sees the frame.
+void ShmPort::note_written(uint32_t slot, std::span<uint8_t> bytes) {
+  Link& to = link(slot);
   meet(slot);
-  to.tx_bytes += frame.pkt_len;
+  to.tx_bytes += bytes.size();
   if (config_.marks && to.out.used() > config_.kmin) {
     to.out.refresh();
     const uint64_t used = to.out.used();
@@ -225,10 +233,32 @@ ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos
     const bool marked =
         used >= config_.kmax ||
         (used > config_.kmin && rng_.chance(static_cast<double>(used - config_.kmin) / span * config_.pmax));
-    if (marked && mark_congestion(copy.data(), frame.pkt_len)) bump(shm_stats_.marked);
+    if (marked && mark_congestion(bytes.data(), static_cast<uint32_t>(bytes.size())))
+      bump(shm_stats_.marked);
   }
   published_ |= slot_bit(slot);
-  return Sent::kYes;
+}
+
+PortQueue::DirectBuffer ShmPort::take_direct(const MacAddress& to, uint32_t bytes, Nanos now) {
+  using enum DirectBuffer::Outcome;
+  const auto slot = next_slot(to);
+  if (!slot || *slot == config_.slot || !owner_.is_taken(*slot) || bytes < kShmLeastFrame ||
+      bytes > uint32_t{config_.mtu} + sizeof(EthernetHeader) + sizeof(VlanHeader))
+    return {};
+  Link& ring = link(*slot);
+  if (rte_mbuf* const frame = ring.begin(bytes, *config_.pool); frame != nullptr) {
+    frame->port = static_cast<uint16_t>(*slot);
+    return {kTaken, frame};
+  }
+  if (is_stuck(ring, now)) return {};
+  bump(stats_.tx_refused);
+  return {kFull};
+}
+
+// A frame of take_direct().
+void ShmPort::commit(rte_mbuf& frame) {
+  const uint32_t slot = frame.port;
+  note_written(slot, link(slot).commit(frame));
 }
 
 // Whether the frame asks for an address, and has been dealt with.
@@ -272,7 +302,14 @@ uint16_t ShmPort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
   uint16_t count = 0;
   uint64_t sent = 0, bytes = 0;
   bool full = false;
-  for (rte_mbuf* const frame : frames) {
+  for (rte_mbuf*& frame : frames) {
+    if (ShmLink::is_direct(*frame)) {
+      ++sent;
+      bytes += frame->pkt_len;
+      commit(*std::exchange(frame, nullptr));
+      ++count;
+      continue;
+    }
     if (exceeds_mtu(*frame, config_.mtu) || frame->data_len < kShmLeastFrame) {
       bump(stats_.tx_dropped);
       ++count;

@@ -1,5 +1,5 @@
 // A port between the processes of one machine, through memory that they share (shm_segment.hpp). Each process has a slot and with it
-// a MAC address; a frame is copied into the ring of the slot that has its destination address, a group's frame into the ring of
+// a MAC address; a frame is written into the ring of the slot that has its destination address, a group's frame into the ring of
 // each slot that is taken. There is no process in between: the sending port marks frames (ECN) and adds the hop of in-band
 // telemetry by the state of the receiver's ring. In a network with a switch the port exchanges all frames with the switch's slot
 // (shm_switch.hpp); the port still answers ARP requests and neighbor solicitations for slots with an owner.
@@ -34,7 +34,8 @@ struct ShmPortConfig {
   std::vector<SlotAddresses> slots;  // the addresses of each; ARP and ND are answered from here
   bool via_switch =
       false;            // all frames go to and come from kShmSwitchSlot, which also marks and adds telemetry
-  uint16_t mtu = 4400;  // at most 9600
+  uint16_t mtu = 4400;      // at most 9600
+  bool needs_icrc = true;   // PortCapabilities::needs_icrc; the same for all ports of the segment
   BitsPerSec rate{0};   // what telemetry reports; 0: 100 Gb/s
   // ECN-capable frames are marked by the bytes in the receiver's ring: never below kmin, with pmax just below kmax, always above.
   bool marks = false;
@@ -83,6 +84,8 @@ class ShmPort final : public Port, public PeerPresence {
   uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override;
   uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override;
   [[nodiscard]] Nanos next_arrival() const override;
+  DirectBuffer take_direct(const MacAddress& to, uint32_t bytes, Nanos now) override;
+  void receive_in_place() override { payload_ = ShmLink::Payload::kInPlace; }
   [[nodiscard]] const PortCapabilities& capabilities() const override { return capabilities_; }
   [[nodiscard]] MacAddress mac() const override { return config_.slots[config_.slot].mac; }
   [[nodiscard]] std::string_view name() const override { return config_.name; }
@@ -129,6 +132,8 @@ class ShmPort final : public Port, public PeerPresence {
   [[nodiscard]] ShmPeerClock::Ring ring_to(uint32_t slot);
   [[nodiscard]] ShmPeerClock::Ring ring_behind_switch(uint32_t slot) const;
   Sent send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos now);
+  void commit(rte_mbuf& frame);
+  void note_written(uint32_t slot, std::span<uint8_t> bytes);
   bool is_stuck(Link& link, Nanos now);
   void drop(std::atomic<uint64_t>& reason);
   bool resolve(const rte_mbuf& frame);
@@ -147,6 +152,7 @@ class ShmPort final : public Port, public PeerPresence {
   PortStats stats_;
   ShmStats shm_stats_;
   LightRng rng_{1};
+  ShmLink::Payload payload_ = ShmLink::Payload::kCopied;
   std::array<std::unique_ptr<Link>, kShmSlots> links_;
   std::array<ShmPeerClock, kShmSlots> behind_;  // (switch) of the other slots
   uint64_t ready_ = 0;                          // slots whose rings may have frames

@@ -10,6 +10,9 @@ namespace {
 // processor's cache, and touches no more memory.
 constexpr uint64_t kReuse = 64 * 1024;
 
+// Padding records in a row that a reader skips in one call: a writer cannot keep the reader with more of them.
+constexpr unsigned kMostPadding = 64;
+
 constexpr uint64_t align_up(uint64_t position) {
   return (position + kShmRecordAlign - 1) & ~uint64_t{kShmRecordAlign - 1};
 }
@@ -29,7 +32,8 @@ ShmRingWriter::ShmRingWriter(ShmRingControl& control, std::byte* data, uint32_t 
     : control_(control),
       data_(data),
       size_(size),
-      tail_(align_up(control.tail.load(std::memory_order_acquire))) {
+      tail_(align_up(control.tail.load(std::memory_order_acquire))),
+      published_(tail_) {
   assert((size & (size - 1)) == 0 && size >= 32 * 1024);
   // Until the reader's position is known to be valid the ring counts as full.
   head_ = tail_ - size_;
@@ -39,7 +43,7 @@ ShmRingWriter::ShmRingWriter(ShmRingControl& control, std::byte* data, uint32_t 
 
 void ShmRingWriter::refresh() {
   const uint64_t head = control_.head.load(std::memory_order_acquire);
-  if (tail_ - head <= size_ && head % kShmRecordAlign == 0) {
+  if (published_ - head <= size_ && tail_ - head <= size_ && head % kShmRecordAlign == 0) {
     head_ = head;
   } else {
     ++refused_;
@@ -59,7 +63,7 @@ uint8_t* ShmRingWriter::reserve(uint32_t frame_bytes) {
   bool restart = need > size_ - offset;
   if (!restart && offset >= kReuse && tail_ / kReuse != looked_) {
     looked_ = tail_ / kReuse;
-    restart = drained();
+    restart = drained() && published_ == tail_;
   }
   const uint64_t padding = restart ? size_ - offset : 0;
   if (used() + padding + need > size_) {
@@ -84,7 +88,15 @@ bool ShmRingWriter::has_room(uint32_t frame_bytes) {
   return used() <= most;
 }
 
-void ShmRingWriter::publish() { control_.tail.store(tail_, std::memory_order_release); }
+void ShmRingWriter::cancel(uint8_t* room, uint32_t frame_bytes) {
+  auto* record = reinterpret_cast<ShmRecord*>(room) - 1;
+  *record = {shm_record_bytes(frame_bytes), ShmRecord::kPadding, 0};
+}
+
+void ShmRingWriter::publish(uint64_t position) {
+  published_ = position;
+  control_.tail.store(position, std::memory_order_release);
+}
 
 ShmRingReader::ShmRingReader(ShmRingControl& control, const std::byte* data, uint32_t size)
     : control_(control),
@@ -118,12 +130,13 @@ bool ShmRingReader::has_more() { return head_ != tail_ || read_tail(); }
 
 // Bounded: a writer cannot keep the reader here by publishing padding or changing its position.
 std::span<const uint8_t> ShmRingReader::front() {
-  for (int record_of_two = 0; record_of_two < 2 && (head_ != tail_ || read_tail()); ++record_of_two) {
+  for (unsigned records = 0; records <= kMostPadding && (head_ != tail_ || read_tail()); ++records) {
     const auto offset = static_cast<uint32_t>(head_ & (size_ - 1));
     const uint32_t left = size_ - offset;
     const ShmRecord record = read_record(data_ + offset);
-    if (record.kind == ShmRecord::kPadding && record.bytes == left && left <= tail_ - head_) {
-      head_ += left;
+    if (record.kind == ShmRecord::kPadding && record.bytes != 0 && record.bytes % kShmRecordAlign == 0 &&
+        record.bytes <= left && record.bytes <= tail_ - head_) {
+      head_ += record.bytes;
       continue;
     }
     const bool fits =

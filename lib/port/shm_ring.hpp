@@ -7,7 +7,7 @@
 //
 // A record is a header of 16 bytes and the frame, padded to a multiple of 64. A record never wraps: where the rest of the ring is
 // too short, a padding record fills it. Memory order: the writer publishes with a release store of `tail`, the reader frees with
-// a release store of `head`.
+// a release store of `head`. The writer may publish, and the reader may free, less than it has written or read.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ static_assert(sizeof(ShmRingControl) == 128 && std::atomic<uint64_t>::is_always_
 
 struct ShmRecord {
   static constexpr uint32_t kFrame = 1, kPadding = 2;
-  uint32_t bytes;  // of the frame, or of the whole record of padding
+  uint32_t bytes;  // of the frame, or of the whole padding record: a multiple of 64
   uint32_t kind;
   uint64_t unused;
 };
@@ -49,16 +49,24 @@ class ShmRingWriter {
   // Room for a frame of kShmLeastFrame to kShmMostFrame bytes, which the caller writes; null when the ring is full. The reader
   // sees it after publish().
   uint8_t* reserve(uint32_t frame_bytes);
+  // The position behind the last reservation.
+  [[nodiscard]] uint64_t position() const { return tail_; }
+  // Undoes the reservations since the writer was at `position`; none of them has been published.
+  void take_back(uint64_t position) { tail_ = position; }
+  // Makes a padding record of a reservation that has not been published: reserve() has returned `room` for so many bytes.
+  static void cancel(uint8_t* room, uint32_t frame_bytes);
   // Whether reserve() would return room for a frame of so many bytes, or of fewer. May read the reader's position.
   [[nodiscard]] bool has_room(uint32_t frame_bytes);
-  void publish();
+  void publish() { publish(tail_); }
+  // The reader sees the reservations up to `position`.
+  void publish(uint64_t position);
   // Bytes that the reader has not freed, as far as last read; refresh() reads its position.
   [[nodiscard]] uint64_t used() const { return tail_ - head_; }
   void refresh();
-  // Whether the reader has freed everything. Reads its position.
+  // Whether the reader has freed everything that was published. Reads its position.
   [[nodiscard]] bool drained() {
     refresh();
-    return tail_ == head_;
+    return head_ == published_;
   }
   // The reader's position as last read: a reader that is alive moves it.
   [[nodiscard]] uint64_t freed() const { return head_; }
@@ -72,6 +80,7 @@ class ShmRingWriter {
   std::byte* const data_;
   const uint32_t size_;
   uint64_t tail_;
+  uint64_t published_;
   uint64_t head_ = 0;    // the reader's, as last validated
   uint64_t looked_ = 0;  // tail_ / kReuse when emptiness was last checked
   uint64_t refused_ = 0;

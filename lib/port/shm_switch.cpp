@@ -16,7 +16,7 @@ class ShmSwitch::MemberPort final : public Port {
   uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override {
     switch_.note_poll(now);
     if (!is_ready()) return 0;
-    const auto received = link_.receive(out, *config_.pool, config_.mtu, stats_);
+    const auto received = link_.receive(out, *config_.pool, config_.mtu, ShmLink::Payload::kCopied, stats_);
     if (received.all) {
       const uint64_t ready = switch_.ready_.load(std::memory_order_relaxed);
       switch_.ready_.store(ready & ~slot_bit(config_.slot), std::memory_order_relaxed);

@@ -24,7 +24,11 @@ class PacketSink {
   // An empty frame buffer that holds a whole frame in one segment, or null when there is no room or no buffer; then
   // the caller stops and is asked again later.
   virtual rte_mbuf* allocate() = 0;
-  // Takes over a frame that allocate() gave. Always succeeds.
+  // The same for a frame of exactly `bytes` to `to` to which nothing is added: the buffer may lie where the receiver reads it. The
+  // caller sends or frees it before it allocates the next one, and does not read from it what it depends on: the receiver may
+  // change it.
+  virtual rte_mbuf* allocate_direct(const MacAddress& /*to*/, uint32_t /*bytes*/) { return allocate(); }
+  // Takes over a frame that one of these gave. Always succeeds.
   virtual void send(rte_mbuf* frame) = 0;
 };
 

@@ -334,8 +334,7 @@ void QueuePairCore::set_peer_mac(const MacAddress& mac) {
   attributes.path.destination_mac = mac;
   RocePath path = attributes.path;
   if (gates != nullptr && gates->decides_ecn) path.traffic_class &= 0xfc;
-  writer =
-      RoceWriter(path, config.without_payload ? RoceWriter::Payload::kAbsent : RoceWriter::Payload::kCarried);
+  writer = RoceWriter(path, config.contents);
   path_ready_ = true;
 }
 

@@ -54,7 +54,7 @@ struct QueuePairConfig {
   uint8_t max_send_sge = 1;
   uint8_t max_recv_sge = 1;
   bool signal_all = false;
-  bool without_payload = false;  // RC: bytes are neither copied nor summed
+  RoceWriter::Contents contents = RoceWriter::Contents::kWhole;  // of its packets
 
   // Whose memory the receive requests name.
   [[nodiscard]] PdNumber recv_pd() const { return srq == nullptr ? pd : srq->pd(); }
@@ -154,6 +154,14 @@ class alignas(64) QueuePairCore {
   [[nodiscard]] virtual Psn receive_psn() const = 0;
 
   void change_path() { path_ready_ = false; }  // its MAC is to be found
+  // Whether a packet with these extras is final once written, and read by nobody before it is sent: neither telemetry nor a CN-TAG
+  // is put in behind, and no hops, whose number is read from the packet. Packets of a queue pair whose order matters have the
+  // same answer.
+  [[nodiscard]] bool sends_direct(const PacketExtras& extras) const {
+    if (cn_flow != 0 || (extras.types & bit_of(ExtensionType::kIntEcho)) != 0) return false;
+    return session == nullptr || session->telemetry == nullptr ||
+           (gates == nullptr && !session->telemetry->begins(HopsOf::kRequests));
+  }
   // The peer's MAC is known (again).
   void set_peer_mac(const MacAddress& mac);
   [[nodiscard]] bool path_ready() const { return path_ready_; }
@@ -267,9 +275,10 @@ SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, BthFields 
   if (qp.gates != nullptr && qp.gates->decides_ecn) [[unlikely]]
     bth.ect = !extras.not_ect;
   payload_length += block_bytes;
-  rte_mbuf* frame = context.sink.allocate();
-  if (frame == nullptr) return SendOutcome::kNoRoom;
   const uint32_t bytes = qp.writer.frame_bytes(opcode_info(bth.opcode), payload_length);
+  rte_mbuf* frame = qp.sends_direct(extras) ? context.sink.allocate_direct(qp.attributes.path.destination_mac, bytes)
+                                            : context.sink.allocate();
+  if (frame == nullptr) return SendOutcome::kNoRoom;
   auto* start = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes)));
   if (start ==
       nullptr) {  // the pool's buffers are sized for the port's MTU, and path_mtu is checked against that

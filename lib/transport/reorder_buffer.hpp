@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/sequence.hpp"
+#include "port/port.hpp"
 
 namespace roci {
 
@@ -22,7 +23,7 @@ struct KeepBudget {
   uint32_t most = 1024;
 };
 
-// Whole frames, each with a reference of our own. Not thread-safe. The slots are made when the first gap comes, once in
+// Whole frames, each held by a reference (port/port.hpp). Not thread-safe. The slots are made when the first gap comes, once in
 // its life: most queue pairs never see one.
 class ReorderBuffer {
  public:
@@ -44,8 +45,9 @@ class ReorderBuffer {
     if (slots_ == nullptr) return false;
     Slot& slot = at(psn);
     if (slot.frame != nullptr) return false;
-    rte_pktmbuf_refcnt_update(frame, 1);
-    slot = {frame, psn};
+    rte_mbuf* const held = hold(frame);
+    if (held == nullptr) return false;
+    slot = {held, psn};
     ++count_;
     ++budget_.kept;
     return true;

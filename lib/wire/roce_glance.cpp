@@ -91,4 +91,20 @@ bool is_rc_acknowledgment(std::span<const uint8_t> head, uint32_t frame_length) 
          aeth_kind(aeth->syndrome) == AethKind::kAck;
 }
 
+bool has_roce_headers(std::span<const uint8_t> head, uint32_t frame_length) {
+  const UdpLocation udp = find_udp(head, frame_length);
+  if (udp.outcome != UdpOutcome::kFound) return false;
+  const uint32_t at = udp.l4_offset + static_cast<uint32_t>(sizeof(UdpHeader));
+  if (head.size() < at + sizeof(Bth)) return false;
+  if (reinterpret_cast<const UdpHeader*>(head.data() + udp.l4_offset)->destination_port.get() != kRoceUdpPort)
+    return false;
+  const auto& bth = *reinterpret_cast<const Bth*>(head.data() + at);
+  const OpcodeInfo* const info = find_opcode(bth.opcode);
+  if (info == nullptr || head.size() < at + info->header_bytes) return false;
+  if (!bth.has_extensions()) return true;
+  const auto block = head.subspan(at + info->header_bytes);
+  return block.size() >= kExtensionHeaderBytes &&
+         block.size() >= 4U * reinterpret_cast<const ExtensionHeader*>(block.data())->words;
+}
+
 }  // namespace roci

@@ -47,4 +47,7 @@ std::optional<RoceGlance> glance_roce(std::span<const uint8_t> head, uint32_t fr
 // Whether the frame is a positive acknowledgment of an RC queue pair. `head` as above, with all headers in it.
 bool is_rc_acknowledgment(std::span<const uint8_t> head, uint32_t frame_length);
 
+// Whether the frame is a RoCEv2 packet of which `head` has all headers, an extension block included.
+bool has_roce_headers(std::span<const uint8_t> head, uint32_t frame_length);
+
 }  // namespace roci

@@ -76,10 +76,10 @@ uint16_t flow_udp_source_port(uint32_t flow_label, Qpn local, Qpn remote) {
   return static_cast<uint16_t>(0xc000 | ((label & 0x3fff) ^ ((label & 0xfc000) >> 14)));
 }
 
-RoceWriter::RoceWriter(const RocePath& path, Payload payload)
+RoceWriter::RoceWriter(const RocePath& path, Contents contents)
     : ipv6_(!path.destination_ip.is_v4()),
       not_ect_((path.traffic_class & 3) == 0),
-      without_payload_(payload == Payload::kAbsent) {
+      contents_(contents) {
   auto& ethernet = at<EthernetHeader>(bytes_.data(), 0);
   ethernet.destination = path.destination_mac;
   ethernet.source = path.source_mac;
@@ -141,7 +141,7 @@ RoceWriter::Open RoceWriter::begin(uint8_t* frame, const BthFields& fields, uint
   view.frame_length = view.icrc_offset + kIcrcBytes;
   open.extended = frame + view.bth_offset + sizeof(Bth);
   open.payload = frame + view.payload_offset;
-  if (!without_payload_)
+  if (contents_ != Contents::kHeaders)
     std::memset(open.payload + payload_length, 0,
                 kIcrcBytes);  // pad: at most 3, and 4 bytes of ICRC follow it
 
@@ -156,8 +156,8 @@ RoceWriter::Open RoceWriter::begin(uint8_t* frame, const BthFields& fields, uint
   const auto udp_length = static_cast<uint16_t>(view.frame_length - l4_offset_);
   const uint64_t udp_length_bytes = __builtin_bswap16(udp_length);
   const bool make_ect = fields.ect && not_ect_;
-  const bool sums = kSums && !without_payload_;
-  open.without_payload = without_payload_;
+  const bool sums = kSums && contents_ == Contents::kWhole;
+  open.contents = contents_;
   const uint32_t begin = l3_offset_ - icrc_pieces::kBefore;
   icrc_pieces::store(frame, icrc_pieces::load(bytes_.data()));  // of which the first `begin` bytes stay
   if (ipv6_) {
@@ -210,7 +210,10 @@ void RoceWriter::put_aeth(Open& open, uint8_t syndrome, Msn msn) {
 }
 
 void RoceWriter::copy_payload(Open& open, uint8_t* to, const uint8_t* from, uint32_t length) {
-  if (open.without_payload) return;
+  if (open.contents != Contents::kWhole) {
+    if (open.contents == Contents::kWithoutIcrc) guarded_copy(to, from, length);
+    return;
+  }
   if (open.summed != nullptr && open.summed <= to && to + length <= open.sum_end) {
     copy_into_sum(open, to, from, length);
     return;
@@ -235,11 +238,13 @@ void RoceWriter::copy_payload(Open& open, uint8_t* to, const uint8_t* from, uint
 }
 
 void RoceWriter::finish(Open& open) {
-  if (open.without_payload) return;
+  if (open.contents == Contents::kHeaders) return;
   auto* frame = const_cast<uint8_t*>(open.view.frame);
   uint8_t* end = frame + open.view.icrc_offset;
   uint32_t icrc = 0;
-  if (open.icrc_state) {
+  if (open.contents == Contents::kWithoutIcrc) {
+    // as it is
+  } else if (open.icrc_state) {
     const uint32_t pad = open.view.pad;
     icrc = icrc_finish(pad == 0 ? *open.icrc_state : icrc_continue(*open.icrc_state, end - pad, pad));
   } else if (open.summed != nullptr) {

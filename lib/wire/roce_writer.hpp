@@ -51,13 +51,14 @@ struct BthFields {
 // extended headers and the payload through the pointers it gets, finish() puts the ICRC.
 class RoceWriter {
  public:
-  enum class Payload : uint8_t {
-    kCarried,
-    kAbsent,  // frames are as long as they should be; what stands in the place of payload and ICRC is anything
+  enum class Contents : uint8_t {
+    kWhole,
+    kWithoutIcrc,  // the ICRC is 0
+    kHeaders,      // frames are as long as they should be; the bytes of payload and ICRC are undefined
   };
 
   RoceWriter() = default;
-  explicit RoceWriter(const RocePath& path, Payload payload = Payload::kCarried);
+  explicit RoceWriter(const RocePath& path, Contents contents = Contents::kWhole);
 
   struct Open {
     uint8_t* extended = nullptr;  // behind the BTH
@@ -69,7 +70,7 @@ class RoceWriter {
     const uint8_t* sum_end = nullptr;
     __m128i sum{};
     std::optional<uint32_t> icrc_state{};
-    bool without_payload = false;
+    Contents contents = Contents::kWhole;
     // Somebody has changed bytes that were known.
     void forget_sum() {
       summed = nullptr;
@@ -109,7 +110,7 @@ class RoceWriter {
   uint8_t l4_offset_ = 0;
   bool ipv6_ = false;
   bool not_ect_ = true;
-  bool without_payload_ = false;
+  Contents contents_ = Contents::kWhole;
 };
 
 }  // namespace roci
