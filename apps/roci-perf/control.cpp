@@ -1,7 +1,5 @@
 #include "roci-perf/control.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdio>
 
@@ -12,10 +10,6 @@ namespace roci::perf {
 namespace {
 
 constexpr unsigned kRoundsBetweenLooks = 64;
-constexpr unsigned kMostEmptyRounds = 64;
-
-// A yield that took longer than this has let somebody else run; alone on its core it returns much sooner.
-constexpr Nanos kOthersRan = 2us;
 
 double in_seconds(Nanos span) { return static_cast<double>(span.count()) * 1e-9; }
 
@@ -50,22 +44,10 @@ Status Control::round(bool worked) {
     const Nanos time = now();
     for (Poller* other : others_) worked |= other->poll(time);
   }
-  if (worked) {
-    worked_ = true;
-    empty_ = 0;
-  } else if (++empty_ >= empty_limit_) {
-    empty_ = 0;
-    yield();
-  }
+  worked_ |= worked;
+  empty_polls_.note(worked, now());
   if (++rounds_ % kRoundsBetweenLooks != 0) return {};
   return look_around();
-}
-
-void Control::yield() {
-  const Nanos before = now();
-  sched_yield();
-  // Where the core is shared, most likely with the very thread that we wait for, every empty round delays it.
-  empty_limit_ = now() - before > kOthersRan ? 1 : std::min(2 * empty_limit_, kMostEmptyRounds);
 }
 
 Status Control::serve(bool worked) {

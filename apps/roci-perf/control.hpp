@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/poller.hpp"
+#include "base/waiting.hpp"
 #include "roci-perf/exchange.hpp"
 #include "roci/device.hpp"
 
@@ -56,7 +57,6 @@ class Control {
   [[nodiscard]] bool has_channel() const { return channel_ != nullptr; }
 
  private:
-  void yield();
   Status look_around();
   Status read_channel();
 
@@ -65,8 +65,7 @@ class Control {
   std::string peer_name_;  // "the server"
   WaitLimits limits_;
   std::vector<Poller*> others_;
-  unsigned empty_limit_ = 1;  // rounds without work before others may have the core
-  unsigned empty_ = 0;
+  EmptyPolls empty_polls_;
   unsigned rounds_ = 0;
   bool worked_ = false;
   bool outstanding_ = false;

@@ -24,7 +24,7 @@ struct SwitchFile {
   FaultInjection injection;
   std::vector<PortFaults> faults;  // in the order of sw.ports; without `injection` none of them has any
   IdlePolicy idle = IdlePolicy::kYield;
-  Nanos awake{0};  // how long `sleep` only yields after the last frame
+  Nanos awake{0};  // how long `sleep` only polls after the last frame
   std::string
       shared_memory;  // the folder of the network whose memory ports "shmN" are in; empty: there is no such port
   std::vector<unsigned> cores;  // of the workers; empty: wherever the system puts them

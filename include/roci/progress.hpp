@@ -19,8 +19,8 @@ enum class Progress : uint8_t {
 // What a polling thread does after a round in which it had no work.
 enum class IdlePolicy : uint8_t {
   kSpin,   // polls on: the least latency, a whole core
-  kYield,  // lets others run first: for more busy threads than cores
-  kSleep,  // yields for some rounds, then sleeps twice as long each time, never past a known deadline
+  kYield,  // polls on, and sleeps briefly while other threads wait for its processor: for more busy threads than cores
+  kSleep,  // polls for some rounds, then sleeps an eighth longer each time, never past a known deadline
 };
 
 }  // namespace roci

@@ -1,10 +1,10 @@
-// A lock for sections of a few nanoseconds that threads of an application share. It yields when it has to wait,
-// because on a small machine the holder may not be running.
+// A lock for sections of a few nanoseconds that threads of an application share. A thread that waits for long sleeps, because on a
+// small machine the holder may not be running.
 #pragma once
 
-#include <sched.h>
-
 #include <atomic>
+
+#include "base/waiting.hpp"
 
 namespace roci {
 
@@ -13,9 +13,7 @@ class Spinlock {
  public:
   void lock() {
     while (!try_lock()) {
-      for (int spins = 0; taken_.load(std::memory_order_relaxed); ++spins) {
-        if (spins > 100) sched_yield();
-      }
+      for (Backoff backoff; taken_.load(std::memory_order_relaxed);) backoff.wait();
     }
   }
   bool try_lock() { return !taken_.exchange(true, std::memory_order_acquire); }

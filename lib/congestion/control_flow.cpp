@@ -3,7 +3,8 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <thread>
+
+#include "base/waiting.hpp"
 
 namespace roci {
 namespace {
@@ -41,7 +42,7 @@ bool PublishedDecision::try_read(roci_cc_decision& decision) const {
 
 roci_cc_decision PublishedDecision::read() const {
   roci_cc_decision decision;
-  while (!try_read(decision)) std::this_thread::yield();
+  for (Backoff backoff; !try_read(decision);) backoff.wait();
   return decision;
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/guarded_access.hpp"
 #include "base/log.hpp"
+#include "base/waiting.hpp"
 #include "memory/memory_guard.hpp"
 
 namespace roci {
@@ -351,7 +352,12 @@ Nanos Host::deadline_if_known() const {
 bool Host::drive() {
   const bool worked = drive_as_helper();
   application_poll_.store(last_poll_.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  if (waiting_helper_ != nullptr) waiting_helper_->after_round(worked);
+  if (waiting_helper_ != nullptr) {
+    waiting_helper_->after_round(worked);
+  } else {
+    thread_local EmptyPolls empty_polls;
+    empty_polls.note(worked, last_poll());
+  }
   return worked;
 }
 

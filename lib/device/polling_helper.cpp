@@ -1,6 +1,5 @@
 #include "device/polling_helper.hpp"
 
-#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 
 #include "base/log.hpp"
 #include "base/quiet_signals.hpp"
+#include "base/waiting.hpp"
 #include "device/host.hpp"
 #include "port/realtime_runner.hpp"
 
@@ -61,6 +61,7 @@ bool PollingHelper::is_silent() const {
 void PollingHelper::stand_in() {
   const Nanos takeover = host_.config().takeover;
   Nanos wait = takeover;
+  EmptyPolls empty_polls;
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, wait, [this] { return stop_; })) {
     // A host that has nothing to do gets a look now and then.
@@ -75,8 +76,10 @@ void PollingHelper::stand_in() {
     Nanos last_work = monotonic_now();
     while (!stop_ && is_silent()) {
       lock.unlock();
-      if (host_.drive_as_helper()) last_work = monotonic_now();
-      sched_yield();
+      const bool worked = host_.drive_as_helper();
+      const Nanos now = monotonic_now();
+      if (worked) last_work = now;
+      empty_polls.note(worked, now);
       lock.lock();
       if (monotonic_now() - last_work > takeover) break;
     }

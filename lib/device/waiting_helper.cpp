@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "base/quiet_signals.hpp"
 #include "base/scheduling.hpp"
+#include "base/waiting.hpp"
 #include "device/host.hpp"
 #include "port/realtime_runner.hpp"
 
@@ -25,16 +26,9 @@ constexpr uint32_t kRoundsWithoutWakes = 4;
 constexpr Nanos kNoRoom{50'000};  // until what could not be sent is tried again
 constexpr Nanos kLongestSleep = 1s;
 constexpr uint32_t kCrowdCheck = 64;  // rounds in vain between two looks whether others want the processor
-constexpr Nanos kCrowdWindow{4'000'000}, kCrowdLasts{50'000'000};
 constexpr Nanos kCrowdRest = 1ms;
 
-// Of an application's thread that polls: whether others want its processor.
-struct Crowd {
-  Nanos checked{0}, waited{0};
-  Nanos until{0};  // then it looks again
-  bool crowded = false;
-};
-thread_local Crowd crowd;
+thread_local Crowd crowd;  // of an application's thread that polls
 
 }  // namespace
 
@@ -172,15 +166,7 @@ void WaitingHelper::after_round(bool worked) {
 // With more runnable threads than processors, a thread that polls keeps its peer from running: it waits for the frame instead.
 void WaitingHelper::rest_if_crowded() {
   const Nanos now = host_.last_application_poll();
-  if (now - crowd.checked >= kCrowdWindow) {
-    const Nanos waited = own_wait_time();
-    const bool counts = crowd.checked != Nanos{0} && now - crowd.checked < 8 * kCrowdWindow;
-    if (counts && (waited - crowd.waited) * 4 > now - crowd.checked) crowd.until = now + kCrowdLasts;
-    crowd.crowded = now < crowd.until;
-    crowd.checked = now;
-    crowd.waited = waited;
-  }
-  if (!crowd.crowded || !application_has_it_.load(std::memory_order_relaxed)) return;
+  if (!crowd.is_crowded(now) || !application_has_it_.load(std::memory_order_relaxed)) return;
   const uint32_t seen = wakeup_.arm(Waiter::kApplication, WakeFor::kAnything);
   const Nanos deadline = host_.deadline_if_known();
   if (!wakeup_.has_frames() && deadline > now)

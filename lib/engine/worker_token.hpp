@@ -3,9 +3,9 @@
 // at any time, and nothing on the data path locks.
 #pragma once
 
-#include <sched.h>
-
 #include <atomic>
+
+#include "base/waiting.hpp"
 
 namespace roci {
 
@@ -14,7 +14,7 @@ class WorkerToken {
   // For the control path: waits for the end of the round under way. Meets the standard's BasicLockable.
   void lock() {
     wanted_.fetch_add(1, std::memory_order_relaxed);
-    while (taken_.exchange(true, std::memory_order_acquire)) sched_yield();
+    for (Backoff backoff; taken_.exchange(true, std::memory_order_acquire);) backoff.wait();
     wanted_.fetch_sub(1, std::memory_order_relaxed);
   }
   // For poll loops: steps back when somebody else is polling, or when the control path waits.

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <csignal>
-#include <thread>
 
 #include "base/log.hpp"
+#include "base/waiting.hpp"
 
 namespace roci {
 namespace {
@@ -88,9 +88,9 @@ void MemifGate::wait_inside(void* passed) {
   gate.hurry_.wait_for(lock, stay, [&gate] { return gate.hurried_; });
   gate.hurried_ = false;
   gate.open_.store(false, std::memory_order_seq_cst);
-  while (gate.anybody_inside()) {
+  for (Backoff backoff; gate.anybody_inside();) {
     lock.unlock();
-    std::this_thread::yield();
+    backoff.wait();
     lock.lock();
   }
   gate.arm();

@@ -16,11 +16,12 @@
 #include "base/quiet_signals.hpp"
 #include "base/scheduling.hpp"
 #include "base/tick_clock.hpp"
+#include "base/waiting.hpp"
 
 namespace roci {
 namespace {
 
-// How many idle rounds only yield before the first sleep, so that a short gap between bursts costs no
+// How many idle rounds there are before the first sleep, so that a short gap between bursts costs no
 // wake-up.
 constexpr unsigned kRoundsBeforeSleep = 64;
 constexpr Nanos kFirstSleep = 1us;
@@ -57,6 +58,7 @@ class Idler {
   void worked() {
     idle_rounds_ = 0;
     sleep_ = kFirstSleep;
+    empty_polls_.note(true, idle_since_);
   }
   void rest(Nanos now) {
     switch (config_.idle) {
@@ -64,7 +66,8 @@ class Idler {
         rte_pause();
         return;
       case IdlePolicy::kYield:
-        sched_yield();
+        rte_pause();
+        empty_polls_.note(false, now);
         return;
       case IdlePolicy::kSleep:
         break;
@@ -72,7 +75,8 @@ class Idler {
     if (config_.wakeup != nullptr) return wait_for_frames(now);
     if (idle_rounds_ == 0) idle_since_ = now;
     if (++idle_rounds_ <= kRoundsBeforeSleep || now - idle_since_ < config_.awake) {
-      sched_yield();
+      rte_pause();
+      empty_polls_.note(false, now);
       return;
     }
     // A deadline that has passed belongs to a poller that waits for something without a time, like a frame from a
@@ -113,6 +117,7 @@ class Idler {
   const std::atomic<bool>& stop_;
   uint64_t idle_rounds_ = 0;
   Nanos idle_since_{0};
+  EmptyPolls empty_polls_;
   Nanos sleep_ = kFirstSleep;
 };
 

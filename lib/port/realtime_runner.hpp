@@ -30,7 +30,7 @@ struct RunnerThreadConfig {
   // With kSleep, reached after some milliseconds without work; bounds the delay of the first frame after a pause. A look at
   // an idle host costs about 10 us.
   Nanos longest_sleep = 2ms;
-  // With kSleep: for so long after the last work it only yields. Between messages that others wait for a sleep costs more than it
+  // With kSleep: for so long after the last work it only polls. Between messages that others wait for a sleep costs more than it
   // saves, above all where others share the core.
   Nanos awake{0};
   // With kSleep: the wakeup of the pollers' ports. After a few rounds without work the thread sleeps until a frame arrives or a

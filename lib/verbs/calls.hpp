@@ -29,8 +29,6 @@ ibv_dm* alloc_dm(ibv_context* context, ibv_alloc_dm_attr* attr);
 int free_dm(ibv_dm* dm);
 ibv_mr* reg_dm_mr(ibv_pd* pd, ibv_dm* dm, uint64_t offset, size_t length, unsigned access);
 // completion.cpp
-// After each time that a thread has asked a completion queue, and found something or not.
-void yield_when_idle(bool found);
 int poll_cq(ibv_cq* cq, int count, ibv_wc* out);
 int req_notify_cq(ibv_cq* cq, int solicited_only);
 ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr);

@@ -1,6 +1,5 @@
 // Completion queues.
 #include <infiniband/verbs.h>
-#include <sched.h>
 
 #include "verbs/calls.hpp"
 #include "verbs/error.hpp"
@@ -8,9 +7,6 @@
 
 namespace roci::verbs {
 namespace {
-
-// A thread that finds nothing so many times in a row lets others run: on few cores they are those it waits for.
-constexpr uint32_t kEmptyPolls = 32;
 
 constexpr uint64_t kStampFlags =
     uint64_t{IBV_WC_EX_WITH_COMPLETION_TIMESTAMP} | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
@@ -43,20 +39,8 @@ ibv_cq_ex* create(ibv_context* context, int entries, void* user, ibv_comp_channe
 
 }  // namespace
 
-void yield_when_idle(bool found) {
-  static thread_local uint32_t empty = 0;
-  if (found) {
-    empty = 0;
-  } else if (++empty >= kEmptyPolls) {
-    empty = 0;
-    sched_yield();
-  }
-}
-
 int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
-  const int got = of<Cq>(cq).queue->poll(count, out);
-  yield_when_idle(got != 0);
-  return got;
+  return of<Cq>(cq).queue->poll(count, out);
 }
 
 int req_notify_cq(ibv_cq* handle, int solicited_only) {

@@ -30,7 +30,6 @@ int start_poll(ibv_cq_ex* handle, ibv_poll_cq_attr* attr) {
   cq.polling.lock();
   const int code = take_next(cq);
   if (code != 0) cq.polling.unlock();
-  yield_when_idle(code == 0);
   return code;
 }
 int next_poll(ibv_cq_ex* cq) { return take_next(queue_of(cq)); }

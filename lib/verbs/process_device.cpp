@@ -107,7 +107,7 @@ template <class Done>
 void drive_until(Device& device, std::chrono::nanoseconds limit, Done done) {
   const auto end = std::chrono::steady_clock::now() + limit;
   while (!done() && std::chrono::steady_clock::now() < end) {
-    if (!device.progress()) std::this_thread::yield();
+    if (!device.progress()) std::this_thread::sleep_for(std::chrono::microseconds{1});
   }
 }
 
