@@ -70,6 +70,10 @@ class alignas(64) Host final : public Poller {
 
   [[nodiscard]] const DeviceConfig& config() const { return config_; }
   [[nodiscard]] Port& port() { return *port_; }
+  // Peers place no WRITEs in regions any more until they are granted anew (port/placement.hpp). All tokens in hand.
+  void withdraw_grants() {
+    if (Placement* const placement = port_->placement(); placement != nullptr) placement->revoke();
+  }
   [[nodiscard]] MacAddress mac() const { return port_->mac(); }
   [[nodiscard]] uint16_t port_mtu() const { return port_->capabilities().mtu; }
   [[nodiscard]] uint32_t workers() const { return static_cast<uint32_t>(workers_.size()); }

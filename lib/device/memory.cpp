@@ -61,7 +61,9 @@ MemoryRegion::MemoryRegion(std::shared_ptr<Host> host, uint32_t pd, void* addres
 
 MemoryRegion::~MemoryRegion() {
   const std::scoped_lock guard(host_->all_workers());
-  if (registered_) host_->memory().remove(MemoryKey{lkey()});
+  if (!registered_) return;
+  host_->memory().remove(MemoryKey{lkey()});
+  host_->withdraw_grants();
 }
 
 Status MemoryRegion::deregister() {
@@ -69,6 +71,7 @@ Status MemoryRegion::deregister() {
   if (!registered_) return fail("memory region: it has been deregistered before");
   ROCI_TRY(host_->memory().check_removable(MemoryKey{lkey()}));
   host_->memory().remove(MemoryKey{lkey()});
+  host_->withdraw_grants();
   registered_ = false;
   return {};
 }
@@ -96,6 +99,7 @@ Status MemoryRegion::reregister(int flags, const ProtectionDomain* pd, void* add
   }
   ROCI_TRY(host_->memory().replace(MemoryKey{lkey()}, PdNumber{next_pd}, next_address, next_length, next_iova,
                                    next_access));
+  host_->withdraw_grants();
   verbs_.addr = next_address;
   verbs_.length = next_length;
   iova_ = next_iova;

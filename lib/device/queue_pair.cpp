@@ -301,6 +301,7 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
   if ((mask & IBV_QP_PKEY_INDEX) != 0) ROCI_TRY(check_range("pkey_index", attr.pkey_index, 0));
   if ((mask & IBV_QP_PORT) != 0 && attr.port_num != 1)
     return fail("queue pair: port " + std::to_string(attr.port_num) + " does not exist; the only port is 1");
+  attached_->worker->withdraw_grants(*attached_);
   if ((mask & IBV_QP_ACCESS_FLAGS) != 0) next.access = static_cast<int>(attr.qp_access_flags);
   if ((mask & IBV_QP_QKEY) != 0) next.qkey = QKey{attr.qkey};
   if ((mask & IBV_QP_AV) != 0) {

@@ -26,6 +26,7 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       index_(index),
       port_(surroundings.port),
       peer_presence_(surroundings.hand_over.workers() == 1 ? surroundings.port.peers() : nullptr),
+      placement_(surroundings.hand_over.workers() == 1 ? surroundings.port.placement() : nullptr),
       mac_(surroundings.port.mac()),
       mac_bits_(mac_.bits()),
       memory_(surroundings.memory),
@@ -116,6 +117,7 @@ void Worker::detach(AttachedQueuePair& qp) {
   count_waiting(qp, false);
   leave_congestion(qp);
   control_.detach(qp);
+  withdraw_grants(qp);
   timers_.cancel(qp);
   qp.neighbour = NeighbourRef();
   stop_waiting(qp);
@@ -190,6 +192,7 @@ bool Worker::poll(Nanos now) {
     context.telemetry = telemetry_.hops();
   }
   context.peers = peer_presence_;
+  context.placement = placement_;
   blocked_ = false;
   now_ = now;
   bool worked = flush();
@@ -315,6 +318,7 @@ bool Worker::serve_ready(TransportContext& context) {
       qp.core.fail_for_good(context);
     const bool reachable = !waits_for_peer && refresh_path(context, qp);
     const ibv_qp_state state = qp.core.state();
+    if (state == IBV_QPS_ERR) withdraw_grants(qp);
     if (reachable || state == IBV_QPS_ERR || state == IBV_QPS_SQD)  // some of their duties need no peer
       more = transmit(context, qp, quanta);
     if (controlled != nullptr) control_.after_turn(*controlled, context.now);

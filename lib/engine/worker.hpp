@@ -155,6 +155,11 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
     }
   }
 
+  // The queue pair's peer places no WRITEs any more (port/placement.hpp): before the state or the access flags change.
+  void withdraw_grants(AttachedQueuePair& qp) {
+    if (std::exchange(qp.core.granted, false)) placement_->revoke();
+  }
+
   // Any thread: the application has posted to the queue pair.
   void ring(AttachedQueuePair& qp);
 
@@ -281,6 +286,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   Port& port_;
   // Of the port; null where it knows nothing of peers' processes, and with several workers, since it is for one thread.
   PeerPresence* const peer_presence_;
+  Placement* const placement_;  // likewise
   uint32_t full_in_a_row_ = 0;  // rounds whose reception was a full burst
   const MacAddress mac_;        // the port's
   const uint64_t mac_bits_;     // the same

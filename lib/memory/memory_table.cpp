@@ -170,6 +170,11 @@ AccessOutcome MemoryTable::check_remote(MemoryKey key, const Accessor& who, uint
   return check_area(area, key, who.pd, va, length, needed, where);
 }
 
+const MemoryArea* MemoryTable::find_region(MemoryKey key) const {
+  const MemoryEntry* const entry = table_.find(key_index(key));
+  return entry == nullptr || entry->is_window() || entry->region().key != key ? nullptr : &entry->region();
+}
+
 size_t MemoryTable::count_in(PdNumber pd) const {
   size_t count = 0;
   table_.for_each([&](uint32_t, const MemoryEntry& entry) { count += entry.pd == pd ? 1 : 0; });

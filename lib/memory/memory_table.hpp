@@ -113,6 +113,9 @@ class MemoryTable {
   AccessOutcome check_remote(MemoryKey key, const Accessor& who, uint64_t va, uint64_t length, Access needed,
                              uint8_t** where) const;
 
+  // The region of a key; null when the key is unknown or a window's.
+  [[nodiscard]] const MemoryArea* find_region(MemoryKey key) const;
+
   [[nodiscard]] size_t size() const { return table_.size(); }
   [[nodiscard]] size_t count_in(PdNumber pd) const;
 

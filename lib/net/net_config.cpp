@@ -99,6 +99,8 @@ Status read_net_section(ConfigNode& node, NetConfig& net) {
   ROCI_TRY(check_networks(node, net));
   ROCI_TRY(node.optional("switch", net.always_switch, one_of<bool>({{"auto", false}, {"always", true}})));
   ROCI_TRY(node.optional("icrc", net.always_icrc, one_of<bool>({{"auto", false}, {"on", true}})));
+  ROCI_TRY(node.optional("placement", net.sender_places,
+                         one_of<bool>({{"receiver", false}, {"sender", true}})));
   ROCI_TRY(node.optional("mtu", net.mtu, integer_in<uint16_t>(576, 9600)));
   ROCI_TRY(node.optional("linger", net.linger));
   ROCI_TRY(read_idle(node, net.idle));
@@ -119,7 +121,10 @@ Status read_net_section(ConfigNode& node, NetConfig& net) {
   if (net.uplink && net.places == kMostPlaces)
     return node.error("places", "can be " + std::to_string(kMostPlaces - 1) + " at most beside an uplink");
   ROCI_TRY(node.optional("pci", net.pci));
-  return read_faults_of_places(node, net);
+  ROCI_TRY(read_faults_of_places(node, net));
+  if (net.sender_places && net.needs_switch())
+    return node.error("placement", "can be sender only in a network without a switch");
+  return {};
 }
 
 std::string nanos_text(Nanos time) { return time == kNever ? "never" : std::to_string(time.count()) + "ns"; }
@@ -193,7 +198,7 @@ std::string net_text(const NetConfig& net) {
     out << (i == 0 ? "\"" : ", \"") << net.networks[i].to_string() << '"';
   out << "]\n  first: " << net.first << "\n  places: " << net.places
       << "\n  switch: " << (net.always_switch ? "always" : "auto") << "\n  icrc: " << (net.always_icrc ? "on" : "auto")
-      << "\n  mtu: " << net.mtu
+      << "\n  placement: " << (net.sender_places ? "sender" : "receiver") << "\n  mtu: " << net.mtu
       << "\n  linger: " << nanos_text(net.linger) << "\n  idle: " << idle_policy_name(net.idle)
       << "\n  memory: " << net.memory_mib << "MiB\n  rate: " << net.rate.value()
       << "bps\n  queue: " << net.queue.value() << "B\n  queue_frames: " << net.queue_frames << "\n";

@@ -7,6 +7,7 @@
 //     places: 32                             # processes, or devices of them, at a time; 31 with an uplink
 //     switch: auto                           # auto: where a key below needs one; always
 //     icrc: auto                             # auto: computed and checked where a switch carries the frames; on: always
+//     placement: receiver                    # sender: RDMA WRITEs are copied by the requester (port/placement.hpp); without a switch
 //     mtu: 4400                              # largest IP packet: a path MTU of 4096 with in-band telemetry
 //     linger: 60s                            # (switch) time for which it runs after the last process; or never
 //     idle: sleep                            # (switch) idle policy: spin | yield | sleep
@@ -72,6 +73,7 @@ struct NetConfig {
   uint32_t places = 32;
   bool always_switch = false;
   bool always_icrc = false;
+  bool sender_places = false;
   uint16_t mtu = 4400;
   Nanos linger = 60s;
   IdlePolicy idle = IdlePolicy::kSleep;

@@ -140,6 +140,7 @@ Result<std::unique_ptr<Port>> NetPlace::open_port(const EalConfig& eal) const {
   }
   config.via_switch = net_.needs_switch();
   config.needs_icrc = net_.needs_icrc();
+  config.places = net_.sender_places;
   config.marks = net_.marking.enabled && !config.via_switch;
   config.kmin = net_.marking.kmin.value();
   config.kmax = net_.marking.kmax.value();

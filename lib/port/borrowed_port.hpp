@@ -25,6 +25,7 @@ class BorrowedPort : public Port {
   [[nodiscard]] bool link_up() const override { return port_.link_up(); }
   [[nodiscard]] PortWakeup* wakeup() override { return port_.wakeup(); }
   [[nodiscard]] PeerPresence* peers() override { return port_.peers(); }
+  [[nodiscard]] Placement* placement() override { return port_.placement(); }
   [[nodiscard]] std::vector<Detail> details() const override { return port_.details(); }
 
  private:

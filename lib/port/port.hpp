@@ -22,6 +22,7 @@
 namespace roci {
 
 class PeerPresence;  // port/peer_presence.hpp
+class Placement;     // port/placement.hpp
 class PortWakeup;    // port/wakeup.hpp
 
 // What this port can do; what it cannot, the callers do in software.
@@ -122,6 +123,8 @@ class Port : public PortQueue {
   [[nodiscard]] virtual PortWakeup* wakeup() { return nullptr; }
   // What is known of the processes behind addresses; null where nothing is.
   [[nodiscard]] virtual PeerPresence* peers() { return nullptr; }
+  // Writing into the memory of the processes behind addresses; null where it is not possible or not wanted.
+  [[nodiscard]] virtual Placement* placement() { return nullptr; }
 };
 
 // A reference to a received frame that may be kept for as long as wanted: the frame itself, or a copy where a part of it lies in

@@ -60,6 +60,11 @@ Result<std::unique_ptr<ShmPort>> ShmPort::open(std::shared_ptr<ShmSegment> segme
   for (uint32_t other = 0; !port->config_.via_switch && other < port->config_.slots.size(); ++other) {
     if (other != port->config_.slot) port->link(other);
   }
+  if (port->config_.places && !port->config_.via_switch) {
+    port->placement_ = std::make_unique<ShmPlacement>(
+        port->owner_.shared_segment(), port->config_.slot,
+        [of = port.get()](const MacAddress& mac) { return of->slot_of(mac); });
+  }
   port->owner_.join();
   return port;
 }

@@ -23,6 +23,7 @@
 #include "port/port.hpp"
 #include "port/shm_link.hpp"
 #include "port/shm_peer_clock.hpp"
+#include "port/shm_placement.hpp"
 #include "port/shm_resolution.hpp"
 #include "port/shm_slot_owner.hpp"
 
@@ -37,6 +38,7 @@ struct ShmPortConfig {
   uint16_t mtu = 4400;      // at most 9600
   bool needs_icrc = true;   // PortCapabilities::needs_icrc; the same for all ports of the segment
   BitsPerSec rate{0};   // what telemetry reports; 0: 100 Gb/s
+  bool places = false;  // WRITEs into memory of the peers' processes; not with a switch (shm_placement.hpp)
   // ECN-capable frames are marked by the bytes in the receiver's ring: never below kmin, with pmax just below kmax, always above.
   bool marks = false;
   uint64_t kmin = 0, kmax = 0;
@@ -96,6 +98,7 @@ class ShmPort final : public Port, public PeerPresence {
   }
   [[nodiscard]] PortWakeup* wakeup() override { return &owner_.wakeup(); }
   [[nodiscard]] PeerPresence* peers() override { return this; }
+  [[nodiscard]] Placement* placement() override { return placement_.get(); }
   // ShmStats by name, `wakes`, and of the rings that this port writes: `ring_bytes` (the fullest one now), `ring_peak_bytes`,
   // `ring_size`.
   [[nodiscard]] std::vector<Detail> details() const override;
@@ -163,6 +166,7 @@ class ShmPort final : public Port, public PeerPresence {
   uint32_t last_slot_ = 0;                      // that was sent to
   uint64_t met_ = 0;                            // slots of which the listener has been told
   std::unique_ptr<ContactListener> contacts_;
+  std::unique_ptr<ShmPlacement> placement_;
 
   struct Exit {
     MacAddress mac;

@@ -38,8 +38,25 @@ struct ShmSlot {
   // The owner writes, when it joins and leaves.
   alignas(64) std::atomic<uint64_t> incarnation{0};  // another for each owner; 0: none
   std::atomic<uint32_t> pid{0};
+  // The owner writes, when it withdraws what it has granted (shm_placement.hpp).
+  std::atomic<uint32_t> grant_epoch{0};
 };
 static_assert(sizeof(ShmSlot) == 192);
+
+// In shared memory: a region of one slot's process into which another one's may place WRITEs of one queue pair (shm_placement.hpp).
+// The slot's owner writes; it is valid as long as `epoch` and `incarnation` are the slot's.
+struct ShmGrant {
+  alignas(64) std::atomic<uint32_t> version{0};  // odd during a change
+  std::atomic<uint32_t> qp{0}, key{0}, epoch{0};
+  std::atomic<uint64_t> start{0}, length{0}, host{0}, incarnation{0};
+};
+static_assert(sizeof(ShmGrant) == 64);
+
+inline constexpr uint32_t kShmGrantsPerPair = 256;
+struct ShmGrants {
+  alignas(64) std::atomic<uint32_t> placing{0};  // the peer writes: odd while it copies
+  ShmGrant entries[kShmGrantsPerPair];           // by hash
+};
 
 class ShmSegment {
  public:
@@ -55,6 +72,7 @@ class ShmSegment {
   [[nodiscard]] ShmRingControl& control(uint32_t from, uint32_t to) const {
     return layout_->controls[from][to];
   }
+  [[nodiscard]] ShmGrants& grants(uint32_t of, uint32_t to) const { return layout_->grants[of][to]; }
   [[nodiscard]] std::byte* ring(uint32_t from, uint32_t to) const {
     return layout_->rings + (size_t{from} * kShmSlots + to) * kShmRingBytes;
   }
@@ -64,9 +82,10 @@ class ShmSegment {
     uint64_t magic;
     alignas(64) ShmSlot slots[kShmSlots];
     ShmRingControl controls[kShmSlots][kShmSlots];
+    ShmGrants grants[kShmSlots][kShmSlots];
     alignas(4096) std::byte rings[size_t{kShmSlots} * kShmSlots * kShmRingBytes];
   };
-  static constexpr uint64_t kMagic = 0x31306d68'69636f72;  // "rocihm01": the layout's version
+  static constexpr uint64_t kMagic = 0x32306d68'69636f72;  // "rocihm02": the layout's version
 
   ShmSegment(int fd, Layout* layout) : fd_(fd), layout_(layout) {}
   static Result<std::shared_ptr<ShmSegment>> map(int fd);

@@ -32,6 +32,7 @@ class ShmSlotOwner {
   void join();
 
   [[nodiscard]] ShmSegment& segment() const { return *segment_; }
+  [[nodiscard]] const std::shared_ptr<ShmSegment>& shared_segment() const { return segment_; }
   // Whether the slot has an owner, according to the slot itself: a process that was killed still counts.
   [[nodiscard]] bool is_taken(uint32_t slot) const {
     return segment_->slot(slot).incarnation.load(std::memory_order_acquire) != 0;

@@ -56,6 +56,7 @@ std::string_view counter_name(Counter counter) {
       "tail_probes",
       "packets_retransmitted",
       "reads_reissued",
+      "writes_placed",
       "cq_overflows",
       "packets_kept",
       "read_acks_sent",

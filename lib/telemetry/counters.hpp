@@ -61,6 +61,7 @@ enum class Counter : uint8_t {
   kTailProbes,  // of the packets sent again, those that ended a silence before the time-out (selective repeat)
   kPacketsRetransmitted,
   kReadsReissued,
+  kWritesPlaced,  // by this host in memory of a peer's process (port/placement.hpp); no packets
   kCqOverflows,
   kPacketsKept,   // requests that arrived behind a gap and were kept (selective repeat)
   kReadAcksSent,  // CC_RRACK

@@ -6,6 +6,7 @@
 #include "base/types.hpp"
 #include "memory/memory_table.hpp"
 #include "port/peer_presence.hpp"
+#include "port/placement.hpp"
 #include "telemetry/counters.hpp"
 #include "transport/address_path.hpp"
 #include "transport/event_sink.hpp"
@@ -54,6 +55,7 @@ struct TransportContext {
   const PacketHops* telemetry = nullptr;   // of the packets of this burst (FrameView::telemetry)
   bool frames_wait = false;                // the port has more of what has arrived by `now`
   PeerPresence* peers = nullptr;           // what the port knows of peers' processes; null: nothing
+  Placement* placement = nullptr;          // of WRITEs, by the port; null: none
 
   void raise(ibv_event_type type, const EventObject& object) const {
     if (!events.raise({type, object})) counters.add(Counter::kEventsLost);

@@ -207,6 +207,7 @@ class alignas(64) QueuePairCore {
   RoceWriter writer;
   // It is not known yet what the peer speaks: a packet that says it has an extension block cannot be read.
   bool extensions_undecided = false;
+  bool granted = false;  // the peer may place WRITEs (port/placement.hpp)
   const TransportClass service;  // whose opcodes its packets have
   uint16_t cn_flow = 0;          // in the CN-TAG of requests and READ responses; 0: they have none
 

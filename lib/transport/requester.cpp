@@ -1,17 +1,20 @@
 #include "transport/requester.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "transport/local_operations.hpp"
 #include "transport/message_packet.hpp"
 #include "transport/queue_pair_core.hpp"
+#include "transport/scatter.hpp"
 #include "wire/aeth.hpp"
 
 namespace roci {
 namespace {
 
 constexpr Nanos kLookAgain{10'000};
+constexpr size_t kMostPieces = 32;  // of a request
 
 // LSN that a request without payload counts for: its extended header (draft-dai… §3.1 lets READ requests share the
 // space of SENDs and WRITEs and leaves their size open). The data comes in the other direction.
@@ -88,6 +91,7 @@ Requester::Step Requester::send_next(TransportContext& context) {
   if (wqe.local_error != IBV_WC_SUCCESS) return Step::kFailed;
   if (wqe.is_local()) return do_locally(context, wqe);
   if (!wqe.started) {
+    if (context.placement != nullptr && place(context, wqe)) return Step::kSent;
     const Step step = start(context, wqe);
     if (step != Step::kSent) return step;
   }
@@ -178,6 +182,33 @@ Requester::Step Requester::do_locally(TransportContext& context, SendWqe& wqe) {
   cursor_ = {cursor_.index + 1, 0};
   retire_local(context);
   return Step::kSent;
+}
+
+// A WRITE that the peer has granted, with nothing in front of it, is copied into the peer's memory, and complete then: it has no
+// PSN. Whatever stands against it is found on the usual way.
+bool Requester::place(TransportContext& context, SendWqe& wqe) {
+  if (wqe.opcode != IBV_WR_RDMA_WRITE || qp_.service != TransportClass::kRc || !idle() || locals_done_ > 0 ||
+      wqe.length == 0 || qp_.gates != nullptr)
+    return false;
+  std::array<iovec, kMostPieces> pieces;
+  size_t count = 0;
+  if (wqe.is_inline()) {
+    pieces[count++] = {const_cast<uint8_t*>(wqe.inline_data()), wqe.length};
+  } else if (!for_each_sge(context.memory, qp_.config.pd, wqe.pieces(), 0, wqe.length, Access::kLocalRead,
+                           [&](uint8_t* host, uint32_t, uint32_t bytes) {
+                             pieces[count++] = {host, bytes};
+                           })) {
+    return false;
+  }
+  if (!context.placement->place(qp_.attributes.path.destination_mac,
+                                {qp_.attributes.remote_qp, MemoryKey{wqe.rkey}}, wqe.remote_address,
+                                {pieces.data(), count}, wqe.length))
+    return false;
+  context.counters.add(Counter::kWritesPlaced);
+  qp_.complete_send(context, wqe, IBV_WC_SUCCESS);
+  qp_.send_queue.pop();
+  cursor_ = {cursor_.index + 1, 0};
+  return true;
 }
 
 void Requester::retire_local(TransportContext& context) {

@@ -131,6 +131,7 @@ class Requester {
   Step send_next(TransportContext& context);
   Step send_repair(TransportContext& context);
   Step do_locally(TransportContext& context, SendWqe& wqe);
+  bool place(TransportContext& context, SendWqe& wqe);
   // Completes what was done locally and has nothing in front of it any more.
   void retire_local(TransportContext& context);
   Step start(TransportContext& context, SendWqe& wqe);

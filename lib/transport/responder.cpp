@@ -234,7 +234,18 @@ Responder::Verdict Responder::execute_write(TransportContext& context, const Fra
   va_ += view.payload_length;
   received_ += view.payload_length;
   if (info.ends_message() && info.consumes_receive()) complete_message(context, view);
+  if (context.placement != nullptr && info.ends_message()) grant(*context.placement, context.memory);
   return Verdict::kExecuted;
+}
+
+// The peer may place further WRITEs with this key by itself.
+void Responder::grant(Placement& placement, const MemoryTable& memory) {
+  if (qp_.service != TransportClass::kRc || announced_ == 0) return;
+  const MemoryArea* const region = memory.find_region(rkey_);
+  if (region == nullptr) return;  // a window
+  placement.grant(qp_.attributes.path.destination_mac, {qp_.number(), rkey_},
+                  {region->start, region->length, region->host});
+  qp_.granted = true;
 }
 
 Responder::Verdict Responder::execute_read(TransportContext& context, const FrameView& view) {

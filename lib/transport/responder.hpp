@@ -125,6 +125,7 @@ class Responder {
   Verdict check_length(const FrameView& view) const;
   Verdict execute(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   Verdict execute_send(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
+  void grant(Placement& placement, const MemoryTable& memory);
   Verdict execute_write(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   Verdict execute_read(TransportContext& context, const FrameView& view);
   Verdict execute_atomic(TransportContext& context, const FrameView& view);
