@@ -1,0 +1,295 @@
+// Two devices over shared-memory ports (port/shm_port.hpp), in virtual time: every operation, with payloads that are written into
+// the receiver's ring and read in place, with and without an ICRC, and with WRITEs that are placed by the sender.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/rng.hpp"
+#include "support/shm_hosts.hpp"
+
+namespace roci::test {
+namespace {
+
+constexpr size_t kMemory = 512 * 1024;
+
+struct Kind {
+  const char* name;
+  bool icrc;
+  bool places;
+};
+
+class SharedMemory : public testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override {
+    must(start_eal());
+    segment_ = must(ShmSegment::create());
+    for (uint32_t slot = 0; slot < 2; ++slot) {
+      ShmPortConfig port = shm_port_config(slot, 2);
+      port.needs_icrc = GetParam().icrc;
+      port.places = GetParam().places;
+      open_shm_host(host(slot), segment_, port, shm_device_config(slot), kMemory);
+      std::iota(host(slot).memory.begin(), host(slot).memory.end(), static_cast<uint8_t>(slot));
+    }
+    connect();
+  }
+  void TearDown() override {
+    for (ShmHost* each : {&a_, &b_}) {
+      each->qp.reset();
+      each->region.reset();
+      each->cq.reset();
+      each->pd.reset();
+      each->device.reset();
+    }
+  }
+
+  ShmHost& host(uint32_t slot) { return slot == 0 ? a_ : b_; }
+  void connect() {
+    for (ShmHost* each : {&a_, &b_}) {
+      ibv_qp_init_attr init{};
+      init.qp_type = IBV_QPT_RC;
+      init.cap = {.max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 4, .max_recv_sge = 4,
+                  .max_inline_data = 64};
+      init.sq_sig_all = 1;
+      each->qp = must(each->pd->create_qp(&init, *each->cq, *each->cq));
+    }
+    connect_rc(a_, *a_.qp, b_, *b_.qp, 14);
+  }
+  void run(Nanos time = 50ms) {
+    for (const Nanos end = now_ + time; now_ < end; now_ += Nanos{10'000}) {
+      a_.device->host().poll(now_);
+      b_.device->host().poll(now_);
+    }
+  }
+  int write(uint64_t id, size_t offset, size_t length, size_t remote, unsigned flags = 0) {
+    return a_.post(IBV_WR_RDMA_WRITE, id, offset, length, b_.address(remote), b_.region->rkey(), flags);
+  }
+  // Runs until so many completions of a have come; their status and number.
+  std::vector<std::pair<uint64_t, ibv_wc_status>> completed() {
+    run();
+    std::vector<std::pair<uint64_t, ibv_wc_status>> all;
+    for (const ibv_wc& wc : a_.completions()) all.emplace_back(wc.wr_id, wc.status);
+    return all;
+  }
+  void expect_success(std::initializer_list<uint64_t> ids) {
+    const auto all = completed();
+    ASSERT_EQ(all.size(), ids.size());
+    size_t i = 0;
+    for (const uint64_t id : ids) EXPECT_EQ(all[i++], (std::pair{id, IBV_WC_SUCCESS}));
+  }
+  [[nodiscard]] bool same(size_t offset, size_t remote, size_t length) const {
+    return std::equal(a_.memory.begin() + static_cast<ptrdiff_t>(offset),
+                      a_.memory.begin() + static_cast<ptrdiff_t>(offset + length),
+                      b_.memory.begin() + static_cast<ptrdiff_t>(remote));
+  }
+  // The first WRITE is executed by the responder, which grants the next ones.
+  void be_granted() {
+    ASSERT_EQ(write(1000, 0, 8, 0), 0);
+    expect_success({1000});
+  }
+  uint64_t placed() const { return a_.counter("writes_placed"); }
+  [[nodiscard]] bool places() const { return GetParam().places; }
+
+  std::shared_ptr<ShmSegment> segment_;
+  ShmHost a_, b_;
+  Nanos now_ = 1s;
+};
+
+TEST_P(SharedMemory, writes_of_every_length_arrive_whole) {
+  be_granted();
+  uint64_t id = 0;
+  for (const size_t length : {1, 2, 7, 8, 9, 63, 64, 65, 500, 1023, 1024, 2000, 4095, 4096, 4097, 8192, 65536,
+                              65537, 200'000}) {
+    for (const size_t shift : {0, 1, 5}) {
+      std::ranges::fill(b_.memory, uint8_t{0xee});
+      ASSERT_EQ(write(++id, 3 + shift, length, 100 + shift), 0);
+      expect_success({id});
+      EXPECT_TRUE(same(3 + shift, 100 + shift, length)) << length;
+      EXPECT_EQ(b_.memory[99 + shift], 0xee);
+      EXPECT_EQ(b_.memory[100 + shift + length], 0xee) << length;
+    }
+  }
+  EXPECT_EQ(placed(), places() ? id : 0U);
+}
+
+TEST_P(SharedMemory, sends_reads_and_atomics_move_the_right_bytes) {
+  Rng rng{3};
+  for (uint32_t round = 0; round < 200; ++round) {
+    const size_t length = 1 + rng.below(20'000);
+    for (uint8_t& byte : a_.memory) byte = static_cast<uint8_t>(rng.next());
+    switch (rng.below(4)) {
+      case 0:
+        ASSERT_EQ(b_.receive(round, 0, length), 0);
+        ASSERT_EQ(a_.post(IBV_WR_SEND, round, 7, length), 0);
+        expect_success({round});
+        ASSERT_TRUE(same(7, 0, length)) << "SEND of " << length;
+        ASSERT_EQ(b_.completions().size(), 1U);
+        break;
+      case 1:
+        ASSERT_EQ(a_.post(IBV_WR_RDMA_READ, round, 11, length, b_.address(50), b_.region->rkey()), 0);
+        expect_success({round});
+        ASSERT_TRUE(same(11, 50, length)) << "READ of " << length;
+        break;
+      case 2:
+        ASSERT_EQ(b_.receive(round, 0, 0), 0);
+        ASSERT_EQ(a_.post(IBV_WR_RDMA_WRITE_WITH_IMM, round, 9, length, b_.address(13), b_.region->rkey(), 0, 77),
+                  0);
+        expect_success({round});
+        ASSERT_TRUE(same(9, 13, length)) << "WRITE with immediate of " << length;
+        ASSERT_EQ(b_.completions().size(), 1U);
+        break;
+      default:
+        ASSERT_EQ(write(round, 1, length, 2), 0);
+        expect_success({round});
+        ASSERT_TRUE(same(1, 2, length)) << "WRITE of " << length;
+    }
+  }
+}
+
+TEST_P(SharedMemory, requests_of_both_hosts_at_a_time_fill_the_rings_and_all_arrive) {
+  constexpr uint32_t kAtATime = 32;
+  constexpr size_t kEach = 100'000;
+  for (uint32_t i = 0; i < kAtATime; ++i) {
+    ASSERT_EQ(write(i, 0, kEach, kEach), 0);
+    ASSERT_EQ(b_.post(IBV_WR_RDMA_WRITE, i, 2 * kEach, kEach, a_.address(3 * kEach), a_.region->rkey()), 0);
+  }
+  run(200ms);
+  for (ShmHost* each : {&a_, &b_}) {
+    const auto all = each->completions();
+    ASSERT_EQ(all.size(), kAtATime);
+    for (const ibv_wc& wc : all) EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+    EXPECT_EQ(each->counter("packets_retransmitted"), 0U);
+    EXPECT_EQ(each->counter("rx_icrc_errors"), 0U);
+  }
+  EXPECT_TRUE(same(0, kEach, kEach));
+  EXPECT_TRUE(same(3 * kEach, 2 * kEach, kEach));
+}
+
+TEST_P(SharedMemory, an_inline_request_and_one_of_several_pieces_arrive) {
+  be_granted();
+  ASSERT_EQ(write(1, 5, 40, 900, IBV_SEND_INLINE), 0);
+  expect_success({1});
+  EXPECT_TRUE(same(5, 900, 40));
+  std::array<ibv_sge, 3> pieces{a_.sge(100, 10), a_.sge(3000, 5000), a_.sge(0, 3)};
+  ibv_send_wr wr{};
+  wr.wr_id = 2;
+  wr.sg_list = pieces.data();
+  wr.num_sge = 3;
+  wr.opcode = IBV_WR_RDMA_WRITE;
+  wr.wr.rdma.remote_addr = b_.address(20'000);
+  wr.wr.rdma.rkey = b_.region->rkey();
+  ASSERT_EQ(a_.qp->post_send(&wr, nullptr), 0);
+  expect_success({2});
+  EXPECT_TRUE(same(100, 20'000, 10));
+  EXPECT_TRUE(same(3000, 20'010, 5000));
+  EXPECT_TRUE(same(0, 25'010, 3));
+  EXPECT_EQ(placed(), places() ? 2U : 0U);
+}
+
+TEST_P(SharedMemory, a_write_beyond_the_region_fails_and_changes_nothing) {
+  be_granted();
+  const auto before = b_.memory;
+  ASSERT_EQ(write(1, 0, 100, kMemory - 99), 0);
+  EXPECT_EQ(completed(), (std::vector{std::pair{uint64_t{1}, IBV_WC_REM_ACCESS_ERR}}));
+  EXPECT_EQ(b_.memory, before);
+}
+
+TEST_P(SharedMemory, a_write_to_memory_that_was_deregistered_fails_and_changes_nothing) {
+  be_granted();
+  const uint32_t key = b_.region->rkey();
+  b_.region.reset();
+  const auto before = b_.memory;
+  ASSERT_EQ(a_.post(IBV_WR_RDMA_WRITE, 1, 0, 100, b_.address(0), key), 0);
+  EXPECT_EQ(completed(), (std::vector{std::pair{uint64_t{1}, IBV_WC_REM_ACCESS_ERR}}));
+  EXPECT_EQ(b_.memory, before);
+}
+
+TEST_P(SharedMemory, a_write_after_remote_write_was_taken_from_the_queue_pair_fails) {
+  be_granted();
+  ibv_qp_attr attr{};
+  attr.qp_access_flags = IBV_ACCESS_REMOTE_READ;
+  ASSERT_TRUE(b_.qp->modify(attr, IBV_QP_ACCESS_FLAGS));
+  const auto before = b_.memory;
+  ASSERT_EQ(write(1, 1, 100, 0), 0);
+  EXPECT_EQ(completed(), (std::vector{std::pair{uint64_t{1}, IBV_WC_REM_INV_REQ_ERR}}));
+  EXPECT_EQ(b_.memory, before);
+}
+
+TEST_P(SharedMemory, a_write_to_a_queue_pair_in_error_or_destroyed_does_not_succeed) {
+  for (const bool destroyed : {false, true}) {
+    SCOPED_TRACE(destroyed);
+    be_granted();
+    if (destroyed) {
+      b_.qp.reset();
+    } else {
+      ibv_qp_attr attr{};
+      attr.qp_state = IBV_QPS_ERR;
+      ASSERT_TRUE(b_.qp->modify(attr, IBV_QP_STATE));
+    }
+    const auto before = b_.memory;
+    ASSERT_EQ(write(1, 1, 100, 0), 0);
+    run(5s);
+    const auto all = a_.completions();
+    ASSERT_EQ(all.size(), 1U);
+    EXPECT_EQ(all[0].status, IBV_WC_RETRY_EXC_ERR);
+    EXPECT_EQ(b_.memory, before);
+    if (!destroyed) connect();
+  }
+}
+
+TEST_P(SharedMemory, a_write_lands_after_the_requests_in_front_of_it) {
+  be_granted();
+  std::ranges::fill(b_.memory, uint8_t{0});
+  a_.memory[0] = 1, a_.memory[1] = 2;
+  for (uint32_t round = 0; round < 50; ++round) {
+    ASSERT_EQ(b_.receive(round, 0, 16), 0);
+    ASSERT_EQ(a_.post(IBV_WR_SEND, 1, 0, 1), 0);  // writes 1 to the first byte
+    ASSERT_EQ(write(2, 1, 1, 0), 0);              // and this 2
+    expect_success({1, 2});
+    EXPECT_EQ(b_.memory[0], 2);
+    b_.completions();
+  }
+}
+
+TEST_P(SharedMemory, memory_that_is_unmapped_while_it_is_registered_ends_the_request_alone) {
+  be_granted();
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const mapped =
+      mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  auto region = must(b_.pd->register_memory(mapped, 2 * page, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+  const auto remote = reinterpret_cast<uint64_t>(mapped);
+  ASSERT_EQ(a_.post(IBV_WR_RDMA_WRITE, 1, 0, 2 * page, remote, region->rkey()), 0);
+  expect_success({1});
+  munmap(static_cast<char*>(mapped) + page, page);
+  ASSERT_EQ(a_.post(IBV_WR_RDMA_WRITE, 2, 0, 2 * page, remote, region->rkey()), 0);
+  EXPECT_EQ(completed(), (std::vector{std::pair{uint64_t{2}, IBV_WC_REM_ACCESS_ERR}}));
+  region.reset();
+  munmap(mapped, page);
+}
+
+TEST_P(SharedMemory, a_region_with_addresses_of_its_own_is_written_at_the_right_place) {
+  constexpr uint64_t kIova = 0x7000'0000'1000;
+  auto region = must(b_.pd->register_memory(b_.memory.data() + 4096, 8192, kIova,
+                                            IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+  for (uint64_t id = 1; id <= 2; ++id) {
+    ASSERT_EQ(a_.post(IBV_WR_RDMA_WRITE, id, 7, 1000, kIova + id * 2000, region->rkey()), 0);
+    expect_success({id});
+    EXPECT_TRUE(same(7, 4096 + id * 2000, 1000));
+  }
+  EXPECT_EQ(placed(), places() ? 1U : 0U);
+  region.reset();
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SharedMemory,
+                         testing::Values(Kind{"with_icrc", true, false}, Kind{"without_icrc", false, false},
+                                         Kind{"placed_by_sender", false, true}),
+                         [](const auto& test) { return std::string{test.param.name}; });
+
+}  // namespace
+}  // namespace roci::test
