@@ -71,11 +71,19 @@ Status join_net(const Options& options, NetConfig net, bool exactly, const std::
   control.profile = net.congestion_control.profile;
   control.base_rtt = net.congestion_control.base_rtt;
   ROCI_TRY(check_congestion_control(control));
-  const auto folder = ensure_net({.net = std::move(net),
-                                  .exactly = exactly || options.has_faults(),
-                                  .program = programs / "roci-switch"});
+  if (net.sender_places && net.needs_switch())
+    return fail("placement: sender works only in a network without a switch, and faults require one");
+  const bool described = exactly || options.has_faults();
+  const std::string description = description_id(net);
+  const auto folder = ensure_net(
+      {.net = std::move(net), .exactly = described, .program = programs / "roci-switch"});
   if (!folder) return fail(folder.error());
   setenv("ROCI_NET", folder->c_str(), 1);
+  if (described) {
+    setenv(kNetDescriptionVariable, description.c_str(), 1);
+  } else {
+    unsetenv(kNetDescriptionVariable);
+  }
   unsetenv("ROCI_CONFIG");
   return {};
 }

@@ -190,6 +190,14 @@ Result<NetConfig> read_net_file(const std::string& path) {
   return std::move(*file->net);
 }
 
+std::string description_id(const NetConfig& config) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char c : net_text(config)) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
+  std::ostringstream out;
+  out << std::hex << hash;
+  return out.str();
+}
+
 std::string net_text(const NetConfig& net) {
   std::ostringstream out;
   out.precision(17);

@@ -118,5 +118,9 @@ Result<RunFile> read_run_file(const std::string& path);
 Result<NetConfig> read_net_file(const std::string& path);
 // Text that read_net_file() makes the same network of.
 std::string net_text(const NetConfig& config);
+// A short name of that text, another one for each description: by it roci-run tells its program which one it has asked for
+// (kNetDescriptionVariable).
+std::string description_id(const NetConfig& config);
+inline constexpr const char* kNetDescriptionVariable = "ROCI_NET_DESCRIPTION";
 
 }  // namespace roci

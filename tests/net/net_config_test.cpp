@@ -37,6 +37,7 @@ TEST_F(NetFile, written_and_read_again_is_the_same) {
   net.places = 5;
   net.mtu = 1500;
   net.linger = kNever;
+  net.always_icrc = true;
   net.idle = IdlePolicy::kSpin;
   net.memory_mib = 128;
   net.rate = BitsPerSec{2'500'000'000};
@@ -57,6 +58,27 @@ TEST_F(NetFile, written_and_read_again_is_the_same) {
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(*again, net);
   EXPECT_EQ(*read_net_file(write(net_text(NetConfig{}))), NetConfig{});
+  NetConfig placing;
+  placing.sender_places = true;
+  EXPECT_EQ(*read_net_file(write(net_text(placing))), placing);
+  EXPECT_NE(description_id(placing), description_id(NetConfig{}));
+  EXPECT_EQ(description_id(*read_net_file(write(net_text(net)))), description_id(net));
+}
+
+TEST_F(NetFile, packets_have_an_icrc_where_a_switch_carries_them_or_it_is_asked_for) {
+  NetConfig net;
+  EXPECT_FALSE(net.needs_icrc());
+  net.always_icrc = true;
+  EXPECT_TRUE(net.needs_icrc());
+  net.always_icrc = false;
+  net.always_switch = true;
+  EXPECT_TRUE(net.needs_icrc());
+}
+
+TEST_F(NetFile, placement_by_the_sender_excludes_a_switch) {
+  const auto net = read_net_file(write("net: {placement: sender, switch: always}"));
+  ASSERT_FALSE(net);
+  EXPECT_NE(net.error().message.find("placement"), std::string::npos) << net.error().message;
 }
 
 TEST_F(NetFile, mistakes_are_named_with_file_and_line) {

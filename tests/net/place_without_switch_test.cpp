@@ -47,6 +47,20 @@ class PlaceWithoutSwitch : public test::NetTest {
   std::filesystem::path folder_;
 };
 
+TEST_F(PlaceWithoutSwitch, is_refused_where_the_network_has_another_description_than_the_program_was_started_with) {
+  setenv(kNetDescriptionVariable, description_id(config_).c_str(), 1);
+  EXPECT_TRUE(NetPlace::take(folder_));
+  NetConfig other = config_;
+  other.sender_places = true;
+  setenv(kNetDescriptionVariable, description_id(other).c_str(), 1);
+  const auto refused = NetPlace::take(folder_);
+  unsetenv(kNetDescriptionVariable);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, EBUSY);
+  EXPECT_NE(refused.error().message.find("another description"), std::string::npos);
+  EXPECT_TRUE(NetPlace::take(folder_)) << "any description";
+}
+
 TEST_F(PlaceWithoutSwitch, is_the_lowest_free_one_and_needs_no_switch_process) {
   ASSERT_FALSE(config_.needs_switch());
   auto first = NetPlace::take(folder_);

@@ -1,97 +1,24 @@
 // A process that writes anything into the shared memory at any time: the others neither crash nor leave the memory, and exchange
-// frames again once it has stopped. ROCI_HOSTILE_SECONDS lengthens the tests.
+// frames again once it has stopped.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <array>
-#include <atomic>
-#include <cstdlib>
-#include <functional>
 #include <memory>
-#include <thread>
+#include <vector>
 
-#include "base/rng.hpp"
 #include "guarded_memory.hpp"
-#include "port/realtime_runner.hpp"
 #include "port/shm_port.hpp"
-#include "port/shm_ring.hpp"
 #include "port/shm_switch.hpp"
 #include "shm_network.hpp"
+#include "support/shm_scribbler.hpp"
 
 namespace roci {
 namespace {
 
-// Runs `scribble` in a thread of its own until it ends.
-class Scribbler {
- public:
-  explicit Scribbler(std::function<void(Rng&)> scribble)
-      : scribble_(std::move(scribble)), thread_([this] {
-          Rng rng{4};
-          do {
-            scribble_(rng);
-            passes_.fetch_add(1);
-            // A ring that is never left alone delivers nothing, and then frames are not tested.
-            if (rng.chance(0.05)) std::this_thread::sleep_for(Nanos{rng.below(10'000'000)});
-          } while (!stop_.load());
-        }) {}
-  Scribbler(const Scribbler&) = delete;
-  Scribbler& operator=(const Scribbler&) = delete;
-  ~Scribbler() {
-    stop_.store(true);
-    thread_.join();
-  }
-  // Whether the other thread is to continue: for so many rounds, and until this one has had its turns.
-  [[nodiscard]] bool continues(uint64_t round, uint64_t rounds) const {
-    if (round < rounds || passes_.load() < 20) return true;
-    return monotonic_now() < until_;
-  }
-
- private:
-  static Nanos wanted() {
-    const char* const seconds = std::getenv("ROCI_HOSTILE_SECONDS");
-    return seconds == nullptr ? Nanos{0} : Nanos{std::chrono::seconds{std::atoi(seconds)}};
-  }
-
-  const std::function<void(Rng&)> scribble_;
-  const Nanos until_ = monotonic_now() + wanted();
-  std::atomic<bool> stop_{false};
-  std::atomic<uint64_t> passes_{0};
-  std::thread thread_;
-};
-
-void put(void* at, uint64_t value) { __atomic_store_n(static_cast<uint64_t*>(at), value, __ATOMIC_RELAXED); }
-
-// Any value, or one that looks right: validation is then reached in depth.
-uint64_t position_near(Rng& rng, const std::atomic<uint64_t>& other, uint64_t size) {
-  const uint64_t base = other.load(std::memory_order_relaxed);
-  switch (rng.below(4)) {
-    case 0:
-      return rng.next();
-    case 1:
-      return base + rng.below(2 * size);
-    case 2:
-      return base - rng.below(2 * size);
-    default:
-      return base + rng.below(size / 64 + 2) * 64;
-  }
-}
-
-void scribble_ring(Rng& rng, ShmRingControl& control, std::byte* data, uint32_t size, int words) {
-  for (int i = 0; i < words; ++i) {
-    std::byte* const line = data + rng.below(size / 64) * 64;
-    if (rng.chance(0.3)) {
-      put(line + rng.below(8) * 8, rng.next());
-    } else {
-      const uint64_t bytes =
-          rng.chance(0.1) ? size - static_cast<uint64_t>(line - data) : rng.below(kShmMostFrame + 50);
-      put(line, rng.below(4) << 32 | bytes);
-    }
-    if (rng.chance(0.2)) put(&control.tail, position_near(rng, control.head, size));
-    if (rng.chance(0.05)) put(&control.head, position_near(rng, control.tail, size));
-    if (rng.chance(0.05))
-      put(reinterpret_cast<uint64_t*>(&control) + rng.below(sizeof control / 8), rng.next());
-  }
-}
+using test::scribble_ring;
+using test::scribble_slots;
+using test::Scribbler;
 
 TEST(ShmHostile, reader_and_writer_stay_inside_a_ring_that_changes_under_them) {
   constexpr uint32_t kSize = 32 * 1024;
@@ -135,29 +62,23 @@ class ShmHostilePort : public test::ShmNetworkTest {
  protected:
   static constexpr uint32_t kMembers = 3;  // two ports and the hostile process
 
-  void scribble(Rng& rng, std::span<const uint32_t> slots) const {
-    for (const uint32_t from : slots) {
-      auto* const slot = reinterpret_cast<std::byte*>(&segment_->slot(from));
-      for (int i = 0; i < 20; ++i) {
-        // Mostly the words that one value breaks for long are left alone, or no frame would be sent at all.
-        const size_t word = rng.below(sizeof(ShmSlot) / 8);
-        const bool incarnation =
-            slot + word * 8 == reinterpret_cast<std::byte*>(&segment_->slot(from).incarnation);
-        put(slot + word * 8, rng.chance(0.1) && (!incarnation || rng.chance(0.1)) ? 0 : rng.next());
-      }
-      for (const uint32_t to : slots) {
-        if (from != to)
-          scribble_ring(rng, segment_->control(from, to), segment_->ring(from, to), kShmRingBytes, 50);
-      }
-    }
-  }
-  // Frames of different lengths, the last one to all.
-  std::array<rte_mbuf*, 8> frames_of(uint32_t from) {
-    std::array<rte_mbuf*, 8> frames{};
+  // Frames of different lengths, one of them to all, and direct ones of `port` as far as it has buffers.
+  std::vector<rte_mbuf*> frames_of(uint32_t from, Port& port, Nanos now) {
+    std::vector<rte_mbuf*> frames(8);
     for (size_t i = 0; i < frames.size(); ++i) {
       const auto to = i == 7 ? MacAddress::broadcast() : mac(i % kMembers);
       frames[i] = roce_to(from, to, 64 + static_cast<uint32_t>(i) * 500);
       EXPECT_NE(frames[i], nullptr) << "buffers were lost";
+    }
+    for (uint32_t bytes = 200; bytes < 4400; bytes += 1400) {
+      const auto direct = port.take_direct(mac(1 - from % 2), bytes, now);
+      if (direct.frame == nullptr) continue;
+      std::memset(rte_pktmbuf_append(direct.frame, static_cast<uint16_t>(bytes)), 1, bytes);
+      if (bytes == 1600) {
+        rte_pktmbuf_free(direct.frame);
+      } else {
+        frames.push_back(direct.frame);
+      }
     }
     return frames;
   }
@@ -169,13 +90,19 @@ class ShmHostilePort : public test::ShmNetworkTest {
     std::array<rte_mbuf*, 32> burst{};
     const uint16_t got = port.rx_burst(burst, now);
     EXPECT_LE(got, burst.size());
+    uint64_t sum = 0;
     for (uint16_t i = 0; i < got; ++i) {
+      for (const rte_mbuf* part = burst[i]; part != nullptr; part = part->next) {
+        for (uint16_t byte = 0; byte < part->data_len; ++byte)
+          sum += *rte_pktmbuf_mtod_offset(part, const uint8_t*, byte);
+      }
       EXPECT_LE(burst[i]->pkt_len, kMtu + 22U);
       EXPECT_GE(burst[i]->pkt_len, kShmLeastFrame);
     }
     rte_pktmbuf_free_bulk(burst.data(), got);
     static_cast<void>(port.wakeup()->has_frames());
     static_cast<void>(port.next_arrival());
+    asm volatile("" : : "r"(sum));  // all bytes have been read
     return got;
   }
   void ask_about_peers(ShmPort& port, Nanos now) const {
@@ -189,15 +116,16 @@ class ShmHostilePort : public test::ShmNetworkTest {
 
 TEST_F(ShmHostilePort, ports_survive_a_process_that_writes_anything_anywhere) {
   open_ports(2, kMembers);
+  ports_[1]->receive_in_place();
   Nanos now = 1s;
   uint64_t received = 0;
   {
     constexpr std::array<uint32_t, kMembers> kSlots{0, 1, 2};
-    const Scribbler hostile{[&](Rng& random) { scribble(random, kSlots); }};
+    const Scribbler hostile{[&](Rng& random) { scribble_slots(random, *segment_, kSlots); }};
     for (uint64_t round = 0; hostile.continues(round, 4'000) && !HasFailure(); ++round) {
       now += Nanos{5'000};
       const uint32_t from = round % 2;
-      auto frames = frames_of(from);
+      auto frames = frames_of(from, *ports_[from], now);
       received += use(*ports_[from], frames, now);
       ask_about_peers(*ports_[from], now);
     }
@@ -241,11 +169,11 @@ TEST_F(ShmHostilePort, switch_and_its_process_survive_a_process_that_writes_anyt
   std::array<uint64_t, 2> received{};
   {
     constexpr std::array<uint32_t, 3> kSlots{0, 1, kShmSwitchSlot};
-    const Scribbler hostile{[&](Rng& random) { scribble(random, kSlots); }};
+    const Scribbler hostile{[&](Rng& random) { scribble_slots(random, *segment_, kSlots); }};
     for (uint64_t round = 0; hostile.continues(round, 4'000) && !HasFailure(); ++round) {
       now += Nanos{5'000};
       const bool by_switch = round % 2 == 0;
-      auto frames = frames_of(by_switch ? 1 : 0);
+      auto frames = frames_of(by_switch ? 1 : 0, by_switch ? *switch_ports[0] : *ports_[0], now);
       received[by_switch ? 1 : 0] += use(by_switch ? *switch_ports[0] : *ports_[0], frames, now);
       if (by_switch) use(*switch_ports[1], {}, now);
       ask_about_peers(*ports_[0], now);
