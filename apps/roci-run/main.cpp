@@ -75,8 +75,8 @@ Status join_net(const Options& options, NetConfig net, bool exactly, const std::
     return fail("placement: sender works only in a network without a switch, and faults require one");
   const bool described = exactly || options.has_faults();
   const std::string description = description_id(net);
-  const auto folder = ensure_net(
-      {.net = std::move(net), .exactly = described, .program = programs / "roci-switch"});
+  const auto folder =
+      ensure_net({.net = std::move(net), .exactly = described, .program = programs / "roci-switch"});
   if (!folder) return fail(folder.error());
   setenv("ROCI_NET", folder->c_str(), 1);
   if (described) {

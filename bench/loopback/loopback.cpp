@@ -8,6 +8,7 @@
 #include "device/host.hpp"
 #include "port/ethdev_port.hpp"
 #include "port/faulty_port.hpp"
+#include "port/shm_port.hpp"
 #include "support/connect.hpp"
 #include "support/must.hpp"
 
@@ -58,6 +59,7 @@ Loopback::~Loopback() {
 
 void Loopback::make_ports(std::unique_ptr<Port>& a, std::unique_ptr<Port>& b) {
   pool_ = must(MbufPool::create("bench", 2048, EthdevPort::data_room_for("net_ring", kMtu)));
+  if (config_.shared_memory) return make_shm_ports(a, b);
   auto [first, second] = must(make_ring_pair("bench", pool_, kMtu, kRing));
   a = std::move(first);
   if (!config_.through_switch) {
@@ -68,9 +70,40 @@ void Loopback::make_ports(std::unique_ptr<Port>& a, std::unique_ptr<Port>& b) {
   b = std::move(fourth);
   switch_ports_.push_back(std::move(second));
   switch_ports_.push_back(std::move(third));
+  make_switch();
+}
+
+void Loopback::make_switch() {
   SwitchConfig config;
   config.ports = {{.name = "a"}, {.name = "b"}};
   switch_ = must(Switch::create(config, {switch_ports_[0].get(), switch_ports_[1].get()}, pool_));
+}
+
+// With the settings of a network of roci-run.
+void Loopback::make_shm_ports(std::unique_ptr<Port>& a, std::unique_ptr<Port>& b) {
+  const std::shared_ptr<ShmSegment> segment = must(ShmSegment::create());
+  if (config_.through_switch) {
+    shm_switch_ = std::make_unique<ShmSwitch>(segment);
+    for (uint32_t slot = 0; slot < 2; ++slot)
+      switch_ports_.push_back(must(shm_switch_->open_port({"shm", slot, kMtu, pool_})));
+    shm_switch_->join();
+    make_switch();
+  }
+  ShmPortConfig port;
+  port.mtu = kMtu;
+  port.pool = pool_;
+  port.via_switch = config_.through_switch;
+  port.needs_icrc = config_.through_switch;
+  port.marks = !config_.through_switch;
+  port.kmin = 100 << 10;
+  port.kmax = 400 << 10;
+  port.pmax = 0.2;
+  port.telemetry_port = config_.through_switch ? 0 : 5201;
+  for (uint32_t slot = 0; slot < 2; ++slot)
+    port.slots.push_back({MacAddress::local(1 + slot), {IpAddress::from_v4(0x0a000001 + slot)}});
+  a = must(ShmPort::open(segment, port));
+  port.slot = 1;
+  b = must(ShmPort::open(segment, port));
 }
 
 void Loopback::make_host(LoopbackHost& host, std::unique_ptr<Port> port, const std::string& name,

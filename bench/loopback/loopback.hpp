@@ -1,4 +1,4 @@
-// Two hosts in one thread, with a queue pair each and rings of DPDK between them, or rings to a switch between them.
+// Two hosts in one thread, with a queue pair each, and rings of DPDK or of shared memory between them, or to a switch between them.
 // One round polls every part once, so what is measured is the work of both hosts (and the switch) on one core.
 #pragma once
 
@@ -9,6 +9,7 @@
 
 #include "port/eal.hpp"
 #include "port/port.hpp"
+#include "port/shm_switch.hpp"
 #include "roci/device.hpp"
 #include "switch/switch.hpp"
 
@@ -19,7 +20,8 @@ struct LoopbackConfig {
   uint32_t bytes = 64;  // of a message
   ibv_mtu path_mtu = IBV_MTU_1024;
   bool through_switch = false;
-  uint32_t depth = 64;  // messages under way
+  bool shared_memory = false;  // as between processes of a network of roci-run
+  uint32_t depth = 64;         // messages under way
   uint32_t packets_per_ack = 64;
   ExtensionConfig extensions{.mode = ExtensionMode::kOff};
   const char* algorithm = "none";  // of both hosts, at a rate that holds nothing back
@@ -58,6 +60,8 @@ class Loopback {
  private:
   uint32_t round(uint32_t most_under_way);
   void make_ports(std::unique_ptr<Port>& a, std::unique_ptr<Port>& b);
+  void make_shm_ports(std::unique_ptr<Port>& a, std::unique_ptr<Port>& b);
+  void make_switch();
   void make_host(LoopbackHost& host, std::unique_ptr<Port> port, const std::string& name,
                  const std::string& address);
   void connect(LoopbackHost& host, const LoopbackHost& peer) const;
@@ -69,6 +73,7 @@ class Loopback {
 
   LoopbackConfig config_;
   std::shared_ptr<MbufPool> pool_;
+  std::unique_ptr<ShmSwitch> shm_switch_;
   std::vector<std::unique_ptr<Port>> switch_ports_;
   std::unique_ptr<Switch> switch_;
   LoopbackHost a_, b_;  // a posts

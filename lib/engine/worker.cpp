@@ -38,7 +38,7 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
       stage_(surroundings.packets_per_turn != 0 ? std::max(surroundings.packets_per_turn, 2U) : kTxStage),
       without_payload_(surroundings.without_payload),
       needs_icrc_(surroundings.port.capabilities().needs_icrc),
-      sends_direct_(surroundings.hand_over.workers() == 1),
+      sends_direct_(surroundings.hand_over.workers() == 1 && surroundings.port.capabilities().direct_buffers),
       place_early_(!surroundings.check_before_placing && copies_in_one_pass()),
       telemetry_(surroundings.telemetry, kRxBurst, tx_buffers_.pool()),
       extensions_(name_, surroundings.extensions, surroundings.telemetry,
@@ -64,7 +64,7 @@ Worker::Worker(std::string name, uint32_t index, const WorkerSurroundings& surro
   for (uint32_t queue = index; queue < surroundings.port.queues(); queue += rings.workers()) {
     queues_.push_back(&surroundings.port.queue(static_cast<uint16_t>(queue)));
   }
-  if (sends_direct_) port_.receive_in_place();
+  if (surroundings.hand_over.workers() == 1) port_.receive_in_place();
   if (rings.needs_relay(index)) outgoing_ = &rings.outgoing(index);
   outboxes_.resize(rings.workers());
   for (uint32_t other = 0; other < rings.workers(); ++other) {
@@ -193,6 +193,7 @@ bool Worker::poll(Nanos now) {
   }
   context.peers = peer_presence_;
   context.placement = placement_;
+  context.direct = sends_direct_;
   blocked_ = false;
   now_ = now;
   bool worked = flush();
@@ -427,7 +428,6 @@ bool Worker::has_stage_room() {
 }
 
 rte_mbuf* Worker::allocate_direct(const MacAddress& to, uint32_t bytes) {
-  if (!sends_direct_) return allocate();
   if (!has_stage_room()) return nullptr;
   const PortQueue::DirectBuffer buffer = queues_[0]->take_direct(to, bytes, now_);
   if (buffer.outcome == PortQueue::DirectBuffer::Outcome::kUnavailable) return allocate();
@@ -453,7 +453,8 @@ rte_mbuf* Worker::allocate() {
 void Worker::send(rte_mbuf* frame) {
   bytes_in_turn_ += frame->pkt_len;
   counters_.add(Counter::kTxFrames);
-  if (!RTE_MBUF_HAS_EXTBUF(frame)) {  // a direct buffer goes where it was taken for, whatever the receiver makes of it
+  if (!RTE_MBUF_HAS_EXTBUF(
+          frame)) {      // a direct buffer goes where it was taken for, whatever the receiver makes of it
     uint64_t first = 0;  // bytes: the destination, and two of the source
     std::memcpy(&first, rte_pktmbuf_mtod(frame, const void*), sizeof first);
     if (((first ^ mac_bits_) << 16) == 0) [[unlikely]]

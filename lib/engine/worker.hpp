@@ -305,10 +305,10 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   const uint32_t quanta_a_round_;
   const size_t stage_;  // frames that may wait for the port
   const bool without_payload_;
-  const bool needs_icrc_;   // of the port
-  const bool sends_direct_; // into memory of receivers, where the port offers it; with one worker
-  const bool place_early_;  // payloads in the middle of messages, while they are summed
-  bool passed_on_ = false;  // something waits in the outboxes
+  const bool needs_icrc_;    // of the port
+  const bool sends_direct_;  // into memory of receivers, where the port offers it; with one worker
+  const bool place_early_;   // payloads in the middle of messages, while they are summed
+  bool passed_on_ = false;   // something waits in the outboxes
   WorkerToken token_;
   Counters counters_;
   uint16_t vlan_ = 0;

@@ -99,8 +99,8 @@ Status read_net_section(ConfigNode& node, NetConfig& net) {
   ROCI_TRY(check_networks(node, net));
   ROCI_TRY(node.optional("switch", net.always_switch, one_of<bool>({{"auto", false}, {"always", true}})));
   ROCI_TRY(node.optional("icrc", net.always_icrc, one_of<bool>({{"auto", false}, {"on", true}})));
-  ROCI_TRY(node.optional("placement", net.sender_places,
-                         one_of<bool>({{"receiver", false}, {"sender", true}})));
+  ROCI_TRY(
+      node.optional("placement", net.sender_places, one_of<bool>({{"receiver", false}, {"sender", true}})));
   ROCI_TRY(node.optional("mtu", net.mtu, integer_in<uint16_t>(576, 9600)));
   ROCI_TRY(node.optional("linger", net.linger));
   ROCI_TRY(read_idle(node, net.idle));
@@ -205,7 +205,8 @@ std::string net_text(const NetConfig& net) {
   for (size_t i = 0; i < net.networks.size(); ++i)
     out << (i == 0 ? "\"" : ", \"") << net.networks[i].to_string() << '"';
   out << "]\n  first: " << net.first << "\n  places: " << net.places
-      << "\n  switch: " << (net.always_switch ? "always" : "auto") << "\n  icrc: " << (net.always_icrc ? "on" : "auto")
+      << "\n  switch: " << (net.always_switch ? "always" : "auto")
+      << "\n  icrc: " << (net.always_icrc ? "on" : "auto")
       << "\n  placement: " << (net.sender_places ? "sender" : "receiver") << "\n  mtu: " << net.mtu
       << "\n  linger: " << nanos_text(net.linger) << "\n  idle: " << idle_policy_name(net.idle)
       << "\n  memory: " << net.memory_mib << "MiB\n  rate: " << net.rate.value()

@@ -71,7 +71,8 @@ std::string all_taken(const NetConfig& net, const std::filesystem::path& folder)
 }  // namespace
 
 Result<std::unique_ptr<NetPlace>> NetPlace::take(const std::filesystem::path& folder) {
-  if (const auto present = read_net_file((folder / kNetFile).string()); !present) return fail(present.error());
+  if (const auto present = read_net_file((folder / kNetFile).string()); !present)
+    return fail(present.error());
   // A process that finds a slot taken finds the network's memory too, and the description does not change any more.
   const auto joining = SharedLock::wait(folder / kShmJoinLock, kJoinTimeout);
   if (!joining) return fail(joining.error().within("network '" + folder.filename().string() + "'"));
@@ -80,9 +81,10 @@ Result<std::unique_ptr<NetPlace>> NetPlace::take(const std::filesystem::path& fo
   // As long as no process has joined, another roci-run may describe the network anew.
   if (const char* const wanted = std::getenv(kNetDescriptionVariable);
       wanted != nullptr && *wanted != '\0' && description_id(*net) != wanted) {
-    return fail("the network '" + net->name +
-                    "' was given another description since this program was started; give this one another name",
-                EBUSY);
+    return fail(
+        "the network '" + net->name +
+            "' was given another description since this program was started; give this one another name",
+        EBUSY);
   }
   if (net->needs_switch() && !net_switch_state(folder).running) {
     return fail("the switch of the network '" + net->name + "' does not run; start the program with roci-run",

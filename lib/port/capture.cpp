@@ -101,7 +101,8 @@ bool CapturePort::add(const rte_mbuf& frame, PcapngBuffer::Direction direction, 
   completed_.resize(frame.pkt_len);
   const void* const bytes = rte_pktmbuf_read(&frame, 0, frame.pkt_len, completed_.data());
   if (bytes != completed_.data()) std::memcpy(completed_.data(), bytes, frame.pkt_len);
-  const FrameView view = parse_frame(completed_.data(), frame.pkt_len, frame.pkt_len, OpcodeRange::kWithPrivate);
+  const FrameView view =
+      parse_frame(completed_.data(), frame.pkt_len, frame.pkt_len, OpcodeRange::kWithPrivate);
   if (view.kind == FrameKind::kRoce) store_icrc(completed_.data() + view.icrc_offset, compute_icrc(view));
   return buffer_.add_packet(0, completed_, direction, time, config_.snap_length);
 }

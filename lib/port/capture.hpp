@@ -57,7 +57,7 @@ class CapturePort final : public Port {
   int descriptor_;
   PcapngBuffer buffer_;
   std::vector<uint8_t> completed_;  // a frame with its ICRC
-  uint16_t first_queue_ = 0;  // to receive from next time
+  uint16_t first_queue_ = 0;        // to receive from next time
   uint64_t captured_ = 0;
   uint64_t not_captured_ = 0;
   Nanos newest_{0};

@@ -30,6 +30,7 @@ struct PortCapabilities {
   uint16_t mtu = 1500;  // largest IP packet in bytes; the frame is up to 14 + 4 for each of two tags longer
   bool tx_multi_segment = false;  // accepts chained mbufs
   bool rx_multi_segment = false;  // may deliver chained mbufs
+  bool direct_buffers = false;    // take_direct() may return some
   BitsPerSec link_rate{0};        // as the device says; 0 when it does not know
   // false: nothing on the way alters frames, so that RoCEv2 packets need no ICRC: the field is 0 and is not checked.
   bool needs_icrc = true;

@@ -78,7 +78,7 @@ rte_mbuf* ShmLink::refer_to(std::span<const uint8_t> record, const MbufPool& poo
   rte_mbuf* const head = copy_in(pool, record.first(kHeadBytes));
   if (head == nullptr) return nullptr;
   rte_mbuf* const rest = has_roce_headers({rte_pktmbuf_mtod(head, const uint8_t*), kHeadBytes},
-                                                static_cast<uint32_t>(record.size()))
+                                          static_cast<uint32_t>(record.size()))
                              ? rte_pktmbuf_alloc(pool.get())
                              : nullptr;
   if (rest == nullptr) {
@@ -91,8 +91,8 @@ rte_mbuf* ShmLink::refer_to(std::span<const uint8_t> record, const MbufPool& poo
   rte_mbuf_ext_refcnt_set(&frame.shared, 1);
   const std::span<const uint8_t> bytes = record.subspan(kHeadBytes);
   auto* const start = const_cast<uint8_t*>(bytes.data());
-  rte_pktmbuf_attach_extbuf(rest, start, reinterpret_cast<rte_iova_t>(start), static_cast<uint16_t>(bytes.size()),
-                            &frame.shared);
+  rte_pktmbuf_attach_extbuf(rest, start, reinterpret_cast<rte_iova_t>(start),
+                            static_cast<uint16_t>(bytes.size()), &frame.shared);
   rest->data_len = static_cast<uint16_t>(bytes.size());
   head->next = rest;
   head->nb_segs = 2;
@@ -138,19 +138,19 @@ ShmLink::Received ShmLink::receive(std::span<rte_mbuf*> frames, const MbufPool& 
 
 // ------------------------------------------------------------------------------------------------ sending
 
-void ShmLink::note_written(const rte_mbuf& frame) {
-  urgent_ = urgent_ || out.used() > kQuietAcks || !is_acknowledgment(frame);
+void ShmLink::note_written(const rte_mbuf& frame, uint64_t end) {
+  urgent_ = urgent_ || out.used_up_to(end) > kQuietAcks || !is_acknowledgment(frame);
 }
 
-std::span<uint8_t> ShmLink::write(const rte_mbuf& frame) {
+ShmLink::Written ShmLink::write(const rte_mbuf& frame) {
   uint8_t* const room = out.reserve(frame.pkt_len);
   uint8_t* at = room;
   for (const rte_mbuf* segment = &frame; segment != nullptr; segment = segment->next) {
     std::memcpy(at, rte_pktmbuf_mtod(segment, const void*), segment->data_len);
     at += segment->data_len;
   }
-  note_written(frame);
-  return {room, frame.pkt_len};
+  note_written(frame, out.position());
+  return {{room, frame.pkt_len}, out.position()};
 }
 
 rte_mbuf* ShmLink::begin(uint32_t frame_bytes, const MbufPool& pool) {
@@ -175,8 +175,8 @@ rte_mbuf* ShmLink::begin(uint32_t frame_bytes, const MbufPool& pool) {
     direct->shared.free_cb = DirectFrame::on_free;
     direct->shared.fcb_opaque = direct;
     rte_mbuf_ext_refcnt_set(&direct->shared, 1);
-    rte_pktmbuf_attach_extbuf(frame, room, reinterpret_cast<rte_iova_t>(room), static_cast<uint16_t>(frame_bytes),
-                              &direct->shared);
+    rte_pktmbuf_attach_extbuf(frame, room, reinterpret_cast<rte_iova_t>(room),
+                              static_cast<uint16_t>(frame_bytes), &direct->shared);
   }
   direct->link = this;
   direct->room = room;
@@ -191,19 +191,19 @@ bool ShmLink::is_direct(const rte_mbuf& frame) {
   return RTE_MBUF_HAS_EXTBUF(&frame) && frame.shinfo->free_cb == DirectFrame::on_free;
 }
 
-std::span<uint8_t> ShmLink::commit(rte_mbuf& frame) {
+ShmLink::Written ShmLink::commit(rte_mbuf& frame) {
   DirectFrame& direct = DirectFrame::of(frame);
   assert(direct.link == this && frame.pkt_len == direct.bytes && frame.nb_segs == 1);
-  note_written(frame);
+  note_written(frame, direct.end);
   begun(direct.number).ended = true;
-  const std::span<uint8_t> bytes{direct.room, direct.bytes};
+  const Written written{{direct.room, direct.bytes}, direct.end};
   direct.link = nullptr;
   if (spares_ < kMostSpare) {
     spare_[spares_++] = &frame;
   } else {
     rte_pktmbuf_free(&frame);
   }
-  return bytes;
+  return written;
 }
 
 void ShmLink::cancel(const DirectFrame& frame) {

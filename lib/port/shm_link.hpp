@@ -47,16 +47,21 @@ class ShmLink {
   Received receive(std::span<rte_mbuf*> out, const MbufPool& pool, uint16_t mtu, Payload payload,
                    PortStats& stats);
 
-  // Copies the frame into the ring, which has room for it. Returns the copy, which may be changed until publish().
-  std::span<uint8_t> write(const rte_mbuf& frame);
+  // A frame in the ring that has not been published.
+  struct Written {
+    std::span<uint8_t> bytes;  // may be changed until publish()
+    uint64_t end;              // the writer's position behind it
+  };
+  // Copies the frame into the ring, which has room for it.
+  Written write(const rte_mbuf& frame);
 
   // A buffer in the ring for a frame of so many bytes, of which it has none yet; null when the ring is full, or without a buffer of
   // the pool. commit() takes it over; a frame that is freed instead is not sent.
   rte_mbuf* begin(uint32_t frame_bytes, const MbufPool& pool);
   // Whether begin() of any link has returned the frame.
   static bool is_direct(const rte_mbuf& frame);
-  // The frame is as long as begin() was told. Returns its bytes, which may be changed until publish().
-  std::span<uint8_t> commit(rte_mbuf& frame);
+  // The frame is as long as begin() was told.
+  Written commit(rte_mbuf& frame);
 
   // The reader sees what was written and committed, except for what stands behind a frame that was begun and not committed.
   // ShmSlotOwner::notify() comes after it.
@@ -83,7 +88,7 @@ class ShmLink {
   struct InPlaceFrame;
   [[nodiscard]] Begun& begun(uint32_t number) { return begun_[number & (kMostBegun - 1)]; }
   void cancel(const DirectFrame& frame);
-  void note_written(const rte_mbuf& frame);
+  void note_written(const rte_mbuf& frame, uint64_t end);
   rte_mbuf* refer_to(std::span<const uint8_t> record, const MbufPool& pool);
 
   uint64_t malformed_ = 0;  // as last taken

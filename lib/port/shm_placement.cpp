@@ -80,7 +80,8 @@ bool ShmPlacement::place(const MacAddress& peer, const Target& target, uint64_t 
   ShmGrants& grants = segment_->grants(*to, slot_);
   const ShmGrant& entry = entry_of(grants, target);
   const uint32_t version = entry.version.load(std::memory_order_acquire);
-  const uint32_t qp = entry.qp.load(std::memory_order_relaxed), key = entry.key.load(std::memory_order_relaxed);
+  const uint32_t qp = entry.qp.load(std::memory_order_relaxed),
+                 key = entry.key.load(std::memory_order_relaxed);
   const uint32_t epoch = entry.epoch.load(std::memory_order_relaxed);
   const uint64_t start = entry.start.load(std::memory_order_relaxed);
   const uint64_t area = entry.length.load(std::memory_order_relaxed);

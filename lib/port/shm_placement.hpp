@@ -30,8 +30,9 @@ class ShmPlacement final : public Placement {
   const std::shared_ptr<ShmSegment> segment_;
   const uint32_t slot_;
   const SlotOf slot_of_;
-  bool granted_ = false;                           // since the last revoke()
-  std::array<uint64_t, kShmSlots> forbidden_{};  // incarnations of owners into whose memory the kernel does not let us write
+  bool granted_ = false;  // since the last revoke()
+  std::array<uint64_t, kShmSlots>
+      forbidden_{};  // incarnations of owners into whose memory the kernel does not let us write
 };
 
 }  // namespace roci

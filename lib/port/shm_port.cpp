@@ -34,6 +34,15 @@ struct ShmPort::Link : ShmLink {
   ShmPeerClock clock;
 };
 
+[[gnu::noinline]] ShmPort::Link& ShmPort::make_link(uint32_t slot) {
+  links_[slot] = std::make_unique<Link>(owner_.segment(), config_.slot, slot);
+  return *links_[slot];
+}
+
+inline ShmPort::Link& ShmPort::link(uint32_t slot) {
+  return links_[slot] != nullptr ? *links_[slot] : make_link(slot);
+}
+
 ShmPort::ShmPort(std::shared_ptr<ShmSegment> segment, ShmPortConfig config)
     : config_(std::move(config)),
       owner_(std::move(segment), config_.slot,
@@ -43,6 +52,7 @@ ShmPort::ShmPort(std::shared_ptr<ShmSegment> segment, ShmPortConfig config)
   capabilities_.mtu = config_.mtu;
   capabilities_.tx_multi_segment = true;
   capabilities_.rx_multi_segment = true;
+  capabilities_.direct_buffers = true;
   capabilities_.needs_icrc = config_.needs_icrc;
 }
 
@@ -61,9 +71,9 @@ Result<std::unique_ptr<ShmPort>> ShmPort::open(std::shared_ptr<ShmSegment> segme
     if (other != port->config_.slot) port->link(other);
   }
   if (port->config_.places && !port->config_.via_switch) {
-    port->placement_ = std::make_unique<ShmPlacement>(
-        port->owner_.shared_segment(), port->config_.slot,
-        [of = port.get()](const MacAddress& mac) { return of->slot_of(mac); });
+    port->placement_ =
+        std::make_unique<ShmPlacement>(port->owner_.shared_segment(), port->config_.slot,
+                                       [of = port.get()](const MacAddress& mac) { return of->slot_of(mac); });
   }
   port->owner_.join();
   return port;
@@ -71,14 +81,11 @@ Result<std::unique_ptr<ShmPort>> ShmPort::open(std::shared_ptr<ShmSegment> segme
 
 ShmPort::~ShmPort() { contacts_.reset(); }
 
-ShmPort::Link& ShmPort::link(uint32_t slot) {
-  auto& link = links_[slot];
-  if (link == nullptr) link = std::make_unique<Link>(owner_.segment(), config_.slot, slot);
-  return *link;
+inline std::optional<uint32_t> ShmPort::slot_of(const MacAddress& mac) {
+  return config_.slots[last_slot_].mac == mac ? std::optional{last_slot_} : find_slot(mac);
 }
 
-std::optional<uint32_t> ShmPort::slot_of(const MacAddress& mac) {
-  if (config_.slots[last_slot_].mac == mac) return last_slot_;
+[[gnu::noinline]] std::optional<uint32_t> ShmPort::find_slot(const MacAddress& mac) {
   const auto found = std::ranges::find(config_.slots, mac, &SlotAddresses::mac);
   if (found == config_.slots.end()) return std::nullopt;
   last_slot_ = static_cast<uint32_t>(found - config_.slots.begin());
@@ -92,8 +99,12 @@ std::optional<uint32_t> ShmPort::next_slot(const MacAddress& to) {
   return kShmSwitchSlot;
 }
 
-void ShmPort::meet(uint32_t slot) {
-  if ((met_ & slot_bit(slot)) != 0) return;
+inline void ShmPort::meet(uint32_t slot) {
+  if ((met_ & slot_bit(slot)) == 0) [[unlikely]]
+    meet_first(slot);
+}
+
+[[gnu::noinline]] void ShmPort::meet_first(uint32_t slot) {
   met_ |= slot_bit(slot);
   if (contacts_ != nullptr) contacts_->on_contact(slot);
 }
@@ -222,23 +233,22 @@ ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos
     return Sent::kDropped;
   }
   if (gets_hop) add_hop(frame, to.out.used(), now);
-  note_written(slot, to.write(frame));
+  note_written(to, slot, to.write(frame));
   return Sent::kYes;
 }
 
 // Before the receiver sees the frame.
-void ShmPort::note_written(uint32_t slot, std::span<uint8_t> bytes) {
-  Link& to = link(slot);
+inline void ShmPort::note_written(Link& to, uint32_t slot, const ShmLink::Written& frame) {
   meet(slot);
-  to.tx_bytes += bytes.size();
-  if (config_.marks && to.out.used() > config_.kmin) {
+  to.tx_bytes += frame.bytes.size();
+  if (config_.marks && to.out.used_up_to(frame.end) > config_.kmin) {
     to.out.refresh();
-    const uint64_t used = to.out.used();
+    const uint64_t used = to.out.used_up_to(frame.end);
     const double span = static_cast<double>(config_.kmax - config_.kmin);
     const bool marked =
         used >= config_.kmax ||
         (used > config_.kmin && rng_.chance(static_cast<double>(used - config_.kmin) / span * config_.pmax));
-    if (marked && mark_congestion(bytes.data(), static_cast<uint32_t>(bytes.size())))
+    if (marked && mark_congestion(frame.bytes.data(), static_cast<uint32_t>(frame.bytes.size())))
       bump(shm_stats_.marked);
   }
   published_ |= slot_bit(slot);
@@ -263,7 +273,8 @@ PortQueue::DirectBuffer ShmPort::take_direct(const MacAddress& to, uint32_t byte
 // A frame of take_direct().
 void ShmPort::commit(rte_mbuf& frame) {
   const uint32_t slot = frame.port;
-  note_written(slot, link(slot).commit(frame));
+  Link& to = link(slot);
+  note_written(to, slot, to.commit(frame));
 }
 
 // Whether the frame asks for an address, and has been dealt with.

@@ -35,9 +35,9 @@ struct ShmPortConfig {
   std::vector<SlotAddresses> slots;  // the addresses of each; ARP and ND are answered from here
   bool via_switch =
       false;            // all frames go to and come from kShmSwitchSlot, which also marks and adds telemetry
-  uint16_t mtu = 4400;      // at most 9600
-  bool needs_icrc = true;   // PortCapabilities::needs_icrc; the same for all ports of the segment
-  BitsPerSec rate{0};   // what telemetry reports; 0: 100 Gb/s
+  uint16_t mtu = 4400;  // at most 9600
+  bool needs_icrc = true;  // PortCapabilities::needs_icrc; the same for all ports of the segment
+  BitsPerSec rate{0};      // what telemetry reports; 0: 100 Gb/s
   bool places = false;  // WRITEs into memory of the peers' processes; not with a switch (shm_placement.hpp)
   // ECN-capable frames are marked by the bytes in the receiver's ring: never below kmin, with pmax just below kmax, always above.
   bool marks = false;
@@ -130,13 +130,15 @@ class ShmPort final : public Port, public PeerPresence {
 
   ShmPort(std::shared_ptr<ShmSegment> segment, ShmPortConfig config);
   Link& link(uint32_t slot);
+  Link& make_link(uint32_t slot);
   [[nodiscard]] std::optional<uint32_t> slot_of(const MacAddress& mac);
+  [[nodiscard]] std::optional<uint32_t> find_slot(const MacAddress& mac);
   [[nodiscard]] std::optional<uint32_t> next_slot(const MacAddress& to);
   [[nodiscard]] ShmPeerClock::Ring ring_to(uint32_t slot);
   [[nodiscard]] ShmPeerClock::Ring ring_behind_switch(uint32_t slot) const;
   Sent send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos now);
   void commit(rte_mbuf& frame);
-  void note_written(uint32_t slot, std::span<uint8_t> bytes);
+  void note_written(Link& to, uint32_t slot, const ShmLink::Written& frame);
   bool is_stuck(Link& link, Nanos now);
   void drop(std::atomic<uint64_t>& reason);
   bool resolve(const rte_mbuf& frame);
@@ -148,6 +150,7 @@ class ShmPort final : public Port, public PeerPresence {
   uint16_t receive_answers(std::span<rte_mbuf*> out);
   uint16_t receive_left_frames(std::span<rte_mbuf*> out);
   void meet(uint32_t slot);
+  void meet_first(uint32_t slot);
 
   const ShmPortConfig config_;
   ShmSlotOwner owner_;

@@ -62,6 +62,8 @@ class ShmRingWriter {
   void publish(uint64_t position);
   // Bytes that the reader has not freed, as far as last read; refresh() reads its position.
   [[nodiscard]] uint64_t used() const { return tail_ - head_; }
+  // The same without what was reserved behind `position`.
+  [[nodiscard]] uint64_t used_up_to(uint64_t position) const { return position - head_; }
   void refresh();
   // Whether the reader has freed everything that was published. Reads its position.
   [[nodiscard]] bool drained() {

@@ -54,6 +54,7 @@ struct TransportContext {
   uint32_t flows = 0;                      // queue pairs of the host that have received of late
   const PacketHops* telemetry = nullptr;   // of the packets of this burst (FrameView::telemetry)
   bool frames_wait = false;                // the port has more of what has arrived by `now`
+  bool direct = false;                     // sink.allocate_direct() may differ from allocate()
   PeerPresence* peers = nullptr;           // what the port knows of peers' processes; null: nothing
   Placement* placement = nullptr;          // of WRITEs, by the port; null: none
 

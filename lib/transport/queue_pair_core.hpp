@@ -207,7 +207,7 @@ class alignas(64) QueuePairCore {
   RoceWriter writer;
   // It is not known yet what the peer speaks: a packet that says it has an extension block cannot be read.
   bool extensions_undecided = false;
-  bool granted = false;  // the peer may place WRITEs (port/placement.hpp)
+  bool granted = false;          // the peer may place WRITEs (port/placement.hpp)
   const TransportClass service;  // whose opcodes its packets have
   uint16_t cn_flow = 0;          // in the CN-TAG of requests and READ responses; 0: they have none
 
@@ -277,8 +277,9 @@ SendOutcome send_packet(TransportContext& context, QueuePairCore& qp, BthFields 
     bth.ect = !extras.not_ect;
   payload_length += block_bytes;
   const uint32_t bytes = qp.writer.frame_bytes(opcode_info(bth.opcode), payload_length);
-  rte_mbuf* frame = qp.sends_direct(extras) ? context.sink.allocate_direct(qp.attributes.path.destination_mac, bytes)
-                                            : context.sink.allocate();
+  rte_mbuf* frame = context.direct && qp.sends_direct(extras)
+                        ? context.sink.allocate_direct(qp.attributes.path.destination_mac, bytes)
+                        : context.sink.allocate();
   if (frame == nullptr) return SendOutcome::kNoRoom;
   auto* start = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes)));
   if (start ==

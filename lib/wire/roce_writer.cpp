@@ -77,9 +77,7 @@ uint16_t flow_udp_source_port(uint32_t flow_label, Qpn local, Qpn remote) {
 }
 
 RoceWriter::RoceWriter(const RocePath& path, Contents contents)
-    : ipv6_(!path.destination_ip.is_v4()),
-      not_ect_((path.traffic_class & 3) == 0),
-      contents_(contents) {
+    : ipv6_(!path.destination_ip.is_v4()), not_ect_((path.traffic_class & 3) == 0), contents_(contents) {
   auto& ethernet = at<EthernetHeader>(bytes_.data(), 0);
   ethernet.destination = path.destination_mac;
   ethernet.source = path.source_mac;

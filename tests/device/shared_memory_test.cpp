@@ -53,8 +53,8 @@ class SharedMemory : public testing::TestWithParam<Kind> {
     for (ShmHost* each : {&a_, &b_}) {
       ibv_qp_init_attr init{};
       init.qp_type = IBV_QPT_RC;
-      init.cap = {.max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 4, .max_recv_sge = 4,
-                  .max_inline_data = 64};
+      init.cap = {
+          .max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 4, .max_recv_sge = 4, .max_inline_data = 64};
       init.sq_sig_all = 1;
       each->qp = must(each->pd->create_qp(&init, *each->cq, *each->cq));
     }
@@ -103,8 +103,8 @@ class SharedMemory : public testing::TestWithParam<Kind> {
 TEST_P(SharedMemory, writes_of_every_length_arrive_whole) {
   be_granted();
   uint64_t id = 0;
-  for (const size_t length : {1, 2, 7, 8, 9, 63, 64, 65, 500, 1023, 1024, 2000, 4095, 4096, 4097, 8192, 65536,
-                              65537, 200'000}) {
+  for (const size_t length :
+       {1, 2, 7, 8, 9, 63, 64, 65, 500, 1023, 1024, 2000, 4095, 4096, 4097, 8192, 65536, 65537, 200'000}) {
     for (const size_t shift : {0, 1, 5}) {
       std::ranges::fill(b_.memory, uint8_t{0xee});
       ASSERT_EQ(write(++id, 3 + shift, length, 100 + shift), 0);
@@ -137,8 +137,9 @@ TEST_P(SharedMemory, sends_reads_and_atomics_move_the_right_bytes) {
         break;
       case 2:
         ASSERT_EQ(b_.receive(round, 0, 0), 0);
-        ASSERT_EQ(a_.post(IBV_WR_RDMA_WRITE_WITH_IMM, round, 9, length, b_.address(13), b_.region->rkey(), 0, 77),
-                  0);
+        ASSERT_EQ(
+            a_.post(IBV_WR_RDMA_WRITE_WITH_IMM, round, 9, length, b_.address(13), b_.region->rkey(), 0, 77),
+            0);
         expect_success({round});
         ASSERT_TRUE(same(9, 13, length)) << "WRITE with immediate of " << length;
         ASSERT_EQ(b_.completions().size(), 1U);
@@ -259,10 +260,10 @@ TEST_P(SharedMemory, a_write_lands_after_the_requests_in_front_of_it) {
 TEST_P(SharedMemory, memory_that_is_unmapped_while_it_is_registered_ends_the_request_alone) {
   be_granted();
   const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  void* const mapped =
-      mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const mapped = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(mapped, MAP_FAILED);
-  auto region = must(b_.pd->register_memory(mapped, 2 * page, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+  auto region =
+      must(b_.pd->register_memory(mapped, 2 * page, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
   const auto remote = reinterpret_cast<uint64_t>(mapped);
   ASSERT_EQ(a_.post(IBV_WR_RDMA_WRITE, 1, 0, 2 * page, remote, region->rkey()), 0);
   expect_success({1});

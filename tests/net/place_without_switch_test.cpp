@@ -47,7 +47,8 @@ class PlaceWithoutSwitch : public test::NetTest {
   std::filesystem::path folder_;
 };
 
-TEST_F(PlaceWithoutSwitch, is_refused_where_the_network_has_another_description_than_the_program_was_started_with) {
+TEST_F(PlaceWithoutSwitch,
+       is_refused_where_the_network_has_another_description_than_the_program_was_started_with) {
   setenv(kNetDescriptionVariable, description_id(config_).c_str(), 1);
   EXPECT_TRUE(NetPlace::take(folder_));
   NetConfig other = config_;

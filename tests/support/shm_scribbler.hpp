@@ -53,7 +53,9 @@ class Scribbler {
   std::thread thread_;
 };
 
-inline void put(void* at, uint64_t value) { __atomic_store_n(static_cast<uint64_t*>(at), value, __ATOMIC_RELAXED); }
+inline void put(void* at, uint64_t value) {
+  __atomic_store_n(static_cast<uint64_t*>(at), value, __ATOMIC_RELAXED);
+}
 
 // Any value, or one that looks right: validation is then reached in depth.
 inline uint64_t position_near(Rng& rng, const std::atomic<uint64_t>& other, uint64_t size) {
