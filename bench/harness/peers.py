@@ -1,5 +1,6 @@
 """Other people's programs: how they are run, what their output says, and the Debian packages they come from."""
 
+import dataclasses
 import json
 import re
 import statistics
@@ -11,7 +12,9 @@ PACKAGES = {
     "cmtime": "rdmacm-utils",
     "dpdk-testpmd": "dpdk-dev",
     "fi_pingpong": "libfabric-bin",
+    "ibv_devinfo": "ibverbs-utils",
     "iperf3": "iperf3",
+    "mpirun": "openmpi-bin",
     "ns-3": "libns3-dev",
     "perf": "linux-perf",
     "perftest": "perftest",
@@ -21,7 +24,7 @@ PACKAGES = {
 }
 # Scripts and programs of ours that need one of them.
 SCRIPTS = {"{bench}/budget.py": "valgrind", "{bench}/stages.py": "perf", "{bin}/roci-lab-ns3": "ns-3",
-           "{bench}/programs/patient.sh": "perftest", "{bench}/connections/both.py": "cmtime"}
+           "{bench}/programs/patient.sh": "perftest", "{bench}/processes/beside.sh": "perftest", "{bench}/processes/costs.py": "ibv_devinfo", "{bench}/connections/both.py": "cmtime"}
 # The same for packages that would start services when they are installed: they are unpacked into build/peers instead.
 UNPACKED = {"{bench}/forwarding/open_vswitch.py": ("openvswitch-common", "openvswitch-switch", "openvswitch-switch-dpdk")}
 
@@ -38,8 +41,8 @@ def search(pattern, text, what):
 
 # UCX: the line of its final numbers has iterations, three times (or overheads), two bandwidths and two rates.
 
-def ucx(test, size, iterations):
-    common = "UCX_TLS=tcp UCX_NET_DEVICES=lo"
+def ucx(test, size, iterations, transport):
+    common = "UCX_TLS=tcp UCX_NET_DEVICES=lo" if transport == "tcp" else f"UCX_TLS={transport},self"
     return Pair(command(f"{common} {ON_FIRST} ucx_perftest -p {{port}}"),
                 command(f"{common} {ON_SECOND} ucx_perftest -p {{port}} -t {test} -s {size} -n {iterations} -w 1000 -f "
                         "127.0.0.1"), "tcp")
@@ -60,18 +63,29 @@ def ucx_final(column, factor):
 
 def ucx_bandwidth(test, size, iterations):
     # "MB" are 2^20 bytes in UCX.
-    return Figure(f"UCX over TCP, {test}", ucx(test, size, iterations), ucx_final(4, 8 * 2**20 / 1e9), "Gb/s")
+    return Figure(f"UCX over TCP, {test}", ucx(test, size, iterations, "tcp"), ucx_final(4, 8 * 2**20 / 1e9), "Gb/s")
 
 
-def ucx_latency(test, size, iterations):
-    return Figure(f"UCX over TCP, {test}", ucx(test, size, iterations), ucx_final(0, 1000), "ns", LESS)
+def ucx_latency(test, size, iterations, transport="tcp", loops=0):
+    name = f"UCX over {'TCP' if transport == 'tcp' else 'shared memory (' + transport + ')'}, {test}"
+    return Figure(name + (f" beside {loops} busy loops" if loops else ""), beside(ucx(test, size, iterations, transport), loops),
+                  ucx_final(0, 1000), "ns", LESS)
+
+
+def beside(pair, loops):
+    """The same, beside so many busy loops, which run as long as the client."""
+    if loops == 0:
+        return pair
+    words = ("{bench}/processes/beside.sh", str(loops), *pair.client.words)
+    return dataclasses.replace(pair, client=dataclasses.replace(pair.client, words=words))
 
 
 # perftest over our libibverbs.so.1: a line with bytes, iterations, the peak or the least, the average or the most, and of
 # latencies the median.
 
+NETWORK = "{bench}/programs/net.yaml"
 WAYS = {
-    "network": ("{bench}/programs/net.yaml", "{bench}/programs/net.yaml", "tcp", "perftest"),
+    "network": (NETWORK, NETWORK, "tcp", "perftest"),
     "memif": ("{bench}/memif/server.yaml", "{bench}/memif/client.yaml", "unix roci-bench", "perftest over memif"),
 }
 
@@ -82,6 +96,13 @@ def perftest(program, options, way):
     return name, Pair(
         command(f"{{bin}}/roci-run --config {server} {ON_FIRST} {test}"),
         command(f"{{bench}}/programs/patient.sh {{bin}}/roci-run --config {client} {ON_SECOND} {test} 127.0.0.1"), ready)
+
+
+def perftest_of(program, options, network):
+    """In the network that a file describes."""
+    test = f"{program} -F -p {{port}} {options}"
+    return Pair(command(f"{{bin}}/roci-run --config {network} {ON_FIRST} {test}"),
+                command(f"{{bench}}/programs/patient.sh {{bin}}/roci-run --config {network} {ON_SECOND} {test} 127.0.0.1"), "tcp")
 
 
 def perftest_column(size, column, factor):

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -29,11 +30,16 @@ std::string content_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>{in}, {}};
 }
 
+// Replaces the file at once: a process that reads it finds the old text or the new one, whole.
 Status write_file(const std::filesystem::path& file, const std::string& text) {
-  std::ofstream out{file, std::ios::trunc};
+  const std::string next = file.string() + "." + std::to_string(getpid());
+  std::ofstream out{next, std::ios::trunc};
   out << text << std::flush;
-  if (out) return {};
-  return fail("'" + file.string() + "' cannot be written: " + std::strerror(errno), errno);
+  out.close();
+  if (out && std::rename(next.c_str(), file.c_str()) == 0) return {};
+  const int code = errno;
+  unlink(next.c_str());
+  return fail("'" + file.string() + "' cannot be written: " + std::strerror(code), code);
 }
 
 Status make_folders(const std::filesystem::path& folder) {

@@ -1,8 +1,11 @@
 // Places of a network whose processes exchange frames through shared memory, without a switch process.
 #include <sys/stat.h>
 
+#include <atomic>
 #include <set>
+#include <thread>
 
+#include "net/net_control.hpp"
 #include "net/net_place.hpp"
 #include "net_fixture.hpp"
 
@@ -60,6 +63,24 @@ TEST_F(PlaceWithoutSwitch,
   EXPECT_EQ(refused.error().code, EBUSY);
   EXPECT_NE(refused.error().message.find("another description"), std::string::npos);
   EXPECT_TRUE(NetPlace::take(folder_)) << "any description";
+}
+
+TEST_F(PlaceWithoutSwitch, has_a_whole_description_at_any_time) {
+  std::atomic<bool> stop{false};
+  std::thread others{[&] {
+    while (!stop.load()) {
+      const auto made = ensure_net({.net = config_, .exactly = false, .program = {}});
+      EXPECT_TRUE(made) << made.error().message;
+    }
+  }};
+  for (int reads = 0; reads < 2000; ++reads) {
+    const auto net = read_net_file((folder_ / kNetFile).string());
+    ASSERT_TRUE(net) << net.error().message;
+  }
+  stop.store(true);
+  others.join();
+  for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    EXPECT_FALSE(entry.path().filename().string().starts_with("net.yaml.")) << entry.path();
 }
 
 TEST_F(PlaceWithoutSwitch, is_the_lowest_free_one_and_needs_no_switch_process) {

@@ -1,9 +1,9 @@
 """The groups of cases, in the order in which they are listed and measured."""
 
 from harness.groups import (acknowledgements, bandwidth, budget, congestion_control, connections, footprint, forwarding, lab, latency,
-                            loss, memif, message_rate, programs, stages)
+                            loss, memif, message_rate, processes, programs, stages)
 
-GROUPS = (bandwidth.GROUP, message_rate.GROUP, latency.GROUP, memif.GROUP, programs.GROUP, connections.GROUP, acknowledgements.GROUP, loss.GROUP,
+GROUPS = (bandwidth.GROUP, message_rate.GROUP, latency.GROUP, memif.GROUP, programs.GROUP, processes.GROUP, connections.GROUP, acknowledgements.GROUP, loss.GROUP,
           congestion_control.GROUP,
           footprint.GROUP, budget.GROUP, stages.GROUP, forwarding.GROUP, lab.GROUP)
 # Those whose targets `./roci bench targets` shows.

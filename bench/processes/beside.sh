@@ -1,0 +1,13 @@
+#!/bin/sh
+# beside.sh N COMMAND…   runs the command beside N loops that use all the processor time they get.
+loops=''
+for _ in $(seq "$1"); do
+  sh -c 'while kill -0 "$0" 2>/dev/null; do i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; done' $$ &
+  loops="$loops $!"
+done
+shift
+"$@"
+status=$?
+# shellcheck disable=SC2086 (a list of process ids)
+kill $loops 2>/dev/null
+exit $status
