@@ -10,10 +10,15 @@
 #include <tuple>
 
 #include "packets.hpp"
+#include "port/borrowed_port.hpp"
 #include "port/ethdev_port.hpp"
+#include "support/frames.hpp"
+#include "support/must.hpp"
 
 namespace roci {
 namespace {
+
+using test::must;
 
 struct Captured {
   std::vector<uint8_t> bytes;
@@ -102,6 +107,38 @@ TEST_F(Capture, frames_of_all_queues_pass_through_one) {
   ASSERT_EQ(port->rx_burst(burst, 0ns), 3);
   rte_pktmbuf_free_bulk(burst.data(), 3);
   EXPECT_EQ(port->captured(), 3U);
+}
+
+// A port whose packets have no ICRC.
+class WithoutIcrc final : public BorrowedPort {
+ public:
+  explicit WithoutIcrc(Port& port) : BorrowedPort(port) {
+    capabilities_.mtu = port.capabilities().mtu;
+    capabilities_.needs_icrc = false;
+  }
+  [[nodiscard]] const PortCapabilities& capabilities() const override { return capabilities_; }
+
+ private:
+  PortCapabilities capabilities_;
+};
+
+TEST_F(Capture, packets_of_a_port_without_icrc_have_the_right_one_in_the_file) {
+  auto capture = must(CapturePort::open(std::make_unique<WithoutIcrc>(*tapped_), config_));
+  const std::vector<uint8_t> right = test::roce_bytes({.payload = 1000, .number = 7});
+  std::vector<uint8_t> sent = right;
+  std::fill(sent.end() - kIcrcBytes, sent.end(), uint8_t{0});
+  rte_mbuf* frame = test::to_mbuf(*pool_, sent);
+  ASSERT_EQ(capture->tx_burst({&frame, 1}, 1us), 1);
+  ASSERT_EQ(peer_->rx_burst({&frame, 1}, 1us), 1);
+  EXPECT_EQ(bytes_of(frame), sent) << "the frame itself stays as it is";
+  ASSERT_EQ(peer_->tx_burst({&frame, 1}, 2us), 1);
+  ASSERT_EQ(capture->rx_burst({&frame, 1}, 2us), 1);
+  rte_pktmbuf_free(frame);
+  ASSERT_TRUE(capture->save());
+  const auto packets = read_capture(config_.path);
+  ASSERT_EQ(packets.size(), 2U);
+  EXPECT_EQ(packets[0].bytes, right);
+  EXPECT_EQ(packets[1].bytes, right);
 }
 
 TEST_F(Capture, file_holds_both_directions_with_their_times) {
