@@ -17,7 +17,8 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools"))
-from sockets import free_port, listens  # noqa: E402 (found by the line above)
+from load import BusyLoops  # noqa: E402 (found by the line above)
+from sockets import free_port, listens  # noqa: E402
 from ucx_programs import MPI, RELIABLE, mpi_command  # noqa: E402
 
 LIMIT = 180  # seconds for one run
@@ -30,22 +31,6 @@ PERFTEST = {
 }
 RANKS = {"mpi2": 2, "mpi4": 4}
 THREE_PAIRS = "three_pairs"
-BUSY_LOOP = "import os\nwhile os.getppid() > 1: pass"
-
-
-class BusyLoops:
-    """Processes that use all the processor time they get."""
-
-    def __init__(self, count):
-        self.loops = [subprocess.Popen([sys.executable, "-c", BUSY_LOOP]) for _ in range(count)]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for loop in self.loops:
-            loop.kill()
-            loop.wait()
 
 
 class Runs:
