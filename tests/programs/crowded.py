@@ -17,7 +17,8 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tools"))
-from sockets import free_port, listens  # noqa: E402 (found by the line above)
+from load import BusyLoops  # noqa: E402 (found by the line above)
+from sockets import free_port, listens  # noqa: E402
 from ucx_programs import MPI, RELIABLE, mpi_command  # noqa: E402
 
 LIMIT = 180  # seconds for one run
@@ -30,22 +31,8 @@ PERFTEST = {
 }
 RANKS = {"mpi2": 2, "mpi4": 4}
 THREE_PAIRS = "three_pairs"
-BUSY_LOOP = "import os\nwhile os.getppid() > 1: pass"
-
-
-class BusyLoops:
-    """Processes that use all the processor time they get."""
-
-    def __init__(self, count):
-        self.loops = [subprocess.Popen([sys.executable, "-c", BUSY_LOOP]) for _ in range(count)]
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for loop in self.loops:
-            loop.kill()
-            loop.wait()
+POLLERS = {f"pollers_{mode}": (mode, "--seconds", "2") for mode in ("ud", "rc", "epoll")}
+GLOO = {"gloo": (), "gloo_busy_poll": ("--busy-poll",)}
 
 
 class Runs:
@@ -93,18 +80,28 @@ class Runs:
     def mpi(self, ranks):
         return self.end(self.start(mpi_command(ranks, self.bin / "mpi-check")), time.monotonic() + LIMIT)
 
+    def gloo(self, options):
+        deadline = time.monotonic() + LIMIT
+        with tempfile.TemporaryDirectory(dir=self.folder) as store:
+            ranks = [self.start((self.bin / "gloo-check", store, rank, 2, *options)) for rank in range(2)]
+            return "".join(self.end(rank, deadline) for rank in ranks)
+
     def run(self, name):
         if name in RANKS:
             return self.mpi(RANKS[name])
+        if name in POLLERS:
+            return self.pairs((self.bin / "pollers-check", *POLLERS[name]), 1)
+        if name in GLOO:
+            return self.gloo(GLOO[name])
         if name == THREE_PAIRS:
             return self.pairs(("ib_write_bw", "-n", "2000"), 3)
         return self.pairs(PERFTEST[name], 1)
 
 
 def main():
-    names = [*PERFTEST, *RANKS, THREE_PAIRS]
+    names = [*PERFTEST, *RANKS, THREE_PAIRS, *POLLERS, *GLOO]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bin", help="folder with roci-run and mpi-check")
+    parser.add_argument("bin", help="folder with roci-run, mpi-check, pollers-check and gloo-check")
     parser.add_argument("--runs", type=int, default=20, help="of each (20)")
     parser.add_argument("--busy", type=int, default=0, help="busy loops in addition (none)")
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))

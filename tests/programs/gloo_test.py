@@ -1,0 +1,48 @@
+"""Gloo's allreduce_ring over its ibverbs transport, alone and beside busy loops: gloo_check.cpp."""
+
+import os
+import sys
+import tempfile
+import unittest
+
+from load import BusyLoops
+from programs import Programs
+
+Programs.run_program = sys.argv.pop(1)
+GLOO = sys.argv.pop(1)
+RUNS = 200
+
+
+class AllreduceRing:
+    def check(self, ranks, *options):
+        with tempfile.TemporaryDirectory(dir=self.folder) as store:
+            job = [self.start(GLOO, store, rank, ranks, "--runs", RUNS, *options) for rank in range(ranks)]
+            for process in job:
+                end = self.wait(process)
+                self.assertEqual(end.status, 0, "\n".join(map(self.text_of, job)))
+                self.assertIn(f"gloo: {RUNS} runs of allreduce_ring, {ranks} ranks", end.text)
+            print(end.text, end="")
+
+    def test_two_ranks_that_sleep(self):
+        self.check(2)
+
+    def test_two_ranks_that_poll(self):
+        self.check(2, "--busy-poll")
+
+    def test_three_ranks_that_sleep(self):
+        self.check(3, "--elements", 8192)
+
+
+class Gloo(AllreduceRing, Programs):
+    pass
+
+
+class GlooBesideBusyLoops(AllreduceRing, Programs):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.enterClassContext(BusyLoops(os.cpu_count()))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,66 @@
+"""Request-response programs with pinned pollers on UD and on RC, and with epoll, alone and beside busy loops: pollers_check.c."""
+
+import os
+import re
+import sys
+import unittest
+
+from load import BusyLoops
+from programs import Faulty, Programs
+
+Programs.run_program = sys.argv.pop(1)
+POLLERS = sys.argv.pop(1)
+SECONDS = 1.5
+FIGURES = re.compile(r"^\w+: (\d+) requests, \d+ requests/s, latency median [\d.]+ us, p99 [\d.]+ us, max [\d.]+ us",
+                     re.MULTILINE)
+
+
+class Modes:
+    def check(self, mode, *options):
+        server, client = self.pair(POLLERS, mode, "--seconds", SECONDS, *options)
+        figures = FIGURES.search(client.text)
+        self.assertIsNotNone(figures, client.text)
+        self.assertGreater(int(figures[1]), 0, client.text)
+        self.assertIn(f"{mode}: {figures[1]} requests served", server.text)
+        print(client.text, end="")
+
+    def test_pinned_pollers_on_ud(self):
+        self.check("ud")
+
+    def test_pinned_pollers_on_rc_with_rdma_read_and_write(self):
+        self.check("rc")
+
+    def test_request_and_response_with_epoll(self):
+        self.check("epoll")
+
+
+class Pollers(Modes, Programs):
+    def test_one_request_at_a_time_with_epoll(self):
+        self.check("epoll", "--depth", 1)
+
+    def test_datagrams_of_the_mtu(self):
+        self.check("ud", "--size", 1024)
+
+    def test_data_of_many_packets(self):
+        self.check("rc", "--size", 65536)
+
+    def test_messages_of_many_packets_with_epoll(self):
+        self.check("epoll", "--size", 65536)
+
+
+class PollersBesideBusyLoops(Modes, Programs):
+    def test_one_request_at_a_time_with_epoll(self):
+        self.check("epoll", "--depth", 1)
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.enterClassContext(BusyLoops(os.cpu_count()))
+
+
+class PollersWithFaults(Modes, Faulty):
+    """A switch loses, duplicates and reorders frames: the client retransmits datagrams, the devices retransmit on RC."""
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
