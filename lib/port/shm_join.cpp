@@ -7,11 +7,17 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <thread>
+
+#include "port/realtime_runner.hpp"
 
 namespace roci {
 namespace {
 
 constexpr Nanos kJoinTimeout = 30s;
+// From the instant at which a killed process has no descriptors any more until the kernel has released its locks.
+constexpr Nanos kExitTimeout = 5s;
+constexpr std::chrono::milliseconds kExitCheck{1};
 
 // Segments of this process by the network's folder: a process may own several slots, as tests do.
 struct OwnSegments {
@@ -28,6 +34,19 @@ std::shared_ptr<ShmSegment> own_segment(const std::filesystem::path& folder) {
   return own_segments().by_folder[folder].lock();
 }
 
+// The memory of the slot's owner; null when the slot has none. ENOENT: the owner is exiting, or has lost the descriptor.
+Result<std::shared_ptr<ShmSegment>> segment_of_owner(const std::filesystem::path& file) {
+  const auto holder = ProcessLock::holder(file);
+  if (!holder) return fail(holder.error());
+  if (*holder == 0 || *holder == getpid()) return nullptr;
+  int fd = -1;
+  if (!(std::ifstream{file} >> fd))
+    return fail("'" + file.string() + "' names no shared memory; process " + std::to_string(*holder) +
+                    " has locked it",
+                ENOENT);
+  return ShmSegment::open("/proc/" + std::to_string(*holder) + "/fd/" + std::to_string(fd));
+}
+
 }  // namespace
 
 std::filesystem::path shm_slot_file(const std::filesystem::path& folder, uint32_t slot) {
@@ -40,18 +59,11 @@ Result<std::shared_ptr<ShmSegment>> find_segment(const std::filesystem::path& fo
   for (uint32_t slot = 0; slot < kShmSlots; ++slot) {
     if (slot == own_slot) continue;
     const auto file = shm_slot_file(folder, slot);
-    const auto holder = ProcessLock::holder(file);
-    if (!holder) return fail(holder.error());
-    if (*holder == 0 || *holder == getpid()) continue;
-    int fd = -1;
-    if (std::ifstream{file} >> fd) {
-      found = ShmSegment::open("/proc/" + std::to_string(*holder) + "/fd/" + std::to_string(fd));
-    } else {
-      found = fail("slot " + std::to_string(slot) + " names no shared memory", EPROTO);
-    }
-    if (found && *found != nullptr) return found;
-    if (const auto still = ProcessLock::holder(file); still && *still != *holder)
-      found = nullptr;  // exited meanwhile
+    found = segment_of_owner(file);
+    for (const Nanos end = monotonic_now() + kExitTimeout;
+         !found && found.error().code == ENOENT && monotonic_now() < end; found = segment_of_owner(file))
+      std::this_thread::sleep_for(kExitCheck);
+    if (!found || *found != nullptr) return found;
   }
   return found;
 }

@@ -165,6 +165,21 @@ TEST_F(PlaceWithoutSwitch, memory_that_a_process_names_and_is_none_is_an_error) 
   EXPECT_NE(place.error().message.find("network 'default'"), std::string::npos) << place.error().message;
 }
 
+TEST_F(PlaceWithoutSwitch, waits_for_the_exit_of_a_process_that_has_no_descriptors_any_more) {
+  // The kernel closes the descriptors of a killed process first, and releases its locks one after another then.
+  const test::Child other{[this] {
+    auto lock = ProcessLock::take(place_file(0));
+    if (!lock || !*lock) return false;
+    static const ProcessLock held = std::move(**lock);
+    ualarm(50'000, 0);
+    return pwrite(held.fd(), "4711\n", 5, 0) == 5;
+  }};
+  ASSERT_TRUE(other.done());
+  const auto place = NetPlace::take(folder_);
+  ASSERT_TRUE(place) << place.error().message;
+  EXPECT_NE(memory_of(getpid(), (*place)->number()), 0U);
+}
+
 TEST_F(PlaceWithoutSwitch, what_earlier_processes_left_is_removed_with_the_first_of_the_next) {
   const auto left = folder_ / kNetLastWords / "place1.4711";
   std::filesystem::create_directories(left.parent_path());
