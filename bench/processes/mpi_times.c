@@ -27,8 +27,8 @@ int main(int argc, char** argv) {
   int ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  const int length = argc == 4 ? atoi(argv[2]) : 0;
-  const int rounds = argc == 4 ? atoi(argv[3]) : 0;
+  const int length = argc == 4 ? (int)strtol(argv[2], NULL, 10) : 0;
+  const int rounds = argc == 4 ? (int)strtol(argv[3], NULL, 10) : 0;
   const int pingpong = argc == 4 && strcmp(argv[1], "pingpong") == 0;
   if (length <= 0 || rounds <= 0 || (!pingpong && strcmp(argv[1], "allreduce") != 0) || ranks < 2) {
     if (rank == 0) fprintf(stderr, "usage: mpi-times pingpong|allreduce BYTES ROUNDS, with two ranks or more\n");

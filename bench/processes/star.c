@@ -106,7 +106,7 @@ static struct sockaddr_un name_in(const char* folder) {
 
 int main(int argc, char** argv) {
   const int center = argc == 4 && strcmp(argv[1], "center") == 0;
-  const int number = argc == 4 ? atoi(argv[2]) : -1;
+  const long number = argc == 4 ? strtol(argv[2], NULL, 10) : -1;
   if (number < 0 || (center && (number < 1 || number > kMostPeers))) {
     fprintf(stderr, "usage: process-star center PEERS FOLDER | peer NUMBER FOLDER; 1 to %d peers\n", kMostPeers);
     return 2;
@@ -114,7 +114,7 @@ int main(int argc, char** argv) {
   open_device();
   struct ibv_qp* qps[kMostPeers];
   const struct sockaddr_un name = name_in(argv[3]);
-  const int peers = center ? number : 1;
+  const int peers = center ? (int)number : 1;
   const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
   if (center) must(bind(listener, (const struct sockaddr*)&name, sizeof name) == 0 && listen(listener, peers) == 0, "listening");
   for (int i = 0; i < peers; ++i) {
