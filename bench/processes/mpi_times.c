@@ -31,7 +31,8 @@ int main(int argc, char** argv) {
   const int rounds = argc == 4 ? (int)strtol(argv[3], NULL, 10) : 0;
   const int pingpong = argc == 4 && strcmp(argv[1], "pingpong") == 0;
   if (length <= 0 || rounds <= 0 || (!pingpong && strcmp(argv[1], "allreduce") != 0) || ranks < 2) {
-    if (rank == 0) fprintf(stderr, "usage: mpi-times pingpong|allreduce BYTES ROUNDS, with two ranks or more\n");
+    if (rank == 0)
+      fprintf(stderr, "usage: mpi-times pingpong|allreduce BYTES ROUNDS, with two ranks or more\n");
     MPI_Finalize();
     return 2;
   }

@@ -56,23 +56,34 @@ static void connect_qp(struct ibv_qp* qp, int socket) {
   struct address peer;
   must(ibv_query_gid(context, 1, 1, &own.gid) == 0, "ibv_query_gid");
   struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-  must(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0, "INIT");
+  must(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0,
+       "INIT");
   for (int i = 0; i < kMessages; ++i) {
     struct ibv_sge sge = {(uintptr_t)bytes, kBytes, mr->lkey};
     struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
     struct ibv_recv_wr* bad = NULL;
     must(ibv_post_recv(qp, &wr, &bad) == 0, "ibv_post_recv");
   }
-  must(write(socket, &own, sizeof own) == sizeof own && recv(socket, &peer, sizeof peer, MSG_WAITALL) == sizeof peer,
+  must(write(socket, &own, sizeof own) == sizeof own &&
+           recv(socket, &peer, sizeof peer, MSG_WAITALL) == sizeof peer,
        "exchange of addresses");
-  attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_4096, .dest_qp_num = peer.qpn, .max_dest_rd_atomic = 1,
+  attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+                              .path_mtu = IBV_MTU_4096,
+                              .dest_qp_num = peer.qpn,
+                              .max_dest_rd_atomic = 1,
                               .min_rnr_timer = 12};
-  attr.ah_attr = (struct ibv_ah_attr){.is_global = 1, .port_num = 1, .grh = {.dgid = peer.gid, .sgid_index = 1, .hop_limit = 64}};
-  must(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0, "RTR");
-  attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1};
-  must(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                    IBV_QP_MAX_QP_RD_ATOMIC) == 0, "RTS");
+  attr.ah_attr = (struct ibv_ah_attr){
+      .is_global = 1, .port_num = 1, .grh = {.dgid = peer.gid, .sgid_index = 1, .hop_limit = 64}};
+  must(ibv_modify_qp(qp, &attr,
+                     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                         IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0,
+       "RTR");
+  attr = (struct ibv_qp_attr){
+      .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1};
+  must(ibv_modify_qp(qp, &attr,
+                     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                         IBV_QP_MAX_QP_RD_ATOMIC) == 0,
+       "RTS");
   char ready = 0;  // both are
   must(write(socket, &ready, 1) == 1 && recv(socket, &ready, 1, MSG_WAITALL) == 1, "exchange of readiness");
 }
@@ -90,7 +101,8 @@ static void send_all(struct ibv_qp* const* qps, int count) {
   for (int message = 0; message < kMessages; ++message) {
     for (int i = 0; i < count; ++i) {
       struct ibv_sge sge = {(uintptr_t)bytes, kBytes, mr->lkey};
-      struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+      struct ibv_send_wr wr = {
+          .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
       struct ibv_send_wr* bad = NULL;
       must(ibv_post_send(qps[i], &wr, &bad) == 0, "ibv_post_send");
     }
@@ -100,7 +112,8 @@ static void send_all(struct ibv_qp* const* qps, int count) {
 
 static struct sockaddr_un name_in(const char* folder) {
   struct sockaddr_un name = {.sun_family = AF_UNIX};
-  must(snprintf(name.sun_path, sizeof name.sun_path, "%s/star", folder) < (int)sizeof name.sun_path, "a name for the socket");
+  must(snprintf(name.sun_path, sizeof name.sun_path, "%s/star", folder) < (int)sizeof name.sun_path,
+       "a name for the socket");
   return name;
 }
 
@@ -108,7 +121,8 @@ int main(int argc, char** argv) {
   const int center = argc == 4 && strcmp(argv[1], "center") == 0;
   const long number = argc == 4 ? strtol(argv[2], NULL, 10) : -1;
   if (number < 0 || (center && (number < 1 || number > kMostPeers))) {
-    fprintf(stderr, "usage: process-star center PEERS FOLDER | peer NUMBER FOLDER; 1 to %d peers\n", kMostPeers);
+    fprintf(stderr, "usage: process-star center PEERS FOLDER | peer NUMBER FOLDER; 1 to %d peers\n",
+            kMostPeers);
     return 2;
   }
   open_device();
@@ -116,7 +130,9 @@ int main(int argc, char** argv) {
   const struct sockaddr_un name = name_in(argv[3]);
   const int peers = center ? (int)number : 1;
   const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
-  if (center) must(bind(listener, (const struct sockaddr*)&name, sizeof name) == 0 && listen(listener, peers) == 0, "listening");
+  if (center)
+    must(bind(listener, (const struct sockaddr*)&name, sizeof name) == 0 && listen(listener, peers) == 0,
+         "listening");
   for (int i = 0; i < peers; ++i) {
     qps[i] = create_qp();
     int with = listener;
