@@ -8,6 +8,7 @@ done
 shift
 "$@"
 status=$?
-# shellcheck disable=SC2086 (a list of process ids)
+# A list of process ids.
+# shellcheck disable=SC2086
 kill $loops 2>/dev/null
 exit $status

@@ -18,7 +18,7 @@ enum class Progress : uint8_t {
 
 // What a polling thread does after a round in which it had no work.
 enum class IdlePolicy : uint8_t {
-  kSpin,   // polls on: the least latency, a whole core
+  kSpin,  // polls on: the least latency, a whole core
   kYield,  // polls on, and sleeps briefly while other threads wait for its processor: for more busy threads than cores
   kSleep,  // polls for some rounds, then sleeps an eighth longer each time, never past a known deadline
 };

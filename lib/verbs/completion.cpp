@@ -39,9 +39,7 @@ ibv_cq_ex* create(ibv_context* context, int entries, void* user, ibv_comp_channe
 
 }  // namespace
 
-int poll_cq(ibv_cq* cq, int count, ibv_wc* out) {
-  return of<Cq>(cq).queue->poll(count, out);
-}
+int poll_cq(ibv_cq* cq, int count, ibv_wc* out) { return of<Cq>(cq).queue->poll(count, out); }
 
 int req_notify_cq(ibv_cq* handle, int solicited_only) {
   Cq& cq = of<Cq>(handle);
