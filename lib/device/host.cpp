@@ -169,6 +169,7 @@ Host::Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gid
            std::shared_ptr<MbufPool> tx_pool)
     : config_(completed(std::move(config))),
       port_(std::move(port)),
+      placement_(port_->placement()),
       gids_(std::move(gids)),
       ids_(config_.seed),
       memory_(ids_, config_.max_mr),

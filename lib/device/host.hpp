@@ -72,7 +72,7 @@ class alignas(64) Host final : public Poller {
   [[nodiscard]] Port& port() { return *port_; }
   // Peers place no WRITEs in regions any more until they are granted anew (port/placement.hpp). All tokens in hand.
   void withdraw_grants() {
-    if (Placement* const placement = port_->placement(); placement != nullptr) placement->revoke();
+    if (placement_ != nullptr) placement_->revoke();
   }
   [[nodiscard]] MacAddress mac() const { return port_->mac(); }
   [[nodiscard]] uint16_t port_mtu() const { return port_->capabilities().mtu; }
@@ -169,6 +169,7 @@ class alignas(64) Host final : public Poller {
   DeviceConfig config_;
   SparseArena arena_;
   std::unique_ptr<Port> port_;
+  Placement* const placement_;  // of the port; null: none
   std::vector<Gid> gids_;
   IdSource ids_;
   MemoryTable memory_;
