@@ -85,7 +85,7 @@ void PeerWatch::run() {
 // The process id is what the slot says; the kernel says who has the slot's lock.
 void PeerWatch::watch(uint32_t slot) {
   const ShmPort::Owner owner = port_.owner_of(slot);
-  if (owner.incarnation == 0) return;
+  if (owner.incarnation == 0) return report(slot, owner);  // another process has noticed its exit first
   for (const Peer& peer : peers_) {
     if (peer.slot == slot && peer.owner.incarnation == owner.incarnation) return;
   }

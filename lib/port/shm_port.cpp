@@ -105,6 +105,8 @@ inline void ShmPort::meet(uint32_t slot) {
 }
 
 [[gnu::noinline]] void ShmPort::meet_first(uint32_t slot) {
+  // Frames of a process whose exit is known are no contact with its successor.
+  if (!owner_.is_taken(slot)) return;
   met_ |= slot_bit(slot);
   if (contacts_ != nullptr) contacts_->on_contact(slot);
 }

@@ -164,15 +164,16 @@ TEST_F(ShmPeersTest, late_report_of_an_exit_does_not_make_the_next_owner_absent)
   EXPECT_EQ(receive_all(1, now_).size(), 1U);
 }
 
-TEST_F(ShmPeersTest, contact_is_reported_once_for_each_owner) {
-  class Listener final : public ShmPort::ContactListener {
-   public:
-    explicit Listener(std::vector<uint32_t>& met) : met_(met) {}
-    void on_contact(uint32_t slot) override { met_.push_back(slot); }
+class Listener final : public ShmPort::ContactListener {
+ public:
+  explicit Listener(std::vector<uint32_t>& met) : met_(met) {}
+  void on_contact(uint32_t slot) override { met_.push_back(slot); }
 
-   private:
-    std::vector<uint32_t>& met_;
-  };
+ private:
+  std::vector<uint32_t>& met_;
+};
+
+TEST_F(ShmPeersTest, contact_is_reported_once_for_each_owner) {
   std::vector<uint32_t> met_by_0, met_by_1;
   ports_[0]->set_contact_listener(std::make_unique<Listener>(met_by_0));
   ports_[1]->set_contact_listener(std::make_unique<Listener>(met_by_1));
@@ -187,6 +188,25 @@ TEST_F(ShmPeersTest, contact_is_reported_once_for_each_owner) {
   ASSERT_EQ(send(0, roce_to(0, mac(1), 100), now_), 1);
   receive_all(1, now_);
   EXPECT_EQ(met_by_0, (std::vector{1U, 1U}));
+}
+
+TEST_F(ShmPeersTest, frames_read_after_the_exit_of_their_sender_are_no_contact_with_its_successor) {
+  std::vector<uint32_t> met;
+  ports_[0]->set_contact_listener(std::make_unique<Listener>(met));
+  for (uint32_t number = 0; number < 40; ++number)
+    ASSERT_EQ(send(1, roce_to(1, mac(0), 100, number), now_), 1);
+  EXPECT_EQ(receive(0, 1, now_).size(), 1U);
+  EXPECT_EQ(met, std::vector{1U});
+  ports_[0]->note_exit(1, ports_[0]->owner_of(1).incarnation, {});
+  EXPECT_EQ(receive(0, 1, now_).size(), 1U);
+  ASSERT_EQ(ports_[0]->take_exit(), mac(1));
+  EXPECT_EQ(receive_all(0, now_).size(), 38U);
+  EXPECT_EQ(met, std::vector{1U});
+  ports_.pop_back();
+  ports_.push_back(open(config(1, 3)));
+  ASSERT_EQ(send(1, roce_to(1, mac(0), 100), now_), 1);
+  EXPECT_EQ(receive_all(0, now_).size(), 1U);
+  EXPECT_EQ(met, (std::vector{1U, 1U}));
 }
 
 // With real threads: a wake-up that is lost keeps the test from ending.
