@@ -196,8 +196,11 @@ bool SwitchProcess::is_locked(uint32_t slot) const {
 
 void SwitchProcess::release_slots() {
   for (const EthdevConfig& device : file_.devices) {
-    if (const auto slot = shm_slot_of(device); slot && shm_->is_taken(*slot) && !is_locked(*slot))
-      shm_->note_exit(*slot);
+    const auto slot = shm_slot_of(device);
+    if (!slot) continue;
+    // Read before the lock: the next owner of the slot locks it before it has an incarnation.
+    const uint64_t owner = shm_->incarnation_of(*slot);
+    if (owner != 0 && !is_locked(*slot)) shm_->note_exit(*slot, owner);
   }
 }
 

@@ -421,10 +421,16 @@ bool ShmPort::is_busy(const MacAddress& peer, Nanos now) {
          (is_member && busy(*slot, behind_[*slot], ring_behind_switch(*slot).unread));
 }
 
-bool ShmPort::is_absent(const MacAddress& peer) {
+uint64_t ShmPort::process_of(const MacAddress& peer) {
   const auto slot = slot_of(peer);
-  return slot && *slot != config_.slot && exits_due_.load(std::memory_order_acquire) == kNever &&
-         !owner_.is_taken(*slot);
+  return slot ? owner_.incarnation_of(*slot) : 0;
+}
+
+bool ShmPort::is_absent(const MacAddress& peer, uint64_t process) {
+  const auto slot = slot_of(peer);
+  if (!slot || *slot == config_.slot || exits_due_.load(std::memory_order_acquire) != kNever) return false;
+  const uint64_t present = owner_.incarnation_of(*slot);
+  return present == 0 || (process != 0 && present != process);
 }
 
 std::optional<MacAddress> ShmPort::take_exit() {
@@ -446,8 +452,7 @@ std::optional<MacAddress> ShmPort::take_exit() {
 }
 
 void ShmPort::note_exit(uint32_t slot, uint64_t incarnation, std::vector<std::vector<uint8_t>> left_frames) {
-  // Not of a successor.
-  owner_.segment().slot(slot).incarnation.compare_exchange_strong(incarnation, 0);
+  owner_.release(slot, incarnation);
   // It may have been killed between publishing a frame and this.
   owner_.set_pending(slot);
   {

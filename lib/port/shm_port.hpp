@@ -109,7 +109,8 @@ class ShmPort final : public Port, public PeerPresence {
   // PeerPresence.
   PeerTime time_of(const MacAddress& peer, Nanos now) override;
   [[nodiscard]] bool is_busy(const MacAddress& peer, Nanos now) override;
-  [[nodiscard]] bool is_absent(const MacAddress& peer) override;
+  [[nodiscard]] uint64_t process_of(const MacAddress& peer) override;
+  [[nodiscard]] bool is_absent(const MacAddress& peer, uint64_t process) override;
   std::optional<MacAddress> take_exit() override;
 
   // Before the first poll. It ends before the port leaves its slot.

@@ -45,10 +45,13 @@ void ShmSlotOwner::join() {
   own_.ran.store(0);
   own_.polled.store(0);
   own_.pid.store(static_cast<uint32_t>(getpid()));
-  own_.incarnation.store(os_random() | 1, std::memory_order_release);
+  incarnation_ = os_random() | 1;
+  own_.incarnation.store(incarnation_, std::memory_order_release);
 }
 
-ShmSlotOwner::~ShmSlotOwner() { own_.incarnation.store(0, std::memory_order_release); }
+ShmSlotOwner::~ShmSlotOwner() {
+  if (incarnation_ != 0) release(slot_, incarnation_);
+}
 
 // Adds what has passed since the last poll to the time in which this engine ran, or had nothing to run for.
 void ShmSlotOwner::note_poll(Nanos now) {

@@ -35,13 +35,20 @@ class ShmSlotOwner {
   [[nodiscard]] const std::shared_ptr<ShmSegment>& shared_segment() const { return segment_; }
   // Whether the slot has an owner, according to the slot itself: a process that was killed still counts.
   [[nodiscard]] bool is_taken(uint32_t slot) const {
-    return segment_->slot(slot).incarnation.load(std::memory_order_acquire) != 0;
+    return incarnation_of(slot) != 0;
+  }
+  [[nodiscard]] uint64_t incarnation_of(uint32_t slot) const {
+    return segment_->slot(slot).incarnation.load(std::memory_order_acquire);
   }
 
   // To be called at each poll.
   void note_poll(Nanos now);
   [[nodiscard]] Nanos last_poll() const { return last_poll_; }
   [[nodiscard]] bool has_pending() const { return own_.pending.load(std::memory_order_relaxed) != 0; }
+  // Clears the slot for its next owner, unless it has one already. `incarnation`: of the owner that has left.
+  void release(uint32_t slot, uint64_t incarnation) const {
+    segment_->slot(slot).incarnation.compare_exchange_strong(incarnation, 0);
+  }
   // Takes the bits of the slots that have published frames since the last call.
   uint64_t take_pending() {
     if (!has_pending()) return 0;
@@ -84,6 +91,7 @@ class ShmSlotOwner {
   const uint64_t others_;
   const std::function<bool()> has_unread_;
   ShmSlot& own_;
+  uint64_t incarnation_ = 0;  // 0: not joined
   mutable Wakeup wakeup_{*this};
   Nanos last_poll_{0};
   int64_t ran_ = 0;

@@ -93,8 +93,4 @@ Result<std::unique_ptr<Port>> ShmSwitch::open_port(PortConfig config) {
   return std::unique_ptr<Port>{std::make_unique<MemberPort>(*this, std::move(config))};
 }
 
-void ShmSwitch::note_exit(uint32_t slot) {
-  owner_.segment().slot(slot).incarnation.store(0, std::memory_order_release);
-}
-
 }  // namespace roci

@@ -29,10 +29,12 @@ class ShmSwitch {
   void join() { owner_.join(); }
 
   [[nodiscard]] PortWakeup& wakeup() { return owner_.wakeup(); }
-  // Whether the slot has an owner, according to the slot itself: a process that was killed still counts. Any thread.
+  // Of the slot's owner, according to the slot itself: a process that was killed still counts. 0: none. Any thread.
+  [[nodiscard]] uint64_t incarnation_of(uint32_t slot) const { return owner_.incarnation_of(slot); }
   [[nodiscard]] bool is_taken(uint32_t slot) const { return owner_.is_taken(slot); }
-  // Marks the slot as free after its process was killed; frames for it are dropped. Any thread.
-  void note_exit(uint32_t slot);
+  // Marks the slot as free after its process was killed, unless it has its next owner already; frames for it are dropped. Any
+  // thread.
+  void note_exit(uint32_t slot, uint64_t incarnation) { owner_.release(slot, incarnation); }
 
  private:
   class MemberPort;

@@ -243,6 +243,31 @@ TEST_P(SharedMemory, a_write_to_a_queue_pair_in_error_or_destroyed_does_not_succ
   }
 }
 
+TEST_P(SharedMemory, exit_of_a_process_ends_requests_to_it_and_not_those_to_the_next_owner_of_its_slot) {
+  const uint64_t before = a_.shm->owner_of(1).incarnation;
+  for (const bool to_the_next : {false, true}) {
+    SCOPED_TRACE(to_the_next);
+    ASSERT_EQ(write(1, 0, 100, 0), 0);
+    expect_success({1});  // the path is resolved
+    ASSERT_EQ(a_.post(IBV_WR_SEND, 2, 0, 100), 0);
+    run();  // no receive request is posted: it is outstanding
+    a_.shm->note_exit(1, before, {});
+    run();
+    const auto all = a_.completions();
+    if (to_the_next) {
+      EXPECT_TRUE(all.empty());
+      ASSERT_EQ(b_.receive(3, 0, 100), 0);
+      expect_success({2});
+      continue;
+    }
+    ASSERT_EQ(all.size(), 1U);
+    EXPECT_EQ(all[0].status, IBV_WC_RETRY_EXC_ERR);
+    // The next owner of the slot.
+    segment_->slot(1).incarnation.store(before + 2);
+    connect();
+  }
+}
+
 TEST_P(SharedMemory, a_write_lands_after_the_requests_in_front_of_it) {
   be_granted();
   std::ranges::fill(b_.memory, uint8_t{0});

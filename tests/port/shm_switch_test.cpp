@@ -94,13 +94,23 @@ TEST_F(ShmSwitchTest, refuses_frames_for_a_full_ring_and_drops_none) {
   EXPECT_EQ(receive_all(1, now_).size(), 1U);
 }
 
+TEST_F(ShmSwitchTest, exit_of_an_earlier_owner_does_not_free_the_slot) {
+  const uint64_t before = switch_->incarnation_of(1);
+  ports_[1].reset();
+  ports_[1] = open(member(1));
+  switch_->note_exit(1, before);
+  EXPECT_TRUE(switch_ports_[1]->link_up());
+  switch_->note_exit(1, switch_->incarnation_of(1));
+  EXPECT_FALSE(switch_ports_[1]->link_up());
+}
+
 TEST_F(ShmSwitchTest, drops_frames_for_a_slot_without_a_process) {
   EXPECT_TRUE(switch_ports_[2]->link_up());
   ports_.pop_back();
   EXPECT_FALSE(switch_ports_[2]->link_up());
   EXPECT_EQ(from_switch(2, roce_to(0, mac(2), 100), now_), 1);
   EXPECT_EQ(switch_ports_[2]->stats().tx_dropped, 1U);
-  switch_->note_exit(1);  // of a process that was killed
+  switch_->note_exit(1, switch_->incarnation_of(1));  // of a process that was killed
   EXPECT_EQ(from_switch(1, roce_to(0, mac(1), 100), now_), 1);
   EXPECT_EQ(switch_ports_[1]->stats().tx_dropped, 1U);
   // What was written for the last owner is not for the next one.
@@ -182,7 +192,7 @@ TEST_F(PeersBehindShmSwitch, address_beyond_an_uplink_loses_the_time_of_the_swit
   at_switch(0, now_);
   for (int i = 0; i < 50; ++i) ports_[0]->time_of(beyond, now_ += 1ms);
   EXPECT_GE(ports_[0]->time_of(beyond, now_).lost, Nanos{40ms});
-  EXPECT_FALSE(ports_[0]->is_absent(beyond));
+  EXPECT_FALSE(ports_[0]->is_absent(beyond, 0));
 }
 
 TEST_F(PeersBehindShmSwitch, peer_is_busy_while_frames_wait_for_the_switch_or_for_the_peer) {
