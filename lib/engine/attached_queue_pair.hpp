@@ -46,7 +46,8 @@ struct AttachedQueuePair : Timer {
   // Line 1.
   QueuePairCore& core;
   NeighbourRef neighbour;          // the next hop towards the peer; empty until first needed
-  uint32_t neighbour_version = 0;  // of the MAC that the headers hold
+  uint16_t neighbour_version = 0;  // of the MAC that the headers hold; the low half of Neighbour::version
+  uint16_t peer_process = 0;       // PeerPresence::process_of() this MAC
   // What the peer is known to understand; null when extensions are off or the service has none.
   uint32_t peer_version = 0;  // of it that the session was made from
   std::shared_ptr<const PeerRecord> peer;

@@ -251,10 +251,10 @@ bool Worker::note_exits(TransportContext& context) {
   bool any = false;
   while (const auto exited = peer_presence_->take_exit()) {
     any = true;
-    const uint64_t successor = peer_presence_->process_of(*exited);
+    const uint16_t successor = peer_presence_->process_of(*exited);
     for_each_queue_pair([&](AttachedQueuePair& qp) {
       if (!is_reliable(qp.core.config.type) || qp.core.attributes.path.destination_mac != *exited) return;
-      if (successor != 0 && qp.core.peer_process() == successor) return;
+      if (successor != 0 && qp.peer_process == successor) return;
       qp.core.on_peer_exit(context);
       make_ready(qp);
     });
@@ -373,10 +373,11 @@ bool Worker::refresh_path(TransportContext& context, AttachedQueuePair& qp) {
   }
   switch (result) {
     case Resolution::kResolved:
-      if (!qp.core.path_ready() || qp.neighbour_version != qp.neighbour->version) {
+      if (!qp.core.path_ready() || qp.neighbour_version != static_cast<uint16_t>(qp.neighbour->version)) {
         const MacAddress& mac = qp.neighbour->mac;
-        qp.core.set_peer_mac(mac, peer_presence_ != nullptr ? peer_presence_->process_of(mac) : 0);
-        qp.neighbour_version = qp.neighbour->version;
+        qp.core.set_peer_mac(mac);
+        if (peer_presence_ != nullptr) qp.peer_process = peer_presence_->process_of(mac);
+        qp.neighbour_version = static_cast<uint16_t>(qp.neighbour->version);
       }
       return true;
     case Resolution::kPending:

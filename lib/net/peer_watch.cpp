@@ -6,7 +6,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -54,8 +53,11 @@ PeerWatch::~PeerWatch() {
   close(event_);
 }
 
-void PeerWatch::on_contact(uint32_t slot) {
-  contacted_.fetch_or(uint64_t{1} << slot);
+void PeerWatch::on_contact(uint32_t slot, const ShmPort::Owner& owner) {
+  {
+    const std::scoped_lock guard(contacts_mutex_);
+    contacts_.emplace_back(slot, owner);
+  }
   eventfd_write(event_, 1);
 }
 
@@ -77,15 +79,19 @@ void PeerWatch::run() {
     if (waited[0].revents == 0) continue;
     eventfd_t ignored = 0;
     eventfd_read(event_, &ignored);
-    for (uint64_t left = contacted_.exchange(0); left != 0; left &= left - 1)
-      watch(static_cast<uint32_t>(std::countr_zero(left)));
+    decltype(contacts_) contacts;
+    {
+      const std::scoped_lock guard(contacts_mutex_);
+      contacts.swap(contacts_);
+    }
+    for (const auto& [slot, owner] : contacts) watch(slot, owner);
   }
 }
 
 // The process id is what the slot says; the kernel says who has the slot's lock.
-void PeerWatch::watch(uint32_t slot) {
-  const ShmPort::Owner owner = port_.owner_of(slot);
-  if (owner.incarnation == 0) return report(slot, owner);  // another process has noticed its exit first
+void PeerWatch::watch(uint32_t slot, const ShmPort::Owner& owner) {
+  // It has exited meanwhile, and another process has freed the slot.
+  if (port_.owner_of(slot).incarnation != owner.incarnation) return report(slot, owner);
   for (const Peer& peer : peers_) {
     if (peer.slot == slot && peer.owner.incarnation == owner.incarnation) return;
   }

@@ -6,8 +6,10 @@
 #include <atomic>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -23,7 +25,7 @@ class PeerWatch final : public ShmPort::ContactListener {
                                                   std::vector<std::filesystem::path> outlived);
   ~PeerWatch() override;
 
-  void on_contact(uint32_t slot) override;
+  void on_contact(uint32_t slot, const ShmPort::Owner& owner) override;
 
  private:
   struct Peer {
@@ -36,7 +38,7 @@ class PeerWatch final : public ShmPort::ContactListener {
             int event)
       : port_(port), folder_(std::move(folder)), outlived_(std::move(outlived)), event_(event) {}
   void run();
-  void watch(uint32_t slot);
+  void watch(uint32_t slot, const ShmPort::Owner& owner);
   void report(uint32_t slot, const ShmPort::Owner& owner);
   void remove_outlived();
 
@@ -44,7 +46,8 @@ class PeerWatch final : public ShmPort::ContactListener {
   const std::filesystem::path folder_;
   std::vector<std::filesystem::path> outlived_;
   const int event_;  // eventfd
-  std::atomic<uint64_t> contacted_{0};
+  std::mutex contacts_mutex_;
+  std::vector<std::pair<uint32_t, ShmPort::Owner>> contacts_;  // slots and their owners, not watched yet
   std::atomic<bool> stop_{false};
   std::vector<Peer> peers_;  // of the thread
   std::thread thread_;

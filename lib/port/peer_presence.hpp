@@ -30,10 +30,11 @@ class PeerPresence {
   // Whether frames that were sent to the peer have not been read yet, or its process does not run at the moment: another copy
   // could tell it nothing new.
   [[nodiscard]] virtual bool is_busy(const MacAddress& peer, Nanos now) = 0;
-  // Identifies the process that has the address now; another one for each process. 0: none, or not known.
-  [[nodiscard]] virtual uint64_t process_of(const MacAddress& peer) = 0;
-  // Whether `process` (0: any process) no longer has the address. False while an exit is still to be reported.
-  [[nodiscard]] virtual bool is_absent(const MacAddress& peer, uint64_t process) = 0;
+  // A number of the process that has the address now; 0: none, or not known. The next process with this address has another number,
+  // but with a probability of 2^-15.
+  [[nodiscard]] virtual uint16_t process_of(const MacAddress& peer) = 0;
+  // Whether no process has the address. False while an exit is still to be reported.
+  [[nodiscard]] virtual bool is_absent(const MacAddress& peer) = 0;
   // The address of a process that has exited since the last call. Another process may have the address already.
   virtual std::optional<MacAddress> take_exit() = 0;
 };

@@ -106,9 +106,10 @@ inline void ShmPort::meet(uint32_t slot) {
 
 [[gnu::noinline]] void ShmPort::meet_first(uint32_t slot) {
   // Frames of a process whose exit is known are no contact with its successor.
-  if (!owner_.is_taken(slot)) return;
+  const Owner owner = owner_of(slot);
+  if (owner.incarnation == 0) return;
   met_ |= slot_bit(slot);
-  if (contacts_ != nullptr) contacts_->on_contact(slot);
+  if (contacts_ != nullptr) contacts_->on_contact(slot, owner);
 }
 
 // ------------------------------------------------------------------------------------------------ receiving
@@ -421,16 +422,15 @@ bool ShmPort::is_busy(const MacAddress& peer, Nanos now) {
          (is_member && busy(*slot, behind_[*slot], ring_behind_switch(*slot).unread));
 }
 
-uint64_t ShmPort::process_of(const MacAddress& peer) {
+uint16_t ShmPort::process_of(const MacAddress& peer) {
   const auto slot = slot_of(peer);
-  return slot ? owner_.incarnation_of(*slot) : 0;
+  return slot ? static_cast<uint16_t>(owner_.incarnation_of(*slot)) : uint16_t{0};
 }
 
-bool ShmPort::is_absent(const MacAddress& peer, uint64_t process) {
+bool ShmPort::is_absent(const MacAddress& peer) {
   const auto slot = slot_of(peer);
-  if (!slot || *slot == config_.slot || exits_due_.load(std::memory_order_acquire) != kNever) return false;
-  const uint64_t present = owner_.incarnation_of(*slot);
-  return present == 0 || (process != 0 && present != process);
+  return slot && *slot != config_.slot && exits_due_.load(std::memory_order_acquire) == kNever &&
+         !owner_.is_taken(*slot);
 }
 
 std::optional<MacAddress> ShmPort::take_exit() {

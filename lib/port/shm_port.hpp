@@ -60,14 +60,18 @@ struct ShmStats {
 
 class ShmPort final : public Port, public PeerPresence {
  public:
-  // Is told, on the polling thread, when the port first exchanges frames with the owner of a slot.
+  struct Owner {
+    uint64_t incarnation = 0;  // 0: none
+    pid_t pid = 0;
+  };
+  // Is called on the polling thread when the port first exchanges frames with the owner of a slot.
   class ContactListener {
    public:
     ContactListener() = default;
     ContactListener(const ContactListener&) = delete;
     ContactListener& operator=(const ContactListener&) = delete;
     virtual ~ContactListener() = default;
-    virtual void on_contact(uint32_t slot) = 0;
+    virtual void on_contact(uint32_t slot, const Owner& owner) = 0;
   };
 
   static constexpr size_t kMostAnswers = 64;
@@ -109,8 +113,8 @@ class ShmPort final : public Port, public PeerPresence {
   // PeerPresence.
   PeerTime time_of(const MacAddress& peer, Nanos now) override;
   [[nodiscard]] bool is_busy(const MacAddress& peer, Nanos now) override;
-  [[nodiscard]] uint64_t process_of(const MacAddress& peer) override;
-  [[nodiscard]] bool is_absent(const MacAddress& peer, uint64_t process) override;
+  [[nodiscard]] uint16_t process_of(const MacAddress& peer) override;
+  [[nodiscard]] bool is_absent(const MacAddress& peer) override;
   std::optional<MacAddress> take_exit() override;
 
   // Before the first poll. It ends before the port leaves its slot.
@@ -118,11 +122,7 @@ class ShmPort final : public Port, public PeerPresence {
   // Any thread: the process that had the slot with this incarnation has exited. Frames it has left for its peers are received
   // as if they came from it (crash notification).
   void note_exit(uint32_t slot, uint64_t incarnation, std::vector<std::vector<uint8_t>> left_frames);
-  // Any thread. Of the slot's present owner.
-  struct Owner {
-    uint64_t incarnation = 0;  // 0: none
-    pid_t pid = 0;
-  };
+  // Any thread. The slot's present owner.
   [[nodiscard]] Owner owner_of(uint32_t slot) const;
 
  private:

@@ -36,7 +36,7 @@ struct ShmSlot {
   std::atomic<int64_t> polled{0};   // when it last polled (CLOCK_MONOTONIC)
   std::atomic<uint32_t> asleep{0};  // threads of it that wait for a wake
   // The owner writes, when it joins and leaves.
-  alignas(64) std::atomic<uint64_t> incarnation{0};  // another for each owner; 0: none
+  alignas(64) std::atomic<uint64_t> incarnation{0};  // odd, random for each owner; 0: none
   std::atomic<uint32_t> pid{0};
   // The owner writes, when it withdraws what it has granted (shm_placement.hpp).
   std::atomic<uint32_t> grant_epoch{0};

@@ -330,8 +330,7 @@ void QueuePairCore::flush_sends(TransportContext& context) {
     complete_send(context, send_queue.at(send_queue.head()), IBV_WC_WR_FLUSH_ERR);
 }
 
-void QueuePairCore::set_peer_mac(const MacAddress& mac, uint64_t process) {
-  peer_process_ = process;
+void QueuePairCore::set_peer_mac(const MacAddress& mac) {
   attributes.path.destination_mac = mac;
   RocePath path = attributes.path;
   if (gates != nullptr && gates->decides_ecn) path.traffic_class &= 0xfc;

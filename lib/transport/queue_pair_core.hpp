@@ -162,9 +162,8 @@ class alignas(64) QueuePairCore {
     return session == nullptr || session->telemetry == nullptr ||
            (gates == nullptr && !session->telemetry->begins(HopsOf::kRequests));
   }
-  // The peer's MAC is known (again). `process`: PeerPresence::process_of() it.
-  void set_peer_mac(const MacAddress& mac, uint64_t process = 0);
-  [[nodiscard]] uint64_t peer_process() const { return peer_process_; }
+  // The peer's MAC is known (again).
+  void set_peer_mac(const MacAddress& mac);
   [[nodiscard]] bool path_ready() const { return path_ready_; }
 
   // Tells the application what no completion does.
@@ -215,7 +214,6 @@ class alignas(64) QueuePairCore {
  private:
   bool notify_drained_ = false;       // in SQD: the application wants to know when no request is under way
   bool last_receive_raised_ = false;  // since the error state was entered
-  uint64_t peer_process_ = 0;         // that had the peer's MAC when this was resolved; 0: not known
 
  public:
   QueuePairAttributes attributes;

@@ -542,7 +542,7 @@ void Requester::on_deadline(TransportContext& context) {
     return;
   }
   if (context.peers != nullptr && outstanding()) {
-    if (context.peers->is_absent(qp_.attributes.path.destination_mac, qp_.peer_process())) return on_peer_exit(context);
+    if (context.peers->is_absent(qp_.attributes.path.destination_mac)) return on_peer_exit(context);
     if (peer_had_no_time(context)) return;
   }
   context.counters.add(Counter::kTimeouts);

@@ -140,7 +140,7 @@ TEST_F(PeerWatchTest, process_that_is_killed_is_reported_with_what_it_left) {
     const auto member = Member::join(folder_);
     if (member == nullptr || member->place().number() != 1 || !exchange(*member)) return false;
     const MacAddress peer = config_.mac(0);
-    if (member->peers().is_absent(peer, 0) || member->peers().take_exit()) return false;
+    if (member->peers().is_absent(peer) || member->peers().take_exit()) return false;
     kill(first->pid(), SIGKILL);
     std::vector<Member::Bytes> left;
     return Member::look_until("the exit",
@@ -148,7 +148,7 @@ TEST_F(PeerWatchTest, process_that_is_killed_is_reported_with_what_it_left) {
                                 for (auto& one : member->receive()) left.push_back(std::move(one));
                                 return member->peers().take_exit() == peer;
                               }) &&
-           member->peers().is_absent(peer, 0) && Member::look_until("the frame that it left", [&] {
+           member->peers().is_absent(peer) && Member::look_until("the frame that it left", [&] {
              for (auto& one : member->receive()) left.push_back(std::move(one));
              return left == std::vector<Member::Bytes>{frame(0, 1, 99)};
            });
@@ -199,7 +199,7 @@ TEST_F(PeerWatchTest, next_process_of_the_place_is_met_anew) {
     kill(first->pid(), SIGKILL);
     if (!sees_exit()) return false;
     std::ofstream{exited} << "x";
-    const auto is_there = [&] { return !member->peers().is_absent(config_.mac(0), 0); };
+    const auto is_there = [&] { return !member->peers().is_absent(config_.mac(0)); };
     if (!Member::look_until("the successor", is_there) || !exchange(*member)) return false;
     kill(third->pid(), SIGKILL);
     return sees_exit();

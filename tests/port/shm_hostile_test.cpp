@@ -109,7 +109,7 @@ class ShmHostilePort : public test::ShmNetworkTest {
     for (uint32_t peer = 0; peer < kMembers; ++peer) {
       static_cast<void>(port.time_of(mac(peer), now));
       static_cast<void>(port.is_busy(mac(peer), now));
-      static_cast<void>(port.is_absent(mac(peer), 0));
+      static_cast<void>(port.is_absent(mac(peer)));
     }
   }
 };

@@ -89,12 +89,12 @@ TEST_F(ShmPeersTest, peer_is_busy_while_it_has_not_read_or_does_not_poll) {
 }
 
 TEST_F(ShmPeersTest, address_without_a_process_is_absent) {
-  EXPECT_FALSE(ports_[0]->is_absent(mac(1), 0));
-  EXPECT_TRUE(ports_[0]->is_absent(mac(2), 0));
-  EXPECT_FALSE(ports_[0]->is_absent(mac(0), 0));
-  EXPECT_FALSE(ports_[0]->is_absent(MacAddress::local(999), 0)) << "nothing is known of it";
+  EXPECT_FALSE(ports_[0]->is_absent(mac(1)));
+  EXPECT_TRUE(ports_[0]->is_absent(mac(2)));
+  EXPECT_FALSE(ports_[0]->is_absent(mac(0)));
+  EXPECT_FALSE(ports_[0]->is_absent(MacAddress::local(999))) << "nothing is known of it";
   ports_.pop_back();
-  EXPECT_TRUE(ports_[0]->is_absent(mac(1), 0));
+  EXPECT_TRUE(ports_[0]->is_absent(mac(1)));
 }
 
 TEST_F(ShmPeersTest, exit_is_reported_once_and_what_the_process_left_is_received) {
@@ -106,14 +106,14 @@ TEST_F(ShmPeersTest, exit_is_reported_once_and_what_the_process_left_is_received
   EXPECT_EQ(ports_[0]->next_arrival(), Nanos{0});
   EXPECT_EQ(receive_all(0, now_), (std::vector<Bytes>{left_frame(1), left_frame(2)}));
   EXPECT_EQ(ports_[0]->take_exit(), std::nullopt) << "connections hear of it first";
-  EXPECT_FALSE(ports_[0]->is_absent(mac(1), 0));
+  EXPECT_FALSE(ports_[0]->is_absent(mac(1)));
   EXPECT_EQ(ports_[0]->next_arrival(), now_ + ShmPort::kExitDelay);
   EXPECT_TRUE(receive_all(0, now_ + ShmPort::kExitDelay - Nanos{1}).empty());
   EXPECT_EQ(ports_[0]->take_exit(), std::nullopt);
   EXPECT_TRUE(receive_all(0, now_ + ShmPort::kExitDelay).empty());
   EXPECT_EQ(ports_[0]->take_exit(), mac(1));
   EXPECT_EQ(ports_[0]->take_exit(), std::nullopt);
-  EXPECT_TRUE(ports_[0]->is_absent(mac(1), 0));
+  EXPECT_TRUE(ports_[0]->is_absent(mac(1)));
   EXPECT_EQ(ports_[0]->next_arrival(), kNever);
 }
 
@@ -158,26 +158,26 @@ TEST_F(ShmPeersTest, late_report_of_an_exit_does_not_make_the_next_owner_absent)
   ports_.push_back(open(config(1, 3)));
   EXPECT_NE(ports_[0]->owner_of(1).incarnation, before.incarnation);
   ports_[0]->note_exit(1, before.incarnation, {});
-  EXPECT_FALSE(ports_[0]->is_absent(mac(1), 0));
+  EXPECT_FALSE(ports_[0]->is_absent(mac(1)));
   EXPECT_EQ(ports_[0]->take_exit(), mac(1)) << "connections with the one that exited end";
   ASSERT_EQ(send(0, roce_to(0, mac(1), 100), now_), 1);
   EXPECT_EQ(receive_all(1, now_).size(), 1U);
 }
 
-TEST_F(ShmPeersTest, process_that_has_left_is_absent_also_when_its_slot_has_the_next_owner) {
-  const uint64_t before = ports_[0]->process_of(mac(1));
+TEST_F(ShmPeersTest, each_owner_of_a_slot_is_another_process) {
+  const uint16_t before = ports_[0]->process_of(mac(1));
   EXPECT_NE(before, 0U);
-  EXPECT_FALSE(ports_[0]->is_absent(mac(1), before));
+  EXPECT_EQ(ports_[0]->process_of(MacAddress::local(999)), 0U);
   ports_.pop_back();
   EXPECT_EQ(ports_[0]->process_of(mac(1)), 0U);
   ports_.push_back(open(config(1, 3)));
-  EXPECT_TRUE(ports_[0]->is_absent(mac(1), before));
-  EXPECT_FALSE(ports_[0]->is_absent(mac(1), ports_[0]->process_of(mac(1))));
+  EXPECT_NE(ports_[0]->process_of(mac(1)), 0U);
+  EXPECT_NE(ports_[0]->process_of(mac(1)), before);
 }
 
 TEST_F(ShmPeersTest, owner_that_leaves_late_does_not_free_the_slot_of_the_next_owner) {
   auto next = open(config(1, 3));
-  const uint64_t process = ports_[0]->process_of(mac(1));
+  const uint16_t process = ports_[0]->process_of(mac(1));
   ports_[1] = std::move(next);  // the former owner leaves
   EXPECT_EQ(ports_[0]->process_of(mac(1)), process);
 }
@@ -185,7 +185,7 @@ TEST_F(ShmPeersTest, owner_that_leaves_late_does_not_free_the_slot_of_the_next_o
 class Listener final : public ShmPort::ContactListener {
  public:
   explicit Listener(std::vector<uint32_t>& met) : met_(met) {}
-  void on_contact(uint32_t slot) override { met_.push_back(slot); }
+  void on_contact(uint32_t slot, const ShmPort::Owner& /*owner*/) override { met_.push_back(slot); }
 
  private:
   std::vector<uint32_t>& met_;

@@ -192,7 +192,7 @@ TEST_F(PeersBehindShmSwitch, address_beyond_an_uplink_loses_the_time_of_the_swit
   at_switch(0, now_);
   for (int i = 0; i < 50; ++i) ports_[0]->time_of(beyond, now_ += 1ms);
   EXPECT_GE(ports_[0]->time_of(beyond, now_).lost, Nanos{40ms});
-  EXPECT_FALSE(ports_[0]->is_absent(beyond, 0));
+  EXPECT_FALSE(ports_[0]->is_absent(beyond));
 }
 
 TEST_F(PeersBehindShmSwitch, peer_is_busy_while_frames_wait_for_the_switch_or_for_the_peer) {
