@@ -495,6 +495,28 @@ bool Worker::flush() {
             staged_.begin());
   staged_count_ -= taken;
   staged_first_ -= std::min<size_t>(staged_first_, taken);
+  if (staged_count_ == 0 || !sends_direct_) return taken > 0;
+  return flush_direct() || taken > 0;
+}
+
+// Sends the direct buffers of the stage. The frame that the port has refused may wait for room that direct buffers behind it hold
+// until they are sent.
+bool Worker::flush_direct() {
+  std::array<rte_mbuf*, kTxStage + kTxFirst> direct;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
+  size_t count = 0, others = 0;
+  for (size_t i = 0; i < staged_count_; ++i) {
+    rte_mbuf* const frame = staged_[i];
+    if (RTE_MBUF_HAS_EXTBUF(frame)) {
+      direct[count++] = frame;
+    } else {
+      staged_[others++] = frame;
+    }
+  }
+  if (count == 0) return false;
+  const uint32_t taken = queues_[0]->tx_burst({direct.data(), count}, now_);
+  std::copy(direct.begin() + taken, direct.begin() + static_cast<ptrdiff_t>(count),
+            staged_.begin() + static_cast<ptrdiff_t>(others));
+  staged_count_ = others + count - taken;
   return taken > 0;
 }
 

@@ -257,6 +257,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   bool wake_waiting();
   bool relay();
   bool flush();
+  bool flush_direct();
 
   // worker_receive.cpp.
   bool receive(TransportContext& context);

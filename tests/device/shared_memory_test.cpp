@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/rng.hpp"
+#include "support/services.hpp"
 #include "support/shm_hosts.hpp"
 
 namespace roci::test {
@@ -240,6 +241,37 @@ TEST_P(SharedMemory, a_write_to_a_queue_pair_in_error_or_destroyed_does_not_succ
     EXPECT_EQ(all[0].status, IBV_WC_RETRY_EXC_ERR);
     EXPECT_EQ(b_.memory, before);
     if (!destroyed) connect();
+  }
+}
+
+// The second WRITE is reserved behind a padding record and fills the ring; the datagram before it waits for room in the ring.
+TEST_P(SharedMemory, datagram_in_front_of_a_write_that_fills_the_ring_does_not_stop_both) {
+  auto from = make_service(a_, IBV_QPT_UD), to = make_service(b_, IBV_QPT_UD);
+  open_datagrams(*from);
+  open_datagrams(*to);
+  const auto address = must(a_.pd->create_address_handle(address_of(must(b_.device->query_gid(1)))));
+  constexpr size_t kLength = 64 * 1024;
+  LightRng random(1);
+  for (unsigned round = 0; round < 100; ++round) {
+    SCOPED_TRACE(round);
+    for (const size_t length : {1 + random.next() % kLength, kLength}) {  // moves the position in the ring
+      ASSERT_EQ(write(1, 0, length, 0), 0);
+      expect_success({1});
+    }
+    ASSERT_EQ(test::receive(b_, *to, 4, 0, 256), 0);
+    const auto post_write = [&] { ASSERT_EQ(write(3, 0, kLength, 0), 0); };
+    const bool write_first = random.next() % 2 != 0;
+    if (write_first) post_write();
+    ASSERT_EQ(send(a_, *from, {.wr_id = 2, .length = 64, .to = address.get(), .remote_qp = to->qp_num()}), 0);
+    if (!write_first) post_write();
+    auto all = completed();
+    std::ranges::sort(all);
+    EXPECT_EQ(all, (std::vector{std::pair{uint64_t{2}, IBV_WC_SUCCESS}, std::pair{uint64_t{3}, IBV_WC_SUCCESS}}));
+    EXPECT_EQ(b_.completions().size(), 1U) << "the datagram";
+  }
+  EXPECT_EQ(a_.shm->stats().tx_dropped, 0U);
+  if (!places()) {
+    EXPECT_GT(a_.shm->stats().tx_refused, 0U) << "the datagram was refused";
   }
 }
 

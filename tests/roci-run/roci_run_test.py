@@ -331,9 +331,9 @@ class RociRun(unittest.TestCase):
                 victim.kill()
                 victim.communicate()
             out, err = client.communicate(timeout=60)
-            self.assertEqual(client.returncode, 0, err + out)
-            server.communicate(timeout=60)
-            self.assertEqual(server.returncode, 0)
+            server_out, server_err = server.communicate(timeout=60)
+            self.assertEqual((client.returncode, server.returncode), (0, 0),
+                             f"the client: {err}{out}\nthe server: {server_err}{server_out}")
 
     def talk(self, seconds):
         """A server and its client, which take so long."""
