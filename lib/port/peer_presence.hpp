@@ -33,7 +33,7 @@ class PeerPresence {
   // A number of the process that has the address now; 0: none, or not known. The next process with this address has another number,
   // but with a probability of 2^-15.
   [[nodiscard]] virtual uint16_t process_of(const MacAddress& peer) = 0;
-  // Whether no process has the address. False while an exit is still to be reported.
+  // Whether no process has the address, and no frame of a former one can still arrive. False while an exit is still to be reported.
   [[nodiscard]] virtual bool is_absent(const MacAddress& peer) = 0;
   // The address of a process that has exited since the last call. Another process may have the address already.
   virtual std::optional<MacAddress> take_exit() = 0;

@@ -151,6 +151,8 @@ uint16_t ShmPort::receive_answers(std::span<rte_mbuf*> out) {
 uint16_t ShmPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
   owner_.note_poll(now);
   const uint16_t count = receive(out);
+  if (config_.via_switch && exits_due_.load(std::memory_order_relaxed) != kNever) [[unlikely]]
+    postpone_exits(out.first(count));
   unread_.store(ready_ != 0 || !answers_.empty(), std::memory_order_relaxed);
   return count;
 }
@@ -404,11 +406,14 @@ PeerTime ShmPort::time_of(const MacAddress& peer, Nanos now) {
     return link(*slot).clock.read(owner_.segment().slot(*slot), ring_to(*slot), now);
   }
   // The switch forwards to the peer, which may be beyond an uplink.
-  const PeerTime on_the_way =
-      link(kShmSwitchSlot).clock.read(owner_.segment().slot(kShmSwitchSlot), ring_to(kShmSwitchSlot), now);
+  const PeerTime on_the_way = time_of_switch(now);
   if (!slot || *slot == config_.slot) return on_the_way;
   const PeerTime there = behind_[*slot].read(owner_.segment().slot(*slot), ring_behind_switch(*slot), now);
   return {on_the_way.lost + there.lost, std::max(on_the_way.lost_at, there.lost_at)};
+}
+
+const PeerTime& ShmPort::time_of_switch(Nanos now) {
+  return link(kShmSwitchSlot).clock.read(owner_.segment().slot(kShmSwitchSlot), ring_to(kShmSwitchSlot), now);
 }
 
 bool ShmPort::is_busy(const MacAddress& peer, Nanos now) {
@@ -428,20 +433,30 @@ uint16_t ShmPort::process_of(const MacAddress& peer) {
 }
 
 bool ShmPort::is_absent(const MacAddress& peer) {
+  if (config_.via_switch) return false;
   const auto slot = slot_of(peer);
   return slot && *slot != config_.slot && exits_due_.load(std::memory_order_acquire) == kNever &&
          !owner_.is_taken(*slot);
 }
 
 std::optional<MacAddress> ShmPort::take_exit() {
-  if (owner_.last_poll() < exits_due_.load(std::memory_order_acquire)) return std::nullopt;
+  const Nanos now = owner_.last_poll();
+  if (now < exits_due_.load(std::memory_order_acquire)) return std::nullopt;
   const std::scoped_lock guard(exits_mutex_);
+  const Nanos switch_lost = config_.via_switch ? time_of_switch(now).lost : Nanos{0};
   for (Exit& exit : exits_) {
-    if (exit.due == Nanos{0}) exit.due = owner_.last_poll() + (exit.left_frames ? kExitDelay : Nanos{0});
+    if (exit.due == Nanos{0}) {
+      exit.due = now + (exit.left_frames || config_.via_switch ? kExitDelay : Nanos{0});
+      exit.latest = now + kLongestExitDelay;
+    } else {
+      exit.due += switch_lost - exit.switch_lost;
+      exit.latest += switch_lost - exit.switch_lost;
+    }
+    exit.switch_lost = switch_lost;
   }
   std::ranges::sort(exits_, std::ranges::greater{}, &Exit::due);
   std::optional<MacAddress> gone;
-  if (!exits_.empty() && exits_.back().due <= owner_.last_poll()) {
+  if (!exits_.empty() && exits_.back().due <= now) {
     gone = exits_.back().mac;
     exits_.pop_back();
     // Its successor is met anew.
@@ -451,6 +466,17 @@ std::optional<MacAddress> ShmPort::take_exit() {
   return gone;
 }
 
+void ShmPort::postpone_exits(std::span<rte_mbuf* const> received) {
+  const std::scoped_lock guard(exits_mutex_);
+  for (Exit& exit : exits_) {
+    const auto is_from_it = [&](const rte_mbuf* frame) {
+      return rte_pktmbuf_mtod(frame, const EthernetHeader*)->source == exit.mac;
+    };
+    if (exit.due != Nanos{0} && std::ranges::any_of(received, is_from_it))
+      exit.due = std::min(owner_.last_poll() + kExitDelay, exit.latest);
+  }
+}
+
 void ShmPort::note_exit(uint32_t slot, uint64_t incarnation, std::vector<std::vector<uint8_t>> left_frames) {
   owner_.release(slot, incarnation);
   // It may have been killed between publishing a frame and this.
@@ -458,7 +484,7 @@ void ShmPort::note_exit(uint32_t slot, uint64_t incarnation, std::vector<std::ve
   {
     const std::scoped_lock guard(exits_mutex_);
     if (slot < config_.slots.size())  // not of the switch
-      exits_.push_back({config_.slots[slot].mac, !left_frames.empty(), Nanos{0}});
+      exits_.push_back({.mac = config_.slots[slot].mac, .left_frames = !left_frames.empty()});
     std::ranges::move(left_frames, std::back_inserter(left_frames_));
     frames_waiting_.store(!left_frames_.empty(), std::memory_order_release);
     exits_due_.store(Nanos{0}, std::memory_order_release);

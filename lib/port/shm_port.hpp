@@ -79,8 +79,10 @@ class ShmPort final : public Port, public PeerPresence {
   // The same for the switch, which all frames go through.
   static constexpr Nanos kSwitchPatience = 1s;
   // From a peer's crash notification to the report of its exit: a program that reads a failed completion before the event of its
-  // connection reports the wrong cause.
+  // connection reports the wrong cause. In a network with a switch also from the last frame of the peer that the switch has
+  // delivered, as time of the switch: frames that the peer sent before its exit may be in the switch's queues.
   static constexpr Nanos kExitDelay{50'000'000};
+  static constexpr Nanos kLongestExitDelay{500'000'000};
 
   // Takes the slot in the segment. The caller has made sure that no other process has it (a lock).
   static Result<std::unique_ptr<ShmPort>> open(std::shared_ptr<ShmSegment> segment, ShmPortConfig config);
@@ -150,6 +152,8 @@ class ShmPort final : public Port, public PeerPresence {
   uint16_t receive(std::span<rte_mbuf*> out);
   uint16_t receive_answers(std::span<rte_mbuf*> out);
   uint16_t receive_left_frames(std::span<rte_mbuf*> out);
+  void postpone_exits(std::span<rte_mbuf* const> received);
+  const PeerTime& time_of_switch(Nanos now);
   void meet(uint32_t slot);
   void meet_first(uint32_t slot);
 
@@ -175,7 +179,9 @@ class ShmPort final : public Port, public PeerPresence {
   struct Exit {
     MacAddress mac;
     bool left_frames;
-    Nanos due;  // when it is reported; 0: not known yet
+    Nanos due{0};  // when it is reported; 0: not known yet
+    Nanos latest{0};
+    Nanos switch_lost{0};  // PeerTime::lost of the switch when `due` was computed
   };
   std::atomic<Nanos> exits_due_{kNever};  // of the first to be reported
   std::atomic<bool> frames_waiting_{false};

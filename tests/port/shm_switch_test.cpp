@@ -195,6 +195,46 @@ TEST_F(PeersBehindShmSwitch, address_beyond_an_uplink_loses_the_time_of_the_swit
   EXPECT_FALSE(ports_[0]->is_absent(beyond));
 }
 
+TEST_F(PeersBehindShmSwitch, exit_is_reported_when_the_switch_has_delivered_the_frames_of_the_peer) {
+  Nanos noted{0};
+  // Polls every millisecond; the switch delivers a frame of the peer after 40, 80 and 120 ms. Returns when the exit is reported.
+  const auto exit_after = [&](bool by_switch, bool delivers) {
+    ports_[0]->note_exit(1, ports_[0]->owner_of(1).incarnation, {});
+    for (noted = now_; now_ < noted + 1s; now_ += 1ms) {
+      if (by_switch) at_switch(0, now_);
+      const Nanos passed = now_ - noted;
+      if (delivers && (passed == 40ms || passed == 80ms || passed == 120ms)) {
+        EXPECT_EQ(from_switch(0, roce_to(1, mac(0), 100), now_), 1);
+      }
+      receive_all(0, now_);
+      if (const auto gone = ports_[0]->take_exit()) {
+        EXPECT_EQ(gone, mac(1));
+        return now_ - noted;
+      }
+    }
+    return kNever;
+  };
+  step(Nanos{0}, {true, true});
+  EXPECT_EQ(exit_after(true, false), ShmPort::kExitDelay);
+  EXPECT_EQ(exit_after(true, true), 120ms + ShmPort::kExitDelay);
+  EXPECT_FALSE(ports_[0]->is_absent(mac(1))) << "frames may be in queues of the switch";
+  EXPECT_EQ(exit_after(false, false), kNever) << "the switch does not run";
+}
+
+// A process that has the address next, or another one that sends with it.
+TEST_F(PeersBehindShmSwitch, report_of_an_exit_is_not_delayed_for_longer_than_half_a_second) {
+  step(Nanos{0}, {true, true});
+  ports_[0]->note_exit(1, ports_[0]->owner_of(1).incarnation, {});
+  const Nanos noted = now_;
+  do {
+    now_ += 1ms;
+    at_switch(0, now_);
+    ASSERT_EQ(from_switch(0, roce_to(1, mac(0), 100), now_), 1);
+    receive_all(0, now_);
+  } while (!ports_[0]->take_exit() && now_ < noted + 2s);
+  EXPECT_LE(now_ - noted, ShmPort::kLongestExitDelay + 1ms);
+}
+
 TEST_F(PeersBehindShmSwitch, peer_is_busy_while_frames_wait_for_the_switch_or_for_the_peer) {
   step(Nanos{0}, {true, true});
   EXPECT_FALSE(ports_[0]->is_busy(mac(1), now_));
