@@ -136,18 +136,22 @@ class Programs(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, f"{program} moves nothing")
             time.sleep(0.1)
 
-    def serve(self, server_command, client_command):
-        """A server, and its client when that has ended well. It comes again when it was refused: nobody listens yet."""
-        server = self.start(*server_command)
+    def run_client(self, server, client_command):
+        """The client when it has ended. It is started again when it was refused: the server does not listen yet."""
         self.wait_for_place(server)
         deadline = time.monotonic() + LIMIT
         while True:
             client = self.wait(self.start(*client_command))
             refused = REFUSED.search(client.text)
             if not refused or server.poll() is not None or time.monotonic() > deadline:
-                break
+                return client
             time.sleep(0.05)
-        self.assertEqual((client.status, refused), (0, None),
+
+    def serve(self, server_command, client_command):
+        """A server, and its client when that has ended well."""
+        server = self.start(*server_command)
+        client = self.run_client(server, client_command)
+        self.assertEqual((client.status, REFUSED.search(client.text)), (0, None),
                          f"the client: {client.text}\nthe server: {self.text_of(server)}")
         return server, client
 
