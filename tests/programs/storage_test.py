@@ -139,7 +139,10 @@ class Fio(Programs):
 
     def commands(self, verb):
         job = (*self.JOB, f"--port={free_port()}")
-        return (("fio", "--name=server", *job, "--rw=read", "--iodepth=16"),
+        # fio connects with an RNR retry count of 0: a server that has no processor for long enough must have a receive request for
+        # each message.
+        depth = 64 if verb == "send" else 16
+        return (("fio", "--name=server", *job, "--rw=read", f"--iodepth={depth}"),
                 ("fio", "--name=client", *job, "--rw=write", "--iodepth=1", f"--verb={verb}", f"--hostname={self.server}"))
 
     def run_verb(self, verb):
