@@ -34,9 +34,7 @@ class ShmSlotOwner {
   [[nodiscard]] ShmSegment& segment() const { return *segment_; }
   [[nodiscard]] const std::shared_ptr<ShmSegment>& shared_segment() const { return segment_; }
   // Whether the slot has an owner, according to the slot itself: a process that was killed still counts.
-  [[nodiscard]] bool is_taken(uint32_t slot) const {
-    return incarnation_of(slot) != 0;
-  }
+  [[nodiscard]] bool is_taken(uint32_t slot) const { return incarnation_of(slot) != 0; }
   [[nodiscard]] uint64_t incarnation_of(uint32_t slot) const {
     return segment_->slot(slot).incarnation.load(std::memory_order_acquire);
   }

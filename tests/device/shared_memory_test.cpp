@@ -266,7 +266,8 @@ TEST_P(SharedMemory, datagram_in_front_of_a_write_that_fills_the_ring_does_not_s
     if (!write_first) post_write();
     auto all = completed();
     std::ranges::sort(all);
-    EXPECT_EQ(all, (std::vector{std::pair{uint64_t{2}, IBV_WC_SUCCESS}, std::pair{uint64_t{3}, IBV_WC_SUCCESS}}));
+    EXPECT_EQ(all,
+              (std::vector{std::pair{uint64_t{2}, IBV_WC_SUCCESS}, std::pair{uint64_t{3}, IBV_WC_SUCCESS}}));
     EXPECT_EQ(b_.completions().size(), 1U) << "the datagram";
   }
   EXPECT_EQ(a_.shm->stats().tx_dropped, 0U);
