@@ -502,8 +502,7 @@ bool Worker::flush() {
 // Sends the direct buffers of the stage. The frame that the port has refused may wait for room that direct buffers behind it hold
 // until they are sent.
 bool Worker::flush_direct() {
-  std::array<rte_mbuf*, kTxStage + kTxFirst>
-      direct;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled below
+  std::array<rte_mbuf*, kTxStage + kTxFirst> direct{};
   size_t count = 0, others = 0;
   for (size_t i = 0; i < staged_count_; ++i) {
     rte_mbuf* const frame = staged_[i];
