@@ -111,9 +111,6 @@ class Requester {
   void on_negative(TransportContext& context, Psn psn, ibv_wc_status status);
   void on_sequence_nak(TransportContext& context, Psn expected, const ExtensionView& block);
   void note_progress(Nanos now);
-  void schedule_tail_probe(Nanos now);
-  bool peer_had_no_time(TransportContext& context);
-  void send_tail_probe(TransportContext& context);
   void complete_oldest(TransportContext& context);
   void note_marks(const FrameView& view, const ExtensionView& block);
   [[nodiscard]] bool rtt_is_echoed() const;
@@ -126,6 +123,12 @@ class Requester {
   [[nodiscard]] bool went_back_lately(Nanos now, Psn from) const;
   // The same for a gap seen in the responses: once per gap, since every response behind it shows it again.
   void retry_gap(TransportContext& context);
+
+  // requester_timers.cpp
+  [[nodiscard]] Nanos timeout() const;
+  bool peer_had_no_time(TransportContext& context);
+  void schedule_tail_probe(Nanos now);
+  void send_tail_probe(TransportContext& context);
 
   // requester.cpp
   Step send_next(TransportContext& context);
@@ -171,7 +174,6 @@ class Requester {
   [[nodiscard]] Psn psn_at(Cursor cursor);
   [[nodiscard]] bool fits_window(const SendWqe& wqe, const MessagePacket& packet, Psn psn);
   [[nodiscard]] bool sent_before(Psn psn) const;
-  [[nodiscard]] Nanos timeout() const;
 
   QueuePairCore& qp_;
 
