@@ -30,10 +30,10 @@ class PeerPresence {
   // Whether frames that were sent to the peer have not been read yet, or its process does not run at the moment: another copy
   // could tell it nothing new.
   [[nodiscard]] virtual bool is_busy(const MacAddress& peer, Nanos now) = 0;
-  // A number of the process that has the address now; 0: none, or not known. The next process with this address has another number,
-  // but with a probability of 2^-15.
+  // Identifies the process that has the address now; 0: no process, or not known. Two processes have the same value with a
+  // probability of 2^-15.
   [[nodiscard]] virtual uint16_t process_of(const MacAddress& peer) = 0;
-  // Whether no process has the address, and no frame of a former one can still arrive. False while an exit is still to be reported.
+  // Whether no process has the address, and no frame of an earlier process can still arrive. False while an exit is still to be reported.
   [[nodiscard]] virtual bool is_absent(const MacAddress& peer) = 0;
   // The address of a process that has exited since the last call. Another process may have the address already.
   virtual std::optional<MacAddress> take_exit() = 0;

@@ -75,8 +75,8 @@ class PortQueue {
   virtual uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) = 0;
 
   // A buffer in memory of the receiver's, without anything in it, for a frame of exactly `bytes` to `to`: the caller writes the frame
-  // where it is read. Such frames go to tx_burst() unchanged and in the order in which they were taken, or are freed. They are
-  // accepted always, and hold room until then: when another frame is refused, direct buffers that wait behind it go first.
+  // where it is read. Such frames go to tx_burst() unchanged and in the order in which they were taken, or are freed. tx_burst()
+  // always accepts them. They hold room until then: when it refuses another frame, the caller offers the direct buffers next.
   struct DirectBuffer {
     enum class Outcome : uint8_t {
       kTaken,

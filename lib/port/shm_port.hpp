@@ -152,6 +152,7 @@ class ShmPort final : public Port, public PeerPresence {
   uint16_t receive(std::span<rte_mbuf*> out);
   uint16_t receive_answers(std::span<rte_mbuf*> out);
   uint16_t receive_left_frames(std::span<rte_mbuf*> out);
+  // Delays the report of an exit when the switch still delivers frames of the process.
   void postpone_exits(std::span<rte_mbuf* const> received);
   const PeerTime& time_of_switch(Nanos now);
   void meet(uint32_t slot);
@@ -180,7 +181,7 @@ class ShmPort final : public Port, public PeerPresence {
     MacAddress mac;
     bool left_frames;
     Nanos due{0};  // when it is reported; 0: not known yet
-    Nanos latest{0};
+    Nanos latest{0};  // that postpone_exits() moves `due` to
     Nanos switch_lost{0};  // PeerTime::lost of the switch when `due` was computed
   };
   std::atomic<Nanos> exits_due_{kNever};  // of the first to be reported

@@ -221,7 +221,7 @@ TEST_F(PeersBehindShmSwitch, exit_is_reported_when_the_switch_has_delivered_the_
   EXPECT_EQ(exit_after(false, false), kNever) << "the switch does not run";
 }
 
-// A process that has the address next, or another one that sends with it.
+// The next owner of the slot sends with the same address.
 TEST_F(PeersBehindShmSwitch, report_of_an_exit_is_not_delayed_for_longer_than_half_a_second) {
   step(Nanos{0}, {true, true});
   ports_[0]->note_exit(1, ports_[0]->owner_of(1).incarnation, {});

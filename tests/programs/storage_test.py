@@ -125,22 +125,23 @@ class IserTargetWithFaults(Iser, Faulty):
 class Fio(Programs):
     """The side that reads is the server, whatever the verb."""
 
-    FAILED = re.compile(r"cq completion status \d+")  # fio does not exit then
+    JOB = ("--ioengine=rdma", "--bs=64k", "--size=4m")  # the options behind it are the engine's
+    FAILED = re.compile(r"cq completion status \d+")
 
     def wait(self, process, limit=LIMIT):
+        """As in Programs. A process that has reported a failed completion is killed: fio does not exit then."""
         deadline = time.monotonic() + limit
-        while process.poll() is None and time.monotonic() < deadline and not self.FAILED.search(self.text_of(process)):
+        while process.poll() is None and time.monotonic() < deadline:
+            if self.FAILED.search(self.text_of(process)):
+                process.kill()
+                break
             time.sleep(0.05)
-        if process.poll() is None:
-            process.kill()
-        return super().wait(process)
-
-    JOB = ("--ioengine=rdma", "--bs=64k", "--size=4m")  # the options behind it are the engine's
+        return super().wait(process, max(1, deadline - time.monotonic()))
 
     def commands(self, verb):
         job = (*self.JOB, f"--port={free_port()}")
-        # fio connects with an RNR retry count of 0: a server that has no processor for long enough must have a receive request for
-        # each message.
+        # fio connects with an RNR retry count of 0 (engines/rdma.c): the server needs a receive request for each message, since
+        # other load may keep it from posting them in time.
         depth = 64 if verb == "send" else 16
         return (("fio", "--name=server", *job, "--rw=read", f"--iodepth={depth}"),
                 ("fio", "--name=client", *job, "--rw=write", "--iodepth=1", f"--verb={verb}", f"--hostname={self.server}"))
@@ -156,10 +157,9 @@ class Fio(Programs):
 
 
 class FioWithFaults(Fio, Faulty):
-    # The server exits as soon as it has received all data. When its last acknowledgment is lost, in 1 % of the runs, the client's
+    # The server exits as soon as it has received all data. When its last acknowledgment is lost (injected: 1 %), the client's
     # retries run out, as with a NIC, and the client does not exit. Such a run is repeated once.
     UNACKNOWLEDGED = "cq completion status 12(transport retry counter exceeded)"
-
 
     def run_verb(self, verb):
         for repeated in (False, True):
