@@ -180,8 +180,8 @@ class ShmPort final : public Port, public PeerPresence {
   struct Exit {
     MacAddress mac;
     bool left_frames;
-    Nanos due{0};  // when it is reported; 0: not known yet
-    Nanos latest{0};  // that postpone_exits() moves `due` to
+    Nanos due{0};          // when it is reported; 0: not known yet
+    Nanos latest{0};       // that postpone_exits() moves `due` to
     Nanos switch_lost{0};  // PeerTime::lost of the switch when `due` was computed
   };
   std::atomic<Nanos> exits_due_{kNever};  // of the first to be reported
