@@ -190,11 +190,7 @@ class Requests final : public cm::EventHandler {
 void report_reply(Id& id, const CmMad& mad) {
   const auto& reply = std::get<CmReply>(mad.message);
   Terms& terms = id.terms;
-  terms.remote_qpn = id.verbs.qp_type == IBV_QPT_XRC_SEND ? reply.local_eecn : reply.queue_pair.value();
-  terms.remote_psn = reply.starting_psn.value();
-  terms.responder_resources = std::min(terms.responder_resources, reply.initiator_depth);
-  terms.initiator_depth = std::min(terms.initiator_depth, reply.responder_resources);
-  terms.rnr_retry_count = reply.rnr_retry_count;
+  apply(terms, reply, id.verbs.qp_type);
   id.remote_ece = {.vendor_id = reply.vendor_id, .options = mad.modifier, .comp_mask = 0};
   auto event = make_event(id, RDMA_CM_EVENT_CONNECT_RESPONSE);
   fill_connection(*event, reply.initiator_depth, reply.responder_resources, 0, reply.rnr_retry_count,
@@ -292,8 +288,9 @@ int rdma_connect(rdma_cm_id* verbs, rdma_conn_param* param) {
   Terms& terms = id.terms;
   const Ends ends = ends_of(id);
   ask_for(terms, param, most_of(verbs->verbs), ends);
-  terms.local_psn = random_psn();
+  terms.rq_psn = random_psn();
   terms.path_mtu = path_mtu_of(id);
+  if (id.ack_timeout != 0) terms.ack_timeout = id.ack_timeout;
   CmRequest request =
       request_for(ends, terms, queue_pair_of(id, wanted), wanted.flow_control != 0, id.service->patience());
   if (!put_private_data(request.private_data, CmIpHeader::kBytes, wanted.private_data,
@@ -326,7 +323,7 @@ int rdma_accept(rdma_cm_id* verbs, rdma_conn_param* param) {
   }
   Terms& terms = id.terms;
   agree_to(terms, param, most_of(open_device()));
-  terms.local_psn = random_psn();
+  terms.rq_psn = random_psn();
   terms.path_mtu = std::min(terms.path_mtu, path_mtu_of(id));
   CmReply reply = reply_for(terms, own, param);
   if (!put_private_data(reply.private_data, 0, wanted.private_data, wanted.private_data_len))

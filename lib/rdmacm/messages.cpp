@@ -5,7 +5,7 @@
 namespace roci::rdmacm {
 namespace {
 
-constexpr uint8_t kTargetAckDelay = 15;  // as the Linux kernel says
+constexpr uint8_t kTargetAckDelay = 15;  // as rdma_rxe reports
 constexpr uint8_t kMostRetries = 7;
 constexpr uint8_t kXrc = 1;  // an extended transport
 
@@ -20,6 +20,13 @@ uint64_t service_id_of(const Ends& ends) {
   return cm_service_id(static_cast<CmPortSpace>(ends.space), ends.remote_port);
 }
 
+// The ACK time-out of a path and an ACK delay of the peer, both exponents of 4.096 us, added up (Linux: cm_ack_timeout).
+uint8_t with_ack_delay(uint8_t ack_timeout, uint8_t ack_delay) {
+  const int longer = std::max(ack_timeout, ack_delay);
+  const int shorter = std::min(ack_timeout, ack_delay);
+  return static_cast<uint8_t>(std::min(longer + (shorter >= longer - 1 ? 1 : 0), 31));
+}
+
 void set_type(CmRequest& request, ibv_qp_type type) {
   if (type == IBV_QPT_UC) request.transport = CmTransport::kUc;
   if (type != IBV_QPT_XRC_SEND) return;
@@ -31,13 +38,23 @@ void set_type(CmRequest& request, ibv_qp_type type) {
 
 Terms terms_of(const CmRequest& request) {
   return {.remote_qpn = request.queue_pair.value(),
-          .remote_psn = request.starting_psn.value(),
-          .responder_resources = request.initiator_depth,  // what it begins, we serve
+          .sq_psn = request.starting_psn.value(),
+          .responder_resources = request.initiator_depth,
           .initiator_depth = request.responder_resources,
           .retry_count = request.retry_count,
           .rnr_retry_count = request.rnr_retry_count,
           .path_mtu = request.path_mtu,
+          .ack_timeout = request.primary.ack_timeout,
           .flow_label = request.primary.flow_label};
+}
+
+void apply(Terms& terms, const CmReply& reply, ibv_qp_type type) {
+  terms.remote_qpn = type == IBV_QPT_XRC_SEND ? reply.local_eecn : reply.queue_pair.value();
+  terms.sq_psn = reply.starting_psn.value();
+  terms.responder_resources = std::min(terms.responder_resources, reply.initiator_depth);
+  terms.initiator_depth = std::min(terms.initiator_depth, reply.responder_resources);
+  terms.rnr_retry_count = reply.rnr_retry_count;
+  terms.ack_timeout = with_ack_delay(terms.ack_timeout, reply.target_ack_delay);
 }
 
 void ask_for(Terms& terms, const rdma_conn_param* wanted, const Most& most, const Ends& ends) {
@@ -72,7 +89,7 @@ CmRequest request_for(const Ends& ends, const Terms& terms, const OwnQueuePair& 
   request.remote_response_timeout = request.local_response_timeout = patience.response_timeout;
   set_type(request, own.type);
   request.end_to_end_flow_control = flow_control;
-  request.starting_psn = Psn{terms.local_psn};
+  request.starting_psn = Psn{terms.rq_psn};
   request.retry_count = terms.retry_count;
   request.pkey = kDefaultPKey.value();
   request.path_mtu = terms.path_mtu;
@@ -87,14 +104,14 @@ CmRequest request_for(const Ends& ends, const Terms& terms, const OwnQueuePair& 
                      .flow_label = terms.flow_label,
                      .traffic_class = ends.traffic_class,
                      .hop_limit = kHopLimit,
-                     .ack_timeout = kPacketLifetime + 1};
+                     .ack_timeout = terms.ack_timeout};
   write_cm_ip_header(ip_header_of(ends), request.private_data);
   return request;
 }
 
 CmReply reply_for(const Terms& terms, const OwnQueuePair& own, const rdma_conn_param* wanted) {
   const bool target = own.type == IBV_QPT_XRC_RECV;
-  CmReply reply{.starting_psn = Psn{terms.local_psn}};
+  CmReply reply{.starting_psn = Psn{terms.rq_psn}};
   if (target) {
     reply.local_eecn = own.number;
   } else {
@@ -104,7 +121,7 @@ CmReply reply_for(const Terms& terms, const OwnQueuePair& own, const rdma_conn_p
   reply.initiator_depth = terms.initiator_depth;
   reply.target_ack_delay = kTargetAckDelay;
   reply.end_to_end_flow_control = wanted != nullptr && wanted->flow_control != 0;
-  // How often the peer is to try again; how often we do, it has said.
+  // The peer's RNR retry count; ours is in its request.
   reply.rnr_retry_count = wanted == nullptr ? kMostRetries : std::min(wanted->rnr_retry_count, kMostRetries);
   reply.srq = target || own.srq;
   reply.vendor_id = own.ece_vendor & 0xffffff;

@@ -1,4 +1,5 @@
-// What programs wish for, as the messages that the Linux kernel makes of the same wishes. Knows neither identifiers nor devices.
+// CM messages made from rdma_conn_param as the Linux kernel makes them, and the attributes of a queue pair that follow from the
+// messages of a connection. Independent of identifiers and devices.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -14,22 +15,25 @@ namespace roci::rdmacm {
 inline constexpr uint8_t kHopLimit = 64;
 using cm::kPacketLifetime;
 
-// What a connection was asked for with, or has agreed on.
+// Parameters of a connection, requested or negotiated, as its local side uses them.
 struct Terms {
   uint32_t remote_qpn = 0;
-  uint32_t local_psn = 0, remote_psn = 0;
+  // Starting PSN in REQ and REP is the first PSN that the recipient of the message sends (IBTA 12.6): rq_psn is in our
+  // message, sq_psn in the peer's.
+  uint32_t rq_psn = 0, sq_psn = 0;
   uint8_t responder_resources = 0, initiator_depth = 0;
   uint8_t retry_count = 7, rnr_retry_count = 7;
-  uint8_t path_mtu = 0;  // ibv_mtu
+  uint8_t path_mtu = 0;                       // ibv_mtu
+  uint8_t ack_timeout = kPacketLifetime + 1;  // IBV_QP_TIMEOUT
   uint32_t flow_label = 0;
 };
 
-// What a side of a connection can at most.
+// Limits of the local device.
 struct Most {
   uint8_t responder_resources = 0, initiator_depth = 0;
 };
 
-// Between whom. Ports in host order.
+// Addresses of a connection. Ports in host order.
 struct Ends {
   IpAddress local, remote;
   uint16_t local_port = 0, remote_port = 0;
@@ -37,7 +41,7 @@ struct Ends {
   uint8_t traffic_class = 0;
 };
 
-// Of one side of a connection.
+// The local queue pair.
 struct OwnQueuePair {
   ibv_qp_type type = IBV_QPT_RC;
   uint32_t number = 0;
@@ -45,15 +49,17 @@ struct OwnQueuePair {
   uint32_t ece_vendor = 0;
 };
 
-// Of the peer, as its receiver sees them.
+// Parameters that the peer's request asks for.
 Terms terms_of(const CmRequest& request);
+// Applies the peer's reply to the parameters of the request.
+void apply(Terms& terms, const CmReply& reply, ibv_qp_type type);
 
-// Null: whatever is possible.
+// Parameters of a new request. wanted == nullptr: the limits of the device.
 void ask_for(Terms& terms, const rdma_conn_param* wanted, const Most& most, const Ends& ends);
-// Of what the peer asked for. Null: all of it.
+// Reduces the parameters of the peer's request to those of the reply. wanted == nullptr: as requested, within the limits.
 void agree_to(Terms& terms, const rdma_conn_param* wanted, const Most& most);
 
-// Without what the program adds to private data.
+// Without the private data of the program.
 CmRequest request_for(const Ends& ends, const Terms& terms, const OwnQueuePair& own, bool flow_control,
                       const cm::Patience& patience);
 CmReply reply_for(const Terms& terms, const OwnQueuePair& own, const rdma_conn_param* wanted);

@@ -9,8 +9,6 @@
 namespace roci::rdmacm {
 namespace {
 
-constexpr uint8_t kAckTimeout = 17;  // 0.54 s: of a packet lifetime of 16 and as much again
-
 bool serves_reads(ibv_qp_type type) { return type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV; }
 
 void for_init(const Id& id, ibv_qp_attr& attr, int& mask) {
@@ -36,7 +34,7 @@ void for_rtr(const Id& id, ibv_qp_attr& attr, int& mask) {
   attr.ah_attr = address_of_peer(id);
   attr.path_mtu = static_cast<ibv_mtu>(id.terms.path_mtu);
   attr.dest_qp_num = id.terms.remote_qpn;
-  attr.rq_psn = id.terms.remote_psn;
+  attr.rq_psn = id.terms.rq_psn;
   if (!serves_reads(id.verbs.qp_type)) return;
   mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   attr.max_dest_rd_atomic = id.terms.responder_resources;
@@ -46,10 +44,10 @@ void for_rtr(const Id& id, ibv_qp_attr& attr, int& mask) {
 void for_rts(const Id& id, ibv_qp_attr& attr, int& mask) {
   mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
   attr.qp_state = IBV_QPS_RTS;
-  attr.sq_psn = id.terms.local_psn;
+  attr.sq_psn = id.terms.sq_psn;
   if (id.verbs.qp_type == IBV_QPT_UC || id.verbs.qp_type == IBV_QPT_UD) return;
   mask |= IBV_QP_TIMEOUT;
-  attr.timeout = id.ack_timeout != 0 ? id.ack_timeout : kAckTimeout;
+  attr.timeout = id.ack_timeout != 0 ? id.ack_timeout : id.terms.ack_timeout;
   if (id.verbs.qp_type == IBV_QPT_XRC_RECV) return;
   mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
   attr.retry_cnt = id.terms.retry_count;

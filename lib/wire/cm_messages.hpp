@@ -62,7 +62,7 @@ struct CmRequest {
   uint8_t remote_response_timeout = 0;  // in which the receiver is to answer, 5 bits
   CmTransport transport = CmTransport::kRc;
   bool end_to_end_flow_control = false;
-  Psn starting_psn{};
+  Psn starting_psn{};                  // the first PSN that the receiver of the message sends
   uint8_t local_response_timeout = 0;  // in which the sender answers, 5 bits
   uint8_t retry_count = 0;             // 3 bits
   uint16_t pkey = 0;
@@ -116,7 +116,7 @@ struct CmReply {  // REP
   uint32_t qkey = 0;
   Qpn queue_pair{};
   uint32_t local_eecn = 0;
-  Psn starting_psn{};
+  Psn starting_psn{};  // the first PSN that the receiver of the message sends
   uint8_t responder_resources = 0, initiator_depth = 0;
   uint8_t target_ack_delay = 0;   // 5 bits
   uint8_t failover_accepted = 0;  // 2 bits; 1: alternate paths are not supported

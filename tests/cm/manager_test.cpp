@@ -81,7 +81,7 @@ TEST_P(CmManager, connects_queue_pairs_of_two_hosts) {
   Connection* other = server.told[0].connection;
   EXPECT_EQ(other->route().remote, route(net.a, net.b).local);
 
-  net.to_rts(net.b, net.a, heard.starting_psn.value(), 0x654321);
+  net.to_rts(net.b, net.a, 0x654321, heard.starting_psn.value());
   ASSERT_TRUE(b.with([&](Agent& agent, Nanos now) {
     return agent.accept(*other, {.queue_pair = Qpn{net.b.qp->qp_num()}, .starting_psn = Psn{0x654321}}, 0,
                         now);
@@ -90,7 +90,7 @@ TEST_P(CmManager, connects_queue_pairs_of_two_hosts) {
   ASSERT_EQ(client.told.size(), 1U);
   const auto reply = std::get<CmReply>(client.told[0].mad.message);
   EXPECT_EQ(reply.queue_pair.value(), net.b.qp->qp_num());
-  net.to_rts(net.a, net.b, reply.starting_psn.value(), heard.starting_psn.value());
+  net.to_rts(net.a, net.b, heard.starting_psn.value(), reply.starting_psn.value());
   ASSERT_TRUE(a.with([&](Agent& agent, Nanos now) { return agent.ready(*connection, {}, now); }));
   net.run(100ms);
   ASSERT_EQ(server.told.size(), 2U);

@@ -2,12 +2,16 @@
 // ran there, is what the other one's said, byte for byte. What a host chooses by chance or by what it is, is named below, one by one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <map>
+#include <optional>
 
 #include "cm/agent.hpp"
 #include "cm/service.hpp"
 #include "rdmacm/messages.hpp"
+#include "replay/recording.hpp"
 #include "support/captured_mads.hpp"
 
 namespace roci::cm {
@@ -139,7 +143,7 @@ class Replay final : public EventHandler, private Sender {
     wanted.retry_count = program_.retry_count;
     wanted.rnr_retry_count = program_.rnr_retry_count;
     rdmacm::ask_for(terms_, &wanted, kMost, ends);
-    terms_.local_psn = captured.starting_psn.value();
+    terms_.rq_psn = captured.starting_psn.value();
     terms_.path_mtu = kPathMtu;
     const OwnQueuePair own{.number = captured.queue_pair.value()};
     const auto made =
@@ -150,7 +154,7 @@ class Replay final : public EventHandler, private Sender {
   }
   void say(const CmReply& captured) {
     rdmacm::agree_to(terms_, nullptr, kMost);
-    terms_.local_psn = captured.starting_psn.value();
+    terms_.rq_psn = captured.starting_psn.value();
     const OwnQueuePair own{.number = captured.queue_pair.value()};
     EXPECT_TRUE(agent_.accept(*connection_, rdmacm::reply_for(terms_, own, nullptr), 0, now_));
   }
@@ -257,6 +261,40 @@ TEST_P(CmReplay, every_message_of_the_capture_is_in_a_conversation) {
   size_t messages = 0;
   for (const auto& one : captured) messages += one.size();
   EXPECT_EQ(messages, heard_in(GetParam().capture).size());
+}
+
+// The first data packet of each side, after the messages that have set its queue pair's PSNs.
+TEST_P(CmReplay, data_starts_with_the_psn_in_the_message_of_the_peer) {
+  const auto frames = test::load_frames(std::filesystem::path(GetParam().capture).stem());
+  size_t started = 0;
+  for (const auto& one : captured) {
+    const auto& request = std::get<CmRequest>(one.at(0).mad.message);
+    const auto* const reply = std::get_if<CmReply>(&one.at(1).mad.message);
+    if (reply == nullptr) continue;  // refused
+    Terms active{.rq_psn = request.starting_psn.value()};
+    rdmacm::apply(active, *reply, IBV_QPT_RC);
+    const Terms passive = rdmacm::terms_of(request);
+    const auto first_psn_to = [&](Qpn destination, const IpAddress& from) -> std::optional<uint32_t> {
+      const auto found = std::ranges::find_if(frames, [&](const test::RecordedFrame& frame) {
+        return frame.is_request() && frame.packet.bth.destination_qp == destination &&
+               frame.packet.source == from;
+      });
+      if (found == frames.end()) return std::nullopt;
+      return found->packet.bth.psn.value();
+    };
+    const auto of_active = first_psn_to(Qpn{active.remote_qpn}, one.at(0).flow.source);
+    const auto of_passive = first_psn_to(Qpn{passive.remote_qpn}, one.at(1).flow.source);
+    if (of_active) {
+      EXPECT_EQ(*of_active, active.sq_psn);
+      ++started;
+    }
+    if (of_passive) {
+      EXPECT_EQ(*of_passive, passive.sq_psn);
+      EXPECT_EQ(*of_passive, active.rq_psn);
+      ++started;
+    }
+  }
+  EXPECT_EQ(started > 0, GetParam().capture != std::string("cm_refused.pcap"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, CmReplay, testing::ValuesIn(kPrograms),

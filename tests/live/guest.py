@@ -1,0 +1,133 @@
+"""A guest with soft-RoCE in an emulated machine, and the network namespace that it shares with our programs."""
+
+import http.client
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+
+BRIDGE, TAP, PEER = "br0", "tap0", "peer0"
+PREFIX, PREFIX6 = "10.77.0", "fd00:77:"
+GUEST, OURS, HOST = 1, 100, 254  # addresses of the guest, of our device, and of the bridge (TCP of perftest)
+MAC = "52:54:00:00:00:01"
+BOOT_LIMIT = 90  # seconds, beside other load
+
+
+def address(host, family=4):
+    return f"{PREFIX}.{host}" if family == 4 else f"{PREFIX6}:{host:x}"
+
+
+def enter_namespace():
+    """Runs the program again in a network namespace of its own, as root of a user namespace where it is not root. The namespace
+    ends with the program. Returns the reason where that is not possible."""
+    if os.environ.get("ROCI_LIVE_NAMESPACE"):
+        del os.environ["ROCI_LIVE_NAMESPACE"]
+        return None
+    command = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--net", "--user", "--map-root-user"]
+    tried = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode != 0:
+        return f"no network namespace: {tried.stderr.strip()}"
+    os.environ["ROCI_LIVE_NAMESPACE"] = "1"
+    os.execvp(command[0], [*command, sys.executable, *sys.argv])
+
+
+def run(*command):
+    subprocess.run([str(word) for word in command], check=True)
+
+
+def make_network(mtu):
+    """A bridge with an address for the TCP of programs, a tap for the guest, and a veth whose other end, peer0, is our port."""
+    for scope in ("all", "default"):
+        pathlib.Path(f"/proc/sys/net/ipv6/conf/{scope}/accept_dad").write_text("0", encoding="ascii")
+    run("ip", "link", "set", "lo", "up")
+    run("ip", "link", "add", BRIDGE, "mtu", mtu, "type", "bridge", "stp_state", 0, "forward_delay", 0, "mcast_snooping", 0)
+    run("ip", "link", "add", PEER, "mtu", mtu, "type", "veth", "peer", "name", "bridge-peer", "mtu", mtu)
+    run("ip", "tuntap", "add", TAP, "mode", "tap")
+    pathlib.Path(f"/proc/sys/net/ipv6/conf/{PEER}/disable_ipv6").write_text("1", encoding="ascii")
+    for name in ("bridge-peer", TAP):
+        run("ip", "link", "set", name, "mtu", mtu, "master", BRIDGE, "up")
+    run("ip", "addr", "add", f"{address(HOST)}/24", "dev", BRIDGE)
+    run("ip", "addr", "add", f"{address(HOST, 6)}/64", "dev", BRIDGE, "nodad")
+    run("ip", "link", "set", BRIDGE, "up")
+    run("ip", "link", "set", PEER, "up")
+
+
+class Command:
+    """A command line that runs in the guest."""
+
+    def __init__(self, guest, line, limit):
+        self.line, self.limit = line, limit
+        self.connection = http.client.HTTPConnection(guest.control, 80, timeout=limit)
+        self.text, self.status = "", None
+        self.connection.request("POST", "/cgi-bin/run", line.encode())
+        self.thread = threading.Thread(target=self.read, daemon=True)
+        self.thread.start()
+
+    def read(self):
+        try:
+            received = self.connection.getresponse().read().decode(errors="replace")
+        except (OSError, http.client.HTTPException) as error:
+            self.text = f"{type(error).__name__}: {error}"
+            return
+        self.text, _, status = received.rpartition("\nstatus ")
+        self.status = int(status) if status.strip().isdigit() else None
+
+    def wait(self, limit=None):
+        """(status, output). The status is None where the command has not ended in time, or the guest has."""
+        self.thread.join(limit or self.limit)
+        return self.status, self.text
+
+
+class Guest:
+    """An emulated machine with the device rxe0."""
+
+    def __init__(self, kernel, initramfs, folder, mtu=1500, addresses=None):
+        self.console = pathlib.Path(folder) / "console.log"
+        self.control = address(GUEST)
+        addresses = addresses or [f"{address(GUEST)}/24", f"{address(GUEST, 6)}/64"]
+        parameters = (f"console=ttyS0 quiet panic=-1 mitigations=off nokaslr cryptomgr.notests random.trust_cpu=on "
+                      f"guest.addresses={','.join(addresses)} guest.mtu={mtu}")
+        # Without offloads, the frames on the tap are those of a cable: complete checksums, no frames above the MTU.
+        offloads = "csum=off,guest_csum=off,gso=off," + ",".join(
+            f"{side}_{what}=off" for side in ("guest", "host") for what in ("tso4", "tso6", "ecn", "ufo"))
+        self.process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-accel", "tcg", "-machine", "q35", "-cpu", "max", "-m", "512", "-nodefaults", "-no-user-config",
+             "-display", "none", "-no-reboot", "-kernel", kernel, "-initrd", initramfs, "-append", parameters,
+             "-serial", f"file:{self.console}", "-netdev", f"tap,id=net,ifname={TAP},script=no,downscript=no",
+             "-device", f"virtio-net-pci,netdev=net,mac={MAC},host_mtu={mtu},{offloads}"],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + BOOT_LIMIT
+        while not self.is_ready():
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                self.process.kill()
+                raise RuntimeError(f"the guest has not started: {self.process.stderr.read()}{self.log()[-1500:]}")
+            time.sleep(0.1)
+
+    def log(self):
+        return self.console.read_text(errors="replace") if self.console.exists() else ""
+
+    def is_ready(self):
+        if "guest: ready" not in self.log():
+            return False
+        try:
+            connection = http.client.HTTPConnection(self.control, 80, timeout=1)
+            connection.connect()
+            connection.close()
+            return True
+        except OSError:
+            return False
+
+    def kernel(self):
+        return self.log().rpartition("guest: ready, ")[2].split("\n")[0].strip()
+
+    def start(self, line, limit=120):
+        return Command(self, line, limit)
+
+    def run(self, line, limit=120):
+        return Command(self, line, limit).wait()
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
