@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""Runs unmodified RDMA programs between Rocinante and a live Linux kernel (soft-RoCE in an emulated guest), in both roles.
+
+    tests/live/live_test.py build/release/bin                      kernel 6.12, all cases
+    tests/live/live_test.py build/release/bin --kernel 6.1 --only rping 'ib_send_bw -R'
+    tests/live/live_test.py build/release/bin --list
+
+Each case is a pair of the same program: the server on one side, the client on the other. Both must exit with 0. The network is a
+namespace of its own. Exit status 77 and one sentence where QEMU or the kernel's package is not available."""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import guest
+import guest_image
+
+LIMIT = 120  # seconds, of one program
+SKIPPED = 77
+REJECTED = ("REJECTED", "rejected", "Connection refused", "Couldn't connect")
+
+
+class Case:
+    """A program with arguments. `target`: "tcp" where the client connects by TCP to a kernel's address, "rdma" to the device's."""
+
+    def __init__(self, name, server, client, target="tcp", families=(4,)):
+        self.name, self.server, self.client, self.target, self.families = name, server, client, target, families
+
+
+def perftest(program, *flags, families=(4,)):
+    line = " ".join((program, "-F", *flags))
+    return Case(" ".join((program, *flags)), line, line, "rdma" if "-R" in flags else "tcp", families)
+
+
+def pingpong(program, *flags):
+    line = " ".join((program, *flags))
+    return Case(line, line, line, "tcp", (4, 6))
+
+
+def cases():
+    found = [
+        Case("rping", "rping -s -v -C 1000 -a {ours}", "rping -c -v -C 1000 -a {theirs}", "rdma", (4, 6)),
+        Case("ucmatose", "ucmatose", "ucmatose -s {theirs}", "rdma", (4, 6)),
+        Case("ucmatose -c 50", "ucmatose -c 50", "ucmatose -c 50 -s {theirs}", "rdma"),
+        Case("udaddy", "udaddy", "udaddy -s {theirs}", "rdma", (4, 6)),
+        Case("rstream", "rstream -S all", "rstream -S all -s {theirs}", "rdma"),
+    ]
+    found += [pingpong(f"ibv_{kind}_pingpong", "-c") for kind in ("rc", "uc", "ud", "srq")]
+    for operation in ("send", "write", "read"):
+        bandwidth = f"ib_{operation}_bw"
+        found.append(perftest(bandwidth, "-n", "1000", families=(4, 6)))
+        found += [perftest(bandwidth, *flags) for flags in (
+            ("-a", "-n", "5"), ("-q", "4", "-n", "100"), ("-q", "16", "-n", "100"), ("-b", "-n", "200"), ("-R", "-n", "200"))]
+        found.append(perftest(f"ib_{operation}_lat", "-n", "200"))
+    found += [perftest(program, "-c", kind, "-n", "200") for program, kind in (
+        ("ib_send_bw", "UC"), ("ib_write_bw", "UC"), ("ib_send_bw", "UD"), ("ib_send_lat", "UD"))]
+    found += [perftest(f"ib_atomic_{what}", "-A", kind, "-n", "200") for what in ("bw", "lat") for kind in ("FETCH_AND_ADD", "CMP_AND_SWAP")]
+    return found
+
+
+class Side:
+    """Where a program runs. The index of a GID is the same on both sides: 0 link-local, 1 IPv4, 2 IPv6."""
+
+    def __init__(self, device, rdma_host, tcp_host):
+        self.device, self.rdma_host, self.tcp_host = device, rdma_host, tcp_host
+
+    def line(self, line, target, other, family, is_client):
+        line = line.format(ours=guest.address(self.rdma_host, family), theirs=guest.address(other.rdma_host, family))
+        index = 1 if family == 4 else 2
+        if line.startswith("ib_"):
+            line += f" -d {self.device} -x {index}"
+        elif line.startswith("ibv_"):
+            line += f" -d {self.device} -g {index}"
+        else:
+            return line
+        if is_client:
+            line += " " + guest.address(other.rdma_host if target == "rdma" else other.tcp_host)
+        return line
+
+
+class Ours:
+    """A program on our device."""
+
+    def __init__(self, options, line):
+        self.output = tempfile.TemporaryFile(dir=options.folder)
+        self.process = subprocess.Popen([options.bin / "roci-run", "--config", options.config, *line.split()],
+                                        stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT)
+
+    def wait(self, limit):
+        try:
+            self.process.wait(limit)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            return None, self.text()
+        return self.process.returncode, self.text()
+
+    def text(self):
+        self.output.seek(0)
+        return self.output.read().decode(errors="replace")
+
+
+class Theirs:
+    """A program on the guest's device."""
+
+    def __init__(self, peer, line):
+        self.peer, self.name = peer, line.split()[0]
+        self.command = peer.start(line, LIMIT)
+
+    def wait(self, limit):
+        status, text = self.command.wait(limit)
+        if status is None:
+            self.peer.run(f"killall -9 {self.name}")
+        return status, text
+
+
+def run_pair(options, peer, case, family, ours_is_server):
+    """Empty when both programs have exited with 0, else what they have printed."""
+    ours = Side("roci0", guest.OURS, guest.HOST)
+    theirs = Side("rxe0", guest.GUEST, guest.GUEST)
+    server, client = (ours, theirs) if ours_is_server else (theirs, ours)
+
+    def start(side, line):
+        return Ours(options, line) if side is ours else Theirs(peer, line)
+
+    first = start(server, server.line(case.server, case.target, client, family, False))
+    line = client.line(case.client, case.target, server, family, True)
+    deadline = time.monotonic() + LIMIT
+    time.sleep(0.5)
+    while True:
+        # Until the server listens, connections are refused.
+        status, text = start(client, line).wait(max(deadline - time.monotonic(), 1))
+        if status == 0 or time.monotonic() > deadline or not any(word in text for word in REJECTED):
+            break
+        time.sleep(0.3)
+    server_status, server_text = first.wait(10 if status == 0 else 1)
+    if status == 0 and server_status == 0:
+        return ""
+    return f"client: exit status {status}\n{text[-800:]}\nserver: exit status {server_status}\n{server_text[-800:]}"
+
+
+def run_all(options, peer):
+    failed, count, begin = [], 0, time.monotonic()
+    for case in cases():
+        if options.only and not any(re.search(pattern, case.name) for pattern in options.only):
+            continue
+        for family in case.families:
+            for ours_is_server in (True, False):
+                count += 1
+                started = time.monotonic()
+                problem = run_pair(options, peer, case, family, ours_is_server)
+                name = f"{case.name}, IPv{family}, {'server' if ours_is_server else 'client'}"
+                print(f"{'FAILED' if problem else 'ok':<7} {name} ({time.monotonic() - started:.1f} s)", flush=True)
+                if problem:
+                    failed.append(name)
+                    print(problem, flush=True)
+    print(f"Linux {peer.kernel()}, path MTU {options.path_mtu}: {count - len(failed)} of {count} pairs passed "
+          f"({time.monotonic() - begin:.0f} s)" + "".join(f"\n  failed: {name}" for name in failed))
+    return 1 if failed or count == 0 else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bin", type=pathlib.Path, help="folder with roci-run")
+    parser.add_argument("--kernel", choices=guest_image.KERNELS, default=guest_image.KERNELS[0], help="series of the guest's kernel")
+    parser.add_argument("--path-mtu", type=int, choices=(1024, 4096), default=1024, help="1024")
+    parser.add_argument("--only", nargs="+", metavar="PATTERN", help="cases whose name has one of the regular expressions")
+    parser.add_argument("--list", action="store_true", help="print the cases")
+    options = parser.parse_args()
+    if options.list:
+        print("\n".join(case.name for case in cases()))
+        return 0
+    if shutil.which("qemu-system-x86_64") is None:
+        print("SKIPPED: qemu-system-x86_64 is not installed")
+        return SKIPPED
+    reason = guest.enter_namespace()
+    if reason is not None:
+        print(f"SKIPPED: {reason}")
+        return SKIPPED
+    try:
+        kernel, initramfs = guest_image.build(options.kernel)
+    except guest_image.Missing as missing:
+        print(f"SKIPPED: {missing}")
+        return SKIPPED
+    options.bin = options.bin.resolve()
+    mtu = 1500 if options.path_mtu == 1024 else 4200
+    with tempfile.TemporaryDirectory(prefix="live-") as folder:
+        options.folder = folder
+        options.config = pathlib.Path(folder) / "device.yaml"
+        addresses = f"{guest.address(guest.OURS)}/24, {guest.address(guest.OURS, 6)}/64"
+        options.config.write_text(f"device:\n  name: roci0\n  port: {{device: \"net_af_packet0,iface={guest.PEER}\", mtu: {mtu}}}\n"
+                                  f"  addresses: [{addresses}]\n", encoding="utf-8")
+        os.environ["ROCI_RUNTIME"] = folder
+        guest.make_network(mtu)
+        peer = guest.Guest(kernel, initramfs, folder, mtu)
+        try:
+            return run_all(options, peer)
+        finally:
+            peer.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
