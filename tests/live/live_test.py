@@ -180,14 +180,15 @@ def main():
     if shutil.which("qemu-system-x86_64") is None:
         print("SKIPPED: qemu-system-x86_64 is not installed")
         return SKIPPED
-    reason = guest.enter_namespace()
-    if reason is not None:
-        print(f"SKIPPED: {reason}")
-        return SKIPPED
     try:
         kernel, initramfs = guest_image.build(options.kernel)
     except guest_image.Missing as missing:
         print(f"SKIPPED: {missing}")
+        return SKIPPED
+    # The packages are downloaded outside of the namespace. The program runs again in it, and finds the image built.
+    reason = guest.enter_namespace()
+    if reason is not None:
+        print(f"SKIPPED: {reason}")
         return SKIPPED
     options.bin = options.bin.resolve()
     mtu = 1500 if options.path_mtu == 1024 else 4200
