@@ -20,7 +20,7 @@ uint64_t service_id_of(const Ends& ends) {
   return cm_service_id(static_cast<CmPortSpace>(ends.space), ends.remote_port);
 }
 
-// The ACK time-out of a path and an ACK delay of the peer, both exponents of 4.096 us, added up (Linux: cm_ack_timeout).
+// Sum of the ACK time-out of a path and the ACK delay of the peer, all as exponents of 4.096 us (Linux: cm_ack_timeout).
 uint8_t with_ack_delay(uint8_t ack_timeout, uint8_t ack_delay) {
   const int longer = std::max(ack_timeout, ack_delay);
   const int shorter = std::min(ack_timeout, ack_delay);

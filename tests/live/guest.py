@@ -1,16 +1,15 @@
-"""A guest with soft-RoCE in an emulated machine, and the network namespace that it shares with our programs."""
+"""Guest with soft-RoCE in an emulated machine, and the network between it and the Rocinante device."""
 
 import http.client
-import os
 import pathlib
 import subprocess
-import sys
 import threading
 import time
 
-BRIDGE, TAP, PEER = "br0", "tap0", "peer0"
+BRIDGE, TAP = "br0", "tap0"
+PORT, BRIDGE_PORT = "veth0", "veth1"  # made by tests/tools/netns.sh: of the Rocinante device; its other end
 PREFIX, PREFIX6 = "10.77.0", "fd00:77:"
-GUEST, OURS, HOST = 1, 100, 254  # addresses of the guest, of our device, and of the bridge (TCP of perftest)
+GUEST, DEVICE, HOST = 1, 100, 254  # addresses of the guest, of the Rocinante device, and of the bridge (TCP of perftest)
 MAC = "52:54:00:00:00:01"
 BOOT_LIMIT = 90  # seconds, beside other load
 
@@ -19,39 +18,19 @@ def address(host, family=4):
     return f"{PREFIX}.{host}" if family == 4 else f"{PREFIX6}:{host:x}"
 
 
-def enter_namespace():
-    """Runs the program again in a network namespace of its own, as root of a user namespace where it is not root. The namespace
-    ends with the program. Returns the reason where that is not possible."""
-    if os.environ.get("ROCI_LIVE_NAMESPACE"):
-        del os.environ["ROCI_LIVE_NAMESPACE"]
-        return None
-    command = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--net", "--user", "--map-root-user"]
-    tried = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
-    if tried.returncode != 0:
-        return f"no network namespace: {tried.stderr.strip()}"
-    os.environ["ROCI_LIVE_NAMESPACE"] = "1"
-    os.execvp(command[0], [*command, sys.executable, *sys.argv])
-
-
 def run(*command):
     subprocess.run([str(word) for word in command], check=True)
 
 
 def make_network(mtu):
-    """A bridge with an address for the TCP of programs, a tap for the guest, and a veth whose other end, peer0, is our port."""
-    for scope in ("all", "default"):
-        pathlib.Path(f"/proc/sys/net/ipv6/conf/{scope}/accept_dad").write_text("0", encoding="ascii")
-    run("ip", "link", "set", "lo", "up")
+    """A bridge between the guest's tap and the veth pair, with an address for the TCP connections of programs."""
     run("ip", "link", "add", BRIDGE, "mtu", mtu, "type", "bridge", "stp_state", 0, "forward_delay", 0, "mcast_snooping", 0)
-    run("ip", "link", "add", PEER, "mtu", mtu, "type", "veth", "peer", "name", "bridge-peer", "mtu", mtu)
     run("ip", "tuntap", "add", TAP, "mode", "tap")
-    pathlib.Path(f"/proc/sys/net/ipv6/conf/{PEER}/disable_ipv6").write_text("1", encoding="ascii")
-    for name in ("bridge-peer", TAP):
+    for name in (BRIDGE_PORT, TAP):
         run("ip", "link", "set", name, "mtu", mtu, "master", BRIDGE, "up")
     run("ip", "addr", "add", f"{address(HOST)}/24", "dev", BRIDGE)
     run("ip", "addr", "add", f"{address(HOST, 6)}/64", "dev", BRIDGE, "nodad")
     run("ip", "link", "set", BRIDGE, "up")
-    run("ip", "link", "set", PEER, "up")
 
 
 class Command:

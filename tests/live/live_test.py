@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs unmodified RDMA programs between Rocinante and a live Linux kernel (soft-RoCE in an emulated guest), in both roles.
+"""Runs unmodified RDMA programs between a Rocinante device and the soft-RoCE of a Linux kernel in an emulated guest, in both roles.
 
     tests/live/live_test.py build/release/bin                      kernel 6.12, all cases
     tests/live/live_test.py build/release/bin --kernel 6.1 --only rping 'ib_send_bw -R'
     tests/live/live_test.py build/release/bin --list
 
-Each case is a pair of the same program: the server on one side, the client on the other. Both must exit with 0. The network is a
-namespace of its own. Exit status 77 and one sentence where QEMU or the kernel's package is not available."""
+Each case is a pair of processes of the same program: the server on one side, the client on the other. Both must exit with 0. The
+network is a namespace of its own. Requires root. Exit status 77 and one sentence where a requirement is not met."""
 
 import argparse
 import os
@@ -24,11 +24,14 @@ import guest_image
 LIMIT = 120  # seconds, of one program
 LISTENS_WITHIN = 10  # seconds, for a server to start
 SKIPPED = 77
+NETNS = pathlib.Path(__file__).resolve().parent.parent / "tools" / "netns.sh"
+INSIDE = "ROCI_LIVE_NAMESPACE"  # set where the program runs in the namespace
 REJECTED = ("REJECTED", "rejected", "Connection refused", "Couldn't connect")
 
 
 class Case:
-    """A program with arguments. `target`: "tcp" where the client connects by TCP to a kernel's address, "rdma" to the device's."""
+    """Command lines of a server and a client. `target`: the client connects by TCP to an address of a kernel ("tcp"), or by rdma_cm to
+    that of the device ("rdma")."""
 
     def __init__(self, name, server, client, target="tcp", families=(4,)):
         self.name, self.server, self.client, self.target, self.families = name, server, client, target, families
@@ -46,11 +49,11 @@ def pingpong(program, *flags):
 
 def cases():
     found = [
-        Case("rping", "rping -s -v -C 1000 -a {ours}", "rping -c -v -C 1000 -a {theirs}", "rdma", (4, 6)),
-        Case("ucmatose", "ucmatose -b {ours}", "ucmatose -s {theirs}", "rdma", (4, 6)),
-        Case("ucmatose -c 50", "ucmatose -c 50 -b {ours}", "ucmatose -c 50 -s {theirs}", "rdma"),
-        Case("udaddy", "udaddy -b {ours}", "udaddy -s {theirs}", "rdma", (4, 6)),
-        Case("rstream", "rstream -S all", "rstream -S all -s {theirs}", "rdma"),
+        Case("rping", "rping -s -v -C 1000 -a {local}", "rping -c -v -C 1000 -a {remote}", "rdma", (4, 6)),
+        Case("ucmatose", "ucmatose -b {local}", "ucmatose -s {remote}", "rdma", (4, 6)),
+        Case("ucmatose -c 50", "ucmatose -c 50 -b {local}", "ucmatose -c 50 -s {remote}", "rdma"),
+        Case("udaddy", "udaddy -b {local}", "udaddy -s {remote}", "rdma", (4, 6)),
+        Case("rstream", "rstream -S all", "rstream -S all -s {remote}", "rdma"),
     ]
     found += [pingpong(f"ibv_{kind}_pingpong", "-c") for kind in ("rc", "uc", "ud", "srq")]
     for operation in ("send", "write", "read"):
@@ -66,13 +69,13 @@ def cases():
 
 
 class Side:
-    """Where a program runs. The index of a GID is the same on both sides: 0 link-local, 1 IPv4, 2 IPv6."""
+    """Device of a program. The GID indices are the same on both sides: 0 link-local, 1 IPv4, 2 IPv6."""
 
     def __init__(self, device, rdma_host, tcp_host):
         self.device, self.rdma_host, self.tcp_host = device, rdma_host, tcp_host
 
     def line(self, line, target, other, family, is_client):
-        line = line.format(ours=guest.address(self.rdma_host, family), theirs=guest.address(other.rdma_host, family))
+        line = line.format(local=guest.address(self.rdma_host, family), remote=guest.address(other.rdma_host, family))
         index = 1 if family == 4 else 2
         if line.startswith("ib_"):
             line += f" -d {self.device} -x {index}"
@@ -85,8 +88,8 @@ class Side:
         return line
 
 
-class Ours:
-    """A program on our device."""
+class RociProgram:
+    """A program with the Rocinante device."""
 
     def __init__(self, options, line):
         self.output = tempfile.TemporaryFile(dir=options.folder)
@@ -107,8 +110,8 @@ class Ours:
         return self.output.read().decode(errors="replace")
 
 
-class Theirs:
-    """A program on the guest's device."""
+class GuestProgram:
+    """A program with the soft-RoCE device of the guest."""
 
     def __init__(self, peer, line):
         self.peer, self.name = peer, line.split()[0]
@@ -121,21 +124,21 @@ class Theirs:
         return status, text
 
 
-def run_pair(options, peer, case, family, ours_is_server):
-    """Empty when both programs have exited with 0, else what they have printed."""
-    ours = Side("roci0", guest.OURS, guest.HOST)
-    theirs = Side("rxe0", guest.GUEST, guest.GUEST)
-    server, client = (ours, theirs) if ours_is_server else (theirs, ours)
+def run_pair(options, peer, case, family, roci_serves):
+    """Empty when both programs have exited with 0, else the output of both."""
+    roci = Side("roci0", guest.DEVICE, guest.HOST)
+    rxe = Side("rxe0", guest.GUEST, guest.GUEST)
+    server, client = (roci, rxe) if roci_serves else (rxe, roci)
 
     def start(side, line):
-        return Ours(options, line) if side is ours else Theirs(peer, line)
+        return RociProgram(options, line) if side is roci else GuestProgram(peer, line)
 
     first = start(server, server.line(case.server, case.target, client, family, False))
     line = client.line(case.client, case.target, server, family, True)
     deadline = time.monotonic() + LIMIT
     time.sleep(0.5)
     while True:
-        # Until the server listens, connections are refused.
+        # The server refuses connections until it listens.
         status, text = start(client, line).wait(max(deadline - time.monotonic(), 1))
         if status == 0 or time.monotonic() > deadline - LIMIT + LISTENS_WITHIN or not any(word in text for word in REJECTED):
             break
@@ -152,11 +155,11 @@ def run_all(options, peer):
         if options.only and not any(re.search(pattern, case.name) for pattern in options.only):
             continue
         for family in case.families:
-            for ours_is_server in (True, False):
+            for roci_serves in (True, False):
                 count += 1
                 started = time.monotonic()
-                problem = run_pair(options, peer, case, family, ours_is_server)
-                name = f"{case.name}, IPv{family}, {'server' if ours_is_server else 'client'}"
+                problem = run_pair(options, peer, case, family, roci_serves)
+                name = f"{case.name}, IPv{family}, {'server' if roci_serves else 'client'}"
                 print(f"{'FAILED' if problem else 'ok':<7} {name} ({time.monotonic() - started:.1f} s)", flush=True)
                 if problem:
                     failed.append(name)
@@ -185,18 +188,16 @@ def main():
     except guest_image.Missing as missing:
         print(f"SKIPPED: {missing}")
         return SKIPPED
-    # The packages are downloaded outside of the namespace. The program runs again in it, and finds the image built.
-    reason = guest.enter_namespace()
-    if reason is not None:
-        print(f"SKIPPED: {reason}")
-        return SKIPPED
-    options.bin = options.bin.resolve()
     mtu = 1500 if options.path_mtu == 1024 else 4200
+    if os.environ.pop(INSIDE, None) is None:  # packages can be downloaded only outside of the namespace
+        os.environ[INSIDE] = "1"
+        os.execv(NETNS, [str(NETNS), "--mtu", str(mtu), sys.executable, *sys.argv])
+    options.bin = options.bin.resolve()
     with tempfile.TemporaryDirectory(prefix="live-") as folder:
         options.folder = folder
         options.config = pathlib.Path(folder) / "device.yaml"
-        addresses = f"{guest.address(guest.OURS)}/24, {guest.address(guest.OURS, 6)}/64"
-        options.config.write_text(f"device:\n  name: roci0\n  port: {{device: \"net_af_packet0,iface={guest.PEER}\", mtu: {mtu}}}\n"
+        addresses = f"{guest.address(guest.DEVICE)}/24, {guest.address(guest.DEVICE, 6)}/64"
+        options.config.write_text(f"device:\n  name: roci0\n  port: {{device: \"net_af_packet0,iface={guest.PORT}\", mtu: {mtu}}}\n"
                                   f"  addresses: [{addresses}]\n", encoding="utf-8")
         os.environ["ROCI_RUNTIME"] = folder
         guest.make_network(mtu)
