@@ -12,7 +12,7 @@ void add_congestion_options(CommandOptions& command, CongestionOptions& options)
   auto* chosen = command.text(
       "--cc",
       "The queue pairs' congestion control: an algorithm (roci-cc list), a profile of the configuration "
-      "file, or none [as the file says; none in a loopback]",
+      "file, window or none [as the file says; window in a loopback]",
       "NAME", kGroup, [&options](const std::string& value) -> Status {
         options.profile = value;
         return {};
@@ -82,7 +82,7 @@ void CongestionOptions::apply(CongestionControlConfig& control) const {
   if (cores) control.cores = *cores;
   if (!trace_file.empty()) control.trace = trace_events;
   control.plugins.insert(control.plugins.end(), plugins.begin(), plugins.end());
-  if (control.profile == "none" || (parameters.empty() && !base_rtt)) return;
+  if (control.profile == "none" || control.profile == "window" || (parameters.empty() && !base_rtt)) return;
   const auto known = control.profiles.find(control.profile);
   CongestionProfile changed;
   changed.algorithm = control.profile;

@@ -191,7 +191,7 @@ void add_options(CLI::App& app, Options& options) {
       ->group(where);
   const char* how = "How";
   app.add_option("--cc", options.cc,
-                 "congestion control: an algorithm (roci-cc list), a profile of the file, or none")
+                 "congestion control: an algorithm (roci-cc list), a profile of the file, window or none")
       ->type_name("NAME")
       ->group(how);
   app.add_option("--identity", options.identity,

@@ -32,9 +32,10 @@ struct NotificationPointConfig {
 struct CongestionControlConfig {
   std::vector<std::string> plugins;                   // shared objects with further algorithms
   std::map<std::string, CongestionProfile> profiles;  // by name
-  // What queue pairs have that are not told otherwise: a profile, an algorithm, or "none". The environment variable ROCI_CC
-  // takes precedence.
-  std::string profile = "none";
+  // Of queue pairs for which no other is chosen: a profile, an algorithm, "window" or "none". The environment variable ROCI_CC
+  // takes precedence. "window": where the peer does not repeat selectively (any standard peer), a requester has at most 128
+  // packets in flight at first, fewer after loss and while queues delay the answers, more while packets are acknowledged.
+  std::string profile = "window";
   std::chrono::nanoseconds base_rtt{0};  // for profiles that have none; 0: not known
   uint64_t line_rate =
       0;  // bit/s of the line, where flows start; 0: as the port says, or 100 Gb/s if it does not know

@@ -221,11 +221,11 @@ class QueuePair {
   Status modify(const ibv_qp_attr& attr, int mask);
   void query(ibv_qp_attr* attr, ibv_qp_init_attr* init) const;
 
-  // Which congestion control it has: a profile of the device, an algorithm, or "none". Once it is connected (from RTR on) its
+  // Which congestion control it has: a profile of the device, an algorithm, "window" or "none". Once it is connected (from RTR on) its
   // algorithm begins anew with it. Fails, with everything as it was, on a name that there is not; on UD, which has none; where the
-  // peer does not give what is needed and the profile has no fallback; and on one that was connected with "none".
+  // peer does not give what is needed and the profile has no fallback; and on one that was connected with "window" or "none".
   Status set_congestion_control(const std::string& name);
-  // What it has, by the profile's name; "none" for nothing.
+  // The name of what it has.
   [[nodiscard]] std::string congestion_control() const;
 
   // As ibv_post_send and ibv_post_recv: 0, or an errno with *bad at the request that was not taken (those before it

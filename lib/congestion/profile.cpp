@@ -50,7 +50,8 @@ Result<std::unique_ptr<Profiles>> Profiles::create(const CongestionControlConfig
   for (const std::string& path : config.plugins) ROCI_TRY(made->algorithms_.load(path));
   // Those of the file first: one may give an algorithm's own name other values.
   for (const auto& [name, profile] : config.profiles) {
-    if (name.empty() || name == "none") return fail("profiles: a profile cannot be called '" + name + "'");
+    if (name.empty() || name == Profiles::kNone || name == Profiles::kWindow)
+      return fail("profiles: a profile cannot be called '" + name + "'");
     if (Status s = made->add(name, profile, Nanos{config.base_rtt}); !s)
       return fail(s.error().within("profiles: " + name));
   }
@@ -65,6 +66,7 @@ Result<std::unique_ptr<Profiles>> Profiles::create(const CongestionControlConfig
   auto standard = made->choose(config.profile);
   if (!standard) return fail(standard.error().within("profile"));
   made->standard_ = *standard;
+  made->reactive_window_ = config.profile != kNone;
   return made;
 }
 
@@ -121,7 +123,7 @@ Result<const Profile*> Profiles::choose(const std::string& name) const {
 }
 
 Result<const Profile*> Profiles::find(const std::string& name) const {
-  if (name.empty() || name == "none") return nullptr;
+  if (name.empty() || name == kNone || name == kWindow) return nullptr;
   if (const auto at = profiles_.find(name); at != profiles_.end()) return &at->second;
   auto plugin = algorithms_.find(name);
   if (plugin) return &profiles_.find((*plugin)->name)->second;

@@ -30,17 +30,22 @@ Result<std::vector<double>> parameter_values(const roci_cc_plugin& plugin,
 // The profiles of a device; they do not change once it runs.
 class Profiles {
  public:
+  // Names without an algorithm. kWindow: the requester's own window, which follows loss and delay where the peer does not repeat
+  // selectively (transport/loss_recovery.hpp). kNone: nothing beside the window of DeviceConfig::window_bytes.
+  static constexpr const char* kWindow = "window";
+  static constexpr const char* kNone = "none";
   // Fails on an algorithm that there is not, on a parameter that it does not have or a value out of range, and on fallbacks
   // that lead back to where they began.
   static Result<std::unique_ptr<Profiles>> create(const CongestionControlConfig& config);
 
-  // A profile, or an algorithm with its standard values, by name; null for "none".
+  // A profile, or an algorithm with its standard values, by name; null for kWindow and kNone.
   [[nodiscard]] Result<const Profile*> find(const std::string& name) const;
   // The same for a queue pair, which is to run it: fails also where the configuration itself leaves out what it needs, and there
   // is nothing to fall back to.
   [[nodiscard]] Result<const Profile*> choose(const std::string& name) const;
   // What queue pairs have that are not told otherwise.
   [[nodiscard]] const Profile* standard() const { return standard_; }
+  [[nodiscard]] bool reactive_window() const { return reactive_window_; }
   [[nodiscard]] const Algorithms& algorithms() const { return algorithms_; }
 
  private:
@@ -51,6 +56,7 @@ class Profiles {
   Algorithms algorithms_;
   std::map<std::string, Profile, std::less<>> profiles_;
   const Profile* standard_ = nullptr;
+  bool reactive_window_ = true;
 };
 
 }  // namespace roci

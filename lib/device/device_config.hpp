@@ -53,7 +53,7 @@
 //       congestion_point:                          # tells senders when frames wait here; default: it does not
 //         {qeq: 256, weight: 2, sample: 150KB}     # qeq: frames that may wait; the others as in switches
 //     congestion_control:                          # docs/congestion-control.md
-//       profile: none                              # of queue pairs: one of those below, or an algorithm; ROCI_CC precedes
+//       profile: window                            # of queue pairs: one of those below, an algorithm, window or none; ROCI_CC precedes
 //       base_rtt: 5us                              # of a full packet on idle links; default: not known
 //       line_rate: 25Gbps                          # where flows start; default: as the port says, or 100Gbps
 //       burst: 1us                                 # how early a packet may leave in the turn of another, up to 100us

@@ -56,6 +56,7 @@ void take_settings(QueuePairConfig& config, Host& host) {
     config.contents = RoceWriter::Contents::kWithoutIcrc;
   }
   config.window_bytes = of.window_bytes;
+  config.reactive_window = host.profiles().reactive_window();
   config.packets_per_ack = static_cast<uint16_t>(std::clamp(of.packets_per_ack, 1U, 1024U));
 }
 
@@ -229,12 +230,14 @@ Status QueuePair::set_congestion_control(const std::string& name) {
       return fail(s.error().within("queue pair"));
   }
   profile_ = *profile;
+  attached_->core.config.reactive_window = name != Profiles::kNone;
   return {};
 }
 
 std::string QueuePair::congestion_control() const {
   const std::scoped_lock guard(attached_->worker->token());
-  return profile_ == nullptr ? "none" : profile_->name;
+  if (profile_ != nullptr) return profile_->name;
+  return attached_->core.config.reactive_window ? Profiles::kWindow : Profiles::kNone;
 }
 
 Status QueuePair::attach_multicast(const ibv_gid& group) {

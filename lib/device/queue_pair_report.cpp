@@ -45,7 +45,7 @@ void add_uncontrolled(const QueuePairCore& core, Direction direction,
   CongestionFlowReport& flow = flows.emplace_back();
   flow.qp_num = core.number().value();
   flow.responses = direction == Direction::kResponses;
-  flow.profile = "none";
+  flow.profile = core.config.reactive_window ? Profiles::kWindow : Profiles::kNone;
   if (sent == nullptr) return;
   flow.sent_packets = sent->packets_sent;
   flow.acked_packets = sent->packets_acked;

@@ -34,7 +34,7 @@ struct QueuePairReport {
   uint32_t send_psn = 0;  // of the next packet; UC and UD count nothing else
   // Payload and packets that have arrived: at the peer as far as it says so, and here. RC alone.
   uint64_t acked_bytes = 0, received_bytes = 0, received_packets = 0;
-  // Of a queue pair without congestion control: the profile is "none", and what is not known is 0.
+  // Of a queue pair without congestion control: the profile is "window" or "none", and what is not known is 0.
   CongestionFlowReport flow;
 };
 

@@ -191,6 +191,7 @@ bool Worker::poll(Nanos now) {
     context.flows = all_flows_.sum();
     context.telemetry = telemetry_.hops();
   }
+  context.heard = &heard_;
   context.peers = peer_presence_;
   context.placement = placement_;
   context.direct = sends_direct_;
@@ -206,6 +207,7 @@ bool Worker::poll(Nanos now) {
   if (peer_presence_ != nullptr) worked |= note_exits(context);
   // An answer that arrived in time may still wait behind a full burst.
   context.frames_wait = full_in_a_row_ > 0 && full_in_a_row_ < kMostBursts;
+  context.frames_unsent = staged_count_ > 0 && now - port_took_ < kPortStalled;
   worked |= run_timers(context);
   if (pausable_) {
     follow_pauses(now);
@@ -495,6 +497,7 @@ bool Worker::flush() {
             staged_.begin());
   staged_count_ -= taken;
   staged_first_ -= std::min<size_t>(staged_first_, taken);
+  if (taken > 0) port_took_ = now_;
   if (staged_count_ == 0 || !sends_direct_) return taken > 0;
   return flush_direct() || taken > 0;
 }

@@ -167,6 +167,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   Worker(std::string name, uint32_t index, const WorkerSurroundings& surroundings);
 
   static constexpr Nanos kLinkWatch{100'000'000};  // between two looks at the port's link
+  static constexpr Nanos kPortStalled{
+      100'000'000};  // without a frame taken, the port is not expected to take more
   static constexpr uint16_t kRxBurst = 32;
   // So many full bursts hold more than a port keeps: what came before a time-out has been received by then.
   static constexpr uint32_t kMostBursts = 256;
@@ -321,6 +323,8 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   std::unique_ptr<Peers> peers_;
   bool link_up_;  // when it was last looked at, by the first worker
   Nanos link_watched_{0};
+  HeardPeers heard_;
+  Nanos port_took_{0};  // the last of the staged frames
   FlowCounts& all_flows_;
   FlowCount& flows_;                         // ours, in there
   std::vector<AttachedQueuePair*> waiting_;  // for a neighbour to be resolved; each knows its place

@@ -57,7 +57,7 @@ struct NetTelemetry {
 };
 
 struct NetCongestionControl {
-  std::string profile = "none";
+  std::string profile = "window";
   Nanos base_rtt = 50us;
   BitsPerSec line_rate{10'000'000'000};
 

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "congestion/algorithms.hpp"
+#include "congestion/profile.hpp"
 #include "net/net_switch.hpp"
 #include "net/peer_watch.hpp"
 #include "net/runtime_folder.hpp"
@@ -26,8 +27,12 @@ std::string chosen_profile(const NetConfig& net) {
   return chosen != nullptr && *chosen != '\0' ? chosen : net.congestion_control.profile;
 }
 
+bool has_algorithm(const std::string& profile) {
+  return profile != Profiles::kNone && profile != Profiles::kWindow;
+}
+
 bool needs_telemetry(const std::string& profile) {
-  if (profile == "none") return false;
+  if (!has_algorithm(profile)) return false;
   const Algorithms algorithms;
   const auto found = algorithms.find(profile);
   return found && ((*found)->capabilities & ROCI_CC_NEEDS_INT) != 0;
@@ -46,7 +51,7 @@ DeviceFile device_of(const NetConfig& net, uint32_t place) {
   // Frames are lost by full queues and rings, receive buffers, and injected faults.
   file.device.extensions.selective_repeat = true;
   // By them the round trip is measured with every acknowledgement, and the network's part of it is told from the host's.
-  file.device.extensions.timestamps = profile != "none";
+  file.device.extensions.timestamps = has_algorithm(profile);
   control.profile = net.congestion_control.profile;
   control.base_rtt = net.congestion_control.base_rtt;
   control.line_rate = net.congestion_control.line_rate.value();

@@ -20,6 +20,7 @@ void Requester::on_response(TransportContext& context, const FrameView& view, co
   const Psn psn = view.psn();
   if (is_before(psn, una_)) {
     context.counters.add(Counter::kResponsesDuplicate);
+    if (view.opcode->operation == Operation::kReadResponse) note_busy_peer(context.now);
     return;
   }
   if (!is_before(psn, sent_end_)) {
@@ -69,8 +70,9 @@ void Requester::on_acknowledge(TransportContext& context, const FrameView& view,
       if (rnr_retries_left_ != 7) --rnr_retries_left_;  // 7: without limit
       timing_ = false;
       rewind();
+      recovery_.set_probing(LossRecovery::Probing::kNone);
       waits_for_rnr_ = true;
-      if (session() != nullptr) session()->tail_probe.at = kNever;
+      tail_probe_at_ = kNever;
       deadline_ = context.now + rnr_delay(aeth_value(syndrome));
       return;
 
@@ -107,6 +109,7 @@ void Requester::on_acknowledge(TransportContext& context, const FrameView& view,
 void Requester::note_marks(const FrameView& view, const ExtensionView& block) {
   if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
     here->acked_packets += newly_acknowledged_;
+  recovery_.note_acknowledged(newly_acknowledged_);
   if (block.has(ExtensionType::kCeEcho)) return;
   flow_.packets_acked += newly_acknowledged_;
   if (!view.bth().becn()) return;
@@ -146,9 +149,9 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
     if (is_before(end, kept)) end = kept;
   }
   // That more has arrived is progress, though the oldest packet has not: only silence uses retries up.
-  if (learned) note_progress(context.now);
-  if (!is_before(expected, recovery_end_) || !session()->repair.begun) {
-    recovery_end_ = sent_end_;
+  if (learned) note_progress(context);
+  if (!session()->repair.begun || !is_before(expected, session()->repair.covered)) {
+    session()->repair.covered = sent_end_;
     note_loss();
     start_repair(expected, end);
     return;
@@ -207,7 +210,7 @@ bool Requester::acknowledge_before(TransportContext& context, Psn end) {
   if (una == una_) return whole;
   newly_acknowledged_ += psns_between(una_, una);
   advance_una(una, lsn);
-  note_progress(context.now);
+  note_progress(context);
   return whole;
 }
 
@@ -221,7 +224,7 @@ void Requester::advance_una(Psn to, Lsn lsn) {
   una_ = to;
   flow_.acknowledged = lsn;
   // Old marks must not come round with the PSNs.
-  if (is_before(recovery_end_, una_)) recovery_end_ = una_;
+  if (session() != nullptr && is_before(session()->repair.covered, una_)) session()->repair.covered = una_;
   if (is_before(acknowledged_end_, una_)) acknowledged_end_ = una_;
 }
 
@@ -238,11 +241,13 @@ SendWqe* Requester::due_request(TransportContext& context, const FrameView& view
   const Psn expected = wqe.first_psn + wqe.responses;
   if (is_before(view.psn(), expected)) {
     context.counters.add(Counter::kResponsesDuplicate);
+    note_busy_peer(context.now);
     return nullptr;
   }
   acknowledge_before(context, wqe.first_psn);  // everything in front of it has been executed
   if (view.psn() == expected) return &wqe;
   context.counters.add(Counter::kResponsesOutOfOrder);
+  note_busy_peer(context.now);
   retry_gap(context);
   return nullptr;
 }
@@ -265,7 +270,7 @@ void Requester::on_atomic_response(TransportContext& context, const FrameView& v
   acknowledge_response(view.psn());
   advance_una(view.psn() + 1, atomic->first_lsn + sizeof(AtomicEth));
   complete_oldest(context);
-  note_progress(context.now);
+  note_progress(context);
   acknowledge_before(context, acknowledged_end_);
 }
 
@@ -314,7 +319,7 @@ void Requester::on_read_response(TransportContext& context, const FrameView& vie
   advance_una(view.psn() + 1, read.first_lsn + sizeof(Reth));
   acknowledge_response(view.psn());
   if (last) complete_oldest(context);
-  note_progress(context.now);
+  note_progress(context);
   if (last) acknowledge_before(context, acknowledged_end_);
 }
 
@@ -338,18 +343,59 @@ void Requester::complete_oldest(TransportContext& context) {
   retire_local(context);
 }
 
-void Requester::note_progress(Nanos now) {
+void Requester::note_progress(TransportContext& context) {
+  const Nanos now = context.now;
   retries_left_ = qp_.attributes.retry_count;
   rnr_retries_left_ = qp_.attributes.rnr_retry;
   gap_retried_ = false;
+  if (recovery_.probing() != LossRecovery::Probing::kNone) [[unlikely]]
+    judge_answer(now);
   // What the cursor had gone back for may have been acknowledged meanwhile.
   if (static_cast<int32_t>(cursor_.index - qp_.send_queue.head()) < 0 || is_before(psn_at(cursor_), una_))
     cursor_ = oldest();
-  if (std::exchange(sampled_, false) && !rtt_is_echoed()) flow_.note_rtt(now - timed_at_);
+  if (std::exchange(sampled_, false) && !rtt_is_echoed()) note_rtt(now - timed_at_);
   if (waits_for_rnr_) return;
-  deadline_ = outstanding() && timeout() != kNever ? now + timeout() : kNever;
-  if (session() != nullptr) session()->tail_probe.sent = 0;
+  const Nanos whole = timeout();
+  deadline_ = outstanding() && whole != kNever ? now + whole : kNever;
+  recovery_.note_progress();
+  if (context.heard != nullptr) context.heard->note(qp_.attributes.path.destination_ip, now);
   schedule_tail_probe(now);
+}
+
+// Data of READs that were requested before comes first: what has been requested again is not late yet.
+void Requester::note_busy_peer(Nanos now) {
+  if (sack_board() != nullptr || waits_for_rnr_ || deadline_ == kNever || !outstanding()) return;
+  deadline_ = now + timeout();
+  schedule_tail_probe(now);
+}
+
+void Requester::note_rtt(Nanos sample) {
+  flow_.note_rtt(sample);
+  recovery_.note_rtt(sample, flow_.least_rtt, ack_timeout(qp_.attributes.timeout));
+}
+
+// Everything up to una_ is acknowledged, and cursor_ is behind what was sent again.
+void Requester::judge_answer(Nanos now) {
+  using enum LossRecovery::Probing;
+  if (!outstanding()) return recovery_.set_probing(kNone);
+  const bool beyond =
+      static_cast<int32_t>(cursor_.index - qp_.send_queue.head()) < 0 || is_before(psn_at(cursor_), una_);
+  if (!beyond && is_before(una_, psn_at(cursor_))) return;  // responses of a READ
+  // The peer has what was not sent again, or answers sooner than round trips of late: the first copies are arriving.
+  const bool early = now - went_back_at_ < recovery_.earliest_answer();
+  if (beyond || early) {
+    recovery_.note_late_answers(beyond);
+    cursor_ = end_of_sent();
+    went_back_to_ = una_;
+    return;
+  }
+  if (recovery_.probing() == kFirst) {
+    recovery_.set_probing(kSecond);
+    went_back_at_ = now;
+    went_back_to_ = una_;
+    return;
+  }
+  recovery_.note_missing();
 }
 
 bool Requester::rtt_is_echoed() const {
@@ -365,7 +411,7 @@ void Requester::retry(TransportContext& context, Psn from, Psn end) {
   if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
     here->owes_repair = true;
   if (sack_board() != nullptr) {
-    recovery_end_ = sent_end_;
+    session()->repair.covered = sent_end_;
     start_repair(from, end);
   } else {
     rewind();
@@ -394,6 +440,8 @@ void Requester::retry_gap(TransportContext& context) {
   const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
   note_loss();
   retry(context, una_, oldest.last_psn() + 1);
+  // The data of the READs behind it is on its way.
+  if (sack_board() == nullptr && qp_.state() != IBV_QPS_ERR && oldest.is_read()) probe_oldest(context.now);
 }
 
 void Requester::on_window_message(TransportContext& context, const ExtensionView& block) {

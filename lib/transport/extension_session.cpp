@@ -6,20 +6,21 @@
 
 namespace roci {
 
-RefusedFeedback take_feedback(const ExtensionView& block, Nanos now, uint32_t time_unit, SendFlow& flow) {
+RefusedFeedback take_feedback(const ExtensionView& block, Nanos now, uint32_t time_unit, SendFlow& flow,
+                              EchoedCounts& echoed) {
   using enum ExtensionType;
   RefusedFeedback refused;
   if (block.has(kCeEcho)) {
     // Counts since the queue pair was connected, modulo 2^32; those of an overtaken packet are behind.
-    const uint32_t packets = block.ce_echo().packets.get() - static_cast<uint32_t>(flow.echoed_packets);
-    const uint32_t marked = block.ce_echo().marked.get() - static_cast<uint32_t>(flow.echoed_marked);
+    const uint32_t packets = block.ce_echo().packets.get() - static_cast<uint32_t>(echoed.packets);
+    const uint32_t marked = block.ce_echo().marked.get() - static_cast<uint32_t>(echoed.marked);
     const bool newer = packets >> 31 == 0;
     if (newer && marked > packets) ++refused.values;
     if (newer && marked <= packets) {
-      flow.echoed_packets += packets;
-      flow.echoed_marked += marked;
-      flow.packets_acked = std::max(flow.packets_acked, flow.echoed_packets);
-      flow.packets_marked = std::max(flow.packets_marked, flow.echoed_marked);
+      echoed.packets += packets;
+      echoed.marked += marked;
+      flow.packets_acked = std::max(flow.packets_acked, echoed.packets);
+      flow.packets_marked = std::max(flow.packets_marked, echoed.marked);
     }
   }
   if (block.has(kLsn) && block.lsn() > flow.next) ++refused.values;
@@ -47,7 +48,8 @@ RefusedFeedback take_feedback(const ExtensionView& block, Nanos now, uint32_t ti
 
 void ExtensionSession::take_feedback(TransportContext& context, const ExtensionView& block, Direction about,
                                      SendFlow& flow) {
-  const RefusedFeedback refused = roci::take_feedback(block, context.now, terms.peer_time_unit, flow);
+  const RefusedFeedback refused =
+      roci::take_feedback(block, context.now, terms.peer_time_unit, flow, echoed_[index(about)]);
   context.counters.add(Counter::kFeedbackImpossible, refused.values);
   if (refused.windows != 0) [[unlikely]]
     context.counters.add(Counter::kWindowsImpossible, refused.windows);

@@ -69,9 +69,16 @@ struct RefusedFeedback {
   uint32_t windows = 0;  // of the receiver
 };
 
+// The receiver's own counts of a direction (CE-ECHO), without their wrap.
+struct EchoedCounts {
+  uint64_t packets = 0;
+  uint64_t marked = 0;
+};
+
 // Puts what a block of feedback says about a flow into it. Nothing of that is needed: what cannot be is passed over.
 // `time_unit`: of the peer's times, ps.
-RefusedFeedback take_feedback(const ExtensionView& block, Nanos now, uint32_t time_unit, SendFlow& flow);
+RefusedFeedback take_feedback(const ExtensionView& block, Nanos now, uint32_t time_unit, SendFlow& flow,
+                              EchoedCounts& echoed);
 
 class ExtensionSession {
  public:
@@ -152,6 +159,7 @@ class ExtensionSession {
     gate.telemetry_next = false;
   }
   static void write_data_block(const ExtensionView& block, Qpn from, Lsn lsn, Nanos now);
+  [[nodiscard]] const EchoedCounts& echoed(Direction about) const { return echoed_[index(about)]; }
   // What a peer's feedback says about one of our directions, which is `flow`; counted.
   void take_feedback(TransportContext& context, const ExtensionView& block, Direction about, SendFlow& flow);
   void take_hops(TransportContext& context, const ExtensionView& block, HopsOf of);
@@ -172,13 +180,8 @@ class ExtensionSession {
     SendCursor next;
     Psn from, end;
     Nanos sent_at{0};  // when its last packet was sent again
+    Psn covered;       // a NAK below it belongs to this repair
   } repair;
-  // Requester, likewise: when nothing has been heard for some round trips the oldest packet goes out again, long before the
-  // time-out and at the cost of no retry. What the receiver says then shows what else is missing (as RFC 8985's probes).
-  struct TailProbe {
-    Nanos at = kNever;
-    uint8_t sent = 0;  // in this silence
-  } tail_probe;
   PeerSilence silence;  // requester, where the port knows peers' processes
   // Requester: acknowledgements of READ responses (CC_RRACK).
   struct ReadAcknowledgements {
@@ -222,6 +225,7 @@ class ExtensionSession {
   bool peer_signs_ = false;
   static constexpr size_t index(Direction d) { return static_cast<size_t>(d); }
   std::array<std::optional<Echo>, 2> echo_;
+  std::array<EchoedCounts, 2> echoed_;
   std::optional<uint32_t> receiver_window_;
   bool window_message_due_ = false;
 };

@@ -24,8 +24,6 @@ struct SendFlow {
   uint32_t rtt_samples = 0;               // modulo 2^32
   uint32_t receiver_window = UINT32_MAX;  // bytes in flight that the receiver allows; it has not said so: all
   uint32_t flows_at_receiver = 0;         // that share its link, as it says; 0 when it has not said so
-  uint64_t echoed_packets = 0;            // the receiver's own counts (CE-ECHO), without their wrap
-  uint64_t echoed_marked = 0;
 
   void note_rtt(Nanos sample, Nanos hold = Nanos{0}) {
     rtt = sample;

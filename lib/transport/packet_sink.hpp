@@ -10,6 +10,7 @@
 #include "telemetry/counters.hpp"
 #include "transport/address_path.hpp"
 #include "transport/event_sink.hpp"
+#include "transport/heard_peers.hpp"
 #include "transport/packet_hops.hpp"
 
 namespace roci {
@@ -54,7 +55,9 @@ struct TransportContext {
   uint32_t flows = 0;                      // queue pairs of the host that have received of late
   const PacketHops* telemetry = nullptr;   // of the packets of this burst (FrameView::telemetry)
   bool frames_wait = false;                // the port has more of what has arrived by `now`
+  bool frames_unsent = false;              // frames wait for the port, which has taken others lately
   bool direct = false;                     // sink.allocate_direct() may differ from allocate()
+  HeardPeers* heard = nullptr;             // null: not known
   PeerPresence* peers = nullptr;           // what the port knows of peers' processes; null: nothing
   Placement* placement = nullptr;          // of WRITEs, by the port; null: none
 

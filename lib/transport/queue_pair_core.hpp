@@ -53,7 +53,9 @@ struct QueuePairConfig {
   uint16_t packets_per_ack = 64;  // one acknowledgement for at most so many request packets (LDCP's m)
   uint8_t max_send_sge = 1;
   uint8_t max_recv_sge = 1;
-  bool signal_all = false;
+  bool signal_all : 1 = false;
+  bool reactive_window : 1 =
+      true;  // LossRecovery's, where neither congestion control nor selective repeat is in use
   RoceWriter::Contents contents = RoceWriter::Contents::kWhole;  // of its packets
 
   // Whose memory the receive requests name.

@@ -30,7 +30,7 @@ bool Requester::waits_to_send() const { return repair_left_ || cursor_.index != 
 
 void Requester::reset(Psn first) {
   cursor_ = {qp_.send_queue.head(), 0};
-  next_psn_ = una_ = sent_end_ = recovery_end_ = acknowledged_end_ = first;
+  next_psn_ = una_ = sent_end_ = acknowledged_end_ = first;
   flow_ = SendFlow{};
   responses_ = ReceiveFlow{};
   reads_outstanding_ = 0;
@@ -39,7 +39,8 @@ void Requester::reset(Psn first) {
   retries_left_ = qp_.attributes.retry_count;
   rnr_retries_left_ = qp_.attributes.rnr_retry;
   waits_for_rnr_ = gap_retried_ = repair_left_ = timing_ = false;
-  deadline_ = kNever;
+  deadline_ = tail_probe_at_ = kNever;
+  recovery_ = LossRecovery{};
 }
 
 ExtensionSession* Requester::session() const { return qp_.session.get(); }
@@ -138,6 +139,8 @@ Requester::Step Requester::send_repair(TransportContext& context) {
 
 Requester::Step Requester::send_at(TransportContext& context, Cursor& cursor) {
   SendWqe& wqe = qp_.send_queue.at(cursor.index);
+  if (psns_between(una_, wqe.first_psn + cursor.packet) >= recovery_.window() && is_limited())
+    return Step::kWait;
   Step step = Step::kSent;
   bool last = true;
   if (wqe.needs_response() && held(context.now, {wqe.first_lsn, static_cast<uint32_t>(lsn_bytes(wqe))},
@@ -232,8 +235,10 @@ Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
     }
     if (reads_outstanding_ >= qp_.attributes.max_rd_atomic) return Step::kWait;
     // Nothing else holds back the responder of a standard READ: what is asked for at a time is the window.
-    if (reads_outstanding_ > 0 && read_bytes_outstanding_ + wqe.length > qp_.config.window_bytes)
-      return Step::kWait;
+    const uint64_t window = qp_.config.reactive_window && qp_.gates == nullptr && sack_board() == nullptr
+                                ? std::min<uint64_t>(qp_.config.window_bytes, recovery_.read_window(mtu))
+                                : qp_.config.window_bytes;
+    if (reads_outstanding_ > 0 && read_bytes_outstanding_ + wqe.length > window) return Step::kWait;
   }
   if (psns_between(una_, next_psn_) + packets > kMaxOpenPsns) return Step::kWait;
   // A single packet is not sent when its memory is not there, so that need not be known before.
@@ -457,9 +462,17 @@ bool Requester::held(Nanos now, Span span, Psn psn) const {
   return in_flight_before(here, lsn, psn) + packet.length + here.overhead + whole <= here.window;
 }
 
-void Requester::note_loss() const {
+void Requester::note_loss() {
+  recovery_.note_loss();
   if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
     ++here->losses;
+}
+
+// READs count with the packets of their responses, which are not ours to limit here. With congestion control its window is used.
+[[gnu::noinline, gnu::cold]] bool Requester::is_limited() const {
+  if (sack_board() != nullptr) return false;
+  if (recovery_.probing() != LossRecovery::Probing::kNone) return true;
+  return qp_.config.reactive_window && qp_.gates == nullptr && reads_outstanding_ == 0;
 }
 
 [[gnu::noinline, gnu::cold]] void Requester::note_departure(Nanos now, Span span, bool again) {
@@ -497,14 +510,31 @@ Requester::Cursor Requester::oldest() {
   return {index, started ? static_cast<uint32_t>(una_ - wqe.first_psn) : 0};
 }
 
+Requester::Cursor Requester::end_of_sent() {
+  Cursor at{qp_.send_queue.head(), 0};
+  for (; at.index != qp_.send_queue.posted(); ++at.index) {
+    const SendWqe& wqe = qp_.send_queue.at(at.index);
+    if (!wqe.started) break;
+    if (!wqe.is_local() && is_before(sent_end_, wqe.first_psn + wqe.packets)) {
+      at.packet = static_cast<uint32_t>(sent_end_ - wqe.first_psn);
+      break;
+    }
+  }
+  return at;
+}
+
 void Requester::rewind() {
   cursor_ = oldest();
   repair_left_ = false;
 }
 
 void Requester::start_repair(Psn from, Psn end) {
-  session()->repair = {
-      .begun = true, .next = oldest(), .from = from, .end = end, .sent_at = session()->repair.sent_at};
+  session()->repair = {.begun = true,
+                       .next = oldest(),
+                       .from = from,
+                       .end = end,
+                       .sent_at = session()->repair.sent_at,
+                       .covered = session()->repair.covered};
   repair_left_ = true;
 }
 
@@ -529,7 +559,7 @@ void Requester::flush(TransportContext& context) {
   }
   cursor_ = {qp_.send_queue.head(), 0};
   repair_left_ = false;
-  deadline_ = kNever;
+  deadline_ = tail_probe_at_ = kNever;
   if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
     here->pause();
   waits_for_rnr_ = false;

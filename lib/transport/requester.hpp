@@ -5,8 +5,11 @@
 //    |<--- acknowledged ---->|<--- in flight ---->|<--- to send --->|        (send queue, packets)
 //
 // Losses are repaired by going back to the oldest unacknowledged packet: a retry moves the cursor back to una.
-// `sent_end` remembers how far it has ever been, to tell acknowledgements of packets that were sent from ghosts. With
+// `sent_end` is the highest position it has had, which separates acknowledgements of packets that were sent from others. With
 // selective repeat the cursor stays, and a second one goes over what is missing in front of it.
+//
+// A time-out or a silence does not show that anything is lost. Without selective repeat the oldest packet is then sent again alone
+// (LossRecovery::Probing), and the answer decides whether the cursor goes on from there or returns to `sent_end`.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +17,7 @@
 #include "base/sequence.hpp"
 #include "base/types.hpp"
 #include "transport/flow.hpp"
+#include "transport/loss_recovery.hpp"
 #include "transport/packet_sink.hpp"
 #include "transport/work_queue.hpp"
 #include "wire/extensions.hpp"
@@ -83,7 +87,10 @@ class Requester {
   // A tail probe waits for so many round trips, and for what a receiver may take to get its turn; then twice as long.
   static constexpr int kRoundTripsOfSilence = 4;
   static constexpr Nanos kLeastSilence{100'000};
+  static constexpr Nanos kLeastStandardSilence{1'000'000};  // of peers that do not repeat selectively
   static constexpr uint8_t kMostProbesInSilence = 16;
+  static constexpr uint32_t kMostProbedResponses =
+      8;  // a READ of more is not requested again before a time-out
 
   // What ended an attempt to send a packet.
   enum class Step : uint8_t {
@@ -110,13 +117,17 @@ class Requester {
   void advance_una(Psn to, Lsn lsn);
   void on_negative(TransportContext& context, Psn psn, ibv_wc_status status);
   void on_sequence_nak(TransportContext& context, Psn expected, const ExtensionView& block);
-  void note_progress(Nanos now);
+  void note_progress(TransportContext& context);
   void complete_oldest(TransportContext& context);
   void note_marks(const FrameView& view, const ExtensionView& block);
   [[nodiscard]] bool rtt_is_echoed() const;
   // Sends again from the oldest unacknowledged packet on, at the cost of one retry. With selective repeat, only what
   // is missing from `from` up to `end`.
   void retry(TransportContext& context, Psn from, Psn end);
+  // The packets that the probing was for are acknowledged in part or completely.
+  void judge_answer(Nanos now);
+  void note_rtt(Nanos sample);
+  void note_busy_peer(Nanos now);
   // Everything from `from` on has been sent again, so lately that nobody can have missed it: what says so is late, or
   // a flood. A peer thus makes this end go back to a packet once in a round trip. When it names a later one, what was
   // sent again has arrived and lost a packet too: that counts, but not more than kMostTimesBack times in a round trip.
@@ -129,6 +140,10 @@ class Requester {
   bool peer_had_no_time(TransportContext& context);
   void schedule_tail_probe(Nanos now);
   void send_tail_probe(TransportContext& context);
+  // Whether the oldest request is a READ of more than a few packets that have not come.
+  [[nodiscard]] bool is_long_read() const;
+  // Sends the oldest packet again, and nothing else until it is answered.
+  void probe_oldest(Nanos now);
 
   // requester.cpp
   Step send_next(TransportContext& context);
@@ -167,10 +182,14 @@ class Requester {
   [[nodiscard]] bool held_back(Nanos now, Span span, Psn psn) const;
   void note_departure(Nanos now, Span span, bool again);
   [[nodiscard]] bool leaves_as_not_ect(const SendWqe& wqe, const MessagePacket& packet, Psn psn) const;
-  void note_loss() const;
+  void note_loss();
   void rewind();
   [[nodiscard]] bool outstanding() const { return !(una_ == sent_end_); }
   [[nodiscard]] Cursor oldest();
+  // Behind the last packet that has been sent.
+  [[nodiscard]] Cursor end_of_sent();
+  // Whether LossRecovery's window applies.
+  [[nodiscard]] bool is_limited() const;
   [[nodiscard]] Psn psn_at(Cursor cursor);
   [[nodiscard]] bool fits_window(const SendWqe& wqe, const MessagePacket& packet, Psn psn);
   [[nodiscard]] bool sent_before(Psn psn) const;
@@ -186,6 +205,10 @@ class Requester {
   SendFlow flow_;
   uint64_t read_bytes_outstanding_ = 0;
   Nanos deadline_ = kNever;  // of the oldest unacknowledged packet, or of the RNR wait
+  // When the oldest packet is sent again because nothing has been heard for some round trips: long before the time-out, and at the
+  // cost of no retry (as the probes of RFC 8985).
+  Nanos tail_probe_at_ = kNever;
+  LossRecovery recovery_;
   uint8_t retries_left_ = 0;
   uint8_t rnr_retries_left_ = 0;
   uint8_t times_back_ = 0;           // since went_back_at_, which is the first time in a round trip
@@ -196,7 +219,6 @@ class Requester {
   bool sampled_ = false;             // and has become one
   uint32_t newly_acknowledged_ = 0;  // packets, of the response under way
   Psn acknowledged_end_;  // what is behind a READ whose data are missing has been executed up to here
-  Psn recovery_end_;      // a NAK below it belongs to the repair under way
   Psn timed_psn_;
   Nanos timed_at_{0};
   Nanos went_back_at_{0};

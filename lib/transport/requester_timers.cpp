@@ -7,19 +7,23 @@
 namespace roci {
 namespace {
 
-// Until the frames that have arrived are received.
+// Until the frames that wait are received, or sent.
 constexpr Nanos kLookAgain{10'000};
 
 }  // namespace
 
-Nanos Requester::timeout() const { return ack_timeout(qp_.attributes.timeout); }
+Nanos Requester::timeout() const {
+  const Nanos attribute = ack_timeout(qp_.attributes.timeout);
+  return sack_board() == nullptr ? recovery_.timeout(attribute) : attribute;
+}
 
 void Requester::on_deadline(TransportContext& context) {
   if (qp_.state() != IBV_QPS_RTS && qp_.state() != IBV_QPS_SQD) return;
   if (context.now < deadline_) {
-    if (session() == nullptr || context.now < session()->tail_probe.at) return;
+    if (context.now < tail_probe_at_) return;
     // Another copy would wait behind the first one.
-    if (context.peers != nullptr && context.peers->is_busy(qp_.attributes.path.destination_mac, context.now))
+    if (context.frames_unsent || (context.peers != nullptr &&
+                                  context.peers->is_busy(qp_.attributes.path.destination_mac, context.now)))
       return schedule_tail_probe(context.now);
     return send_tail_probe(context);
   }
@@ -28,7 +32,8 @@ void Requester::on_deadline(TransportContext& context) {
     deadline_ = kNever;  // armed again when the packet goes out
     return;
   }
-  if (context.frames_wait) {  // the answer may be among them
+  // The answer may have arrived, or the packet not have left.
+  if (context.frames_wait || context.frames_unsent) {
     deadline_ = context.now + kLookAgain;
     return;
   }
@@ -45,7 +50,20 @@ void Requester::on_deadline(TransportContext& context) {
   context.counters.add(Counter::kTimeouts);
   if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
     ++here->timeouts;
-  retry(context, una_, sent_end_);
+  if (sack_board() != nullptr) return retry(context, una_, sent_end_);
+  recovery_.note_timeout();
+  // The peer answers other queue pairs, so it is slow.
+  if (context.heard != nullptr &&
+      context.heard->since(qp_.attributes.path.destination_ip, context.now - timeout()) &&
+      recovery_.may_wait()) {
+    deadline_ = context.now + timeout();
+    schedule_tail_probe(context.now);
+    if (is_long_read()) return;  // all of its data would come twice
+  } else {
+    retry(context, una_, sent_end_);
+    if (qp_.state() == IBV_QPS_ERR) return;
+  }
+  probe_oldest(context.now);
 }
 
 // The peer's process has exited, so nothing will be answered.
@@ -79,27 +97,47 @@ void Requester::note_resumed(Nanos now) {
 
 Nanos Requester::deadline() const {
   Nanos next = deadline_;
-  if (session() != nullptr && next != kNever) next = std::min(next, session()->tail_probe.at);
+  if (next != kNever) next = std::min(next, tail_probe_at_);
   if (const SendGate* const here = gate(); here != nullptr) next = std::min(next, here->opens_at());
   return next;
 }
 
-// The peer may be slow and not deaf: each probe of a silence waits twice as long as the one before.
+// The peer may be slow: each probe of a silence waits twice as long as the one before.
 void Requester::schedule_tail_probe(Nanos now) {
-  if (session() == nullptr) return;
-  ExtensionSession::TailProbe& probe = session()->tail_probe;
-  probe.at = kNever;
-  if (sack_board() == nullptr || flow_.rtt == kNever || waits_for_rnr_ || deadline_ == kNever) return;
-  const Nanos silence = std::max(kRoundTripsOfSilence * flow_.rtt, kLeastSilence) * (1 << probe.sent);
-  if (now + silence < deadline_) probe.at = now + silence;
+  tail_probe_at_ = kNever;
+  if (flow_.rtt == kNever || waits_for_rnr_ || deadline_ == kNever) return;
+  const bool selective = sack_board() != nullptr;
+  if (!selective && is_long_read()) return;
+  const Nanos rtt = selective ? flow_.rtt : std::max(flow_.rtt, recovery_.smoothed_rtt());
+  const Nanos silence =
+      std::max(kRoundTripsOfSilence * rtt, selective ? kLeastSilence : kLeastStandardSilence) *
+      (1 << recovery_.tail_probes);
+  if (now + silence < deadline_) tail_probe_at_ = now + silence;
 }
 
 void Requester::send_tail_probe(TransportContext& context) {
   context.counters.add(Counter::kTailProbes);
-  if (!repair_left_) start_repair(una_, una_ + 1);
-  uint8_t& sent = session()->tail_probe.sent;
-  if (sent < kMostProbesInSilence) ++sent;
+  if (sack_board() == nullptr) {
+    probe_oldest(context.now);
+  } else if (!repair_left_) {
+    start_repair(una_, una_ + 1);
+  }
+  if (recovery_.tail_probes < kMostProbesInSilence) ++recovery_.tail_probes;
   schedule_tail_probe(context.now);
+}
+
+bool Requester::is_long_read() const {
+  const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
+  return oldest.is_read() && oldest.packets - oldest.responses > kMostProbedResponses;
+}
+
+void Requester::probe_oldest(Nanos now) {
+  rewind();
+  if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
+    here->owes_repair = true;
+  recovery_.begin_probing(una_ == went_back_to_);
+  went_back_at_ = now;
+  went_back_to_ = una_;
 }
 
 }  // namespace roci

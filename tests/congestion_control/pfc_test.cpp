@@ -42,6 +42,7 @@ class TwoSwitches : public Fabric {
     device.window_bytes = 8 << 20;
     device.extensions.mode = ExtensionMode::kOff;
     device.flow_control.priorities = 1U << kLossless;
+    device.congestion_control.profile = "none";
     if (controlled_)
       device.congestion_control = with_profile("dcqcn", {{"rpg_ai_rate", 20e6}, {"rpg_hai_rate", 200e6}});
     Side& side = add_host(cable.a(), device, kMessage);

@@ -144,7 +144,7 @@ TEST_F(DeviceEndpointsTest, a_row_says_what_a_queue_pair_does) {
   EXPECT_EQ(column<Numbers>(of_a, "acked_bytes"), Numbers{10'016}) << "a READ counts 16 (RETH)";
   EXPECT_EQ(column<Numbers>(of_a, "received_packets"), Numbers{5});
   EXPECT_EQ(column<Numbers>(of_a, "received_bytes"), Numbers{5'000});
-  EXPECT_EQ(column<Texts>(of_a, "profile"), Texts{"none"});
+  EXPECT_EQ(column<Texts>(of_a, "profile"), Texts{"window"});
   EXPECT_EQ(column<Numbers>(of_a, "rate"), Numbers{0}) << "no limit";
 
   const TelemetryTable of_b = table_of(endpoints_->queue_pairs("b"));

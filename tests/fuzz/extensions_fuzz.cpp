@@ -163,11 +163,12 @@ class Conversation {
     }
     if (!believed || changed) return;
     const SendFlow before = flow_;
-    const RefusedFeedback refused = take_feedback(split.block, now_, 1000, flow_);
+    const EchoedCounts echoed_before = echoed_;
+    const RefusedFeedback refused = take_feedback(split.block, now_, 1000, flow_, echoed_);
     require(refused.values <= 3 && refused.windows <= 1);
     require(flow_.receiver_window == before.receiver_window ||
             (refused.windows == 0 && is_receiver_window(flow_.receiver_window)));
-    require(flow_.echoed_marked <= flow_.echoed_packets && flow_.echoed_packets >= before.echoed_packets);
+    require(echoed_.marked <= echoed_.packets && echoed_.packets >= echoed_before.packets);
     require(flow_.packets_marked <= flow_.packets_acked && flow_.packets_acked >= before.packets_acked);
     require(flow_.next == before.next && flow_.acknowledged == before.acknowledged);
     require(flow_.rtt == kNever || (flow_.rtt.count() >= 0 && flow_.rtt <= now_));
@@ -207,6 +208,7 @@ class Conversation {
   ExtensionTerms terms_;
   std::optional<ExtensionSession> ours_, peer_;
   SendFlow flow_;
+  EchoedCounts echoed_;
   ByteVector last_signed_;
   bool authenticates_ = false;
   bool signed_ = false;  // the peer has been believed with a MAC

@@ -54,10 +54,10 @@ void LiveHost::choose_control(size_t index) {
 // Values that go on from what the host has heard before, so that it does not refuse all of them.
 void LiveHost::aim(ExtensionBlock& block, const Step& step, const Slot& slot) const {
   const auto* reliable = dynamic_cast<const ReliableQueuePair*>(&core(slot));
-  if (block.ce_echo && reliable != nullptr) {
-    const SendFlow& flow = reliable->requester.flow();
-    block.ce_echo->packets += static_cast<uint32_t>(flow.echoed_packets);
-    block.ce_echo->marked += static_cast<uint32_t>(flow.echoed_marked);
+  if (block.ce_echo && reliable != nullptr && reliable->session != nullptr) {
+    const EchoedCounts& echoed = reliable->session->echoed(Direction::kRequests);
+    block.ce_echo->packets += static_cast<uint32_t>(echoed.packets);
+    block.ce_echo->marked += static_cast<uint32_t>(echoed.marked);
   }
   if (!block.int_echo) return;
   block.int_echo->flags = step.stray & 0xfU;

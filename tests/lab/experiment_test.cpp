@@ -186,7 +186,7 @@ TEST(Experiment, there_are_buffers_for_the_longest_queue_of_a_port) {
       measure({.topology = "{kind: star, hosts: 65, link: {rate: 100Gbps, delay: 1us}}",
                .hosts = "{}",
                .switches = "{queue: 256MiB}",
-               .traffic = "[{name: t, from: others, to: h64, size: unlimited}]"});
+               .traffic = "[{name: t, from: others, to: h64, size: unlimited, congestion_control: none}]"});
   EXPECT_GT(result.summary["queues_bytes"]["s0/h64"]["most"], 120'000'000);
   EXPECT_EQ(result.summary["drops"]["all"], 0U);
 }

@@ -85,7 +85,7 @@ TEST_F(StatsFile, a_device_tells_of_its_counters_and_queue_pairs) {
   ASSERT_FALSE(a.queue_pairs.empty());
   EXPECT_EQ(a.queue_pairs[0].qp_num, hosts.a.qp->qp_num());
   EXPECT_EQ(a.queue_pairs[0].type, "RC");
-  EXPECT_EQ(a.queue_pairs[0].profile, "none");
+  EXPECT_EQ(a.queue_pairs[0].profile, "window");
   EXPECT_EQ(a.queue_pairs[0].peer_qp_num, hosts.b.qp->qp_num());
 }
 

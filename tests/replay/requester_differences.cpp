@@ -17,7 +17,10 @@ constexpr std::string_view kWaitsSilently =
 constexpr std::string_view kExactTimer = "rxe rounds its timers up to 4 ms, and comes to their work later";
 constexpr std::string_view kGapAtOnce =
     "the response behind a gap shows the loss (IBTA 9.7.6.1); rxe waits for one beyond the whole READ";
-constexpr std::string_view kWindow = "rxe lets 128 PSNs be under way; the window here is in bytes";
+constexpr std::string_view kOldestAlone =
+    "after a time-out rxe sends everything that is not acknowledged again; here the oldest packet is sent "
+    "alone, and its answer shows "
+    "what else is missing";
 constexpr std::string_view kAsksAlways =
     "every packet asks for an acknowledgement, which clocks the sender; rxe asks with the last of a message "
     "and "
@@ -73,7 +76,13 @@ const std::vector<RequestDifference> kDifferences = {
     {"rnr", Kind::kFields, 37, "RC_SEND_FIRST 1000", {"time: 53501 us and 46847 us"}, kExactTimer},
     {"rnr_exceeded", Kind::kFields, 3, "RC_SEND_ONLY 1000", {"time: 13483 us and 1906 us"}, kExactTimer},
     {"rnr_exceeded", Kind::kFields, 5, "RC_SEND_ONLY 1000", {"time: 21122 us and 15398 us"}, kExactTimer},
-    {"write_big", Kind::kFields, 0, "", {"packets under way: 129 and 200"}, kWindow},
+    {"drop_last_ack", Kind::kTheirsOnly, 4, "RC_SEND_LAST 1001", {}, kOldestAlone},
+    {"drop_nak", Kind::kTheirsOnly, 8, "RC_WRITE_MIDDLE 1002", {}, kOldestAlone},
+    {"drop_nak", Kind::kTheirsOnly, 9, "RC_WRITE_MIDDLE 1003", {}, kOldestAlone},
+    {"drop_nak", Kind::kTheirsOnly, 10, "RC_WRITE_LAST 1004", {}, kOldestAlone},
+    {"retry_exceeded", Kind::kTheirsOnly, 4, "RC_WRITE_LAST 1001", {}, kOldestAlone},
+    {"retry_exceeded", Kind::kTheirsOnly, 6, "RC_WRITE_LAST 1001", {}, kOldestAlone},
+    {"retry_exceeded", Kind::kTheirsOnly, 8, "RC_WRITE_LAST 1001", {}, kOldestAlone},
 };
 
 const std::vector<RequestHabit> kHabits = {
@@ -82,7 +91,7 @@ const std::vector<RequestHabit> kHabits = {
     {"corrupt", Field::kAckRequest, 0, 1, Where::kWithinMessage, 5, kAsksAlways},
     {"drop_ack", Field::kAckRequest, 0, 1, Where::kWithinMessage, 1, kAsksAlways},
     {"drop_last_ack", Field::kAckRequest, 0, 1, Where::kWithinMessage, 2, kAsksAlways},
-    {"drop_nak", Field::kAckRequest, 0, 1, Where::kWithinMessage, 8, kAsksAlways},
+    {"drop_nak", Field::kAckRequest, 0, 1, Where::kWithinMessage, 6, kAsksAlways},
     {"drop_request", Field::kAckRequest, 0, 1, Where::kWithinMessage, 7, kAsksAlways},
     {"dup_requests", Field::kAckRequest, 0, 1, Where::kWithinMessage, 1, kAsksAlways},
     {"loss_write", Field::kAckRequest, 0, 1, Where::kWithinMessage, 185, kAsksAlways},
@@ -96,13 +105,13 @@ const std::vector<RequestHabit> kHabits = {
     {"write_big", Field::kAckRequest, 0, 1, Where::kWithinMessage, 196, kAsksAlways},
     {"write_imm", Field::kAckRequest, 0, 1, Where::kWithinMessage, 5, kAsksAlways},
     {"corrupt", Field::kEcn, 0, 2, Where::kSentAgain, 3, kRepeatedIsEct},
-    {"drop_last_ack", Field::kEcn, 0, 2, Where::kSentAgain, 2, kRepeatedIsEct},
-    {"drop_nak", Field::kEcn, 0, 2, Where::kSentAgain, 5, kRepeatedIsEct},
+    {"drop_last_ack", Field::kEcn, 0, 2, Where::kSentAgain, 1, kRepeatedIsEct},
+    {"drop_nak", Field::kEcn, 0, 2, Where::kSentAgain, 2, kRepeatedIsEct},
     {"drop_read_request", Field::kEcn, 0, 2, Where::kSentAgain, 1, kRepeatedIsEct},
     {"drop_read_response", Field::kEcn, 0, 2, Where::kSentAgain, 2, kRepeatedIsEct},
     {"drop_request", Field::kEcn, 0, 2, Where::kSentAgain, 4, kRepeatedIsEct},
     {"loss_write", Field::kEcn, 0, 2, Where::kSentAgain, 79, kRepeatedIsEct},
-    {"retry_exceeded", Field::kEcn, 0, 2, Where::kSentAgain, 6, kRepeatedIsEct},
+    {"retry_exceeded", Field::kEcn, 0, 2, Where::kSentAgain, 3, kRepeatedIsEct},
     {"rnr", Field::kEcn, 0, 2, Where::kSentAgain, 23, kRepeatedIsEct},
     {"rnr_exceeded", Field::kEcn, 0, 2, Where::kSentAgain, 2, kRepeatedIsEct},
 };

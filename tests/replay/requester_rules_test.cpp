@@ -110,7 +110,8 @@ TEST_F(RequesterRules, ack_in_the_middle_of_a_message_counts_up_to_there) {
   EXPECT_EQ(post(IBV_WR_RDMA_WRITE, 4 * kMtu).size(), 4U);
   EXPECT_EQ(ack(1), Lines{});
   EXPECT_EQ(host_.statuses(), Statuses{});
-  EXPECT_EQ(host_.wait(kTimeout), (Lines{"RC_WRITE_MIDDLE 2", "RC_WRITE_LAST 3"}));
+  host_.wait(kTimeout);
+  EXPECT_EQ(ack(2), Lines{"RC_WRITE_LAST 3"});
   ack(3);
   EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
 }
@@ -238,7 +239,7 @@ TEST_F(RequesterRules, read_response_acknowledges_what_is_in_front_of_the_read) 
 // rxe's responder answers a duplicate with the last PSN that it has done, which may be far ahead of it.
 TEST_F(RequesterRules, ack_of_what_was_sent_before_going_back_counts) {
   post(IBV_WR_RDMA_WRITE, 3 * kMtu);
-  EXPECT_EQ(host_.wait(kTimeout).size(), 3U);
+  EXPECT_EQ(host_.wait(kTimeout).size(), 1U);
   EXPECT_EQ(ack(2), Lines{});
   EXPECT_EQ(host_.statuses(), Statuses{IBV_WC_SUCCESS});
   EXPECT_EQ(ack(2), Lines{});  // for the second copy

@@ -63,12 +63,13 @@ int Side::receive(uint64_t wr_id, size_t offset, size_t length) {
 
 TwoHosts::TwoHosts(const TwoHostsOptions& options) : options_(options) {
   must(start_eal());
-  pool_ = must(MbufPool::create("two_hosts", 4096, 9000));
+  pool_ = must(MbufPool::create("two_hosts", options.frames, 9000));
   SimLinkConfig link;
   link.mtu = 4200;
   link.queues = options.queues;
   link.a_to_b.delay = link.b_to_a.delay = options.delay;
-  link.a_to_b.rate = link.b_to_a.rate = 100_Gbps;
+  link.a_to_b.rate = link.b_to_a.rate = options.rate;
+  link.a_to_b.queue = link.b_to_a.queue = options.queue;
   link_ = std::make_unique<SimLink>(link, pool_);
   link_->set_script(SimLink::kAToB, [this](const rte_mbuf& frame, uint64_t) { return on_frame(frame, '>'); });
   link_->set_script(SimLink::kBToA, [this](const rte_mbuf& frame, uint64_t) { return on_frame(frame, '<'); });
@@ -96,6 +97,7 @@ void TwoHosts::make_side(Side& side, Port& port, const std::string& address, uin
   config.max_mr = options_.max_mr;
   config.tx_buffers = 2048;
   config.window_bytes = options_.window_bytes;
+  config.congestion_control.profile = options_.congestion_control;
   config.workers = options_.workers[seed - 1];
   config.packets_per_ack = options_.packets_per_ack;
   config.check_before_placing = options_.check_before_placing;

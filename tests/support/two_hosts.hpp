@@ -41,7 +41,11 @@ struct TwoHostsOptions {
   bool signal_all = true;
   size_t memory = 1 << 20;
   uint32_t window_bytes = 512 * 1024;
+  std::string congestion_control = "window";
   Nanos delay = 1us;
+  BitsPerSec rate = 100_Gbps;  // of the link, both directions
+  Bytes queue = 1_MiB;         // in front of it
+  uint32_t frames = 4096;      // buffers of the link
   uint32_t packets_per_ack = 64;
   bool check_before_placing = false;
   ExtensionConfig extensions_a{.mode = ExtensionMode::kOff};

@@ -134,6 +134,7 @@ class Star : public Fabric {
       device.tx_buffers = 4096;
       device.window_bytes = 4 << 20;
       device.extensions.mode = ExtensionMode::kOff;
+      device.congestion_control.profile = "none";
       device.flow_control = last ? options.flow_of_last : options.flow;
       Port* port = &link(i).a();
       if (last && options.ring_of_last > 0) {

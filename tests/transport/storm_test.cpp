@@ -19,6 +19,7 @@ struct Storm : testing::Test {
     LoneHostOptions o;
     o.region = 1 << 20;
     o.window_bytes = kWindow * 256;
+    o.control.profile = "none";  // the window stays
     return o;
   }
   void SetUp() override {
