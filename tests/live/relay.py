@@ -15,6 +15,7 @@ import socket
 import struct
 import sys
 
+SO_RCVBUFFORCE = 33  # not in the module socket of Python 3.11
 SOL_PACKET, PACKET_ADD_MEMBERSHIP, PACKET_IGNORE_OUTGOING, PACKET_MR_PROMISC = 263, 1, 23, 1
 ETH_P_ALL, ROCE_PORT = 3, 4791
 PROBABILITIES = ("loss", "duplicate", "reorder", "corrupt", "ce")
@@ -139,7 +140,7 @@ class Direction:
 def opened(interface):
     opened_socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
     opened_socket.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
-    opened_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUFFORCE, 16 << 20)
+    opened_socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 16 << 20)
     membership = struct.pack("iHH8s", socket.if_nametoindex(interface), PACKET_MR_PROMISC, 0, bytes(8))
     opened_socket.setsockopt(SOL_PACKET, PACKET_ADD_MEMBERSHIP, membership)
     opened_socket.bind((interface, 0))
