@@ -75,8 +75,9 @@ def cases():
     for operation in ("send", "write", "read"):
         bandwidth = f"ib_{operation}_bw"
         found.append(perftest(bandwidth, "-n", "1000", families=(4, 6)))
+        found.append(perftest(bandwidth, "-a", "-n", "5", share=operation == "write"))
         found += [perftest(bandwidth, *flags, share=True) for flags in (
-            ("-a", "-n", "5"), ("-q", "16", "-n", "50"), ("-b", "-n", "100"), ("-R", "-n", "100"))]
+            ("-q", "16", "-n", "50"), ("-b", "-n", "100"), ("-R", "-n", "100"))]
         found.append(perftest(bandwidth, "-q", "4", "-n", "100"))
         found.append(perftest(f"ib_{operation}_lat", "-n", "200", share=True))
     # UC and UD have no acknowledgments that would keep a sender from overflowing the queue in front of the emulated guest.

@@ -192,10 +192,10 @@ def run_all(options, bench, results):
                     note += f", repeated {repetitions} times" if repetitions else ""
                     results.add(f"{case.name}, IPv{family}, {'server' if roci_serves else 'client'}", problem, started, note)
     bench.network.set_faults(options.faults)
-    for check in connections.CHECKS:
+    for check, roles in connections.CHECKS:
         if options.only and not any(re.search(pattern, check.__name__) for pattern in options.only):
             continue
-        for roci_serves in (True, False):
+        for roci_serves in roles:
             started = time.monotonic()
             results.add(f"{check.__name__}, {'server' if roci_serves else 'client'}", check(bench, roci_serves), started)
 
