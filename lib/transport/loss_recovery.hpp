@@ -36,8 +36,9 @@ class LossRecovery {
   [[nodiscard]] Nanos smoothed_rtt() const { return Nanos{smoothed_rtt_}; }
   // The longest silence of a peer that has lost nothing, of nearly all that it makes.
   [[nodiscard]] Nanos longest_silence() const {
-    return std::max(kRoundTripsOfSilence * smoothed_rtt(),
-                    smoothed_rtt() + kDeviationsOfSilence * Nanos{int64_t{rtt_deviation_} << kDeviationShift});
+    return std::max(
+        kRoundTripsOfSilence * smoothed_rtt(),
+        smoothed_rtt() + kDeviationsOfSilence * Nanos{int64_t{rtt_deviation_} << kDeviationShift});
   }
 
   // `attribute`: the time-out of the queue pair.
@@ -129,7 +130,8 @@ class LossRecovery {
  private:
   static constexpr uint32_t kLeastWindow = 2;
   static constexpr uint32_t kLargestWindow = (1 << 10) - 1;
-  static constexpr uint32_t kMostAcknowledged = (1 << 12) - 1;  // above kLargestWindow * (1 + 1 / kFrequentPart)
+  static constexpr uint32_t kMostAcknowledged =
+      (1 << 12) - 1;                                      // above kLargestWindow * (1 + 1 / kFrequentPart)
   static constexpr uint32_t kLongestRtt = 1'000'000'000;  // ns
   static constexpr uint32_t kGrowth = 4;                  // packets, for each window that is acknowledged
   static constexpr uint32_t kFrequentPart =
@@ -165,7 +167,7 @@ class LossRecovery {
   uint32_t window_ : 10 = kFirstWindow;
   uint32_t threshold_ : 10 = kFirstWindow;  // at which slow start ends
   uint32_t acknowledged_ : 12 = 0;          // packets, since the last loss or growth
-  uint32_t smoothed_rtt_ = 0;          // ns; 0: none known
+  uint32_t smoothed_rtt_ = 0;               // ns; 0: none known
 };
 
 }  // namespace roci

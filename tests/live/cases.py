@@ -6,13 +6,14 @@ import re
 class Case:
     """`target`: the client connects by TCP to an address of a kernel ("tcp"), or by rdma_cm to that of the device ("rdma"). `share`:
     belongs to the cases of CI. `reliable`: completes on a path that loses packets. `expect`: regular expression that the output of
-    the client has, of programs that exit with 0 whatever happens. `faults`: of this case (relay.py)."""
+    the client has, of programs that exit with 0 whatever happens. `faults`: of this case (relay.py). `packets`: so many RoCEv2
+    packets, or more, before its connections end."""
 
     def __init__(self, name, server, client, target="tcp", families=(4,), share=False, reliable=True, expect=None,
-                 faults=""):
+                 faults="", packets=300):
         self.name, self.server, self.client, self.target = name, server, client, target
         self.families, self.share, self.reliable, self.expect = families, share, reliable, expect
-        self.faults = faults
+        self.faults, self.packets = faults, packets
 
     def is_chosen(self, options):
         if options.only:
@@ -21,16 +22,23 @@ class Case:
             return (self.share or not options.share) and self.reliable and not self.faults
         return self.share or not options.share
 
+    def all_faults(self, options):
+        return self.faults or (f"{options.faults},until={self.packets}" if options.faults else "")
+
 
 def perftest(program, *flags, families=(4,), share=False):
     line = " ".join((program, "-F", *flags))
     unreliable = "UC" in flags or "UD" in flags
-    return Case(" ".join((program, *flags)), line, line, "rdma" if "-R" in flags else "tcp", families, share, not unreliable)
+    packets = 300
+    if program.endswith("_bw") and not {"-a", "-A", "-s"} & set(flags):  # messages of 64 KiB
+        packets = int(flags[flags.index("-n") + 1]) * 16  # a path MTU of 4096
+    return Case(" ".join((program, *flags)), line, line, "rdma" if "-R" in flags else "tcp", families, share, not unreliable,
+                packets=packets)
 
 
 def pingpong(program, reliable=True):
     line = f"{program} -c"
-    return Case(line, line, line, "tcp", (4, 6), True, reliable)
+    return Case(line, line, line, "tcp", (4, 6), True, reliable, packets=1800)
 
 
 def fio(verb, depth):
@@ -63,8 +71,8 @@ def chosen_faults():
 def cases():
     found = [
         Case("rping", "rping -s -v -C 1000 -a {local}", "rping -c -v -C 1000 -a {remote}", "rdma", (4, 6), True,
-             expect="rdma-ping-999: "),
-        Case("ucmatose", "ucmatose -b {local}", "ucmatose -s {remote}", "rdma", (4, 6), True),
+             expect="rdma-ping-999: ", packets=5000),
+        Case("ucmatose", "ucmatose -b {local}", "ucmatose -s {remote}", "rdma", (4, 6), True, packets=8),
         Case("ucmatose -c 50", "ucmatose -c 50 -b {local}", "ucmatose -c 50 -s {remote}", "rdma", share=True),
         Case("udaddy", "udaddy -b {local}", "udaddy -s {remote}", "rdma", (4, 6), True, reliable=False),
         Case("mckey", "mckey -m 239.77.0.1 -b {local}", "mckey -s -m 239.77.0.1 -b {local}", "rdma", reliable=False),

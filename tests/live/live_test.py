@@ -181,11 +181,11 @@ def run_all(options, bench, results):
     for case in cases():
         if not case.is_chosen(options):
             continue
-        bench.network.set_faults(case.faults or options.faults)
         for family in case.families:
             for roci_serves in (True, False):
                 for _ in range(options.times):
                     started = time.monotonic()
+                    bench.network.set_faults(case.all_faults(options))
                     problem, text, repetitions = run_pair(bench, case, family, roci_serves)
                     sent, resent = number(SENT, text), number(RESENT, text)
                     note = f", {resent} of {sent} packets sent again" if resent else ""

@@ -6,7 +6,9 @@
 
 A probability holds for each packet of both directions. FAULT=OPCODE:N (drop, repeat, hold, damage) is for the N-th packet with this BTH
 opcode, in each direction. Prints "relay: ready", and the number of faults of each kind when it ends by SIGTERM. Packets of queue pair 1
-(MADs) and all frames that are not RoCEv2 have no faults but those chosen by OPCODE:N."""
+(MADs) and all frames that are not RoCEv2 have no faults but those chosen by OPCODE:N. until=N: only the first N packets of both directions
+together have faults. The last acknowledgment of a connection may not be lost where the program that has sent it exits: its peer would
+repeat the request without an answer, with any stack."""
 
 import random
 import select
@@ -36,12 +38,15 @@ class Faults:
         self.probability = dict.fromkeys(PROBABILITIES, 0.0)
         self.chosen = {}  # (opcode, number): fault
         self.count = dict.fromkeys(PROBABILITIES, 0)
+        self.packets, self.until = 0, None
         seed = 1
         for item in filter(None, text.split(",")):
             key, _, value = item.partition("=")
             try:
                 if key == "seed":
                     seed = int(value)
+                elif key == "until":
+                    self.until = int(value) if self.until is None else min(int(value), self.until)
                 elif key in PROBABILITIES and 0 <= float(value) <= 1:
                     self.probability[key] = float(value)
                 elif key in CHOICES:
@@ -51,12 +56,15 @@ class Faults:
                 else:
                     raise ValueError
             except ValueError:
-                raise BadFaults(f"faults: {item!r}: allowed are {', '.join(PROBABILITIES)} (0 to 1), seed, and "
+                raise BadFaults(f"faults: {item!r}: allowed are {', '.join(PROBABILITIES)} (0 to 1), seed, until, and "
                                 f"{', '.join(CHOICES)} with OPCODE:N") from None
         self.random = random.Random(seed)
 
     def of(self, opcode, number, is_mad):
         """The fault of a packet, or None."""
+        self.packets += 1
+        if self.until is not None and self.packets > self.until:
+            return None
         found = self.chosen.get((opcode, number))
         if found is None and not is_mad:
             found = next((kind for kind in PROBABILITIES if self.random.random() < self.probability[kind]), None)
