@@ -235,7 +235,7 @@ Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
     }
     if (reads_outstanding_ >= qp_.attributes.max_rd_atomic) return Step::kWait;
     // Nothing else holds back the responder of a standard READ: what is asked for at a time is the window.
-    const uint64_t window = qp_.config.reactive_window && qp_.gates == nullptr && sack_board() == nullptr
+    const uint64_t window = is_reactive() && sack_board() == nullptr
                                 ? std::min<uint64_t>(qp_.config.window_bytes, recovery_.read_window(mtu))
                                 : qp_.config.window_bytes;
     if (reads_outstanding_ > 0 && read_bytes_outstanding_ + wqe.length > window) return Step::kWait;
@@ -468,11 +468,16 @@ void Requester::note_loss() {
     ++here->losses;
 }
 
+// Whether no algorithm limits this queue pair.
+bool Requester::is_reactive() const {
+  return qp_.config.reactive_window && (qp_.gates == nullptr || qp_.gates->requests.is_unlimited());
+}
+
 // READs count with the packets of their responses, which are not ours to limit here. With congestion control its window is used.
 [[gnu::noinline, gnu::cold]] bool Requester::is_limited() const {
   if (sack_board() != nullptr) return false;
   if (recovery_.probing() != LossRecovery::Probing::kNone) return true;
-  return qp_.config.reactive_window && qp_.gates == nullptr && reads_outstanding_ == 0;
+  return is_reactive() && reads_outstanding_ == 0;
 }
 
 [[gnu::noinline, gnu::cold]] void Requester::note_departure(Nanos now, Span span, bool again) {

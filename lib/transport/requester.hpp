@@ -190,6 +190,7 @@ class Requester {
   [[nodiscard]] Cursor end_of_sent();
   // Whether LossRecovery's window applies.
   [[nodiscard]] bool is_limited() const;
+  [[nodiscard]] bool is_reactive() const;
   [[nodiscard]] Psn psn_at(Cursor cursor);
   [[nodiscard]] bool fits_window(const SendWqe& wqe, const MessagePacket& packet, Psn psn);
   [[nodiscard]] bool sent_before(Psn psn) const;

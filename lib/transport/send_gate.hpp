@@ -57,6 +57,9 @@ class SendGate {
     running_ = false;
   }
 
+  // Neither a window nor a pace: no algorithm runs.
+  [[nodiscard]] bool is_unlimited() const { return window == kNoLimit && per_byte_ == 0 && gap_ == Nanos{0}; }
+
   // When the packet that was held back for the pace may leave; kNever when none was.
   [[nodiscard]] Nanos opens_at() const { return opens_at_; }
   // A turn begins, in which whoever is held back asks again. Who does not, because the queue pair has failed, has lost its

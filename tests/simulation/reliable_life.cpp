@@ -77,7 +77,7 @@ void ReliableConnection::connect() {
     end.first_psn = (rng_.chance(0.3) ? 0xffffff - rng_.below(200) : psn) & 0xffffff;
     if (((end.first_psn - psn + kFar) & 0xffffff) < kFar) end.first_psn = psn & 0xffffff;
     end.life = Life::kRunning;
-    end.seen_error = end.forbade = false;
+    end.seen_error = end.forbade = end.abandoned_window = false;
     end.drain = End::Drain::kNo;
     end.to_post = static_cast<uint32_t>(rng_.between(5, 40));
     // What its life before has left behind.

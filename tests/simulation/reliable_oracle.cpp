@@ -112,6 +112,7 @@ void ReliableConnection::judge_error(End& local, const Posted& op, const ibv_wc&
 void ReliableConnection::retire(End& local, End& peer, const Posted& op, bool success) {
   if (op.through != nullptr) --op.through->users;
   if (!success) {
+    local.abandoned_window |= op.through != nullptr;
     local.unfinished.push_back(op);
     return;
   }
@@ -198,7 +199,9 @@ void ReliableConnection::on_receive_done(End& local, End& peer, const ibv_wc& wc
 void ReliableConnection::settle() {
   for (int side = 0; side < 2; ++side) reap(ends_[side], ends_[1 - side], true);
   for (End& end : ends_) {
-    const bool provoked = ends_[1 - end.side].forbade;
+    const End& other = ends_[1 - end.side];
+    // The window may have been closed after the request ended, and before its packets arrived.
+    const bool provoked = other.forbade || other.abandoned_window;
     const uint32_t violations =
         end.qp == nullptr ? 0 : network_.take_events(end.host, IBV_EVENT_QP_ACCESS_ERR, end.qp->qp_num());
     if (violations > (provoked ? 1U : 0U))
