@@ -1,5 +1,6 @@
 #include "engine/peers.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
@@ -98,10 +99,13 @@ void Peers::ask(Peer& peer, Nanos now) {
 }
 
 void Peers::step(Peer& peer, Nanos now) {
-  if (peer.attempts == kAttempts) {
-    PeerKnowledge knowledge = peer.record->read();
+  PeerKnowledge knowledge = peer.record->read();
+  // A peer that has asked is there, and its answers have been lost: a queue pair that requires extensions waits for one.
+  const bool waits = knowledge.status == PeerStatus::kAgreed && !knowledge.confirmed &&
+                     config_.mode == ExtensionMode::kOn && peer.record.use_count() > 1;
+  if (peer.attempts >= (waits ? kMostAttempts : kAttempts)) {
     peer.answered_at = now;  // by silence
-    if (knowledge.status != PeerStatus::kUnknown) return;
+    if (knowledge.status != PeerStatus::kUnknown && !waits) return;
     knowledge.status = PeerStatus::kStandard;
     peer.record->write(knowledge);
     return;
@@ -111,7 +115,7 @@ void Peers::step(Peer& peer, Nanos now) {
     timers_.schedule(peer, now + kNeighbourWait);
     return;
   }
-  timers_.schedule(peer, now + kFirstWait * (1 << peer.attempts));
+  timers_.schedule(peer, now + kFirstWait * (1 << std::min(peer.attempts, kAttempts - 1)));
   ++peer.attempts;
 }
 

@@ -280,6 +280,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   void copy_to_members(const rte_mbuf* frame, const IpAddress& group);
   void copy_to(uint32_t worker, const rte_mbuf* frame);
   void deliver_outboxes();
+  void learn_neighbour(const Received& packet, Nanos now);
   void count_flow(AttachedQueuePair& qp, const FrameView& view, Nanos now) {
     if (qp.core.session != nullptr && view.opcode->is_request()) flows_.note(qp.flow_seen, now);
   }

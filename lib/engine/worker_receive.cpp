@@ -111,6 +111,8 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
       count_flow(*packet.qp, packet.view, context.now);
       if (packet.view.ecn() == Ecn::kCe && notification_point_.enabled()) [[unlikely]]
         notify(packet, context.now);
+      if (packet.qp->waiting_at != AttachedQueuePair::kNotWaiting) [[unlikely]]
+        learn_neighbour(packet, context.now);
       packet.qp->core.on_packet(context, packet.view, packet.frame);
       control_.touch(packet.qp->core);
       make_ready(*packet.qp);
@@ -122,6 +124,14 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
     }
   }
   rte_pktmbuf_free_bulk(burst.data(), ours);
+}
+
+// The peer's answer to our solicitation may have been lost, and the next solicitation may come after its retries: it sends requests,
+// which the queue pair cannot acknowledge without its MAC.
+void Worker::learn_neighbour(const Received& packet, Nanos now) {
+  const QueuePairCore& qp = packet.qp->core;
+  if (qp.config.type == IBV_QPT_UD || packet.view.source_ip() != qp.attributes.path.destination_ip) return;
+  neighbours_->note_packet(packet.view.source_ip(), packet.view.ethernet().source, now);
 }
 
 void Worker::parse(Received& received) const {

@@ -59,11 +59,14 @@ struct Scenario {
   bool controlled = false;    // hosts have congestion control, each another one
 
   [[nodiscard]] uint32_t path_mtu() const { return 128U << mtu; }
+  // What the links do. A full queue of the switch loses frames nevertheless, and that is no reason to give up.
+  [[nodiscard]] bool loses_nothing() const {
+    return !(faults.loss > 0 || faults.corruption > 0 || bursts || outages || long_outages);
+  }
   // Whether a queue pair may use up its retries for more than the bad luck of one packet.
   [[nodiscard]] bool may_give_up() const {
     // Who insists on extensions fails, too, when a peer's answer to the question for them never comes through.
-    const bool loses = faults.loss > 0 || faults.corruption > 0 || bursts || outages;
-    return long_outages || tiny_queues || (extensions_on && loses);
+    return long_outages || (extensions_on && !loses_nothing());
   }
   [[nodiscard]] std::string describe() const;
 };

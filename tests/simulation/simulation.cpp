@@ -102,13 +102,15 @@ void Simulation::play() {
   for (const auto& actor : actors_) actor->check();
   for (const auto& pool : pools_) pool->check();
   network_->check_counters();
+  if (judge_.tally.gave_up > 0 && scenario_.loses_nothing())
+    judge_.fail("a queue pair gave up on a network whose links lose nothing");
 }
 
 SimulationResult Simulation::run() {
   build();
   play();
   network_->add_up();
-  const std::string counters = judge_.content() ? std::string() : network_->counters();
+  const std::string counters = judge_.content() && judge_.tally.gave_up == 0 ? std::string() : network_->counters();
   actors_.clear();
   pools_.clear();
   network_->take_down();
