@@ -35,12 +35,17 @@ TEST(Lifecycle, peer_that_does_not_answer_ends_what_was_posted) {
   EXPECT_EQ(host.statuses(), (Statuses{IBV_WC_RETRY_EXC_ERR, IBV_WC_WR_FLUSH_ERR, IBV_WC_WR_FLUSH_ERR}));
 }
 
-TEST(Lifecycle, answers_wait_until_the_peer_is_found) {
+// The answer to the solicitation may be lost. The source MAC of the peer's request is used, and not that of another host's packet.
+TEST(Lifecycle, a_request_has_the_mac_of_a_peer_that_has_not_answered_the_solicitation) {
   LoneHostOptions options;
   options.static_peer = false;
   LoneHost host(options);
-  EXPECT_EQ(host.receive(host.write(Opcode::kRcWriteOnly, 0, 0, 8, 8)), Lines{});
-  EXPECT_EQ(host.receive_bytes(arp_reply(MacAddress::local(2))), Lines{"RC_ACK 0 1f"});
+  const Packet request = host.write(Opcode::kRcWriteOnly, 0, 0, 8, 8);
+  Packet stranger = request;
+  stranger.between(MacAddress::local(9), IpAddress::from_v4(0x0a000009), MacAddress::local(1),
+                   IpAddress::from_v4(0x0a000001));
+  EXPECT_EQ(host.receive(stranger), Lines{});
+  EXPECT_EQ(host.receive(request), Lines{"RC_ACK 0 1f"});
   // The peer moves to another MAC. Expect: the next packet goes there.
   host.receive_bytes(arp_reply(MacAddress::local(77)));
   host.port().put(encode_packet(host.write(Opcode::kRcWriteOnly, 1, 0, 8, 8).finish()));

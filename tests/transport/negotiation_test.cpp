@@ -211,6 +211,28 @@ TEST(Negotiation, switched_on_it_fails_a_peer_that_has_none_and_waits_for_one_th
   exchange(with);
 }
 
+// A peer that has asked has extensions, so more of its answers may be lost before it is given up.
+TEST(Negotiation, switched_on_it_waits_longer_for_a_peer_that_has_asked) {
+  for (const Nanos silence : {Nanos{2s}, Nanos{100s}}) {
+    TwoHosts net({.extensions_a = {.mode = ExtensionMode::kOn}, .extensions_b = kAuto});
+    net.watch = [&](const Packet& packet, char direction) {
+      SimVerdict verdict;
+      verdict.drop = is_mad(packet) && direction == '<' && net.now() < silence &&
+                     parse_capability_mad(packet.payload).message.response;
+      return verdict;
+    };
+    net.connect();
+    ASSERT_EQ(net.write(1, 0, 100), 0);
+    net.run(1s);
+    EXPECT_EQ(net.a.completions().size(), 0U);
+    EXPECT_EQ(net.a.qp->state(), IBV_QPS_RTS);
+    net.run(10s);
+    const auto done = net.a.completions();
+    ASSERT_EQ(done.size(), 1U);
+    EXPECT_EQ(done[0].status, silence < 10s ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR);
+  }
+}
+
 // Nothing is posted, so no completion can tell.
 TEST(Negotiation, switched_on_a_queue_pair_that_has_nothing_to_do_says_by_an_event_that_it_has_failed) {
   TwoHosts net({.extensions_a = {.mode = ExtensionMode::kOn}});
