@@ -194,7 +194,10 @@ bool Requester::acknowledge_before(TransportContext& context, Psn end) {
     if (oldest.needs_response()) {  // nothing else acknowledges a READ or an atomic
       whole = false;
       // What is behind it has been executed, and is complete as soon as the response has come.
-      if (is_before(acknowledged_end_, end)) acknowledged_end_ = end;
+      if (is_before(acknowledged_end_, end)) {
+        acknowledged_end_ = end;
+        retries_left_ = qp_.attributes.retry_count;  // the peer progresses, although the response has not come
+      }
       break;
     }
     const Psn next = oldest.first_psn + oldest.packets;

@@ -105,6 +105,7 @@ const std::vector<Feature> kFeatures = {{"ipv6", &Scenario::ipv6},
                                         {"long_outages", &Scenario::long_outages},
                                         {"stalls", &Scenario::stalls},
                                         {"tiny_queues", &Scenario::tiny_queues},
+                                        {"slow_receiver", &Scenario::slow_receiver},
                                         {"controlled", &Scenario::controlled}};
 
 Scenario draw_scenario(uint64_t seed, std::string_view without) {
@@ -138,6 +139,10 @@ Scenario draw_scenario(uint64_t seed, std::string_view without) {
   // A generator of its own, so that seeds from before mean what they meant.
   Rng controls(seed ^ 0x636f6e67657374ULL);
   s.controlled = controls.chance(0.4);
+  Rng receivers(seed ^ 0x736c6f776c79ULL);
+  s.slow_receiver = receivers.chance(0.2);
+  s.slow_host = receivers.below(s.hosts.size());
+  s.slow_part = receivers.between(10, 200);
   take_away(s, without);
   if (s.controlled) {
     for (HostTraits& host : s.hosts) host.control = draw_control(controls);
@@ -174,6 +179,7 @@ std::string Scenario::describe() const {
          << (e.timestamps ? " timed" : "") << (e.source_qpn ? " source_qpn" : "")
          << (e.data_lsn ? " data_lsn" : "");
   }
+  if (slow_receiver) text << "; host " << slow_host << " receives 1/" << slow_part << " of the rate";
   text << "; features:";
   for (const Feature& feature : kFeatures) {
     if (this->*feature.flag) text << ' ' << feature.name;
