@@ -28,8 +28,6 @@ inline constexpr NamedSeed kNamedSeeds[] = {
     {910011234,
      "A host whose ARP request was answered by a frame that was lost acknowledged nothing until its next request, and the peer's "
      "retries ran out before."},
-    {920001058,
-     "NAKs that named ever later packets behind a READ without its response used up the retries within two round trips."},
     {10979,
      "A queue pair that insisted on extensions, and had nothing posted, went into error and told nobody."},
 };

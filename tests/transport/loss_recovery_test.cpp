@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/must.hpp"
+#include "support/lone_host.hpp"
 #include "support/two_hosts.hpp"
 
 namespace roci::test {
@@ -191,6 +192,21 @@ TEST(LossRecovery, time_out_starts_slowly_and_late_answers_undo_it) {
   EXPECT_EQ(recovery.window(), 2U);
   recovery.note_acknowledged(2);
   EXPECT_EQ(recovery.window(), 4U);
+}
+
+// The response of the READ is lost, and so is a packet behind it each time: the NAKs name ever later packets.
+TEST(LossRecovery, a_nak_that_names_a_later_packet_than_before_is_progress) {
+  LoneHost host;  // retry count 3
+  ASSERT_EQ(host.post(IBV_WR_RDMA_READ, 1, 8), 0);
+  for (uint64_t id = 2; id <= 8; ++id) ASSERT_EQ(host.post(IBV_WR_SEND, id, 8), 0);
+  host.work();
+  for (int ahead = 1; ahead <= 7; ++ahead) {
+    const Lines sent = host.receive(host.response(Opcode::kRcAcknowledge, ahead, 0x60));
+    EXPECT_FALSE(sent.empty()) << ahead;
+    host.now += 1ms;
+  }
+  EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
+  EXPECT_EQ(host.statuses(), Statuses{});
 }
 
 }  // namespace
