@@ -9,23 +9,17 @@ Each case is a pair of processes of the same program: the server on one side, th
 network is a namespace of its own. Requires root. Exit status 77 and one sentence where a requirement is not met."""
 
 import argparse
-import os
-import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 
 import guest
-import guest_image
+import session
 
 LIMIT = 120  # seconds, of one program
 LISTENS_WITHIN = 10  # seconds, for a server to start
-SKIPPED = 77
-NETNS = pathlib.Path(__file__).resolve().parent.parent / "tools" / "netns.sh"
-INSIDE = "ROCI_LIVE_NAMESPACE"  # set where the program runs in the namespace
 REJECTED = ("REJECTED", "rejected", "Unexpected CM event bl blka 8", "Connection refused", "Couldn't connect")
 
 
@@ -172,8 +166,7 @@ def run_all(options, peer):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bin", type=pathlib.Path, help="folder with roci-run")
-    parser.add_argument("--kernel", choices=guest_image.KERNELS, default=guest_image.KERNELS[0], help="series of the guest's kernel")
+    session.add_arguments(parser)
     parser.add_argument("--path-mtu", type=int, choices=(1024, 4096), default=1024, help="1024")
     parser.add_argument("--only", nargs="+", metavar="PATTERN", help="cases whose name has one of the regular expressions")
     parser.add_argument("--list", action="store_true", help="print the cases")
@@ -181,32 +174,8 @@ def main():
     if options.list:
         print("\n".join(case.name for case in cases()))
         return 0
-    if shutil.which("qemu-system-x86_64") is None:
-        print("SKIPPED: qemu-system-x86_64 is not installed")
-        return SKIPPED
-    try:
-        kernel, initramfs = guest_image.build(options.kernel)
-    except guest_image.Missing as missing:
-        print(f"SKIPPED: {missing}")
-        return SKIPPED
-    mtu = 1500 if options.path_mtu == 1024 else 4200
-    if os.environ.pop(INSIDE, None) is None:  # packages can be downloaded only outside of the namespace
-        os.environ[INSIDE] = "1"
-        os.execv(NETNS, [str(NETNS), "--mtu", str(mtu), sys.executable, *sys.argv])
-    options.bin = options.bin.resolve()
-    with tempfile.TemporaryDirectory(prefix="live-") as folder:
-        options.folder = folder
-        options.config = pathlib.Path(folder) / "device.yaml"
-        addresses = f"{guest.address(guest.DEVICE)}/24, {guest.address(guest.DEVICE, 6)}/64"
-        options.config.write_text(f"device:\n  name: roci0\n  port: {{device: \"net_af_packet0,iface={guest.PORT}\", mtu: {mtu}}}\n"
-                                  f"  addresses: [{addresses}]\n", encoding="utf-8")
-        os.environ["ROCI_RUNTIME"] = folder
-        guest.make_network(mtu)
-        peer = guest.Guest(kernel, initramfs, folder, mtu)
-        try:
-            return run_all(options, peer)
-        finally:
-            peer.close()
+    with session.session(options, 1500 if options.path_mtu == 1024 else 4200) as peer:
+        return run_all(options, peer)
 
 
 if __name__ == "__main__":
