@@ -255,5 +255,14 @@ TEST(Rules, wrong_requests_are_refused_with_the_right_code) {
   }
 }
 
+// The queue pair is in error before it has looked for the MAC of its peer.
+TEST(Rules, first_packet_of_all_is_refused_with_a_nak) {
+  ReplayHost::Config config = host_config();
+  config.had_turn = false;
+  Fed fed(config);
+  EXPECT_EQ(fed(request(Opcode::kRcWriteLast, kFirst, 16)), Lines{"RC_ACK 1000 61 msn 0"});
+  EXPECT_EQ(fed.host.state(), IBV_QPS_ERR);
+}
+
 }  // namespace
 }  // namespace roci::test
