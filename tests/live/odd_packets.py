@@ -23,15 +23,18 @@ import zlib
 import guest
 import odd_page
 import odd_table
+import odd_target
 import session
-from raw_sender import (ADDRESS, CNP, INTERFACE, OPERATIONS, RC, RawSender, frame)  # noqa: F401
+from odd_judgements import HABITS, Crash
+from raw_sender import ADDRESS, CNP, OPCODES, OPERATIONS, RawSender, frame
 
 MTU = 1500
 CONTROL_PORT = 7471
 PROBE_QPN, QPN = 0x70, 0x77  # of the raw sender
 ANSWER_LIMIT = 10  # seconds, of a probe and of a command
 STATUSES = ["success", "LOC_LEN_ERR", "LOC_QP_OP_ERR", "LOC_EEC_OP_ERR", "LOC_PROT_ERR", "WR_FLUSH_ERR", "MW_BIND_ERR", "BAD_RESP_ERR",
-            "LOC_ACCESS_ERR", "REM_INV_REQ_ERR", "REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR"]
+            "LOC_ACCESS_ERR", "REM_INV_REQ_ERR", "REM_ACCESS_ERR", "REM_OP_ERR", "RETRY_EXC_ERR", "RNR_RETRY_EXC_ERR", "LOC_RDD_VIOL_ERR",
+            "REM_INV_RD_REQ_ERR", "REM_ABORT_ERR", "INV_EECN_ERR", "INV_EEC_STATE_ERR", "FATAL_ERR", "RESP_TIMEOUT_ERR", "GENERAL_ERR"]
 EVENTS = ["CQ_ERR", "QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR", "COMM_EST", "SQ_DRAINED", "PATH_MIG", "PATH_MIG_ERR"]
 STATES = ["RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"]
 OPERATION_NAMES = {0: "SEND", 1: "WRITE", 2: "READ", 3: "SWAP", 4: "ADD", 128: "RECV", 129: "RECV_RDMA_WITH_IMM"}
@@ -95,7 +98,7 @@ class Stack:
         def answered():
             return any(packet.qpn == PROBE_QPN and packet.psn == psn & 0xffffff for packet in self.sender.received)
 
-        data = frame(self.mac, self.address, odd_table.OPCODES["WRITE_ONLY"], self.probe_qpn, psn, headers=bytes(16), ack=True)
+        data = frame(self.mac, self.address, OPCODES["WRITE_ONLY"], self.probe_qpn, psn, headers=bytes(16), ack=True)
         for _ in range(3):
             self.sender.send(data)
             self.sender.pump(ANSWER_LIMIT / 3, answered)
@@ -125,6 +128,8 @@ def relative(psn, base):
 def describe(packet, target):
     """A received packet as text, without what differs from one run to the next."""
     name = OPERATIONS[packet.opcode & 0x1f] if packet.opcode & 0x1f < len(OPERATIONS) else f"{packet.opcode:#04x}"
+    if packet.opcode == CNP:
+        return "CNP" if packet.reserved8 == 0x40 and packet.qpn == QPN else "CNP without BECN"
     name = {0: "", 1: "UC ", 3: "UD "}.get(packet.opcode >> 5, f"{packet.opcode:#04x} ") + name
     rest, words = packet.rest, []
     is_answer = 0x0d <= packet.opcode <= 0x12
@@ -141,7 +146,7 @@ def describe(packet, target):
         words.append(f"MSN {msn}")
     elif packet.opcode in (0x06, 0x0a, 0x0b, 0x0c):
         _, _, length = struct.unpack(">QII", rest[:16])
-        offset = struct.unpack(">Q", rest[:8])[0] - odd_table.REMOTE
+        offset = struct.unpack(">Q", rest[:8])[0] - odd_target.REMOTE
         words.append(f"offset {offset} length {length}")
         rest = rest[16:]
     elif packet.opcode in (0x13, 0x14):
@@ -179,9 +184,9 @@ def describe_completion(line):
 
 def outcome_of(stack, entry):
     """What a stack does with the packets of an entry: text by aspect."""
-    setup = {"kind": "rc", "peer": ADDRESS, "peer_qpn": QPN, "rq_psn": odd_table.RQ_PSN, "sq_psn": odd_table.SQ_PSN, **entry.setup}
+    setup = {"kind": "rc", "peer": ADDRESS, "peer_qpn": QPN, "rq_psn": odd_target.RQ_PSN, "sq_psn": odd_target.SQ_PSN, **entry.setup}
     made = stack.command("fresh " + " ".join(f"{key}={value}" for key, value in setup.items()))
-    target = odd_table.Target(stack, made, setup, entry.is_requester)
+    target = odd_target.Target(stack, made, setup, entry.is_requester)
     stack.sender.received.clear()
     outcome, sent = {}, set()
     for number, step in enumerate(entry.steps(target), 1):
@@ -255,35 +260,44 @@ def run_all(options, peer):
 
 
 def compare_all(options, peer, linux, rocinante):
-    begin, problems, results = time.monotonic(), [], []
+    begin, problems, results, used = time.monotonic(), [], [], {}
     for entry in odd_table.entries():
-        if options.only and not any(re.search(pattern, entry.full_name) for pattern in options.only):
+        if options.only and not any(re.search(pattern, entry.name) for pattern in options.only):
+            continue
+        judgement = entry.judgement(options.kernel)
+        if isinstance(judgement, Crash) and not options.crash:
+            results.append(odd_page.Result(entry, {"guest": ("the kernel panics", "")}, judgement))
             continue
         outcomes = []
-        for _ in range(options.repeat):
-            outcomes.append((outcome_of(linux, entry), outcome_of(rocinante, entry)))
+        try:
+            for _ in range(options.repeat):
+                outcomes.append((outcome_of(linux, entry), outcome_of(rocinante, entry)))
+        except RuntimeError as error:
+            raise RuntimeError(f"{entry.name}: {error}") from error
         if any(outcome != outcomes[0] for outcome in outcomes):
-            problems.append(f"{entry.full_name}: not the same in each run")
+            problems.append(f"{entry.name}: not the same in each run")
             for outcome in outcomes:
                 print(outcome)
         found = differences(*outcomes[0])
-        judgement = entry.judgement(options.kernel)
-        result = odd_page.Result(entry, found, judgement)
-        results.append(result)
+        for habit in HABITS:
+            if options.kernel in habit.kernels and habit.explains(found, *outcomes[0]):
+                used[habit] = used.get(habit, 0) + 1
+        results.append(odd_page.Result(entry, found, judgement))
         if found and judgement is None:
-            problems.append(f"{entry.full_name}: different, without a judgement")
+            problems.append(f"{entry.name}: different, without a judgement")
         if judgement is not None and not found:
-            problems.append(f"{entry.full_name}: judged, but not different")
+            problems.append(f"{entry.name}: judged, but not different")
         if options.verbose or found and judgement is None:
-            print(f"\n{entry.full_name} [{entry.clause}]")
+            print(f"\n{entry.name} [{entry.clause}]")
             for aspect, text in outcomes[0][0].items():
                 other = outcomes[0][1][aspect]
                 if text == other and (options.verbose or aspect.startswith("packets")):
                     print(f"    {aspect}: {text or '-'}")
-                elif text != other:
+                elif aspect in found:
                     print(f"    {aspect}:\n        Linux:     {text or '-'}\n        Rocinante: {other or '-'}")
     if not options.only:
-        problems += odd_page.update(options.kernel, results, options.write)
+        problems += [f"{habit.name}: no packet shows it" for habit in HABITS if options.kernel in habit.kernels and habit not in used]
+        problems += odd_page.update(options.kernel, results, used, options.write)
     print("".join(f"\nproblem: {problem}" for problem in problems))
     print(f"{peer.kernel()}: {odd_page.count_line(results)} ({time.monotonic() - begin:.0f} s)")
     return 1 if problems or not results else 0
@@ -301,6 +315,7 @@ def main():
     parser.add_argument("--write", action="store_true", help="write the differences to docs/interop.md")
     parser.add_argument("--repeat", type=int, default=1, help="run each entry as often, and require the same outcome (1)")
     parser.add_argument("--peer", type=pathlib.Path, help="the program odd-peer (BIN/odd-peer)")
+    parser.add_argument("--crash", action="store_true", help="also send the packets that end the guest's kernel")
     parser.add_argument("-v", "--verbose", action="store_true", help="print the outcome of all entries")
     options = parser.parse_args()
     if options.peer:

@@ -1,120 +1,28 @@
-"""The table of hand-made packets: names, frames, clauses of the IBTA specification, and judgements of the differences."""
+"""The table of hand-made packets: names, clauses of the IBTA specification, and frames."""
 
 import struct
 
 import raw_sender
-from raw_sender import OPCODES, RC, UC, UD
+from odd_judgements import JUDGEMENTS
+from odd_target import QKEY, REMOTE, REMOTE_KEY, RQ_PSN, SQ_PSN, data_of
+from raw_sender import OPCODES, UC, UD
 
-RQ_PSN, SQ_PSN = 1000, 2000  # first PSN that the stack expects, and sends
-MTU = 1024
+MTU = 1024  # of the path
 REGION = 8192  # bytes, of the registered memory
-REMOTE = 0x100000  # address that requests of the stack name
-REMOTE_KEY = 0x1234
-QKEY = 0x11111111
 SEQUENCE, INVALID, ACCESS, OPERATIONAL, INVALID_RD = range(5)  # codes of a NAK
 
 
-class Judgement:
-    """Which stack follows the specification where they differ: "Rocinante", "Linux" or "both"."""
-
-    def __init__(self, right, why, kernels=("6.12", "6.1")):
-        self.right, self.why, self.kernels = right, why, kernels
-
-
 class Entry:
-    def __init__(self, group, name, clause, steps, *judgements, **setup):
-        self.group, self.name, self.clause, self.steps, self.judgements, self.setup = group, name, clause, steps, judgements, setup
-        self.full_name = f"{group}: {name}"
+    """Packets for a fresh queue pair, and the clause they test. A step is a frame, several frames, or a command of odd-peer. After each
+    one, the packets that come back are collected."""
+
+    def __init__(self, group, name, clause, steps, **setup):
+        self.name, self.clause, self.steps, self.setup = f"{group}: {name}", clause, steps, setup
         self.is_requester = group == "RC requester"
 
     def judgement(self, kernel):
-        found = [judgement for judgement in self.judgements if kernel in judgement.kernels]
+        found = [judgement for judgement in JUDGEMENTS.get(self.name, ()) if kernel in judgement.kernels]
         return found[0] if found else None
-
-
-def data_of(length, seed=0):
-    """Payload: no byte is one that `fresh` of odd-peer writes."""
-    return bytes(0x80 | (i * 3 + seed) & 0x7f for i in range(length))
-
-
-class Target:
-    """The queue pair under test of a stack: makes frames for it. PSNs are relative to the first one."""
-
-    def __init__(self, stack, made, setup, requests):
-        self.stack, self.requests = stack, requests
-        self.qpn, self.va, self.key = made["qpn"], made["va"], made["rkey"]
-        self.foreign, self.gone, self.local_key = made["foreign"], made["gone"], made["receives_key"]
-        self.rq_psn, self.sq_psn = int(setup["rq_psn"]), int(setup["sq_psn"])
-        self.transport = {"rc": RC, "uc": UC, "ud": UD}[setup["kind"]]
-
-    def raw(self, opcode, psn, **fields):
-        fields = {"qpn": self.qpn, "destination_mac": self.stack.mac, "destination": self.stack.address, **fields}
-        qpn = fields.pop("qpn")
-        return raw_sender.frame(fields.pop("destination_mac"), fields.pop("destination"), opcode, qpn, self.rq_psn + psn, **fields)
-
-    def request(self, name, psn, headers=b"", length=0, seed=0, **fields):
-        fields = {"ack": self.transport == RC, "payload": data_of(length, seed), **fields}
-        return self.raw(self.transport | OPCODES[name], psn, headers=headers, **fields)
-
-    def send(self, psn, length=16, part="ONLY", immediate=None, invalidate=None, **fields):
-        headers, suffix = b"", ""
-        if immediate is not None:
-            headers, suffix = struct.pack(">I", immediate), "_IMM"
-        if invalidate is not None:
-            headers, suffix = struct.pack(">I", invalidate), "_INV"
-        return self.request(f"SEND_{part}{suffix}", psn, headers, length, **fields)
-
-    def reth(self, at, length, key=None):
-        return struct.pack(">QII", (self.va + at) % (1 << 64), self.key if key is None else key, length)
-
-    def write(self, psn, length=16, part="ONLY", at=0, announced=None, key=None, immediate=None, **fields):
-        headers = self.reth(at, length if announced is None else announced, key) if part in ("ONLY", "FIRST") else b""
-        if immediate is not None:
-            headers += struct.pack(">I", immediate)
-        return self.request(f"WRITE_{part}{'' if immediate is None else '_IMM'}", psn, headers, length, **fields)
-
-    def read(self, psn, size, at=0, key=None, **fields):
-        return self.request("READ_REQUEST", psn, self.reth(at, size, key), **fields)
-
-    def atomic(self, name, psn, at=0, key=None, value=1, compare=0, **fields):
-        headers = struct.pack(">QIQQ", self.va + at, self.key if key is None else key, value, compare)
-        return self.request(name, psn, headers, **fields)
-
-    def add(self, psn, **fields):
-        return self.atomic("ADD", psn, **fields)
-
-    def swap(self, psn, **fields):
-        return self.atomic("SWAP", psn, **fields)
-
-    def good(self, psn):
-        """A request that shows which PSN the responder expects."""
-        return self.write(psn, 4, at=4096 + 4 * (psn & 0xff), seed=5)
-
-    def datagram(self, length=16, qkey=QKEY, source=0x77, immediate=None, name="SEND_ONLY", **fields):
-        headers = struct.pack(">II", qkey, source) + (b"" if immediate is None else struct.pack(">I", immediate))
-        return self.request(name + ("" if immediate is None else "_IMM"), fields.pop("psn", 0), headers, length, **fields)
-
-    # Answers to requests of the stack. PSNs are relative to its first one.
-
-    def answer(self, name, psn, headers=b"", length=0, seed=0, **fields):
-        fields = {"payload": data_of(length, seed), **fields}
-        return self.raw(OPCODES[name], self.sq_psn - self.rq_psn + psn, headers=headers, **fields)
-
-    def ack(self, psn, syndrome=0x1f, msn=1, **fields):
-        return self.answer("ACK", psn, struct.pack(">I", syndrome << 24 | msn), **fields)
-
-    def nak(self, psn, code, msn=0, **fields):
-        return self.ack(psn, 0x60 | code, msn, **fields)
-
-    def rnr(self, psn, timer=1, msn=0, **fields):
-        return self.ack(psn, 0x20 | timer, msn, **fields)
-
-    def data(self, part, psn, length, syndrome=0x1f, msn=1, **fields):
-        headers = b"" if part == "MIDDLE" else struct.pack(">I", syndrome << 24 | msn)
-        return self.answer(f"READ_RESPONSE_{part}", psn, headers, length, **fields)
-
-    def result(self, psn, value=0x8182838485868788, syndrome=0x1f, msn=1, **fields):
-        return self.answer("ATOMIC_ACK", psn, struct.pack(">IQ", syndrome << 24 | msn, value), **fields)
 
 
 def post(operation, length=16, n=1, at=0):
@@ -129,9 +37,9 @@ def entries():
             *unreliable(), *datagrams(), *acknowledgements(), *responses()]
 
 
-def group_of(name, **common):
-    def make(*arguments, **setup):
-        return Entry(name, *arguments, **{**common, **setup})
+def group_of(group, **common):
+    def make(name, clause, steps, **setup):
+        return Entry(group, name, clause, steps, **{**common, **setup})
 
     return make
 
@@ -368,8 +276,8 @@ def headers():
     """Of a WRITE that is correct in everything else; a second one shows whether it was executed."""
     rc = group_of("headers")
 
-    def write(name, clause, *judgements, **fields):
-        return rc(name, clause, lambda t: [t.write(0, **fields), t.good(1)], *judgements)
+    def write(name, clause, **fields):
+        return rc(name, clause, lambda t: [t.write(0, **fields), t.good(1)])
 
     return [
         write("wrong ICRC", "A17.3.3", icrc_error=1),
