@@ -188,10 +188,12 @@ def outcome_of(stack, entry):
     made = stack.command("fresh " + " ".join(f"{key}={value}" for key, value in setup.items()))
     target = odd_target.Target(stack, made, setup, entry.is_requester)
     stack.sender.received.clear()
-    outcome, sent = {}, set()
+    outcome, sent, lines = {}, set(), []
     for number, step in enumerate(entry.steps(target), 1):
         if isinstance(step, str):
             stack.command(step)
+        elif isinstance(step, float):
+            stack.sender.pump(step)
         else:
             for data in step if isinstance(step, (list, tuple)) else [step]:
                 stack.sender.send(data)
@@ -205,13 +207,14 @@ def outcome_of(stack, entry):
                 if text in answers:
                     continue
             answers.append(text)
+        *new, last = stack.lines("report")
         outcome[f"packets after step {number}"] = ", ".join(answers)
-    *lines, last = stack.lines("report")
-    outcome["completions"] = ", ".join(describe_completion(line) for line in lines if line.startswith("completion"))
+        outcome[f"completions after step {number}"] = ", ".join(describe_completion(line) for line in new if line.startswith("completion"))
+        lines += new
     outcome["solicited event"] = "yes" if "notified" in lines else ""
     outcome["events"] = ", ".join(sorted(EVENTS[int(line.split()[1])] for line in lines if line.startswith("event")))
     outcome["state"] = STATES[int(re.search(r"state=(\d+)", last)[1])]
-    outcome["memory"] = ", ".join(line.removeprefix("changed ") for line in lines if line.startswith("changed"))
+    outcome["memory"] = ", ".join(line.removeprefix("changed ") for line in new if line.startswith("changed"))
     return outcome
 
 
@@ -280,7 +283,7 @@ def compare_all(options, peer, linux, rocinante):
                 print(outcome)
         found = differences(*outcomes[0])
         for habit in HABITS:
-            if options.kernel in habit.kernels and habit.explains(found, *outcomes[0]):
+            if habit.explains(found, *outcomes[0]):
                 used[habit] = used.get(habit, 0) + 1
         results.append(odd_page.Result(entry, found, judgement))
         if found and judgement is None:
@@ -296,7 +299,7 @@ def compare_all(options, peer, linux, rocinante):
                 elif aspect in found:
                     print(f"    {aspect}:\n        Linux:     {text or '-'}\n        Rocinante: {other or '-'}")
     if not options.only:
-        problems += [f"{habit.name}: no packet shows it" for habit in HABITS if options.kernel in habit.kernels and habit not in used]
+        problems += [f"{habit.name}: no packet shows it" for habit in HABITS if habit not in used]
         problems += odd_page.update(options.kernel, results, used, options.write)
     print("".join(f"\nproblem: {problem}" for problem in problems))
     print(f"{peer.kernel()}: {odd_page.count_line(results)} ({time.monotonic() - begin:.0f} s)")

@@ -109,14 +109,15 @@ TEST(Rules, what_does_not_matter_does_not_hinder) {
   }
 }
 
-// rxe drops it. The ICRC covers what the UDP checksum covers and more, and has been found right.
-TEST(Rules, wrong_udp_checksum_is_ignored) {
+// RFC 1122 4.1.3.4. The ICRC is right.
+TEST(Rules, wrong_udp_checksum_is_dropped_in_silence) {
   Fed fed;
   Packet p = write_only(kFirst);
   p.udp_checksum = 1;
   p.finish();
   p.udp_checksum ^= 0x5555;
-  EXPECT_EQ(fed.as_is(p), Lines{"RC_ACK 1000 1f msn 1"});
+  EXPECT_EQ(fed.as_is(p), Lines{});
+  EXPECT_EQ(fed(write_only(kFirst)), Lines{"RC_ACK 1000 1f msn 1"});
 }
 
 TEST(Rules, a_gap_is_named_once_and_a_new_gap_again) {
