@@ -1,4 +1,4 @@
-// odd-peer DEVICE GID-INDEX PORT: one queue pair, controlled by lines of text over TCP, for tests/live/odd_packets.py. Linked with the
+// odd-peer DEVICE IPV4-GID-INDEX IPV6-GID-INDEX PORT: one queue pair, controlled by lines of text over TCP, for tests/live/odd_packets.py. Linked with the
 // system's libibverbs; the same binary runs in the guest on rxe0 and, through roci-run, on a Rocinante device.
 //
 // Each command is a line "NAME KEY=VALUE...". The answer is any number of lines, of which the last begins with "ok" or "error".
@@ -6,7 +6,7 @@
 //   fresh kind=rc|uc|ud peer= ...      replaces the queue pair under test, its completion queues and its regions
 //   receive n= length=                 posts receive requests
 //   post op= length= ...               posts a send request
-//   state to=rts|sqd|error             modifies the queue pair
+//   state to=reset|rts|sqd|error       modifies the queue pair
 //   report                             completions, events, state of the queue pair, and changed memory since `fresh`
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -39,7 +39,7 @@ static struct ibv_cq *send_queue, *receive_queue, *probe_queue;
 static struct ibv_qp *tested, *probed;
 static struct ibv_mr *target, *receives, *local, *foreign;
 static unsigned char* memory;
-static uint32_t gid_index, receive_at;
+static uint32_t ipv4_gid_index, ipv6_gid_index, receive_at;
 static FILE* out;
 
 static char* words[64];
@@ -84,7 +84,7 @@ static int access_of(const char* letters) {
   return access;
 }
 
-static int make_ready(struct ibv_qp* qp, int to_rts) {
+static int make_ready(struct ibv_qp* qp, const char* to) {
   const int is_datagram = qp->qp_type == IBV_QPT_UD;
   const int is_reliable = qp->qp_type == IBV_QPT_RC;
   struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
@@ -94,6 +94,7 @@ static int make_ready(struct ibv_qp* qp, int to_rts) {
   int mask =
       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | (is_datagram ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
   if ((errno = ibv_modify_qp(qp, &attr, mask)) != 0) return 0;
+  if (strcmp(to, "init") == 0) return 1;
   attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
                               .path_mtu = number_of("mtu", 1024) == 256 ? IBV_MTU_256 : IBV_MTU_1024,
                               .dest_qp_num = number_of("peer_qpn", 0),
@@ -103,14 +104,17 @@ static int make_ready(struct ibv_qp* qp, int to_rts) {
   mask = IBV_QP_STATE;
   if (!is_datagram) {
     attr.ah_attr = (struct ibv_ah_attr){
-        .is_global = 1, .port_num = 1, .grh = {.sgid_index = gid_index, .hop_limit = 64}};
-    attr.ah_attr.grh.dgid.raw[10] = attr.ah_attr.grh.dgid.raw[11] = 0xff;
-    if (inet_pton(AF_INET, text_of("peer", ""), attr.ah_attr.grh.dgid.raw + 12) != 1) return 0;
+        .is_global = 1, .port_num = 1, .grh = {.sgid_index = ipv4_gid_index, .hop_limit = 64}};
+    uint8_t* const gid = attr.ah_attr.grh.dgid.raw;
+    const char* peer = text_of("peer", "");
+    gid[10] = gid[11] = 0xff;
+    if (strchr(peer, ':') != NULL) attr.ah_attr.grh.sgid_index = ipv6_gid_index;
+    if (inet_pton(AF_INET, peer, gid + 12) != 1 && inet_pton(AF_INET6, peer, gid) != 1) return 0;
     mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
     if (is_reliable) mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   }
   if ((errno = ibv_modify_qp(qp, &attr, mask)) != 0) return 0;
-  if (!to_rts) return 1;
+  if (strcmp(to, "rtr") == 0) return 1;
   attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
                               .sq_psn = number_of("sq_psn", 0),
                               .timeout = number_of("timeout", 20),
@@ -135,7 +139,7 @@ static int probe(void) {
   probe_queue = ibv_create_cq(device, kDepth, NULL, NULL, 0);
   if (probe_queue == NULL) return error("ibv_create_cq");
   probed = make_qp(IBV_QPT_RC, probe_queue, probe_queue);
-  if (probed == NULL || !make_ready(probed, 1)) return error("the probed queue pair");
+  if (probed == NULL || !make_ready(probed, "rts")) return error("the probed queue pair");
   return fprintf(out, "ok qpn=%u\n", probed->qp_num);
 }
 
@@ -194,7 +198,7 @@ static int fresh(void) {
                                              : IBV_QPT_UD,
                    send_queue, receive_queue);
   if (tested == NULL) return error("ibv_create_qp");
-  if (!make_ready(tested, strcmp(text_of("to", "rts"), "rts") == 0)) return error("ibv_modify_qp");
+  if (!make_ready(tested, text_of("to", "rts"))) return error("ibv_modify_qp");
   return fprintf(out, "ok qpn=%u va=%" PRIuPTR " rkey=%u foreign=%u gone=%u receives_key=%u\n",
                  tested->qp_num, (uintptr_t)memory, target->rkey, foreign->rkey, gone_key, receives->rkey);
 }
@@ -240,10 +244,10 @@ static int post(void) {
 }
 
 static int change_state(void) {
-  const char* to = text_of("to", "error");
-  struct ibv_qp_attr attr = {.qp_state = strcmp(to, "sqd") == 0   ? IBV_QPS_SQD
-                                         : strcmp(to, "rts") == 0 ? IBV_QPS_RTS
-                                                                  : IBV_QPS_ERR};
+  static const char* const names[] = {"reset", "init", "rtr",  "rts",
+                                      "sqd",   "sqe",  "error"};  // in the order of ibv_qp_state
+  struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+  while (attr.qp_state < IBV_QPS_ERR && strcmp(names[attr.qp_state], text_of("to", "")) != 0) ++attr.qp_state;
   if ((errno = ibv_modify_qp(tested, &attr, IBV_QP_STATE)) != 0) return error("ibv_modify_qp");
   return fprintf(out, "ok\n");
 }
@@ -375,13 +379,14 @@ static int connection_on(uint16_t port) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    fprintf(stderr, "usage: odd-peer DEVICE GID-INDEX PORT\n");
+  if (argc != 5) {
+    fprintf(stderr, "usage: odd-peer DEVICE IPV4-GID-INDEX IPV6-GID-INDEX PORT\n");
     return 2;
   }
   open_device(argv[1]);
-  gid_index = strtoul(argv[2], NULL, 0);
-  const int connection = connection_on(strtoul(argv[3], NULL, 0));
+  ipv4_gid_index = strtoul(argv[2], NULL, 0);
+  ipv6_gid_index = strtoul(argv[3], NULL, 0);
+  const int connection = connection_on(strtoul(argv[4], NULL, 0));
   FILE* const in = fdopen(connection, "r");
   out = fdopen(dup(connection), "w");
   must(in != NULL && out != NULL, "fdopen");

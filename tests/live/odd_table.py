@@ -2,6 +2,7 @@
 
 import struct
 
+import guest
 import raw_sender
 from odd_judgements import JUDGEMENTS
 from odd_target import QKEY, REMOTE, REMOTE_KEY, RQ_PSN, SQ_PSN, data_of
@@ -34,7 +35,7 @@ RECEIVE = "receive n=1 length=1024"
 
 def entries():
     return [*responder_opcodes(), *responder_psns(), *responder_keys(), *responder_lengths(), *responder_receives(), *headers(),
-            *unreliable(), *datagrams(), *acknowledgements(), *responses()]
+            *headers_of_ipv6(), *unreliable(), *datagrams(), *acknowledgements(), *responses()]
 
 
 def group_of(group, **common):
@@ -93,6 +94,8 @@ def responder_opcodes():
         rc("SEND to queue pair 1 with an RC opcode", "9.6.1.1.1", lambda t: [t.send(0, qpn=1), t.good(0)]),
         rc("WRITE in SQD", "10.3.1.5", lambda t: ["state to=sqd", t.write(0), t.good(1)]),
         rc("WRITE in RTR", "10.3.1.3", lambda t: [t.write(0), t.good(1)], to="rtr"),
+        rc("WRITE in INIT", "10.3.1.2", lambda t: [t.write(0), t.good(0)], to="init"),
+        rc("WRITE in RESET", "10.3.1.1", lambda t: ["state to=reset", t.write(0), t.good(0)]),
         rc("WRITE in the error state", "10.3.1.7", lambda t: ["state to=error", t.write(0), t.good(0)]),
         rc("SEND in the error state, with a receive request", "10.3.1.7", lambda t: [RECEIVE, "state to=error", t.send(0)]),
     ]
@@ -167,6 +170,8 @@ def responder_keys():
         rc("WRITE, queue pair without remote write", "9.7.4.1.3", lambda t: [t.write(0), t.good(0)], access="r"),
         rc("READ, queue pair without remote read", "9.7.4.1.3", lambda t: [t.read(0, 16), t.good(0)], access="w"),
         rc("ADD, queue pair without remote atomic", "9.7.4.1.3", lambda t: [t.add(0), t.good(0)], access="wr"),
+        rc("READ, queue pair without resources for READs", "9.7.4.1.4", lambda t: [t.read(0, 16), t.good(0)], reads=0),
+        rc("ADD, queue pair without resources for atomics", "9.7.4.1.4", lambda t: [t.add(0), t.good(0)], reads=0),
         rc("WRITE of 0 bytes, queue pair without remote write", "9.7.4.1.3", lambda t: [t.write(0, 0), t.good(0)], access="r"),
         rc("WRITE one byte in front of the region", "9.7.4.1.5", lambda t: [t.write(0, at=-1), t.good(0)]),
         rc("WRITE one byte behind the region", "9.7.4.1.5", lambda t: [t.write(0, at=REGION - 15), t.good(0)]),
@@ -327,6 +332,46 @@ def headers():
         write("padding behind the packet", "A17.4", trailer=bytes(18)),
         write("VLAN 0 with priority 3", "IEEE 802.1Q 9.6", vlan=0x6000),
         write("VLAN 5", "IEEE 802.1Q 9.6", vlan=5),
+    ]
+
+
+def headers_of_ipv6():
+    rc = group_of("IPv6 headers", peer=raw_sender.ADDRESS6)
+    no_options = bytes.fromhex("1100010400000000")  # one extension header of 8 bytes, in front of UDP
+    whole_fragment = bytes.fromhex("1100000000000001")
+
+    def write(name, clause, **fields):
+        return rc(name, clause, lambda t: [t.write(0, **fields), t.good(1)])
+
+    return [
+        write("correct", "A17.4.2"),
+        write("wrong ICRC", "A17.3.3", icrc_error=1),
+        write("hop limit 1", "A17.4.2", ttl=1),
+        write("hop limit 0", "RFC 8200 3", ttl=0),
+        write("traffic class b8", "A17.4.2", tos=0xb8),
+        write("flow label fffff", "A17.4.2", flow_label=0xfffff),
+        write("version 4", "RFC 8200 3", ip_version=4),
+        write("EtherType of IPv4", "A17.4", ethernet_type=0x0800),
+        write("protocol TCP", "A17.4", protocol=6),
+        write("destination options in front of UDP", "RFC 8200 4.6", protocol=60, extensions=no_options),
+        write("hop-by-hop options in front of UDP", "RFC 8200 4.3", protocol=0, extensions=no_options),
+        write("fragment header of a whole packet", "RFC 8200 4.5", protocol=44, extensions=whole_fragment),
+        write("payload length 4 too long", "RFC 8200 3", ip_length_error=4),
+        write("payload length 4 too short", "RFC 8200 3", ip_length_error=-4),
+        write("UDP length 4 too long", "RFC 768", udp_length_error=4),
+        write("UDP length 4 too short", "RFC 768", udp_length_error=-4),
+        write("right UDP checksum", "RFC 8200 8.1", udp_checksum="right"),
+        write("wrong UDP checksum", "RFC 8200 8.1", udp_checksum="wrong"),
+        write("another source address", "9.6.1.4", source=raw_sender.OTHER_ADDRESS6),
+        write("unspecified source address", "RFC 4291 2.5.2", source="::"),
+        write("source address that is a group", "RFC 4291 2.7", source="ff02::1"),
+        write("another destination address", "9.6.1.4", destination=raw_sender.OTHER_ADDRESS6),
+        write("destination address that is a group", "9.6.1.4", destination="ff02::1", destination_mac=bytes.fromhex("333300000001")),
+        write("padding behind the packet", "A17.4", trailer=bytes(18)),
+        rc("IPv4 packet for a queue pair of IPv6", "9.6.1.4", lambda t: [t.write(0, destination=t.stack.address), t.good(1)]),
+        rc("IPv6 packet for a queue pair of IPv4", "9.6.1.4", lambda t: [t.write(0, destination=guest.address(t.stack.host, 6)), t.good(1)],
+           peer=raw_sender.ADDRESS),
+        rc("READ, correct", "A17.4.2", lambda t: [t.read(0, 2500), t.good(3)]),
     ]
 
 

@@ -2,6 +2,7 @@
 
 import struct
 
+import guest
 import raw_sender
 from raw_sender import OPCODES, RC, UC, UD
 
@@ -23,10 +24,11 @@ class Target:
         self.qpn, self.va, self.key = made["qpn"], made["va"], made["rkey"]
         self.foreign, self.gone, self.local_key = made["foreign"], made["gone"], made["receives_key"]
         self.rq_psn, self.sq_psn = int(setup["rq_psn"]), int(setup["sq_psn"])
+        self.address = guest.address(stack.host, 6 if ":" in setup["peer"] else 4)
         self.transport = {"rc": RC, "uc": UC, "ud": UD}[setup["kind"]]
 
     def raw(self, opcode, psn, **fields):
-        fields = {"qpn": self.qpn, "destination_mac": self.stack.mac, "destination": self.stack.address, **fields}
+        fields = {"qpn": self.qpn, "destination_mac": self.stack.mac, "destination": self.address, **fields}
         qpn = fields.pop("qpn")
         return raw_sender.frame(fields.pop("destination_mac"), fields.pop("destination"), opcode, qpn, self.rq_psn + psn, **fields)
 
