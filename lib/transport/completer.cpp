@@ -255,10 +255,12 @@ SendWqe* Requester::due_request(TransportContext& context, const FrameView& view
 
 // Data in response to a SEND or WRITE (IBTA 11.6.2, Bad Response Error).
 void Requester::on_wrong_opcode(TransportContext& context, Psn psn) {
-  const SendWqe* wqe = &qp_.send_queue.at(qp_.send_queue.head());
-  for (uint32_t index = qp_.send_queue.head(); !is_before(psn, wqe->first_psn + wqe->packets);)
-    wqe = &qp_.send_queue.at(++index);
-  acknowledge_before(context, wqe->first_psn);
+  uint32_t index = qp_.send_queue.head();
+  const auto lies_before = [&](const SendWqe& wqe) {
+    return wqe.is_local() || !is_before(psn, wqe.first_psn + wqe.packets);
+  };
+  while (lies_before(qp_.send_queue.at(index))) ++index;
+  acknowledge_before(context, qp_.send_queue.at(index).first_psn);
   fail_oldest(context, IBV_WC_BAD_RESP_ERR);
 }
 

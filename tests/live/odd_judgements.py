@@ -118,7 +118,7 @@ JUDGEMENTS = {
     "RC responder: SEND whose second packet does not fit": [
         Judgement(ROCINANTE, "a length error is an invalid request, and the receive completes with Local Length Error", "9.9.3")],
     "headers: IPv4 options": [
-        Judgement(BOTH, "no RoCEv2 sender uses options. Linux takes the ICRC of the first 20 bytes of the IPv4 header only, and drops the packet")],
+        Judgement(BOTH, "the annex does not specify what a receiver does with options. Linux takes the ICRC of the first 20 bytes of the IPv4 header only, and drops the packet")],
     "headers: CE": [Judgement(BOTH, "Rocinante sends a CNP and sets BECN in the ACK; Linux does not support congestion notification. "
                                     "It is optional", "A17.9.3")],
     "UC responder: MIDDLE is lost": [

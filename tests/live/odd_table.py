@@ -14,8 +14,8 @@ SEQUENCE, INVALID, ACCESS, OPERATIONAL, INVALID_RD = range(5)  # codes of a NAK
 
 
 class Entry:
-    """Packets for a fresh queue pair, and the clause they test. A step is a frame, several frames, a command of odd-peer, or a time in
-    seconds. After each one, the packets that come back are collected."""
+    """Packets for a fresh queue pair, and the clause they test. A step is a frame, a command of odd-peer, a time in seconds, or a tuple
+    of these. After each step, the packets that come back are collected."""
 
     def __init__(self, group, name, clause, steps, **setup):
         self.name, self.clause, self.steps, self.setup = f"{group}: {name}", clause, steps, setup
@@ -450,8 +450,8 @@ def acknowledgements():
     rc = group_of("RC requester")
     return [
         rc("ACK, correct", "9.7.5", lambda t: [WRITE, t.ack(0)]),
-        rc("no response, retry count 1, time-out of 134 ms", "9.7.6.1.3", lambda t: [TWO, 1.5], timeout=15, retry=1),
-        rc("no response, retry count 0, time-out of 134 ms", "9.7.6.1.3", lambda t: [WRITE, 1.0], timeout=15, retry=0),
+        rc("no response, retry count 1, time-out of 134 ms", "9.7.6.1.3", lambda t: [(TWO, 1.5)], timeout=15, retry=1),
+        rc("no response, retry count 0, time-out of 134 ms", "9.7.6.1.3", lambda t: [(WRITE, 1.0)], timeout=15, retry=0),
         rc("one ACK for two requests", "9.7.5.1.2", lambda t: [TWO, t.ack(1, msn=2)]),
         rc("ACK in the middle of a message", "9.7.5.1.2", lambda t: [THREE, t.ack(1, msn=0), t.ack(2)]),
         rc("ACK of a PSN that was never sent", "9.7.5.1.1", lambda t: [WRITE, t.ack(5), t.ack(0)]),
