@@ -71,7 +71,7 @@ def write_budgets(budgets):
     first = next((i for i, line in enumerate(lines) if line and not line.startswith("#")), len(lines))
     text = "\n".join(lines[:first]) + "\n"
     for name, entry in budgets.items():
-        text += f"{name}:\n  instructions: {entry['instructions']}\n  reason: {entry['reason']}\n"
+        text += yaml.safe_dump({name: {key: entry[key] for key in ("instructions", "reason")}}, sort_keys=False, width=1000)
     BUDGETS.write_text(text)
 
 

@@ -19,6 +19,7 @@ constexpr uint16_t kPortMtu = 4200;     // a path MTU of 4096 with its headers, 
 constexpr uint32_t kRingFrames = 1024;  // one direction of a wire
 constexpr uint32_t kPoolFrames = 4096;  // for the copies of the switch
 constexpr Nanos kWatchdogMargin = 20s;  // beyond what a wait may take
+constexpr int kDrainRounds = 64;
 constexpr const char* kNetwork = "10.0.0.";
 
 // The wires, the switch between them when there is one, and the two ports for the hosts. What is made first is
@@ -73,6 +74,16 @@ Result<std::unique_ptr<Device>> make_host(std::unique_ptr<Port> port, const char
   return Device::create(std::move(port), config);
 }
 
+// Frames that are still under way, like a packet that has been sent again, hold buffers of the devices' pools. They arrive here before
+// the pools are destroyed.
+void drain(Switch* between, Device& client, Device& server) {
+  for (int round = 0; round < kDrainRounds; ++round) {
+    if (between != nullptr) between->poll(now());
+    client.progress();
+    server.progress();
+  }
+}
+
 }  // namespace
 
 Status run_loopback(const Options& options, Report& report) {
@@ -117,6 +128,7 @@ Status run_loopback(const Options& options, Report& report) {
     client_status = run_client(control, **client, options, path, report);
   }  // closes the client's end of the channel, which ends the server
   server_thread.join();
+  drain(wires->between.get(), **client, **server);
   return server_pinned ? client_status : server_pinned;
 }
 

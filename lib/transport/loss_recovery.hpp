@@ -34,11 +34,22 @@ class LossRecovery {
     return attribute == kNever ? kNever : std::max(attribute * (1 << doublings_), 2 * smoothed_rtt());
   }
   [[nodiscard]] Nanos smoothed_rtt() const { return Nanos{smoothed_rtt_}; }
+  // The longest silence of a peer that has lost nothing, of nearly all that it makes.
+  [[nodiscard]] Nanos longest_silence() const {
+    return std::max(
+        kRoundTripsOfSilence * smoothed_rtt(),
+        smoothed_rtt() + kDeviationsOfSilence * Nanos{int64_t{rtt_deviation_} << kDeviationShift});
+  }
 
   // `attribute`: the time-out of the queue pair.
   void note_rtt(Nanos sample, Nanos least, Nanos attribute) {
     const auto value = static_cast<uint32_t>(std::clamp<int64_t>(sample.count(), 1, UINT32_MAX));
-    smoothed_rtt_ = smoothed_rtt_ == 0 ? value : smoothed_rtt_ - smoothed_rtt_ / 8 + value / 8;
+    if (smoothed_rtt_ == 0) smoothed_rtt_ = value;
+    const uint32_t deviation =
+        (value > smoothed_rtt_ ? value - smoothed_rtt_ : smoothed_rtt_ - value) >> kDeviationShift;
+    rtt_deviation_ = static_cast<uint16_t>(
+        std::min<uint32_t>(rtt_deviation_ - rtt_deviation_ / 4U + deviation / 4, UINT16_MAX));
+    smoothed_rtt_ = smoothed_rtt_ - smoothed_rtt_ / 8 + value / 8;
     queued_ = sample > 2 * least + kQueueSlack ? 1 : 0;
     const Nanos part = attribute == kNever ? Nanos{0} : attribute / kPartOfTimeout;
     if (sample > std::max({part, 2 * least, kLeastDelay})) {
@@ -49,18 +60,18 @@ class LossRecovery {
   }
   void note_acknowledged(uint32_t packets) {
     if (window_ < threshold_) {  // slow start after a time-out
-      window_ = static_cast<uint16_t>(std::min<uint32_t>(window_ + packets, threshold_));
+      set_window(std::min<uint32_t>(window_ + packets, threshold_));
       return;
     }
     const uint32_t count = acknowledged_ + packets;
     const uint32_t frequent = window_ / kFrequentPart;
     if (count < window_ + frequent) {
-      acknowledged_ = static_cast<uint16_t>(count);
+      acknowledged_ = count & kMostAcknowledged;
       return;
     }
-    window_ = static_cast<uint16_t>(std::min<uint32_t>(window_ + kGrowth, kLargestWindow));
+    set_window(std::min<uint32_t>(window_ + kGrowth, kLargestWindow));
     threshold_ = window_;
-    acknowledged_ = static_cast<uint16_t>(frequent);
+    acknowledged_ = frequent & kMostAcknowledged;
   }
   // A packet is missing. Single losses while nothing queues are the wire's, and a smaller window would not prevent them.
   void note_loss() {
@@ -80,7 +91,7 @@ class LossRecovery {
   }
   // Nothing was heard for a whole time-out.
   void note_timeout() {
-    threshold_ = std::max<uint16_t>(std::max(window_, threshold_) / 2, kLeastWindow);
+    threshold_ = std::max(std::max<uint32_t>(window_, threshold_) / 2, kLeastWindow) & kLargestWindow;
     window_ = kLeastWindow;
     acknowledged_ = 0;
   }
@@ -112,27 +123,33 @@ class LossRecovery {
     judged_early_ = certain ? 0 : 1;
     smoothed_rtt_ = std::min<uint32_t>(smoothed_rtt_, kLongestRtt / 2) *
                     2;  // no sample shows it, as a packet has been sent twice
-    window_ = std::max(window_, threshold_);
+    set_window(std::max<uint32_t>(window_, threshold_));
     if (doublings_ < kMostDoublings) ++doublings_;
   }
 
  private:
-  static constexpr uint16_t kLeastWindow = 2;
-  static constexpr uint16_t kLargestWindow = 1024;
+  static constexpr uint32_t kLeastWindow = 2;
+  static constexpr uint32_t kLargestWindow = (1 << 10) - 1;
+  static constexpr uint32_t kMostAcknowledged =
+      (1 << 12) - 1;                                      // above kLargestWindow * (1 + 1 / kFrequentPart)
   static constexpr uint32_t kLongestRtt = 1'000'000'000;  // ns
-  static constexpr uint16_t kGrowth = 4;                  // packets, for each window that is acknowledged
+  static constexpr uint32_t kGrowth = 4;                  // packets, for each window that is acknowledged
   static constexpr uint32_t kFrequentPart =
       8;  // of a window: losses with fewer packets in between are congestion
   static constexpr int kPartOfTimeout =
       4;  // a queue that delays by more of the time-out needs a smaller window
   static constexpr Nanos kQueueSlack{100'000};    // of round trips on idle machines
   static constexpr Nanos kLeastDelay{1'000'000};  // that reduces a window
+  static constexpr int kRoundTripsOfSilence = 4;
+  static constexpr int kDeviationsOfSilence = 8;
+  static constexpr int kDeviationShift = 10;
   static constexpr uint8_t kMostWaits = 3;
   static constexpr uint8_t kMostDoublings =
       2;  // a time-out is at most four times the attribute's (IBTA 9.7.6.1.3)
 
+  void set_window(uint32_t packets) { window_ = packets & kLargestWindow; }
   void shrink(uint32_t by) {
-    window_ = static_cast<uint16_t>(std::max<uint32_t>(window_ - by, kLeastWindow));
+    set_window(std::max<uint32_t>(window_ - by, kLeastWindow));
     threshold_ = window_;
   }
 
@@ -146,10 +163,11 @@ class LossRecovery {
   uint8_t tail_probes = 0;  // in this silence
 
  private:
-  uint16_t window_ = kFirstWindow;
-  uint16_t threshold_ = kFirstWindow;  // at which slow start ends
-  uint16_t acknowledged_ = 0;          // packets, since the last loss or growth
-  uint32_t smoothed_rtt_ = 0;          // ns; 0: none known
+  uint16_t rtt_deviation_ = 0;  // mean, in 1,024 ns
+  uint32_t window_ : 10 = kFirstWindow;
+  uint32_t threshold_ : 10 = kFirstWindow;  // at which slow start ends
+  uint32_t acknowledged_ : 12 = 0;          // packets, since the last loss or growth
+  uint32_t smoothed_rtt_ = 0;               // ns; 0: none known
 };
 
 }  // namespace roci

@@ -496,8 +496,9 @@ void Requester::note_sent(TransportContext& context, Psn psn, uint32_t count, Sp
   }
   const Psn end = psn + count;
   if (!again || psns_between(una_, end) > psns_between(una_, sent_end_)) sent_end_ = end;
-  if (deadline_ == kNever && timeout() != kNever) {
-    deadline_ = context.now + timeout();
+  if (deadline_ != kNever) return;
+  if (const Nanos whole = timeout(); whole != kNever) {
+    deadline_ = context.now + whole;
     schedule_tail_probe(context.now);
   }
 }

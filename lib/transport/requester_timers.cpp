@@ -108,10 +108,9 @@ void Requester::schedule_tail_probe(Nanos now) {
   if (flow_.rtt == kNever || waits_for_rnr_ || deadline_ == kNever) return;
   const bool selective = sack_board() != nullptr;
   if (!selective && is_long_read()) return;
-  const Nanos rtt = selective ? flow_.rtt : std::max(flow_.rtt, recovery_.smoothed_rtt());
-  const Nanos silence =
-      std::max(kRoundTripsOfSilence * rtt, selective ? kLeastSilence : kLeastStandardSilence) *
-      (1 << recovery_.tail_probes);
+  const Nanos least = selective ? std::max(kRoundTripsOfSilence * flow_.rtt, kLeastSilence)
+                                : std::max(recovery_.longest_silence(), kLeastStandardSilence);
+  const Nanos silence = least * (1 << recovery_.tail_probes);
   if (now + silence < deadline_) tail_probe_at_ = now + silence;
 }
 

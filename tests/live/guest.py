@@ -2,13 +2,17 @@
 
 import http.client
 import pathlib
+import socket
 import subprocess
+import sys
 import threading
 import time
 
 BRIDGE, TAP = "br0", "tap0"
 PORT, BRIDGE_PORT = "veth0", "veth1"  # made by tests/tools/netns.sh: of the Rocinante device; its other end
+RELAY_PORTS = ("wire0", "wire1")  # of the relay, and of the bridge
 PREFIX, PREFIX6 = "10.77.0", "fd00:77:"
+CONTROL, CONTROL_HOST = "10.78.0.1", "10.78.0.254"  # untagged, of the guest and of the bridge, where the devices have a VLAN
 GUEST, DEVICE, HOST = 1, 100, 254  # addresses of the guest, of the Rocinante device, and of the bridge (TCP of perftest)
 MAC = "52:54:00:00:00:01"
 BOOT_LIMIT = 90  # seconds, beside other load
@@ -22,15 +26,54 @@ def run(*command):
     subprocess.run([str(word) for word in command], check=True)
 
 
-def make_network(mtu):
-    """A bridge between the guest's tap and the veth pair, with an address for the TCP connections of programs."""
-    run("ip", "link", "add", BRIDGE, "mtu", mtu, "type", "bridge", "stp_state", 0, "forward_delay", 0, "mcast_snooping", 0)
-    run("ip", "tuntap", "add", TAP, "mode", "tap")
-    for name in (BRIDGE_PORT, TAP):
-        run("ip", "link", "set", name, "mtu", mtu, "master", BRIDGE, "up")
-    run("ip", "addr", "add", f"{address(HOST)}/24", "dev", BRIDGE)
-    run("ip", "addr", "add", f"{address(HOST, 6)}/64", "dev", BRIDGE, "nodad")
-    run("ip", "link", "set", BRIDGE, "up")
+class Network:
+    """A bridge between the guest's tap and the veth pair, with an address for the TCP connections of programs. With faults, a relay is
+    between the veth pair and the bridge. With a VLAN, the device's packets, the guest's and those of TCP carry its tag."""
+
+    def __init__(self, mtu, vlan=0):
+        self.relay = None
+        self.counts = {}  # of faults
+        mtu += 4  # room for a VLAN tag
+        run("ip", "link", "add", BRIDGE, "mtu", mtu, "type", "bridge", "stp_state", 0, "forward_delay", 0, "mcast_snooping", 0)
+        run("ip", "tuntap", "add", TAP, "mode", "tap")
+        run("ip", "link", "add", RELAY_PORTS[0], "mtu", mtu, "type", "veth", "peer", "name", RELAY_PORTS[1], "mtu", mtu)
+        for name in (TAP, BRIDGE_PORT, RELAY_PORTS[1]):
+            run("ip", "link", "set", name, "mtu", mtu, "master", BRIDGE, "up")
+        run("ip", "link", "set", BRIDGE, "up")
+        host = BRIDGE
+        if vlan:
+            host = f"{BRIDGE}.{vlan}"
+            run("ip", "link", "add", "link", BRIDGE, "name", host, "mtu", mtu - 4, "type", "vlan", "id", vlan)
+            run("ip", "link", "set", host, "up")
+            run("ip", "addr", "add", f"{CONTROL_HOST}/24", "dev", BRIDGE)
+        run("ip", "addr", "add", f"{address(HOST)}/24", "dev", host)
+        run("ip", "addr", "add", f"{address(HOST, 6)}/64", "dev", host, "nodad")
+
+    def set_faults(self, faults):
+        """Of the packets between the device and the guest from now on (relay.py); empty: none."""
+        self.close()
+        if not faults:
+            return
+        run("ip", "link", "set", BRIDGE_PORT, "nomaster")
+        run("ip", "link", "set", RELAY_PORTS[0], "up")
+        program = [sys.executable, pathlib.Path(__file__).with_name("relay.py"), BRIDGE_PORT, RELAY_PORTS[0], faults]
+        self.relay = subprocess.Popen(program, stdout=subprocess.PIPE, text=True)
+        if self.relay.stdout.readline().strip() != "relay: ready":
+            self.relay = None
+            raise RuntimeError("the relay has not started")
+
+    def close(self):
+        """Ends the relay. Its counts are added to those of the ones before."""
+        if self.relay is None:
+            return
+        self.relay.terminate()
+        for item in self.relay.stdout.read().strip().removeprefix("relay: ").split(", "):
+            kind, _, count = item.partition(" ")
+            self.counts[kind] = self.counts.get(kind, 0) + int(count)
+        self.relay.wait()
+        self.relay = None
+        run("ip", "link", "set", RELAY_PORTS[0], "down")
+        run("ip", "link", "set", BRIDGE_PORT, "master", BRIDGE)
 
 
 class Command:
@@ -62,12 +105,12 @@ class Command:
 class Guest:
     """An emulated machine with the device rxe0."""
 
-    def __init__(self, kernel, initramfs, folder, mtu=1500, addresses=None):
+    def __init__(self, kernel, initramfs, folder, mtu=1500, vlan=0):
         self.console = pathlib.Path(folder) / "console.log"
-        self.control = address(GUEST)
-        addresses = addresses or [f"{address(GUEST)}/24", f"{address(GUEST, 6)}/64"]
+        self.control = CONTROL if vlan else address(GUEST)
+        addresses = [f"{address(GUEST)}/24", f"{address(GUEST, 6)}/64"]
         parameters = (f"console=ttyS0 quiet panic=-1 mitigations=off nokaslr cryptomgr.notests random.trust_cpu=on "
-                      f"guest.addresses={','.join(addresses)} guest.mtu={mtu}")
+                      f"guest.addresses={','.join(addresses)} guest.mtu={mtu} guest.vlan={vlan} guest.control={CONTROL}/24")
         # Without offloads, the frames on the tap are those of a cable: complete checksums, no frames above the MTU, any VLAN.
         offloads = "csum=off,guest_csum=off,gso=off," + ",".join(
             f"{side}_{what}=off" for side in ("guest", "host") for what in ("tso4", "tso6", "ecn", "ufo"))
@@ -75,7 +118,7 @@ class Guest:
             ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-accel", "tcg", "-machine", "q35", "-cpu", "max", "-m", "512", "-nodefaults", "-no-user-config",
              "-display", "none", "-no-reboot", "-kernel", kernel, "-initrd", initramfs, "-append", parameters,
              "-serial", f"file:{self.console}", "-netdev", f"tap,id=net,ifname={TAP},script=no,downscript=no",
-             "-device", f"virtio-net-pci,netdev=net,mac={MAC},host_mtu={mtu},ctrl_vlan=off,{offloads}"],
+             "-device", f"virtio-net-pci,netdev=net,mac={MAC},host_mtu={mtu + 4},ctrl_vlan=off,{offloads}"],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + BOOT_LIMIT
         while not self.is_ready():
@@ -106,6 +149,16 @@ class Guest:
 
     def run(self, line, limit=120):
         return Command(self, line, limit).wait()
+
+    def gid_index(self, family):
+        """Of the guest's address in rxe0's table."""
+        gid = socket.inet_pton(socket.AF_INET6, address(GUEST, 6) if family == 6 else f"::ffff:{address(GUEST)}").hex()
+        _, text = self.run("cd /sys/class/infiniband/rxe0/ports/1/gids && grep . * 2>/dev/null")
+        for line in text.splitlines():
+            index, _, value = line.partition(":")
+            if value.replace(":", "") == gid:
+                return int(index)
+        raise RuntimeError(f"rxe0 has no GID of {gid}: {text}")
 
     def close(self):
         self.process.kill()

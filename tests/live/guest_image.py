@@ -22,12 +22,12 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 FOLDER = HERE.parent.parent / "build" / "guest"
 KERNELS = ("6.12", "6.1")
-MODULES = ("virtio_pci", "virtio_net", "crc32_generic", "rdma_rxe", "ib_uverbs", "rdma_ucm")
+MODULES = ("virtio_pci", "virtio_net", "8021q", "sch_netem", "crc32_generic", "rdma_rxe", "ib_uverbs", "rdma_ucm")
 OPTIONAL_MODULES = {"crc32_generic"}  # not in all kernels
-PROGRAMS = ("dash", "ip", "rdma",
+PROGRAMS = ("dash", "ip", "rdma", "tc",
             *(f"ib_{operation}_{what}" for operation in ("send", "write", "read", "atomic") for what in ("bw", "lat")),
             "ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong",
-            "rping", "ucmatose", "udaddy", "rstream")
+            "rping", "ucmatose", "udaddy", "mckey", "rstream", "fio")
 # Loaded by name: the provider, and what glibc needs to end a thread.
 LIBRARIES = ("libibverbs/librxe-rdmav*.so", "libgcc_s.so.1")
 LIBRARY_FOLDER = "/usr/lib/x86_64-linux-gnu"
@@ -145,7 +145,7 @@ def make_root(root, tree, busybox):
 
     shutil.copy(busybox, root / "bin" / "busybox")
     for name in output_of(busybox, "--list").split():
-        if name not in ("busybox", "sh", "ip"):
+        if name not in ("busybox", "sh", *PROGRAMS):
             (root / "bin" / name).symlink_to("busybox")
     for name in PROGRAMS:
         path = shutil.which(name, path="/usr/bin:/usr/sbin:/bin:/sbin")

@@ -339,7 +339,7 @@ def main():
     options = parser.parse_args()
     if options.peer:
         options.peer = options.peer.resolve()
-    with session.session(options, MTU) as peer:
+    with session.session(options, MTU) as (peer, _):
         return run_all(options, peer)
 
 

@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -20,31 +21,40 @@ def add_arguments(parser):
     parser.add_argument("--kernel", choices=guest_image.KERNELS, default=guest_image.KERNELS[0], help="series of the guest's kernel")
 
 
+def skip(reason):
+    if os.environ.get("ROCI_REQUIRE_ALL"):
+        print(f"FAILED: {reason}, and ROCI_REQUIRE_ALL is set")
+        return 1
+    print(f"SKIPPED: {reason}")
+    return SKIPPED
+
+
 @contextlib.contextmanager
-def session(options, mtu):
-    """The guest, in a namespace of its own. Sets the fields `bin`, `folder` and `config` (of the device) of the options. The program
-    is executed a second time, in the namespace, and ends with exit status 77 where a requirement is not met."""
+def session(options, mtu, vlan=0):
+    """The guest and the network, in a namespace of its own. Sets the fields `bin`, `folder` and `config` (of the device) of the options.
+    The program runs a second time, in the namespace. Where a requirement is not met it ends with the status of skip()."""
+    if shutil.which("qemu-system-x86_64") is None:
+        sys.exit(skip("qemu-system-x86_64 is not installed"))
     try:
-        if shutil.which("qemu-system-x86_64") is None:
-            raise guest_image.Missing("qemu-system-x86_64 is not installed")
         kernel, initramfs = guest_image.build(options.kernel)
     except guest_image.Missing as missing:
-        print(f"SKIPPED: {missing}")
-        sys.exit(SKIPPED)
+        sys.exit(skip(str(missing)))
     if os.environ.pop(INSIDE, None) is None:  # packages can be downloaded only outside of the namespace
         os.environ[INSIDE] = "1"
-        os.execv(NETNS, [str(NETNS), "--mtu", str(mtu), sys.executable, *sys.argv])
+        status = subprocess.run([NETNS, "--mtu", str(mtu + 4), sys.executable, *sys.argv], check=False).returncode
+        sys.exit(skip("no network namespace can be made") if status == SKIPPED else status)
     options.bin = options.bin.resolve()
     with tempfile.TemporaryDirectory(prefix="live-") as folder:
         options.folder = folder
         options.config = pathlib.Path(folder) / "device.yaml"
         addresses = f"{guest.address(guest.DEVICE)}/24, {guest.address(guest.DEVICE, 6)}/64"
-        options.config.write_text(f"device:\n  name: roci0\n  port: {{device: \"net_af_packet0,iface={guest.PORT}\", mtu: {mtu}}}\n"
-                                  f"  addresses: [{addresses}]\n", encoding="utf-8")
+        options.config.write_text(f"device:\n  name: roci0\n  port: {{device: \"net_af_packet0,iface={guest.PORT}\", mtu: {mtu + 4}}}\n"
+                                  f"  addresses: [{addresses}]\n  vlan: {vlan}\n", encoding="utf-8")
         os.environ["ROCI_RUNTIME"] = folder
-        guest.make_network(mtu)
-        peer = guest.Guest(kernel, initramfs, folder, mtu)
+        network = guest.Network(mtu, vlan)
+        peer = guest.Guest(kernel, initramfs, folder, mtu, vlan)
         try:
-            yield peer
+            yield peer, network
         finally:
+            network.close()
             peer.close()

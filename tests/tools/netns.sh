@@ -2,7 +2,8 @@
 # netns.sh [--mtu BYTES] PROGRAM [ARGUMENT…]
 # Runs PROGRAM in a network namespace of its own that holds loopback and two joined interfaces, veth0 and veth1, without
 # addresses. Nothing outside the namespace is touched, and it goes when PROGRAM ends.
-# Exit code: PROGRAM's; 77 (skipped, for CTest) when this user may not make namespaces; 1 when iproute2 is missing.
+# Exit code: PROGRAM's; 77 (skipped, for CTest) when this user may not make namespaces, but 1 where ROCI_REQUIRE_ALL is set, as in
+# CI; 1 when iproute2 is missing.
 set -u
 
 mtu=1500
@@ -16,6 +17,10 @@ if [ $# -eq 0 ]; then
 fi
 
 if ! reason=$(unshare --net true 2>&1); then
+  if [ -n "${ROCI_REQUIRE_ALL:-}" ]; then
+    echo "FAILED: cannot make a network namespace, and ROCI_REQUIRE_ALL is set: $reason"
+    exit 1
+  fi
   echo "SKIPPED: cannot make a network namespace: $reason"
   exit 77
 fi
