@@ -364,7 +364,10 @@ bool Worker::transmit(TransportContext& context, AttachedQueuePair& qp, uint32_t
 bool Worker::refresh_path(TransportContext& context, AttachedQueuePair& qp) {
   if (qp.core.config.type == IBV_QPT_UD) return true;  // each of its requests has a path of its own
   const ibv_qp_state state = qp.core.state();
-  if (state != IBV_QPS_RTR && state != IBV_QPS_RTS && state != IBV_QPS_SQD) return qp.core.path_ready();
+  const bool connected = state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD;
+  // The first packet of all may be one that is refused: the NAK needs the path.
+  const bool refuses = state == IBV_QPS_ERR && qp.core.owes_answers();
+  if (!connected && !refuses) return qp.core.path_ready();
   auto result = Resolution::kFailed;
   if (!qp.neighbour) {
     const Lookup lookup = neighbours_->resolve(qp.core.attributes.path.destination_ip, context.now);

@@ -1,5 +1,7 @@
 // The receive half of the worker: from the bursts of the port and of other workers to queue pairs, and copies to whoever
 // else wants to see a frame.
+#include <rte_ip.h>
+
 #include <algorithm>
 
 #include "base/guarded_access.hpp"
@@ -31,6 +33,17 @@ bool is_multicast(const FrameView& view) {
 bool may_be_placed(const FrameView& view, const rte_mbuf& frame) {
   return view.opcode->position == Position::kMiddle && view.payload_length >= kCopyCrcWorthwhile &&
          frame.nb_segs == 1;
+}
+
+// Of a packet that has one. The sums are those of RFC 1071, not inverted.
+bool has_right_udp_checksum(const FrameView& view, const rte_mbuf& frame) {
+  const uint8_t* const ip = view.frame + view.l3_offset;
+  const uint16_t addresses = view.ipv6 ? rte_ipv6_phdr_cksum(reinterpret_cast<const rte_ipv6_hdr*>(ip), 0)
+                                       : rte_ipv4_phdr_cksum(reinterpret_cast<const rte_ipv4_hdr*>(ip), 0);
+  uint16_t datagram = 0;
+  if (rte_raw_cksum_mbuf(&frame, view.l4_offset, view.udp().length.get(), &datagram) != 0) return false;
+  const uint32_t sum = uint32_t{addresses} + datagram;
+  return (sum & 0xffff) + (sum >> 16) == 0xffff;
 }
 
 }  // namespace
@@ -231,6 +244,10 @@ Worker::Fate Worker::classify_roce(Received& received, Origin origin) {
       pass_on(owner, frame);
       return Fate::kPassedOn;
     }
+  }
+  if (view.udp().checksum.get() != 0 && !has_right_udp_checksum(view, *frame)) [[unlikely]] {
+    counters_.add(Counter::kRxMalformed);
+    return Fate::kDone;
   }
   if (without_payload_ && view.opcode->transport != TransportClass::kUd) [[unlikely]] {
     received.unchecked = false;

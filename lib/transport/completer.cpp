@@ -236,8 +236,9 @@ SendWqe* Requester::due_request(TransportContext& context, const FrameView& view
   const uint32_t posted = qp_.send_queue.posted();
   while (index != posted && qp_.send_queue.at(index).started && !qp_.send_queue.at(index).needs_response())
     ++index;
-  if (index == posted || !qp_.send_queue.at(index).started) {
-    context.counters.add(Counter::kResponsesGhost);
+  if (index == posted || !qp_.send_queue.at(index).started ||
+      is_before(view.psn(), qp_.send_queue.at(index).first_psn)) {
+    on_wrong_opcode(context, view.psn());
     return nullptr;
   }
   SendWqe& wqe = qp_.send_queue.at(index);
@@ -253,6 +254,17 @@ SendWqe* Requester::due_request(TransportContext& context, const FrameView& view
   note_busy_peer(context.now);
   retry_gap(context);
   return nullptr;
+}
+
+// Data in response to a SEND or WRITE (IBTA 11.6.2, Bad Response Error).
+void Requester::on_wrong_opcode(TransportContext& context, Psn psn) {
+  uint32_t index = qp_.send_queue.head();
+  const auto lies_before = [&](const SendWqe& wqe) {
+    return wqe.is_local() || !is_before(psn, wqe.first_psn + wqe.packets);
+  };
+  while (lies_before(qp_.send_queue.at(index))) ++index;
+  acknowledge_before(context, qp_.send_queue.at(index).first_psn);
+  fail_oldest(context, IBV_WC_BAD_RESP_ERR);
 }
 
 void Requester::on_atomic_response(TransportContext& context, const FrameView& view) {
@@ -285,7 +297,8 @@ uint8_t* Requester::place_of(const MemoryTable& memory, const FrameView& view) {
   if (index == qp_.send_queue.posted()) return nullptr;
   const SendWqe& read = qp_.send_queue.at(index);
   if (!read.started || !read.is_read() || !(view.psn() == read.first_psn + read.responses)) return nullptr;
-  if (!is_before(view.psn(), sent_end_) || read.responses + 1 >= read.packets) return nullptr;
+  if (!is_before(view.psn(), sent_end_) || read.responses == 0 || read.responses + 1 >= read.packets)
+    return nullptr;
   const uint32_t mtu = qp_.attributes.path_mtu;
   if (view.payload_length != mtu) return nullptr;
   return one_piece(memory, qp_.config.pd, read.pieces(), static_cast<uint64_t>(read.responses) * mtu, mtu);
@@ -304,8 +317,9 @@ void Requester::on_read_response(TransportContext& context, const FrameView& vie
   const uint64_t offset = static_cast<uint64_t>(read.responses) * mtu;
   const auto due = static_cast<uint32_t>(std::min<uint64_t>(mtu, read.length - offset));
   const bool last = read.responses + 1 == read.packets;
+  // The first one begins the data. One in the middle may be FIRST or ONLY, of the response to a repeated request.
   const bool right_kind =
-      view.opcode->ends_message() == last &&
+      view.opcode->ends_message() == last && (read.responses > 0 || view.opcode->starts_message()) &&
       (!view.opcode->has(Header::kAeth) || aeth_kind(view.aeth().syndrome) == AethKind::kAck);
   if (!right_kind || view.payload_length != due) {
     fail_oldest(context, IBV_WC_BAD_RESP_ERR);

@@ -124,6 +124,8 @@ class alignas(64) QueuePairCore {
   virtual bool request_probe(Nanos /*now*/) { return false; }
   // Whether requests are posted that can be sent only when the peer has acknowledged others.
   [[nodiscard]] virtual bool waits_to_send() const { return false; }
+  // Whether packets of the responder are to be sent, in the error state too.
+  [[nodiscard]] virtual bool owes_answers() const { return false; }
   // The peer's process has exited: what is under way fails as if its retries had run out.
   virtual void on_peer_exit(TransportContext& /*context*/) {}
   // Nobody answers for the peer's address: what is queued fails as if its retries had run out.

@@ -106,6 +106,7 @@ class Requester {
   void on_acknowledge(TransportContext& context, const FrameView& view, const ExtensionView& block);
   // The data of READs and atomics. The oldest of them is the one whose response is due; null when the packet is
   // none of its, and then it has been dealt with.
+  void on_wrong_opcode(TransportContext& context, Psn psn);
   SendWqe* due_request(TransportContext& context, const FrameView& view);
   void on_read_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   void on_atomic_response(TransportContext& context, const FrameView& view);

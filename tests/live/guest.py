@@ -111,14 +111,14 @@ class Guest:
         addresses = [f"{address(GUEST)}/24", f"{address(GUEST, 6)}/64"]
         parameters = (f"console=ttyS0 quiet panic=-1 mitigations=off nokaslr cryptomgr.notests random.trust_cpu=on "
                       f"guest.addresses={','.join(addresses)} guest.mtu={mtu} guest.vlan={vlan} guest.control={CONTROL}/24")
-        # Without offloads, the frames on the tap are those of a cable: complete checksums, no frames above the MTU.
+        # Without offloads, the frames on the tap are those of a cable: complete checksums, no frames above the MTU, any VLAN.
         offloads = "csum=off,guest_csum=off,gso=off," + ",".join(
             f"{side}_{what}=off" for side in ("guest", "host") for what in ("tso4", "tso6", "ecn", "ufo"))
         self.process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-accel", "tcg", "-machine", "q35", "-cpu", "max", "-m", "512", "-nodefaults", "-no-user-config",
              "-display", "none", "-no-reboot", "-kernel", kernel, "-initrd", initramfs, "-append", parameters,
              "-serial", f"file:{self.console}", "-netdev", f"tap,id=net,ifname={TAP},script=no,downscript=no",
-             "-device", f"virtio-net-pci,netdev=net,mac={MAC},host_mtu={mtu + 4},{offloads}"],
+             "-device", f"virtio-net-pci,netdev=net,mac={MAC},host_mtu={mtu + 4},ctrl_vlan=off,{offloads}"],
             stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + BOOT_LIMIT
         while not self.is_ready():

@@ -11,10 +11,7 @@ network is a namespace of its own. Requires root. Exit status 77 and one sentenc
 ROCI_REQUIRE_ALL is set, as in CI."""
 
 import argparse
-import os
-import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -23,17 +20,14 @@ import time
 
 import connections
 import guest
-import guest_image
 import relay
+import session
 from cases import cases
 
 LIMIT = 120  # seconds, of one program
 LISTENS_WITHIN = 10  # seconds, for a server to start
 MOST_REPETITIONS = 3
 REJECTED_EARLY = "RDMA_CM_EVENT_REJECTED; error: 8"  # no listener
-SKIPPED = 77
-NETNS = pathlib.Path(__file__).resolve().parent.parent / "tools" / "netns.sh"
-INSIDE = "ROCI_LIVE_NAMESPACE"  # set where the program runs in the namespace
 REJECTED = ("REJECTED", "rejected", "Unexpected CM event bl blka 8", "Connection refused", "Couldn't connect", "Connection timed out")
 RESENT = re.compile(r"packets_retransmitted +([\d,]+)")
 SENT = re.compile(r"tx_frames +([\d,]+)")
@@ -202,8 +196,7 @@ def run_all(options, bench, results):
 
 def read_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bin", type=pathlib.Path, help="folder with roci-run")
-    parser.add_argument("--kernel", choices=guest_image.KERNELS, default=guest_image.KERNELS[0], help="series of the guest's kernel")
+    session.add_arguments(parser)
     parser.add_argument("--path-mtu", type=int, choices=(1024, 4096), default=1024, help="1024")
     parser.add_argument("--vlan", type=int, default=0, help="VLAN of both devices, 1 to 4094; 0, the default: untagged")
     parser.add_argument("--faults", default="", metavar="FAULTS", help="faults of a relay between the two (relay.py), like loss=0.01,seed=7; "
@@ -216,14 +209,6 @@ def read_arguments():
     return parser, parser.parse_args()
 
 
-def skip(reason):
-    if os.environ.get("ROCI_REQUIRE_ALL"):
-        print(f"FAILED: {reason}, and ROCI_REQUIRE_ALL is set")
-        return 1
-    print(f"SKIPPED: {reason}")
-    return SKIPPED
-
-
 def main():
     parser, options = read_arguments()
     if options.list:
@@ -233,37 +218,14 @@ def main():
         relay.Faults(options.faults)
     except relay.BadFaults as bad:
         parser.error(str(bad))
-    if shutil.which("qemu-system-x86_64") is None:
-        return skip("qemu-system-x86_64 is not installed")
-    try:
-        kernel, initramfs = guest_image.build(options.kernel)
-    except guest_image.Missing as missing:
-        return skip(str(missing))
-    mtu = 1500 if options.path_mtu == 1024 else 4200
-    if os.environ.pop(INSIDE, None) is None:  # packages can be downloaded only outside of the namespace
-        os.environ[INSIDE] = "1"
-        status = subprocess.run([NETNS, "--mtu", str(mtu + 4), sys.executable, *sys.argv], check=False).returncode
-        return skip("no network namespace can be made") if status == SKIPPED else status
-    options.bin = options.bin.resolve()
-    with tempfile.TemporaryDirectory(prefix="live-") as folder:
-        options.folder = folder
-        options.config = pathlib.Path(folder) / "device.yaml"
-        addresses = f"{guest.address(guest.DEVICE)}/24, {guest.address(guest.DEVICE, 6)}/64"
-        options.config.write_text(f"device:\n  name: roci0\n  port: {{device: \"net_af_packet0,iface={guest.PORT}\", mtu: {mtu + 4}}}\n"
-                                  f"  addresses: [{addresses}]\n  vlan: {options.vlan}\n", encoding="utf-8")
-        os.environ["ROCI_RUNTIME"] = folder
-        results = Results()
-        network = guest.Network(mtu, options.vlan)
-        peer = guest.Guest(kernel, initramfs, folder, mtu, options.vlan)
-        try:
-            if options.netem:
-                status, text = peer.run(f"tc qdisc add dev eth0 root netem {options.netem}")
-                if status != 0:
-                    parser.error(f"--netem: {text.strip()}")
-            run_all(options, Bench(options, peer, network), results)
-        finally:
-            network.close()
-            peer.close()
+    results = Results()
+    with session.session(options, 1500 if options.path_mtu == 1024 else 4200, options.vlan) as (peer, network):
+        if options.netem:
+            status, text = peer.run(f"tc qdisc add dev eth0 root netem {options.netem}")
+            if status != 0:
+                parser.error(f"--netem: {text.strip()}")
+        run_all(options, Bench(options, peer, network), results)
+        network.close()
         conditions = [peer.kernel(), f"path MTU {options.path_mtu}"]
         conditions += [f"VLAN {options.vlan}"] if options.vlan else []
         conditions += [f"faults {options.faults}"] if options.faults else []

@@ -103,7 +103,7 @@ ReplayHost::ReplayHost(const Config& config)
   qp_->core.to_init();
   qp_->core.to_ready_to_receive(config.first_psn);
   if (config.first_own_psn) qp_->core.to_ready_to_send(*config.first_own_psn);
-  worker_->make_ready(*qp_);
+  if (config.had_turn) worker_->make_ready(*qp_);
   if (config.type == IBV_QPT_UD) to_peer_ = std::make_unique<AttachedAddress>(attributes.path, kPd, kMtu, 1);
   feed({});
 }

@@ -73,7 +73,8 @@ class ReplayHost {
     uint8_t rnr_retry = 0;
     uint16_t udp_source_port = 0;  // 0: made from the two QPNs
     Regions regions;
-    int access = kEverything;         // that the queue pair allows
+    bool had_turn = true;      // before the first packet: the MAC of the peer is known to the queue pair
+    int access = kEverything;  // that the queue pair allows
     int region_access = kEverything;  // that the regions allow
 
     // The end of a recorded connection that this packet came to, or came from: both addresses and MACs.

@@ -109,14 +109,15 @@ TEST(Rules, what_does_not_matter_does_not_hinder) {
   }
 }
 
-// rxe drops it. The ICRC covers what the UDP checksum covers and more, and has been found right.
-TEST(Rules, wrong_udp_checksum_is_ignored) {
+// RFC 1122 4.1.3.4. The ICRC is right.
+TEST(Rules, wrong_udp_checksum_is_dropped_in_silence) {
   Fed fed;
   Packet p = write_only(kFirst);
   p.udp_checksum = 1;
   p.finish();
   p.udp_checksum ^= 0x5555;
-  EXPECT_EQ(fed.as_is(p), Lines{"RC_ACK 1000 1f msn 1"});
+  EXPECT_EQ(fed.as_is(p), Lines{});
+  EXPECT_EQ(fed(write_only(kFirst)), Lines{"RC_ACK 1000 1f msn 1"});
 }
 
 TEST(Rules, a_gap_is_named_once_and_a_new_gap_again) {
@@ -253,6 +254,15 @@ TEST(Rules, wrong_requests_are_refused_with_the_right_code) {
     EXPECT_EQ(fed.host.state(), IBV_QPS_ERR);
     EXPECT_EQ(fed(c.requests.back()), Lines{});
   }
+}
+
+// The queue pair is in error before it has looked for the MAC of its peer.
+TEST(Rules, first_packet_of_all_is_refused_with_a_nak) {
+  ReplayHost::Config config = host_config();
+  config.had_turn = false;
+  Fed fed(config);
+  EXPECT_EQ(fed(request(Opcode::kRcWriteLast, kFirst, 16)), Lines{"RC_ACK 1000 61 msn 0"});
+  EXPECT_EQ(fed.host.state(), IBV_QPS_ERR);
 }
 
 }  // namespace

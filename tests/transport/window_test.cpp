@@ -59,6 +59,15 @@ struct Windows : testing::Test {
   }
 };
 
+TEST_F(Windows, data_in_response_to_a_write_behind_a_bind_fails_that_write) {
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 1, 8), 0);
+  ASSERT_EQ(bind(2, key), 0);
+  ASSERT_EQ(host.post(IBV_WR_RDMA_WRITE, 3, 8), 0);
+  EXPECT_EQ(host.work(), (Lines{"RC_WRITE_ONLY 0", "RC_WRITE_ONLY 1"}));
+  host.receive(host.response(Opcode::kRcReadResponseOnly, 1, 0x1f, 8));
+  EXPECT_EQ(host.statuses(), (Statuses{IBV_WC_SUCCESS, IBV_WC_SUCCESS, IBV_WC_BAD_RESP_ERR}));
+}
+
 TEST_F(Windows, bind_and_invalidation_send_nothing_and_complete_under_their_own_opcodes) {
   ASSERT_EQ(bind(1, key), 0);
   EXPECT_EQ(host.work(), Lines{});
