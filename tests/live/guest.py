@@ -28,7 +28,7 @@ def run(*command):
 
 class Network:
     """A bridge between the guest's tap and the veth pair, with an address for the TCP connections of programs. With faults, a relay is
-    between the veth pair and the bridge. With a VLAN, the device's packets, the guest's and those of TCP carry its tag."""
+    between the veth pair and the bridge. With a VLAN, the packets of both devices carry its tag, and those of TCP have none."""
 
     def __init__(self, mtu, vlan=0):
         self.relay = None
@@ -40,14 +40,11 @@ class Network:
         for name in (TAP, BRIDGE_PORT, RELAY_PORTS[1]):
             run("ip", "link", "set", name, "mtu", mtu, "master", BRIDGE, "up")
         run("ip", "link", "set", BRIDGE, "up")
-        host = BRIDGE
-        if vlan:
-            host = f"{BRIDGE}.{vlan}"
-            run("ip", "link", "add", "link", BRIDGE, "name", host, "mtu", mtu - 4, "type", "vlan", "id", vlan)
-            run("ip", "link", "set", host, "up")
+        if vlan:  # of the RDMA devices alone
             run("ip", "addr", "add", f"{CONTROL_HOST}/24", "dev", BRIDGE)
-        run("ip", "addr", "add", f"{address(HOST)}/24", "dev", host)
-        run("ip", "addr", "add", f"{address(HOST, 6)}/64", "dev", host, "nodad")
+            return
+        run("ip", "addr", "add", f"{address(HOST)}/24", "dev", BRIDGE)
+        run("ip", "addr", "add", f"{address(HOST, 6)}/64", "dev", BRIDGE, "nodad")
 
     def set_faults(self, faults):
         """Of the packets between the device and the guest from now on (relay.py); empty: none."""

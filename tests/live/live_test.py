@@ -34,10 +34,11 @@ SENT = re.compile(r"tx_frames +([\d,]+)")
 
 
 class Side:
-    """Device of a program. `gid_index`: by address family."""
+    """Device of a program. `gid_index`: by address family. `tcp_address`: in place of that of `tcp_host`, where the device has a VLAN."""
 
-    def __init__(self, device, rdma_host, tcp_host, gid_index):
+    def __init__(self, device, rdma_host, tcp_host, gid_index, tcp_address=None):
         self.device, self.rdma_host, self.tcp_host, self.gid_index = device, rdma_host, tcp_host, gid_index
+        self.tcp_address = tcp_address
 
     def line(self, line, target, other, family, is_client):
         line = line.format(local=guest.address(self.rdma_host, family), remote=guest.address(other.rdma_host, family))
@@ -49,7 +50,10 @@ class Side:
         else:
             return line
         if is_client:
-            line += " " + guest.address(other.rdma_host if target == "rdma" else other.tcp_host)
+            if target == "rdma":
+                line += " " + guest.address(other.rdma_host)
+            else:
+                line += " " + (other.tcp_address or guest.address(other.tcp_host))
         return line
 
 
@@ -101,8 +105,9 @@ class Bench:
 
     def __init__(self, options, peer, network):
         self.options, self.peer, self.network = options, peer, network
-        self.roci = Side("roci0", guest.DEVICE, guest.HOST, {4: 1, 6: 2})
-        self.rxe = Side("rxe0", guest.GUEST, guest.GUEST, {family: peer.gid_index(family) for family in (4, 6)})
+        roci_tcp, rxe_tcp = (guest.CONTROL_HOST, guest.CONTROL) if options.vlan else (None, None)
+        self.roci = Side("roci0", guest.DEVICE, guest.HOST, {4: 1, 6: 2}, roci_tcp)
+        self.rxe = Side("rxe0", guest.GUEST, guest.GUEST, {family: peer.gid_index(family) for family in (4, 6)}, rxe_tcp)
 
     def roles(self, roci_serves):
         """Server and client."""
