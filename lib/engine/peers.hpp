@@ -66,7 +66,8 @@ class Peers final : private ManagementClass {
  public:
   static constexpr Nanos kFirstWait{20'000'000};  // for an answer; each of the next waits twice as long
   static constexpr uint32_t kAttempts = 4;
-  static constexpr uint32_t kMostAttempts = 32;  // 4.8 s, at a peer that has asked itself and where extensions are required
+  static constexpr uint32_t kMostAttempts =
+      32;  // 4.8 s, at a peer that has asked itself and where extensions are required
   static constexpr Nanos kFresh{1'000'000'000};  // an answer is as good as a new one for so long
   static constexpr size_t kMost = 65536;  // peers that are remembered without a queue pair that needs them
 

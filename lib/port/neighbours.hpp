@@ -109,7 +109,9 @@ class Neighbours {
   bool handle(const FrameView& view, const rte_mbuf* frame, Nanos now);
 
   // A packet from an on-link address has arrived while its MAC is awaited. The source MAC is used, and probed at the next use.
-  void note_packet(const IpAddress& source, const MacAddress& mac, Nanos now) { learn(source, mac, false, true, now); }
+  void note_packet(const IpAddress& source, const MacAddress& mac, Nanos now) {
+    learn(source, mac, false, true, now);
+  }
 
   // Learns from a copy of a message that somebody else has been offered and answers.
   void overhear(const FrameView& view, const rte_mbuf* frame, Nanos now);

@@ -196,7 +196,8 @@ bool Requester::acknowledge_before(TransportContext& context, Psn end) {
       // What is behind it has been executed, and is complete as soon as the response has come.
       if (is_before(acknowledged_end_, end)) {
         acknowledged_end_ = end;
-        retries_left_ = qp_.attributes.retry_count;  // the peer progresses, although the response has not come
+        retries_left_ =
+            qp_.attributes.retry_count;  // the peer progresses, although the response has not come
       }
       break;
     }

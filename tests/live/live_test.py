@@ -11,6 +11,7 @@ network is a namespace of its own. Requires root. Exit status 77 and one sentenc
 ROCI_REQUIRE_ALL is set, as in CI."""
 
 import argparse
+import atexit
 import re
 import signal
 import subprocess
@@ -58,12 +59,13 @@ class Side:
 
 
 class RociProgram:
-    """A program with the Rocinante device."""
+    """A program with the Rocinante device. It is a session of its own, so it is killed when this program ends early."""
 
     def __init__(self, options, line):
         self.output = tempfile.TemporaryFile(dir=options.folder)
         self.process = subprocess.Popen([options.bin / "roci-run", "--stats", "--config", options.config, *line.split()],
                                         stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True)
+        atexit.register(self.kill)
 
     def wait(self, limit):
         """(status, output). The status is None where the program has not ended in time."""
@@ -75,8 +77,9 @@ class RociProgram:
         return self.process.returncode, self.text()
 
     def kill(self):
-        os.killpg(self.process.pid, signal.SIGKILL)  # roci-run and the program
-        self.process.wait()
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)  # roci-run and the program
+            self.process.wait()
 
     def text(self):
         self.output.seek(0)
@@ -215,6 +218,7 @@ def read_arguments():
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # programs are killed at exit
     parser, options = read_arguments()
     if options.list:
         print("\n".join(case.name for case in cases() if case.is_chosen(options)))

@@ -22,11 +22,14 @@ inline constexpr NamedSeed kNamedSeeds[] = {
      "though the "
      "requester had its data."},
     {910001288,
-     "A queue pair that requires extensions waited for ever: its peer had asked, and the answers to its own four requests were lost."},
+     "A queue pair that requires extensions waited for ever: its peer had asked, and the answers to its own "
+     "four requests were lost."},
     {910010702,
-     "An access violation by a packet of a request that its application had ended before the window was closed: the oracle was wrong."},
+     "An access violation by a packet of a request that its application had ended before the window was "
+     "closed: the oracle was wrong."},
     {910011234,
-     "A host whose ARP request was answered by a frame that was lost acknowledged nothing until its next request, and the peer's "
+     "A host whose ARP request was answered by a frame that was lost acknowledged nothing until its next "
+     "request, and the peer's "
      "retries ran out before."},
     {10979,
      "A queue pair that insisted on extensions, and had nothing posted, went into error and told nobody."},

@@ -93,7 +93,8 @@ Network::Network(const Scenario& scenario, Rng rng, VirtualRunner& runner, Judge
     SwitchPortConfig port;
     port.name = "p" + std::to_string(i);
     port.rate = scenario.rate;
-    if (scenario.slow_receiver && i == scenario.slow_host) port.rate = BitsPerSec{scenario.rate.value() / scenario.slow_part};
+    if (scenario.slow_receiver && i == scenario.slow_host)
+      port.rate = BitsPerSec{scenario.rate.value() / scenario.slow_part};
     port.queue = scenario.switch_queue;
     config.ports.push_back(port);
     switch_ports.push_back(&links_.back()->b());

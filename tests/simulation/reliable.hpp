@@ -118,8 +118,9 @@ class ReliableConnection final : public Actor {
     uint32_t first_psn = 0;
     enum class Drain : uint8_t { kNo, kDraining, kDrained } drain = Drain::kNo;
     bool drain_notifies = false;
-    bool forbade = false;            // it tried what the peer must refuse
-    bool abandoned_window = false;   // a request through a window of the peer ended without success; its packets may still arrive
+    bool forbade = false;  // it tried what the peer must refuse
+    bool abandoned_window =
+        false;  // a request through a window of the peer ended without success; its packets may still arrive
     bool last_receive_seen = false;  // QP_LAST_WQE_REACHED has come
     [[nodiscard]] bool shares() const { return receives != &own; }
   };

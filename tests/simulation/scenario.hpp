@@ -29,8 +29,8 @@ struct Scenario {
   std::vector<HostTraits> hosts;
   ibv_mtu mtu = IBV_MTU_1024;
   BitsPerSec rate{0};
-  size_t slow_host = 0;     // with slow_receiver
-  uint64_t slow_part = 1;   // of the rate
+  size_t slow_host = 0;    // with slow_receiver
+  uint64_t slow_part = 1;  // of the rate
   Nanos delay{0};
   Bytes switch_queue{0};
   uint16_t vlan = 0;  // 0: untagged
@@ -53,13 +53,13 @@ struct Scenario {
   bool restart = false;     // queue pairs are reset or destroyed under traffic, and connected again
   bool datagrams = false;
   bool multicast = false;
-  bool bursts = false;        // all of a link's frames are lost for microseconds
-  bool outages = false;       // for milliseconds
-  bool long_outages = false;  // for longer than retries last
-  bool stalls = false;        // hosts, or workers, are not polled for a while
-  bool tiny_queues = false;   // in the switch
+  bool bursts = false;         // all of a link's frames are lost for microseconds
+  bool outages = false;        // for milliseconds
+  bool long_outages = false;   // for longer than retries last
+  bool stalls = false;         // hosts, or workers, are not polled for a while
+  bool tiny_queues = false;    // in the switch
   bool slow_receiver = false;  // the switch sends to one host at a fraction of the rate
-  bool controlled = false;    // hosts have congestion control, each another one
+  bool controlled = false;     // hosts have congestion control, each another one
 
   [[nodiscard]] uint32_t path_mtu() const { return 128U << mtu; }
   // What the links do. A full queue of the switch loses frames nevertheless, and that is no reason to give up.

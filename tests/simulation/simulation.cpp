@@ -110,7 +110,8 @@ SimulationResult Simulation::run() {
   build();
   play();
   network_->add_up();
-  const std::string counters = judge_.content() && judge_.tally.gave_up == 0 ? std::string() : network_->counters();
+  const std::string counters =
+      judge_.content() && judge_.tally.gave_up == 0 ? std::string() : network_->counters();
   actors_.clear();
   pools_.clear();
   network_->take_down();

@@ -47,7 +47,8 @@ TEST(Simulation, random_traffic_over_faulty_networks_loses_nothing) {
         << results[i].scenario << "\n"
         << results[i].counters << "\nreplay it with ROCI_SEEDS=1 ROCI_FIRST_SEED=" << first + i;
     total.add(results[i].tally);
-    if (results[i].tally.gave_up > 0) std::printf("gave up by bad luck: %s\n%s\n", results[i].scenario.c_str(), results[i].counters.c_str());
+    if (results[i].tally.gave_up > 0)
+      std::printf("gave up by bad luck: %s\n%s\n", results[i].scenario.c_str(), results[i].counters.c_str());
   }
   std::printf("seeds %lu", seeds);
   for (const Sum& sum : kSums) std::printf(", %s %lu", sum.name, total.*sum.value);

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "support/must.hpp"
 #include "support/lone_host.hpp"
+#include "support/must.hpp"
 #include "support/two_hosts.hpp"
 
 namespace roci::test {
