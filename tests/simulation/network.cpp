@@ -1,6 +1,7 @@
 #include "simulation/network.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "port/borrowed_port.hpp"
 #include "simulation/weather.hpp"
@@ -82,10 +83,22 @@ class Network::Weather final : public Poller {
   size_t next_ = 0;
 };
 
+// Returns a pool of `count` packet buffers that no network of this thread uses. Creating the pools takes longer than
+// most simulations, so a pool whose network has ended and returned every buffer is used again.
+static std::shared_ptr<MbufPool> unused_pool(uint32_t count) {
+  constexpr uint32_t kFrameBytes = 4400;
+  thread_local std::multimap<uint32_t, std::shared_ptr<MbufPool>> pools;
+  const auto [begin, end] = pools.equal_range(count);
+  for (auto it = begin; it != end; ++it) {
+    if (it->second.use_count() == 1 && it->second->in_use() == 0) return it->second;
+  }
+  return pools.emplace(count, must(MbufPool::create("simulation", count, kFrameBytes)))->second;
+}
+
 Network::Network(const Scenario& scenario, Rng rng, VirtualRunner& runner, Judge& judge)
     : scenario_(scenario), judge_(judge) {
   must(start_eal());
-  pool_ = must(MbufPool::create("simulation", 16384, 4400));
+  pool_ = unused_pool(16384);
   std::vector<Port*> switch_ports;
   SwitchConfig config;
   for (size_t i = 0; i < scenario.hosts.size(); ++i) {
@@ -149,7 +162,6 @@ void Network::make_host(size_t host, Rng& rng) {
   device.seed = rng.next() | 1;
   device.vlan = scenario_.vlan;
   device.workers = traits.workers;
-  device.tx_buffers = traits.workers * 1024 + 1024;
   device.window_bytes = traits.window_bytes;
   device.packets_per_ack = traits.packets_per_ack;
   device.check_before_placing = traits.check_before_placing;
@@ -161,7 +173,8 @@ void Network::make_host(size_t host, Rng& rng) {
       if (k != host) device.neighbours[address(k)] = host_mac(k).to_string();
     }
   }
-  devices_.push_back(must(Device::create(std::make_unique<BorrowedPort>(links_.back()->a()), device)));
+  devices_.push_back(must(Device::create(std::make_unique<BorrowedPort>(links_.back()->a()), device,
+                                         unused_pool(traits.workers * 1024 + 1024))));
   if (traits.workers_apart) {
     for (uint32_t i = 0; i < traits.workers; ++i)
       gates_.push_back(std::make_unique<Gate>(devices_.back()->poller(i), draw_stalls(scenario_, rng)));
