@@ -12,6 +12,7 @@ ROCI_REQUIRE_ALL is set, as in CI."""
 
 import argparse
 import atexit
+import os
 import re
 import signal
 import subprocess
