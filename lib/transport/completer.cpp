@@ -20,7 +20,10 @@ void Requester::on_response(TransportContext& context, const FrameView& view, co
   const Psn psn = view.psn();
   if (is_before(psn, una_)) {
     context.counters.add(Counter::kResponsesDuplicate);
-    if (view.opcode->operation == Operation::kReadResponse) note_busy_peer(context.now);
+    if (view.opcode->operation == Operation::kReadResponse) {
+      note_busy_peer(context.now);
+      repeat_read_acknowledgement();
+    }
     return;
   }
   if (!is_before(psn, sent_end_)) {
@@ -247,6 +250,7 @@ SendWqe* Requester::due_request(TransportContext& context, const FrameView& view
   if (is_before(view.psn(), expected)) {
     context.counters.add(Counter::kResponsesDuplicate);
     note_busy_peer(context.now);
+    repeat_read_acknowledgement();
     return nullptr;
   }
   acknowledge_before(context, wqe.first_psn);  // everything in front of it has been executed
@@ -345,6 +349,12 @@ void Requester::on_read_response(TransportContext& context, const FrameView& vie
 void Requester::acknowledge_response(Psn psn) {
   if (session() == nullptr) return;
   session()->read_acks.last = psn;
+  session()->read_acks.any = true;
+  repeat_read_acknowledgement();
+}
+
+void Requester::repeat_read_acknowledgement() {
+  if (session() == nullptr || !session()->read_acks.any) return;
   session()->read_acks.due = session()->takes(Capability::kReadAcks);
 }
 

@@ -187,6 +187,7 @@ class ExtensionSession {
   struct ReadAcknowledgements {
     Psn last{};              // response, in order
     uint32_t completed = 0;  // READs and atomics
+    bool any = false;        // `last` is valid
     bool due = false;
   } read_acks;
   // Requester: round trips that are asked for beside the data (CC_PROBE).

@@ -111,6 +111,8 @@ class Requester {
   void on_read_response(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   void on_atomic_response(TransportContext& context, const FrameView& view);
   void acknowledge_response(Psn psn);
+  // The last one may have been lost, and the responder wait for it with an answer that is sent again.
+  void repeat_read_acknowledgement();
   // Takes everything before `end` as acknowledged, completing what is whole. Returns false when a READ whose
   // responses have not all come stands in the way: its response was lost.
   bool acknowledge_before(TransportContext& context, Psn end);

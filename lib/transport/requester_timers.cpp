@@ -14,7 +14,8 @@ constexpr Nanos kLookAgain{10'000};
 
 Nanos Requester::timeout() const {
   const Nanos attribute = ack_timeout(qp_.attributes.timeout);
-  return sack_board() == nullptr ? recovery_.timeout(attribute) : attribute;
+  if (sack_board() == nullptr) return recovery_.timeout(attribute);
+  return attribute == kNever || flow_.rtt == kNever ? attribute : std::max(attribute, 2 * flow_.rtt);
 }
 
 void Requester::on_deadline(TransportContext& context) {
@@ -50,20 +51,26 @@ void Requester::on_deadline(TransportContext& context) {
   context.counters.add(Counter::kTimeouts);
   if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
     ++here->timeouts;
-  if (sack_board() != nullptr) return retry(context, una_, sent_end_);
   recovery_.note_timeout();
+  repeat_read_acknowledgement();
   // The peer answers other queue pairs, so it is slow.
-  if (context.heard != nullptr &&
+  const bool waits =
+      context.heard != nullptr &&
       context.heard->since(qp_.attributes.path.destination_ip, context.now - timeout()) &&
-      recovery_.may_wait()) {
+      recovery_.may_wait();
+  if (waits) {
     deadline_ = context.now + timeout();
     schedule_tail_probe(context.now);
-    if (is_long_read()) return;  // all of its data would come twice
   } else {
     retry(context, una_, sent_end_);
     if (qp_.state() == IBV_QPS_ERR) return;
   }
-  probe_oldest(context.now);
+  if (sack_board() != nullptr) {
+    session()->repair.covered = sent_end_;
+    start_repair(una_, sent_end_);
+  } else if (!waits || !is_long_read()) {  // else all of its data would come twice
+    probe_oldest(context.now);
+  }
 }
 
 // The peer's process has exited, so nothing will be answered.
@@ -116,6 +123,7 @@ void Requester::schedule_tail_probe(Nanos now) {
 
 void Requester::send_tail_probe(TransportContext& context) {
   context.counters.add(Counter::kTailProbes);
+  repeat_read_acknowledgement();
   if (sack_board() == nullptr) {
     probe_oldest(context.now);
   } else if (!repair_left_) {

@@ -11,7 +11,7 @@ void Responder::reset(Psn expected, uint32_t reads) {
   expected_ = expected;
   msn_ = Msn{0};
   pending_ = Pending::kNone;
-  executed_any_ = nak_sent_ = in_message_ = pending_ce_ = false;
+  executed_any_ = nak_sent_ = in_message_ = pending_ce_ = duplicate_before_answers_ = false;
   pending_packets_ = 0;
   flow_ = ReceiveFlow{};
   received_ = announced_ = 0;

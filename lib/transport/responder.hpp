@@ -163,6 +163,8 @@ class Responder {
   SendOutcome send_read_response(TransportContext& context, const Resource& read);
   SendOutcome send_atomic_response(TransportContext& context, const Resource& atomic);
   bool send_pending(TransportContext& context);
+  // Acknowledges what was executed before a READ or atomic. False when there was no buffer.
+  bool acknowledge_before(TransportContext& context, const Resource& resource);
   bool send_probe_response(TransportContext& context);
   bool send_window_message(TransportContext& context);
 
@@ -173,7 +175,9 @@ class Responder {
   Pending pending_ = Pending::kNone;
   uint8_t pending_syndrome_ = 0;
   bool pending_ce_ = false;    // what it acknowledges was marked
-  bool executed_any_ = false;  // since reset; before, nothing can be a duplicate
+  bool executed_any_ : 1 = false;  // since reset; before, nothing can be a duplicate
+  // A packet from before the first active answer has arrived again: the requester may lack its acknowledgment.
+  bool duplicate_before_answers_ : 1 = false;
   bool nak_sent_ = false;      // one NAK or RNR NAK per gap: silent until the expected PSN arrives
   bool in_message_ = false;    // a message is under way, of this operation
   Operation operation_ = Operation::kSend;

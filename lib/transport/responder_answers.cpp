@@ -94,6 +94,8 @@ void Responder::on_duplicate(TransportContext& context, const FrameView& view) {
     case Operation::kSend:
     case Operation::kWrite:
       if (pending_ == Pending::kNone) pending_ = Pending::kAck;
+      if (active_answers_ > 0 && is_before(view.psn(), front_resource().first))
+        duplicate_before_answers_ = true;
       return;
     case Operation::kReadRequest:
       replay_read(context, view);
@@ -321,11 +323,12 @@ bool Responder::transmit(TransportContext& context, uint32_t& budget) {
   while (active_answers_ > 0) {
     if (budget == 0) return true;
     Resource& resource = front_resource();
-    if (!has_window_for(resource)) {
-      if (qp_.gates != nullptr) qp_.gates->responses.pause();
-      return false;
+    const bool has_window = has_window_for(resource);
+    if (!has_window && qp_.gates != nullptr) qp_.gates->responses.pause();
+    if (!has_window || (qp_.gates != nullptr && held(context.now, resource))) {
+      // The answer may wait for the requester, and the requester for the acknowledgment of an earlier packet.
+      return duplicate_before_answers_ && !acknowledge_before(context, resource);
     }
-    if (qp_.gates != nullptr && held(context.now, resource)) return false;
     if (!send_answer(context, resource)) return true;
     --budget;
     if (active_answers_ > 0 && !resource.active()) {
@@ -419,6 +422,27 @@ SendOutcome Responder::send_atomic_response(TransportContext& context, const Res
   });
 }
 
+bool Responder::acknowledge_before(TransportContext& context, const Resource& resource) {
+  const BthFields bth{.opcode = opcode_of(qp_.service, Opcode::kRcAcknowledge),
+                      .destination_qp = qp_.attributes.remote_qp,
+                      .psn = resource.first - 1,
+                      .pkey = qp_.attributes.pkey};
+  const PacketExtras with =
+      session() == nullptr ? PacketExtras{} : session()->feedback(Direction::kRequests, false);
+  const auto outcome =
+      send_packet(context, qp_, bth, 0, with, [&](RoceWriter::Open& open, const ExtensionView& block) {
+        RoceWriter::put_aeth(open, kSyndromeAck, Msn{resource.msn.value() - 1});
+        if (with.types == 0) return true;
+        flow_.next_psn = resource.first;
+        session()->write_feedback(context, block, Direction::kRequests, flow_);
+        return true;
+      });
+  if (outcome != SendOutcome::kSent) return false;
+  duplicate_before_answers_ = false;
+  context.counters.add(Counter::kAcksSent);
+  return true;
+}
+
 bool Responder::send_pending(TransportContext& context) {
   const bool ack = pending_ == Pending::kAck;
   const uint8_t syndrome = ack ? kSyndromeAck : pending_syndrome_;
@@ -450,7 +474,7 @@ bool Responder::send_pending(TransportContext& context) {
       });
   if (outcome != SendOutcome::kSent) return false;
   pending_ = Pending::kNone;
-  pending_ce_ = false;
+  pending_ce_ = duplicate_before_answers_ = false;
   pending_packets_ = 0;
   if (ack) {
     context.counters.add(Counter::kAcksSent);

@@ -31,6 +31,12 @@ inline constexpr NamedSeed kNamedSeeds[] = {
      "A host whose ARP request was answered by a frame that was lost acknowledged nothing until its next "
      "request, and the peer's "
      "retries ran out before."},
+    {1000003703,
+     "The acknowledgment of a repeated SEND waited behind the responses of a later READ, and these waited for "
+     "acknowledgments of the requester, which had not received them: the requester gave up."},
+    {1000008092,
+     "The last acknowledgment of READ responses was lost, and nothing repeated it: a repetition of the READ waited for it "
+     "at the responder, and with it the acknowledgments of later requests."},
     {10979,
      "A queue pair that insisted on extensions, and had nothing posted, went into error and told nobody."},
 };

@@ -1,7 +1,12 @@
 #include "simulation/network.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <stdexcept>
 
 #include "port/borrowed_port.hpp"
 #include "simulation/weather.hpp"
@@ -83,6 +88,10 @@ class Network::Weather final : public Poller {
   size_t next_ = 0;
 };
 
+static constexpr const char* kCaptureVariable = "ROCI_CAPTURE";  // names a file; for runs of one seed
+static constexpr size_t kLargestCapture = size_t{1} << 28;
+static constexpr uint32_t kCapturedBytes = 128;  // of a frame
+
 // Returns a pool of `count` packet buffers that no network of this thread uses. Creating the pools takes longer than
 // most simulations, so a pool whose network has ended and returned every buffer is used again.
 static std::shared_ptr<MbufPool> unused_pool(uint32_t count) {
@@ -96,8 +105,9 @@ static std::shared_ptr<MbufPool> unused_pool(uint32_t count) {
 }
 
 Network::Network(const Scenario& scenario, Rng rng, VirtualRunner& runner, Judge& judge)
-    : scenario_(scenario), judge_(judge) {
+    : scenario_(scenario), runner_(runner), judge_(judge) {
   must(start_eal());
+  if (std::getenv(kCaptureVariable) != nullptr) capture_ = std::make_unique<PcapngBuffer>(kLargestCapture);
   pool_ = unused_pool(16384);
   std::vector<Port*> switch_ports;
   SwitchConfig config;
@@ -149,9 +159,11 @@ void Network::make_host(size_t host, Rng& rng) {
   }
   if (scenario_.exact_mtu) link.mtu = static_cast<uint16_t>(smallest);
   links_.push_back(std::make_unique<SimLink>(link, pool_));
+  if (capture_ != nullptr) capture_->add_interface("h" + std::to_string(host));
   for (const auto direction : {SimLink::kAToB, SimLink::kBToA}) {
     links_.back()->set_script(direction, [this, host, direction](const rte_mbuf& frame, uint64_t) {
       digest_frame(host * 2 + direction, frame);
+      if (capture_ != nullptr) capture_frame(host, direction, frame);
       return SimVerdict{};
     });
   }
@@ -181,6 +193,22 @@ void Network::make_host(size_t host, Rng& rng) {
   } else {
     gates_.push_back(std::make_unique<Gate>(devices_.back()->poller(), draw_stalls(scenario_, rng)));
   }
+}
+
+// Frames are captured as they are sent, before the faults of the link.
+void Network::capture_frame(size_t host, SimLink::Direction direction, const rte_mbuf& frame) {
+  capture_->add_packet(static_cast<uint32_t>(host), frame,
+                       direction == SimLink::kAToB ? PcapngBuffer::Direction::kOutbound
+                                                   : PcapngBuffer::Direction::kInbound,
+                       runner_.now(), kCapturedBytes);
+}
+
+void Network::write_capture() const {
+  const char* const path = std::getenv(kCaptureVariable);
+  const int file = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (file < 0) throw std::runtime_error(std::string(path) + ": cannot be written");
+  must(capture_->write_to(file));
+  ::close(file);
 }
 
 // Everything up to the BTH. What is behind it holds addresses of this process, which differ from run to run, and in a
@@ -279,6 +307,7 @@ void Network::check_counters() {
 }
 
 void Network::take_down() {
+  if (capture_ != nullptr) write_capture();
   switch_.reset();
   links_.clear();
   uint32_t in_use = pool_->in_use();

@@ -9,6 +9,7 @@
 
 #include "base/virtual_runner.hpp"
 #include "device/host.hpp"
+#include "port/pcapng.hpp"
 #include "port/sim_link.hpp"
 #include "simulation/judge.hpp"
 #include "simulation/scenario.hpp"
@@ -41,10 +42,14 @@ class Network {
   class Weather;
   void make_host(size_t host, Rng& rng);
   void digest_frame(uint64_t where, const rte_mbuf& frame);
+  void capture_frame(size_t host, SimLink::Direction direction, const rte_mbuf& frame);
+  void write_capture() const;
   [[nodiscard]] std::string address(size_t host) const;
 
   const Scenario& scenario_;
+  const VirtualRunner& runner_;
   Judge& judge_;
+  std::unique_ptr<PcapngBuffer> capture_;  // with ROCI_CAPTURE
   std::shared_ptr<MbufPool> pool_;
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<std::unique_ptr<SimLink>> links_;

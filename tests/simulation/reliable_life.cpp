@@ -16,7 +16,7 @@ ReliableConnection::ReliableConnection(Network& network, const Scenario& scenari
             .access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
             .traffic_class = 2,  // ECN-capable, so that links may mark
             .reads = static_cast<uint8_t>(rng_.between(1, 8)),
-            .timeout = static_cast<uint8_t>(rng_.between(10, 13)),
+            .timeout = std::max(static_cast<uint8_t>(rng_.between(10, 13)), scenario.least_timeout()),
             .min_rnr_timer = static_cast<uint8_t>(rng_.between(1, 14))};
   if (scenario.kill || scenario.restart || scenario.stale_keys || scenario.long_outages)
     lives_left_ = static_cast<uint32_t>(rng_.between(1, 2));
@@ -69,13 +69,16 @@ void ReliableConnection::make_windows(End& end) {
 }
 
 void ReliableConnection::connect() {
-  constexpr uint32_t kFar = 1 << 20;  // from every PSN of the life before
+  constexpr uint32_t kFar = 1 << 20;  // from every PSN of the last connection, whose packets may be on the way
   for (End& end : ends_) {
     if (end.qp == nullptr) make_qp(end);
     if (scenario_.windows) make_windows(end);
-    const uint32_t psn = end.first_psn + kFar + static_cast<uint32_t>(rng_.below((1 << 24) - 2 * kFar));
-    end.first_psn = (rng_.chance(0.3) ? 0xffffff - rng_.below(200) : psn) & 0xffffff;
-    if (((end.first_psn - psn + kFar) & 0xffffff) < kFar) end.first_psn = psn & 0xffffff;
+    const uint32_t far =
+        end.first_psn + kFar + static_cast<uint32_t>(rng_.below((1 << 24) - 2 * kFar));
+    const bool soon_wraps = rng_.chance(0.3);
+    const uint32_t near_end = soon_wraps ? 0xffffff - static_cast<uint32_t>(rng_.below(200)) : 0;
+    end.first_psn = soon_wraps && !end.wrapped ? near_end : far & 0xffffff;
+    end.wrapped |= soon_wraps;
     end.life = Life::kRunning;
     end.seen_error = end.forbade = end.abandoned_window = false;
     end.drain = End::Drain::kNo;

@@ -6,6 +6,7 @@
 
 #include "base/rng.hpp"
 #include "roci/cc.h"
+#include "wire/aeth.hpp"
 
 namespace roci::test {
 namespace {
@@ -155,6 +156,17 @@ Scenario draw_scenario(uint64_t seed, std::string_view without) {
     }
   }
   return s;
+}
+
+uint8_t Scenario::least_timeout() const {
+  constexpr int kTimeOuts = 8;  // retry count 7
+  if (!slow_receiver) return 0;
+  const double seconds = 8.0 * static_cast<double>(switch_queue.value()) * static_cast<double>(slow_part) /
+                         static_cast<double>(rate.value());
+  const Nanos delay_of_queue{static_cast<int64_t>(1e9 * seconds)};
+  uint8_t code = 1;
+  while (kTimeOuts * ack_timeout(code) < 2 * delay_of_queue) ++code;
+  return code;
 }
 
 std::string Scenario::describe() const {

@@ -61,6 +61,8 @@ struct Scenario {
   bool slow_receiver = false;  // the switch sends to one host at a fraction of the rate
   bool controlled = false;     // hosts have congestion control, each another one
 
+  // The least local ACK timeout (IBTA 9.7.6.1.3) whose retries last longer than a full queue of the slow port delays.
+  [[nodiscard]] uint8_t least_timeout() const;
   [[nodiscard]] uint32_t path_mtu() const { return 128U << mtu; }
   // What the links do. A full queue of the switch loses frames nevertheless, and that is no reason to give up.
   [[nodiscard]] bool loses_nothing() const {

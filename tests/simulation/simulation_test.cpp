@@ -1,6 +1,6 @@
 // ROCI_SEEDS=N runs N seeds instead of the default; ROCI_FIRST_SEED=S starts at S, so that ROCI_FIRST_SEED=S ROCI_SEEDS=1
-// replays one; ROCI_WITHOUT=windows,ipv6 takes features away from all of them. Seeds run in parallel, each simulation on
-// one thread.
+// replays one; ROCI_WITHOUT=windows,ipv6 takes features away from all of them; ROCI_CAPTURE=FILE writes the frames of a
+// run of one seed as pcapng. Seeds run in parallel, each simulation on one thread.
 #include "simulation/simulation.hpp"
 
 #include <gtest/gtest.h>
@@ -61,6 +61,7 @@ TEST(Simulation, seeds_that_have_found_something_stay_quiet) {
   for (const NamedSeed& named : kNamedSeeds) {
     const SimulationResult result = run_simulation(named.seed);
     EXPECT_EQ(result.failure, "") << named.found << "\n" << result.scenario << "\n" << result.counters;
+    EXPECT_EQ(result.tally.gave_up, 0U) << named.found << "\n" << result.scenario;
   }
 }
 

@@ -312,6 +312,27 @@ TEST(Ldcp, lost_acknowledgements_of_reads_asked_for_together_cost_time_and_nothi
   expect_all_successful(net.a.completions(), 7);
 }
 
+// The responder waits with the READ for acknowledgments of its responses, and the requester has none to give: it repeats
+// the WRITE before the READ, whose acknowledgment was lost too. IBTA 9.7.5.1.2.
+TEST(Ldcp, a_duplicate_is_acknowledged_though_a_later_read_waits_for_its_window) {
+  for (const bool selective : {false, true}) {
+    ExtensionConfig extensions = kAuto;
+    extensions.selective_repeat = selective;
+    TwoHosts net({.timeout = 8, .extensions_a = extensions, .extensions_b = extensions});
+    net.connect();
+    TwoHosts::core(net.b).config.window_bytes = 4096;
+    ASSERT_EQ(net.read(0, 0, 2000), 0);
+    net.run(100ms);
+    const Nanos until = net.now() + 500us;
+    net.lose = [&](const std::string& line) { return line.starts_with("<") && net.now() < until; };
+    ASSERT_EQ(net.write(1, 0, 100), 0);
+    ASSERT_EQ(net.read(2, 0, 20'000), 0);
+    net.run(5s);
+    expect_all_successful(net.a.completions(), 3);
+    EXPECT_LE(net.a.counter("timeouts"), 2U) << (selective ? "with" : "without") << " selective repeat";
+  }
+}
+
 TEST(Ldcp, lost_read_acknowledgements_cost_time_and_nothing_else) {
   TwoHosts net({.path_mtu = IBV_MTU_1024,
                 .timeout = 8,
