@@ -138,7 +138,7 @@ JUDGEMENTS = {
     "UD receiver: receive buffer too small": [
         Judgement(ROCINANTE, "class D error: the datagram is dropped, and the receive request remains for the next one. Linux 6.1 fails the queue pair",
                   kernels=("6.1",))],
-    "UD receiver: receive buffer without room for the network header": [
+    "UD receiver: receive buffer too small for the network header": [
         Judgement(ROCINANTE, "class D error: the datagram is dropped, and the receive request remains for the next one. Linux 6.1 fails the queue pair",
                   kernels=("6.1",))],
     "RC requester: no response, retry count 1, timeout of 134 ms": [

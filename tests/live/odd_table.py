@@ -419,7 +419,7 @@ def datagrams():
         ud("Q_Key with the upper bit", "9.6.1.3", lambda t: [RECEIVE, t.datagram(qkey=QKEY | 1 << 31), t.datagram(seed=9)]),
         ud("no receive request", "9.8.3", lambda t: [t.datagram(), RECEIVE, t.datagram(seed=9)]),
         ud("receive buffer too small", "9.9.3", lambda t: ["receive n=1 length=48", RECEIVE, t.datagram(), t.datagram(8, seed=9)]),
-        ud("receive buffer without room for the network header", "9.9.3", lambda t: [
+        ud("receive buffer too small for the network header", "9.9.3", lambda t: [
             "receive n=1 length=32", RECEIVE, t.datagram(), t.datagram(0)]),
         ud("0 bytes", "9.8.3", lambda t: [RECEIVE, t.datagram(0)]),
         ud("13 bytes with pad", "9.2.4", lambda t: [RECEIVE, t.datagram(13)]),
