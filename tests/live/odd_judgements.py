@@ -1,25 +1,25 @@
-"""Which stack follows the IBTA specification where the two differ, and why. By the full name of an entry of odd_table.py."""
+"""Judgements of differences: which stack follows the IBTA specification, and why. Keys are the full names of entries of odd_table.py."""
 
 KERNELS = ("6.12", "6.1")
 ROCINANTE, LINUX, BOTH = "Rocinante", "Linux", "both"
 
 
 class Judgement:
-    """Of a difference. The clause is that of the entry where it is None."""
+    """Judgement of a difference. If the clause is None, that of the entry applies."""
 
     def __init__(self, right, why, clause=None, kernels=KERNELS):
         self.right, self.why, self.clause, self.kernels = right, why, clause, kernels
 
 
 class Crash(Judgement):
-    """The packets end a kernel: they are not sent to it."""
+    """Judgement of packets that crash a kernel. They are not sent to it."""
 
     def __init__(self, kernels, why):
         super().__init__(ROCINANTE, why, kernels=kernels)
 
 
 class Habit:
-    """A difference that many packets show. It is judged once, and taken out of the differences of each packet."""
+    """Recurring difference. It is judged once and removed from the differences of each packet."""
 
     def __init__(self, name, clause, right, why, aspect, applies):
         self.name, self.clause, self.right, self.why, self.aspect, self.applies = name, clause, right, why, aspect, applies
@@ -37,25 +37,25 @@ def without(names, text):
 
 HABITS = [
     Habit("Rocinante raises QP_REQ_ERR or QP_ACCESS_ERR when it refuses a request; Linux raises nothing", "11.6.3.2", ROCINANTE,
-          "these are the affiliated asynchronous errors of a responder", "events",
+          "they are the affiliated asynchronous errors of a responder", "events",
           lambda linux, rocinante: linux["events"] == without(("QP_REQ_ERR", "QP_ACCESS_ERR"), rocinante["events"])),
     Habit("Rocinante notifies a completion queue that is armed for solicited completions of a receive that completes with an error; "
           "Linux does not", "11.4.2.2", ROCINANTE, "a completion with an error counts as solicited", "solicited event",
           lambda linux, rocinante: not linux["solicited event"] and any("_ERR" in text for aspect, text in rocinante.items() if aspect.startswith("completions"))),
     Habit("Linux raises SQ_DRAINED in SQD although modify_qp did not ask for the event", "11.2.5.2", ROCINANTE,
-          "the event is enabled by a modifier", "events",
+          "the event must be enabled by a modifier of modify_qp", "events",
           lambda linux, rocinante: without(("SQ_DRAINED",), linux["events"]) == rocinante["events"]),
 ]
 
 BAD_RESPONSE = "a response that does not fit the request is a Bad Response Error (11.6.2)"
-HANGS = f"{BAD_RESPONSE}. Linux neither completes the READ nor requests it again before the time-out"
-PARTIAL = "the receive request that was in use ends with an error in both. Rocinante reports the reason with the event QP_REQ_ERR"
-STRICT_PSN = "a responder may refuse a duplicate that a requester never sends"
-OLD_MSN = "a duplicate does not count. Linux sends the MSN of now, Rocinante that of the first response"
-SEQUENCE_OF_READ = "the responder chooses FIRST or MIDDLE for the first response of a repeated READ, as long as payload and PSN stay the same"
-EARLY = "both find the wrong length. Rocinante finds it with the packet that cannot be followed by a LAST, Linux one packet later"
+HANGS = f"{BAD_RESPONSE}. Linux neither completes the READ nor repeats the request before the timeout"
+PARTIAL = "both stacks complete the current receive request with an error. Rocinante reports the reason with the event QP_REQ_ERR"
+STRICT_PSN = "no requester sends such a duplicate, so a responder may drop it"
+OLD_MSN = "a duplicate does not change the MSN. Linux sends the current MSN, Rocinante that of the first response"
+SEQUENCE_OF_READ = "the responder may start the response to a repeated READ with FIRST or MIDDLE, as long as payload and PSN stay the same"
+EARLY = "both stacks detect the wrong length. Rocinante detects it in the packet that no LAST can follow, Linux one packet later"
 EXECUTED = "a wrong length is an invalid request. Linux 6.1 executes the packet"
-MEANS_NOTHING = "a responder of a reliable connection sends no such syndrome. It acknowledges nothing, and the request is not failed by it"
+MEANS_NOTHING = "an RC responder does not send this syndrome. The packet acknowledges nothing and does not fail the request"
 
 GHOST = "no request has that PSN, so the packet is dropped. Linux completes the request with success"
 
@@ -63,33 +63,33 @@ JUDGEMENTS = {
     "RC responder: WRITE LAST within a SEND": [Judgement(BOTH, PARTIAL, "9.9.3")],
     "RC responder: ADD within a SEND": [Judgement(BOTH, PARTIAL, "9.9.3")],
     "RC responder: opcode 1d (ATOMIC WRITE)": [
-        Judgement(BOTH, "the operation is optional. A device without it drops the opcode as a reserved one", kernels=("6.12",))],
+        Judgement(BOTH, "the operation is optional. A device that does not support it drops the opcode as a reserved one", kernels=("6.12",))],
     "RC responder: WRITE in RTR": [Judgement(ROCINANTE, "the first packet in RTR raises Communication Established", "11.6.3.1")],
     "RC responder: duplicate before anything was executed": [
-        Judgement(ROCINANTE, "Linux acknowledges PSN ffffff, which is not the PSN in front of the expected one")],
-    "RC responder: duplicate ADD behind a later WRITE": [Judgement(BOTH, OLD_MSN, "9.7.7.1")],
+        Judgement(ROCINANTE, "Linux acknowledges PSN ffffff, which is not the PSN before the expected one")],
+    "RC responder: duplicate ADD after a later WRITE": [Judgement(BOTH, OLD_MSN, "9.7.7.1")],
     "RC responder: SWAP at the PSN of an ADD": [Judgement(BOTH, STRICT_PSN)],
     "RC responder: WRITE at the PSN of a READ": [
-        Judgement(ROCINANTE, "the ACK of a duplicate has the PSN of the last request executed. Linux sends ffffff until a SEND or WRITE "
-                             "was executed")],
+        Judgement(ROCINANTE, "the ACK of a duplicate has the PSN of the last executed request. Linux sends ffffff until it has executed "
+                             "a SEND or WRITE")],
     "RC responder: duplicate READ, from its second packet": [Judgement(BOTH, SEQUENCE_OF_READ)],
     "RC responder: duplicate READ, last packet alone": [Judgement(BOTH, SEQUENCE_OF_READ)],
     "RC responder: duplicate READ, ends within a packet": [
-        Judgement(ROCINANTE, "the payload of a PSN must be that of the first time. Linux sends 1000 bytes in place of 1024")],
+        Judgement(ROCINANTE, "a PSN must carry the same payload as the first time. Linux sends 1000 bytes instead of 1024")],
     "RC responder: duplicate READ, address not advanced with the PSN": [
-        Judgement(ROCINANTE, "the payload of a PSN must be that of the first time. Linux sends the bytes of another place")],
+        Judgement(ROCINANTE, "a PSN must carry the same payload as the first time. Linux sends the data of another address")],
     "RC responder: duplicate READ of 0 bytes in place of 2500": [
-        Judgement(ROCINANTE, "the payload of a PSN must be that of the first time. Linux sends nothing in place of 1024 bytes")],
-    "RC responder: duplicate READ behind a WRITE to the same memory": [Judgement(BOTH, OLD_MSN, "9.7.7.1")],
+        Judgement(ROCINANTE, "a PSN must carry the same payload as the first time. Linux sends no payload instead of 1024 bytes")],
+    "RC responder: duplicate READ after a WRITE to the same memory": [Judgement(BOTH, OLD_MSN, "9.7.7.1")],
     "RC responder: ADD, misaligned and over the end of the region": [
         Judgement(BOTH, "the packet has two errors, and the order of the checks is not specified", "9.7.4.1")],
     "RC responder: SEND with Invalidate of an unknown key": [
-        Judgement(ROCINANTE, "Linux acknowledges the request and then fails it: the requester completes with success")],
+        Judgement(ROCINANTE, "Linux acknowledges the request and then fails it, so the requester completes with success")],
     "RC responder: SEND with Invalidate of a region": [
-        Judgement(ROCINANTE, "Linux acknowledges the request and then fails it: the requester completes with success")],
+        Judgement(ROCINANTE, "Linux acknowledges the request and then fails it, so the requester completes with success")],
     "RC responder: WRITE ONLY, RETH of 0 bytes with payload": [
         Judgement(ROCINANTE, "a wrong length is an invalid request; the key was not wrong", kernels=("6.12",)),
-        Crash(("6.1",), "the kernel dereferences a null pointer: rxe_mr_copy() reads the region of a request that announced no bytes")],
+        Crash(("6.1",), "the kernel dereferences a null pointer: rxe_mr_copy() accesses the region of a request whose RETH length is 0")],
     "RC responder: WRITE MIDDLE that ends the announced bytes": [Judgement(BOTH, EARLY)],
     "RC responder: WRITE FIRST that announces a single packet": [Judgement(BOTH, EARLY)],
     "RC responder: WRITE LAST without payload": [
@@ -111,38 +111,38 @@ JUDGEMENTS = {
         Judgement(BOTH, PARTIAL, "9.9.3", ("6.12",)), Judgement(ROCINANTE, EXECUTED, kernels=("6.1",))],
     "RC responder: READ with payload": [Judgement(ROCINANTE, "a READ request has no payload; a wrong length is an invalid request", "9.7.4.1.6")],
     "RC responder: ADD with payload": [Judgement(ROCINANTE, "an atomic request has no payload; a wrong length is an invalid request", "9.7.4.1.6")],
-    "RC responder: packets behind an RNR NAK": [
-        Judgement(ROCINANTE, "the packets behind a refused one are dropped in silence; the RNR NAK has named the PSN")],
+    "RC responder: packets after an RNR NAK": [
+        Judgement(ROCINANTE, "packets after a refused one are dropped without a response; the RNR NAK has reported the PSN")],
     "RC responder: SEND longer than the receive buffer": [
-        Judgement(ROCINANTE, "a length error is an invalid request, and the receive completes with Local Length Error", "9.9.3")],
+        Judgement(ROCINANTE, "a length error is an invalid request. The receive completes with Local Length Error", "9.9.3")],
     "RC responder: SEND whose second packet does not fit": [
-        Judgement(ROCINANTE, "a length error is an invalid request, and the receive completes with Local Length Error", "9.9.3")],
+        Judgement(ROCINANTE, "a length error is an invalid request. The receive completes with Local Length Error", "9.9.3")],
     "headers: IPv4 options": [
-        Judgement(BOTH, "the annex does not specify what a receiver does with options. Linux takes the ICRC of the first 20 bytes of the IPv4 header only, and drops the packet")],
-    "headers: CE": [Judgement(BOTH, "Rocinante sends a CNP and sets BECN in the ACK; Linux does not support congestion notification. "
-                                    "It is optional", "A17.9.3")],
+        Judgement(BOTH, "the annex does not specify IPv4 options. Linux computes the ICRC over the first 20 bytes of the header only, and drops the packet")],
+    "headers: CE": [Judgement(BOTH, "congestion notification is optional. Rocinante sends a CNP and sets BECN in the ACK; Linux "
+                                    "does not support it", "A17.9.3")],
     "UC responder: MIDDLE is lost": [
-        Judgement(ROCINANTE, "a lost packet ends its message, and the next FIRST or ONLY starts another. Linux drops that one, too")],
+        Judgement(ROCINANTE, "a lost packet ends its message, and the next FIRST or ONLY starts a new one. Linux also drops the new one")],
     "UC responder: SEND LAST is lost, then SEND ONLY": [
-        Judgement(ROCINANTE, "a lost packet ends its message, and the next FIRST or ONLY starts another. Linux drops that one, too")],
+        Judgement(ROCINANTE, "a lost packet ends its message, and the next FIRST or ONLY starts a new one. Linux also drops the new one")],
     "UC responder: SEND FIRST within a SEND, PSN in order": [
-        Judgement(ROCINANTE, "a FIRST starts a message, and the one that has no LAST is dropped. Linux drops both")],
+        Judgement(ROCINANTE, "a FIRST starts a message, and the earlier message without LAST is dropped. Linux drops both")],
     "UC responder: SEND LAST within a WRITE": [
-        Judgement(ROCINANTE, "a packet out of sequence ends its message, and the next FIRST or ONLY starts another. Linux drops that one, too")],
+        Judgement(ROCINANTE, "a packet out of sequence ends its message, and the next FIRST or ONLY starts a new one. Linux also drops the new one")],
     "UC responder: SEND longer than the receive buffer": [
-        Judgement(ROCINANTE, "class D: the message is dropped and the receive request serves the next one. Linux fails the queue pair")],
-    "UC responder: SEND ONLY longer than the path MTU": [Judgement(ROCINANTE, "the length is wrong, and the packet is dropped", kernels=("6.1",))],
-    "UC responder: SEND FIRST shorter than the path MTU": [Judgement(ROCINANTE, "the length is wrong, and the packet is dropped", kernels=("6.1",))],
+        Judgement(ROCINANTE, "class D error: the message is dropped, and the receive request remains for the next one. Linux fails the queue pair")],
+    "UC responder: SEND ONLY longer than the path MTU": [Judgement(ROCINANTE, "a packet with a wrong length is dropped", kernels=("6.1",))],
+    "UC responder: SEND FIRST shorter than the path MTU": [Judgement(ROCINANTE, "a packet with a wrong length is dropped", kernels=("6.1",))],
     "UD receiver: 13 bytes with pad count 0": [
-        Judgement(ROCINANTE, "payload and pad are a multiple of 4 bytes. Linux delivers the packet")],
+        Judgement(ROCINANTE, "payload and pad must be a multiple of 4 bytes. Linux delivers the packet")],
     "UD receiver: receive buffer too small": [
-        Judgement(ROCINANTE, "class D: the datagram is dropped and the receive request serves the next one. Linux 6.1 fails the queue pair",
+        Judgement(ROCINANTE, "class D error: the datagram is dropped, and the receive request remains for the next one. Linux 6.1 fails the queue pair",
                   kernels=("6.1",))],
-    "UD receiver: receive buffer without room for the network header": [
-        Judgement(ROCINANTE, "class D: the datagram is dropped and the receive request serves the next one. Linux 6.1 fails the queue pair",
+    "UD receiver: receive buffer too small for the network header": [
+        Judgement(ROCINANTE, "class D error: the datagram is dropped, and the receive request remains for the next one. Linux 6.1 fails the queue pair",
                   kernels=("6.1",))],
-    "RC requester: no response, retry count 1, time-out of 134 ms": [
-        Judgement(BOTH, "how much is sent again after a time-out is not specified: Linux sends all, Rocinante the oldest packet")],
+    "RC requester: no response, retry count 1, timeout of 134 ms": [
+        Judgement(BOTH, "the number of packets retransmitted after a timeout is not specified. Linux retransmits all, Rocinante the oldest")],
     "RC requester: ACK of a PSN that was never sent": [Judgement(ROCINANTE, GHOST)],
     "RC requester: ACK of the next PSN to be sent": [Judgement(ROCINANTE, GHOST)],
     "RC requester: ACK 2^22 ahead": [Judgement(ROCINANTE, GHOST)],
@@ -151,7 +151,8 @@ JUDGEMENTS = {
     "RC requester: NAK remote access error of a PSN that was never sent": [Judgement(ROCINANTE, GHOST)],
     "RC requester: RNR NAK of a PSN that was never sent": [Judgement(ROCINANTE, GHOST)],
     "RC requester: NAK sequence error twice": [
-        Judgement(BOTH, "Rocinante sends again once more, since the second NAK came later than a round trip; Linux until the next ACK only once",
+        Judgement(BOTH, "Rocinante retransmits again, since the second NAK arrived more than a round trip later. Linux retransmits only once "
+                        "before the next ACK",
                   "9.7.6.1")],
     "RC requester: NAK invalid RD request": [Judgement(ROCINANTE, MEANS_NOTHING)],
     "RC requester: NAK of reserved code 5": [Judgement(ROCINANTE, MEANS_NOTHING)],
@@ -161,15 +162,15 @@ JUDGEMENTS = {
     "RC requester: syndrome with the reserved upper bit (9f)": [
         Judgement(ROCINANTE, "a reserved bit is ignored. Linux completes the request with success, and fails the queue pair")],
     "RC requester: syndrome e1": [
-        Judgement(ROCINANTE, "a reserved bit is ignored. Linux completes the request that is refused with success, and fails the queue pair")],
+        Judgement(ROCINANTE, "a reserved bit is ignored. Linux completes the refused request with success, and fails the queue pair")],
     "RC requester: RNR NAK within a message": [
-        Judgement(ROCINANTE, "a NAK acknowledges the packets in front of its PSN. Linux sends them again", "9.7.5.1.2")],
+        Judgement(ROCINANTE, "a NAK acknowledges the packets before its PSN. Linux retransmits them", "9.7.5.1.2")],
     "RC requester: request posted in SQD": [
-        Judgement(ROCINANTE, "a request posted in SQD starts with the transition to RTS. Linux waits for another event, on 6.1 forever")],
+        Judgement(ROCINANTE, "a request posted in SQD starts with the transition to RTS. Linux waits for another event, on 6.1 without limit")],
     "RC requester: ACK at the PSN of a READ": [
         Judgement(ROCINANTE, "an ACK without data shows that the response was lost. Linux completes the READ with success and without data")],
     "RC requester: ACK of a later WRITE in place of a READ's response": [
-        Judgement(BOTH, "an ACK behind a READ shows that its response was lost. Linux sends the WRITE again, too, and then waits for its ACK")],
+        Judgement(BOTH, "an ACK after a READ shows that the response to the READ was lost. Linux also retransmits the WRITE, and waits for its ACK")],
     "RC requester: ACK to an ADD": [
         Judgement(ROCINANTE, "an ACK without data shows that the response was lost. Linux completes the ADD with success and without data")],
     "RC requester: READ ONLY in place of FIRST": [Judgement(ROCINANTE, HANGS)],
@@ -179,7 +180,7 @@ JUDGEMENTS = {
     "RC requester: READ MIDDLE in place of FIRST": [
         Judgement(ROCINANTE, f"{BAD_RESPONSE}. Linux completes the READ with success, and fails the queue pair")],
     "RC requester: READ FIRST in place of MIDDLE": [
-        Judgement(BOTH, "FIRST begins the response to a repeated request, which Rocinante accepts. Linux completes the READ with success, and "
+        Judgement(BOTH, "FIRST starts the response to a repeated request, so Rocinante accepts it. Linux completes the READ with success, and "
                         "fails the queue pair")],
     "RC requester: READ LAST in place of MIDDLE": [Judgement(ROCINANTE, HANGS)],
     "RC requester: READ MIDDLE in place of LAST": [Judgement(ROCINANTE, f"{BAD_RESPONSE}. Linux reports a Local Protection Error")],
@@ -195,12 +196,12 @@ JUDGEMENTS = {
     "RC requester: READ response with the syndrome of an RNR NAK": [
         Judgement(ROCINANTE, f"{BAD_RESPONSE}. Linux completes the READ with success, and fails the queue pair")],
     "RC requester: READ response missing, LAST arrives": [
-        Judgement(BOTH, "the gap shows the loss. Rocinante requests the rest at once, Linux with the time-out; this test sends the rest to both, "
-                        "which Linux has not requested")],
+        Judgement(BOTH, "the gap shows the loss. Rocinante requests the rest at once, Linux after the timeout. This test sends the rest to both, "
+                        "although Linux has not requested it")],
     "RC requester: READ response missing, response of the next READ arrives": [
-        Judgement(BOTH, "the gap shows the loss. Linux sends both READs again at once, Rocinante the second with the response to the first")],
+        Judgement(BOTH, "the gap shows the loss. Linux repeats both READs at once. Rocinante repeats the second after the response to the first")],
     "RC requester: READ response beyond the request": [
-        Judgement(ROCINANTE, "no request has that PSN, so the response shows no loss. Linux sends the READ again")],
+        Judgement(ROCINANTE, "no request has that PSN, so the response shows no loss. Linux repeats the READ")],
     "RC requester: READ response to an ADD": [Judgement(ROCINANTE, f"{BAD_RESPONSE}. Linux reports a Fatal Error")],
     "RC requester: READ response to a WRITE": [Judgement(ROCINANTE, f"{BAD_RESPONSE}. Linux reports a Fatal Error")],
     "RC requester: ATOMIC ACK to a WRITE": [
@@ -210,11 +211,11 @@ JUDGEMENTS = {
     "RC requester: ATOMIC ACK with the syndrome of a NAK": [
         Judgement(ROCINANTE, f"{BAD_RESPONSE}. Linux completes the ADD with success, and fails the queue pair")],
     "RC requester: NAK remote access error within a READ": [
-        Judgement(ROCINANTE, "the READ is refused. Linux 6.1 completes it with success, and fails the queue pair", kernels=("6.1",))],
-    "RC requester: NAK remote access error of a WRITE behind an open READ": [
-        Judgement(BOTH, "the responder is in the error state, and answers the READ no more. Rocinante flushes the READ and fails the WRITE at once; "
-                        "Linux sends both again until the retries have run out")],
+        Judgement(ROCINANTE, "the NAK refuses the READ. Linux 6.1 completes it with success, and fails the queue pair", kernels=("6.1",))],
+    "RC requester: NAK remote access error of a WRITE after an open READ": [
+        Judgement(BOTH, "the responder is in the error state and does not answer the READ. Rocinante flushes the READ and fails the WRITE at once. "
+                        "Linux retransmits both until the retries are exhausted")],
     "RC requester: NAK sequence error within a READ": [
-        Judgement(BOTH, "a responder names the PSN of a request, not one within a READ's responses. Rocinante sends the READ again at once, "
-                        "Linux with the time-out")],
+        Judgement(BOTH, "a responder sends the PSN of a request, not one within the responses to a READ. Rocinante repeats the READ at once, "
+                        "Linux after the timeout")],
 }

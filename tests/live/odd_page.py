@@ -1,4 +1,4 @@
-"""The tables of docs/interop.md that odd_packets.py writes, one for each kernel."""
+"""The tables of docs/interop.md that odd_packets.py generates, one for each kernel."""
 
 import collections
 import pathlib
@@ -8,15 +8,19 @@ import odd_table
 from odd_judgements import BOTH, HABITS, JUDGEMENTS, KERNELS, LINUX, ROCINANTE, Crash
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent.parent / "docs" / "interop.md"
-MOST_PARTS = 2  # of a list in a cell, before what both stacks have in common is left out
+MOST_PARTS = 2  # of a list in a cell; longer lists omit the parts that both stacks have in common
 
 Result = collections.namedtuple("Result", "entry found judgement")
 
 
+def count_text(packets, same, verdicts):
+    return (f"{packets} packets: {same} with the same result, {verdicts[ROCINANTE]} where only Rocinante conforms, "
+            f"{verdicts[LINUX]} where only Linux conforms, {verdicts[BOTH]} where both conform")
+
+
 def count_line(results):
     verdicts = collections.Counter(result.judgement.right if result.judgement else "" for result in results if result.found)
-    line = (f"{len(results)} packets: {sum(not result.found for result in results)} same, "
-            f"{verdicts[ROCINANTE]} different and Rocinante right, {verdicts[LINUX]} different and Linux right, {verdicts[BOTH]} both allowed")
+    line = count_text(len(results), sum(not result.found for result in results), verdicts)
     return line + (f", {verdicts['']} not judged" if verdicts[""] else "")
 
 
@@ -28,7 +32,7 @@ END = "<!-- end of what is written by tests/live/odd_packets.py -->\n"
 
 
 def short(text):
-    """Without contents of memory and payload."""
+    """Omits the contents of memory and payload."""
     text = re.sub(r"(\w+) at=(\d+) length=(\d+) (crc=)?[0-9a-f]+", r"\1 \2 to \3", text)
     text = re.sub(r"(\w+) (\d+) to (\d+)", lambda found: f"{found[1]} {found[2]} to {int(found[2]) + int(found[3]) - 1}", text)
     return re.sub(r"( bytes) [0-9a-f]{8}\b", r"\1", text)
@@ -55,19 +59,19 @@ def row_of(entry, found, judgement):
     return f"| {entry.name} | {linux} | {rocinante} | {clause} | {judgement.right} | {judgement.why} |\n"
 
 
-HEAD = "| Packet | Linux | Rocinante | Clause | Right | Reason |\n|---|---|---|---|---|---|\n"
+HEAD = "| Packet | Linux | Rocinante | Clause | Conforms | Reason |\n|---|---|---|---|---|---|\n"
 
 
 def block_of(kernel, results, used, newest_rows):
-    """The text of a kernel. Rows of the newest kernel are not repeated."""
+    """The text of a kernel. Rows that equal those of the newest kernel are omitted."""
     text = f"Linux {kernel}: {count_line(results)}.\n\n"
-    text += "| Difference that many packets show | Packets | Clause | Right | Reason |\n|---|---|---|---|---|\n"
+    text += "| Recurring difference | Packets | Clause | Conforms | Reason |\n|---|---|---|---|---|\n"
     text += "".join(f"| {habit.name} | {used[habit]} | {habit.clause} | {habit.right} | {habit.why} |\n" for habit in HABITS if habit in used)
     rows = [row_of(*result) for result in results if result.found and result.judgement]
     own = [row for row in rows if row not in newest_rows]
     if newest_rows:
         names = {result.entry.name for result in results if result.found}
-        text += f"\nIn {len(rows) - len(own)} of these packets the difference is that of Linux {KERNELS[0]}. The others:\n"
+        text += f"\n{len(rows) - len(own)} of these differences are the same as on Linux {KERNELS[0]}. The others:\n"
         same = [row.split(" | ")[0].removeprefix("| ") for row in newest_rows if row.split(" | ")[0].removeprefix("| ") not in names]
         own += [f"| {name} | the same | the same | | | |\n" for name in same]
     return text + "\n" + HEAD + "".join(own)
@@ -89,16 +93,16 @@ def rows_on(block):
 
 
 def update(kernel, results, used, write):
-    """Writes the text of a kernel, or compares it with the page. Returns problems."""
+    """Writes the text of a kernel to the page, or compares both. Returns problems."""
     on_page = blocks()
     if kernel not in on_page:
-        return [f"{PAGE.name} has no place for Linux {kernel}"]
+        return [f"{PAGE.name} has no section for Linux {kernel}"]
     newest_rows = [] if kernel == KERNELS[0] else rows_on(on_page[KERNELS[0]])
     block = block_of(kernel, results, used, newest_rows)
     if block == on_page[kernel]:
         return []
     if not write:
-        return [f"{PAGE.name} is not what --write would write"]
+        return [f"{PAGE.name} differs from the output of --write"]
     page = PAGE.read_text(encoding="utf-8")
     head, begin, rest = page.partition(begin_of(kernel))
     PAGE.write_text(head + begin + block + END + rest.partition(END)[2], encoding="utf-8")
@@ -106,9 +110,9 @@ def update(kernel, results, used, write):
 
 
 def check():
-    """Compares the page with the table, as far as it can be done without running the packets. Returns problems."""
+    """Compares the page with the table, as far as possible without sending the packets. Returns problems."""
     entries, problems, newest = odd_table.entries(), [], {}
-    problems += [f"judgement of '{name}', which is no packet" for name in JUDGEMENTS if name not in {entry.name for entry in entries}]
+    problems += [f"judgement of '{name}', which is not in the table" for name in JUDGEMENTS if name not in {entry.name for entry in entries}]
     for kernel, block in blocks().items():
         rows = {row.split(" | ")[0].removeprefix("| "): row for row in rows_on(block)}
         differences = {name: row for name, row in {**newest, **rows}.items() if "| the same | the same |" not in row}
@@ -121,8 +125,7 @@ def check():
             if not differences.get(name, end).endswith(end):
                 problems.append(f"Linux {kernel}: {name}: the page has another judgement")
         count = collections.Counter(judgement.right for _, judgement in judged.values())
-        line = (f"Linux {kernel}: {len(entries)} packets: {len(entries) - len(judged)} same, {count[ROCINANTE]} different and Rocinante right, "
-                f"{count[LINUX]} different and Linux right, {count[BOTH]} both allowed.\n")
+        line = f"Linux {kernel}: {count_text(len(entries), len(entries) - len(judged), count)}.\n"
         if not block.startswith(line):
             problems.append(f"the page does not begin with '{line.strip()}'")
     return problems if newest else ["the page has no such table"]

@@ -14,8 +14,8 @@ SEQUENCE, INVALID, ACCESS, OPERATIONAL, INVALID_RD = range(5)  # codes of a NAK
 
 
 class Entry:
-    """Packets for a fresh queue pair, and the clause they test. A step is a frame, a command of odd-peer, a time in seconds, or a tuple
-    of these. After each step, the packets that come back are collected."""
+    """Packets for a new queue pair, and the clause that they test. A step is a frame, a command of odd-peer, a time in seconds, or a tuple
+    of these. The packets that the stack sends are collected after each step."""
 
     def __init__(self, group, name, clause, steps, **setup):
         self.name, self.clause, self.steps, self.setup = f"{group}: {name}", clause, steps, setup
@@ -86,7 +86,7 @@ def responder_opcodes():
             t.raw(UD | 4, 0, headers=struct.pack(">II", QKEY, 0x77), payload=data_of(16), ack=True), t.good(0)]),
         rc("opcode of XRC", "9.6.1.1", lambda t: [
             t.raw(0xaa, 0, headers=struct.pack(">I", 1) + t.reth(0, 16), payload=data_of(16), ack=True), t.good(0)]),
-        rc("opcode of a manufacturer", "9.6.1.1", lambda t: [t.raw(0xc0, 0, payload=data_of(16), ack=True), t.good(0)]),
+        rc("manufacturer opcode", "9.6.1.1", lambda t: [t.raw(0xc0, 0, payload=data_of(16), ack=True), t.good(0)]),
         rc("CNP", "A17.9.3", lambda t: [t.raw(0x81, 0, reserved8=0x40, payload=bytes(16)), t.good(0)]),
         rc("unknown queue pair", "9.6.1.1.1", lambda t: [t.write(0, qpn=t.qpn ^ 0x800000), t.good(0)]),
         rc("queue pair 0", "9.6.1.1.1", lambda t: [t.write(0, qpn=0), t.good(0)]),
@@ -120,7 +120,7 @@ def responder_psns():
         rc("duplicate READ before anything was executed", "9.7.5.1.3", lambda t: [t.read(-1, 16), t.good(0)]),
         rc("duplicate WRITE, other data", "9.7.5.1.2", lambda t: [t.write(0), t.write(0, seed=9), t.good(1)]),
         rc("duplicate WRITE without AckReq", "9.7.5.1.2", lambda t: [t.write(0), t.write(0, ack=False), t.good(1)]),
-        rc("duplicate WRITE, two packets behind", "9.7.5.1.2", lambda t: [t.good(0), t.good(1), t.write(0, seed=9), t.good(2)]),
+        rc("duplicate WRITE, two packets old", "9.7.5.1.2", lambda t: [t.good(0), t.good(1), t.write(0, seed=9), t.good(2)]),
         rc("duplicate SEND", "9.7.5.1.2", lambda t: [
             "receive n=2 length=1024", t.send(0), t.send(0, seed=9), t.send(1, seed=3), t.good(2)]),
         rc("duplicate FIRST in the middle of a message", "9.7.5.1.2", lambda t: [
@@ -129,7 +129,7 @@ def responder_psns():
         rc("duplicate WRITE with a wrong length", "9.7.5.1.2", lambda t: [t.write(0), t.write(0, announced=500), t.good(1)]),
         rc("duplicate LAST, opcode out of sequence", "9.7.5.1.2", lambda t: [t.write(0), t.write(0, part="LAST"), t.good(1)]),
         rc("duplicate ADD", "9.7.5.1.3", lambda t: [t.add(0), t.add(0), t.good(1)]),
-        rc("duplicate ADD behind a later WRITE", "9.7.5.1.3", lambda t: [t.add(0), t.good(1), t.add(0), t.good(2)]),
+        rc("duplicate ADD after a later WRITE", "9.7.5.1.3", lambda t: [t.add(0), t.good(1), t.add(0), t.good(2)]),
         rc("duplicate ADD with another operand", "9.7.5.1.3", lambda t: [t.add(0), t.add(0, value=7), t.good(1)]),
         rc("duplicate ADD with another address", "9.7.5.1.3", lambda t: [t.add(0), t.add(0, at=16), t.good(1)]),
         rc("duplicate ADD with an unknown key", "9.7.5.1.3", lambda t: [t.add(0), t.add(0, key=t.key ^ 0x10), t.good(1)]),
@@ -149,7 +149,7 @@ def responder_psns():
         rc("duplicate READ, of another address", "9.7.5.1.3", lambda t: [t.read(0, 2500), t.read(0, 2500, at=64), t.good(3)]),
         rc("duplicate READ with an unknown key", "9.7.5.1.3", lambda t: [t.read(0, 2500), t.read(0, 2500, key=t.key ^ 0x10), t.good(3)]),
         rc("duplicate READ of 0 bytes in place of 2500", "9.7.5.1.3", lambda t: [t.read(0, 2500), t.read(0, 0), t.good(3)]),
-        rc("duplicate READ behind a WRITE to the same memory", "9.7.5.1.3", lambda t: [t.read(0, 16), t.write(1), t.read(0, 16), t.good(2)]),
+        rc("duplicate READ after a WRITE to the same memory", "9.7.5.1.3", lambda t: [t.read(0, 16), t.write(1), t.read(0, 16), t.good(2)]),
         rc("duplicate READ older than the resources (1)", "9.7.5.1.3", lambda t: [t.read(0, 16), t.read(1, 16, at=64), t.read(0, 16), t.good(2)],
            reads=1),
     ]
@@ -173,16 +173,16 @@ def responder_keys():
         rc("READ, queue pair without resources for READs", "9.7.4.1.4", lambda t: [t.read(0, 16), t.good(0)], reads=0),
         rc("ADD, queue pair without resources for atomics", "9.7.4.1.4", lambda t: [t.add(0), t.good(0)], reads=0),
         rc("WRITE of 0 bytes, queue pair without remote write", "9.7.4.1.3", lambda t: [t.write(0, 0), t.good(0)], access="r"),
-        rc("WRITE one byte in front of the region", "9.7.4.1.5", lambda t: [t.write(0, at=-1), t.good(0)]),
-        rc("WRITE one byte behind the region", "9.7.4.1.5", lambda t: [t.write(0, at=REGION - 15), t.good(0)]),
+        rc("WRITE one byte before the region", "9.7.4.1.5", lambda t: [t.write(0, at=-1), t.good(0)]),
+        rc("WRITE one byte beyond the region", "9.7.4.1.5", lambda t: [t.write(0, at=REGION - 15), t.good(0)]),
         rc("WRITE to the end of the region, correct", "9.7.4.1.5", lambda t: [t.write(0, at=REGION - 16), t.good(1)]),
-        rc("READ one byte behind the region", "9.7.4.1.5", lambda t: [t.read(0, 16, at=REGION - 15), t.good(0)]),
+        rc("READ one byte beyond the region", "9.7.4.1.5", lambda t: [t.read(0, 16, at=REGION - 15), t.good(0)]),
         rc("WRITE over the end of the address space", "9.7.4.1.5", lambda t: [t.write(0, at=-t.va - 8), t.good(0)]),
         rc("READ over the end of the address space", "9.7.4.1.5", lambda t: [t.read(0, 16, at=-t.va - 8), t.good(0)]),
         rc("WRITE FIRST, end of the message outside the region", "9.7.4.1.5", lambda t: [
             t.write(0, MTU, "FIRST", at=REGION - 2 * MTU, announced=2 * MTU + 1), t.good(1)]),
         rc("ADD, misaligned", "9.4.5", lambda t: [t.add(0, at=4), t.good(0)]),
-        rc("ADD behind the region", "9.7.4.1.5", lambda t: [t.add(0, at=REGION), t.good(0)]),
+        rc("ADD beyond the region", "9.7.4.1.5", lambda t: [t.add(0, at=REGION), t.good(0)]),
         rc("ADD, misaligned and over the end of the region", "9.7.4.1.5", lambda t: [t.add(0, at=REGION - 4), t.good(0)]),
         rc("WRITE of 0 bytes with an unknown key", "9.7.4.1.5", lambda t: [t.write(0, 0, key=t.key ^ 0x10), t.good(1)]),
         rc("READ of 0 bytes with an unknown key", "9.7.4.1.5", lambda t: [t.read(0, 0, key=t.key ^ 0x10), t.good(1)]),
@@ -250,10 +250,10 @@ def responder_receives():
         rc("SEND without a receive request", "9.7.5.2.8", lambda t: [t.send(0), RECEIVE, t.send(0), t.good(1)]),
         rc("SEND without a receive request and without AckReq", "9.7.5.2.8", lambda t: [t.send(0, ack=False), RECEIVE, t.send(0)]),
         rc("SEND without a receive request, RNR timer 0", "9.7.5.2.8", lambda t: [t.send(0)], rnr_timer=0),
-        rc("packets behind an RNR NAK", "9.7.5.2.8", lambda t: [
+        rc("packets after an RNR NAK", "9.7.5.2.8", lambda t: [
             t.send(0, MTU, "FIRST"), t.send(1, 16, "LAST"), t.good(2), "receive n=1 length=2048", t.send(0, MTU, "FIRST"),
             t.send(1, 16, "LAST")]),
-        rc("duplicate behind an RNR NAK", "9.7.5.2.8", lambda t: [t.good(0), t.send(1), t.good(0), RECEIVE, t.send(1)]),
+        rc("duplicate after an RNR NAK", "9.7.5.2.8", lambda t: [t.good(0), t.send(1), t.good(0), RECEIVE, t.send(1)]),
         rc("WRITE at the PSN of an RNR NAK", "9.7.5.2.8", lambda t: [t.send(0), t.good(0)]),
         rc("SEND longer than the receive buffer", "9.7.4.1.6", lambda t: ["receive n=2 length=8", t.send(0), t.good(1)]),
         rc("SEND whose second packet does not fit", "9.7.4.1.6", lambda t: [
@@ -278,7 +278,7 @@ def responder_receives():
 
 
 def headers():
-    """Of a WRITE that is correct in everything else; a second one shows whether it was executed."""
+    """Header fields of a WRITE that is correct otherwise. A second WRITE shows whether it was executed."""
     rc = group_of("headers")
 
     def write(name, clause, **fields):
@@ -295,11 +295,11 @@ def headers():
         write("MigReq", "9.2.3", migrated=True),
         write("FECN", "A17.9.3", reserved8=0x80),
         write("BECN", "A17.9.3", reserved8=0x40),
-        write("reserved bits in front of the QPN", "9.2", reserved8=0x3f),
-        write("reserved bits behind AckReq", "9.2", reserved7=0x7f),
+        write("reserved bits before the QPN", "9.2", reserved8=0x3f),
+        write("reserved bits after AckReq", "9.2", reserved7=0x7f),
         write("another source address", "9.6.1.4", source=raw_sender.OTHER_ADDRESS),
         write("another source MAC", "A17.4", source_mac=raw_sender.OTHER_MAC),
-        write("source MAC that is a group address", "IEEE 802.3 3.2.3", source_mac=bytes.fromhex("010000000009")),
+        write("multicast source MAC", "IEEE 802.3 3.2.3", source_mac=bytes.fromhex("010000000009")),
         write("another destination address", "9.6.1.4", destination=raw_sender.OTHER_ADDRESS),
         write("broadcast address of IPv4", "9.6.1.4", destination="255.255.255.255"),
         write("another destination MAC", "IEEE 802.3 4.1.2", destination_mac=raw_sender.OTHER_MAC),
@@ -329,7 +329,7 @@ def headers():
         write("UDP source port 1", "A17.4.5.1", source_port=1),
         write("UDP source port 0", "A17.4.5.1", source_port=0),
         write("another UDP destination port", "A17.4.5.1", destination_port=4790),
-        write("padding behind the packet", "A17.4", trailer=bytes(18)),
+        write("padding after the packet", "A17.4", trailer=bytes(18)),
         write("VLAN 0 with priority 3", "IEEE 802.1Q 9.6", vlan=0x6000),
         write("VLAN 5", "IEEE 802.1Q 9.6", vlan=5),
     ]
@@ -353,8 +353,8 @@ def headers_of_ipv6():
         write("version 4", "RFC 8200 3", ip_version=4),
         write("EtherType of IPv4", "A17.4", ethernet_type=0x0800),
         write("protocol TCP", "A17.4", protocol=6),
-        write("destination options in front of UDP", "RFC 8200 4.6", protocol=60, extensions=no_options),
-        write("hop-by-hop options in front of UDP", "RFC 8200 4.3", protocol=0, extensions=no_options),
+        write("destination options before UDP", "RFC 8200 4.6", protocol=60, extensions=no_options),
+        write("hop-by-hop options before UDP", "RFC 8200 4.3", protocol=0, extensions=no_options),
         write("fragment header of a whole packet", "RFC 8200 4.5", protocol=44, extensions=whole_fragment),
         write("payload length 4 too long", "RFC 8200 3", ip_length_error=4),
         write("payload length 4 too short", "RFC 8200 3", ip_length_error=-4),
@@ -364,10 +364,10 @@ def headers_of_ipv6():
         write("wrong UDP checksum", "RFC 8200 8.1", udp_checksum="wrong"),
         write("another source address", "9.6.1.4", source=raw_sender.OTHER_ADDRESS6),
         write("unspecified source address", "RFC 4291 2.5.2", source="::"),
-        write("source address that is a group", "RFC 4291 2.7", source="ff02::1"),
+        write("multicast source address", "RFC 4291 2.7", source="ff02::1"),
         write("another destination address", "9.6.1.4", destination=raw_sender.OTHER_ADDRESS6),
-        write("destination address that is a group", "9.6.1.4", destination="ff02::1", destination_mac=bytes.fromhex("333300000001")),
-        write("padding behind the packet", "A17.4", trailer=bytes(18)),
+        write("multicast destination address", "9.6.1.4", destination="ff02::1", destination_mac=bytes.fromhex("333300000001")),
+        write("padding after the packet", "A17.4", trailer=bytes(18)),
         rc("IPv4 packet for a queue pair of IPv6", "9.6.1.4", lambda t: [t.write(0, destination=t.stack.address), t.good(1)]),
         rc("IPv6 packet for a queue pair of IPv4", "9.6.1.4", lambda t: [t.write(0, destination=guest.address(t.stack.host, 6)), t.good(1)],
            peer=raw_sender.ADDRESS),
@@ -392,7 +392,7 @@ def unreliable():
         uc("SEND LAST within a WRITE", "9.8.2.2", lambda t: [
             "receive n=1 length=2048", t.write(0, MTU, "FIRST", announced=2 * MTU), t.send(1, 16, "LAST"), t.send(2, seed=9)]),
         uc("unknown key", "9.8.2.2", lambda t: [RECEIVE, t.write(0, key=t.key ^ 0x10), t.write(1, at=4096), t.send(2)]),
-        uc("WRITE behind the region", "9.8.2.2", lambda t: [RECEIVE, t.write(0, at=REGION - 8), t.write(1, at=4096), t.send(2)]),
+        uc("WRITE beyond the region", "9.8.2.2", lambda t: [RECEIVE, t.write(0, at=REGION - 8), t.write(1, at=4096), t.send(2)]),
         uc("RETH longer than the payload", "9.8.2.2", lambda t: [RECEIVE, t.write(0, announced=20), t.write(1, at=4096), t.send(2)]),
         uc("WRITE, queue pair without remote write", "9.8.2.2", lambda t: [RECEIVE, t.write(0), t.send(1)], access="r"),
         uc("SEND without a receive request", "9.8.2.2", lambda t: [t.send(0), RECEIVE, t.send(1, seed=9)]),
@@ -419,7 +419,7 @@ def datagrams():
         ud("Q_Key with the upper bit", "9.6.1.3", lambda t: [RECEIVE, t.datagram(qkey=QKEY | 1 << 31), t.datagram(seed=9)]),
         ud("no receive request", "9.8.3", lambda t: [t.datagram(), RECEIVE, t.datagram(seed=9)]),
         ud("receive buffer too small", "9.9.3", lambda t: ["receive n=1 length=48", RECEIVE, t.datagram(), t.datagram(8, seed=9)]),
-        ud("receive buffer without room for the network header", "9.9.3", lambda t: [
+        ud("receive buffer too small for the network header", "9.9.3", lambda t: [
             "receive n=1 length=32", RECEIVE, t.datagram(), t.datagram(0)]),
         ud("0 bytes", "9.8.3", lambda t: [RECEIVE, t.datagram(0)]),
         ud("13 bytes with pad", "9.2.4", lambda t: [RECEIVE, t.datagram(13)]),
@@ -429,7 +429,7 @@ def datagrams():
         ud("AckReq", "9.8.3", lambda t: [RECEIVE, t.datagram(ack=True)]),
         ud("solicited bit", "9.2.3", lambda t: [RECEIVE, t.datagram(solicited=True)]),
         ud("source queue pair 0", "9.3.3", lambda t: [RECEIVE, t.datagram(source=0)]),
-        ud("reserved bits in front of the source QPN", "9.3.3", lambda t: [RECEIVE, t.datagram(source=0xff000077)]),
+        ud("reserved bits before the source QPN", "9.3.3", lambda t: [RECEIVE, t.datagram(source=0xff000077)]),
         ud("another source address", "9.8.3", lambda t: [RECEIVE, t.datagram(source_mac=raw_sender.OTHER_MAC), t.datagram(seed=9)]),
         ud("P_Key 1234", "9.6.1.1.3", lambda t: [RECEIVE, t.datagram(pkey=0x1234), t.datagram(seed=9)]),
         ud("TVer 1", "9.6.1.1.2", lambda t: [RECEIVE, t.datagram(version=1), t.datagram(seed=9)]),
@@ -438,7 +438,7 @@ def datagrams():
         ud("opcode WRITE ONLY", "9.6.1.1", lambda t: [RECEIVE, t.datagram(name="WRITE_ONLY"), t.datagram(seed=9)]),
         ud("opcode of RC", "9.6.1.1", lambda t: [
             RECEIVE, t.raw(OPCODES["SEND_ONLY"], 0, headers=struct.pack(">II", QKEY, 0x77), payload=data_of(16)), t.datagram(seed=9)]),
-        ud("that ends within its DETH", "9.6.1.1", lambda t: [RECEIVE, t.datagram(0, truncate=4), t.datagram(seed=9)]),
+        ud("datagram that ends within its DETH", "9.6.1.1", lambda t: [RECEIVE, t.datagram(0, truncate=4), t.datagram(seed=9)]),
         ud("wrong ICRC", "A17.3.3", lambda t: [RECEIVE, t.datagram(icrc_error=1), t.datagram(seed=9)]),
     ]
 
@@ -450,21 +450,21 @@ def acknowledgements():
     rc = group_of("RC requester")
     return [
         rc("ACK, correct", "9.7.5", lambda t: [WRITE, t.ack(0)]),
-        rc("no response, retry count 1, time-out of 134 ms", "9.7.6.1.3", lambda t: [(TWO, 1.5)], timeout=15, retry=1),
-        rc("no response, retry count 0, time-out of 134 ms", "9.7.6.1.3", lambda t: [(WRITE, 1.0)], timeout=15, retry=0),
+        rc("no response, retry count 1, timeout of 134 ms", "9.7.6.1.3", lambda t: [(TWO, 1.5)], timeout=15, retry=1),
+        rc("no response, retry count 0, timeout of 134 ms", "9.7.6.1.3", lambda t: [(WRITE, 1.0)], timeout=15, retry=0),
         rc("one ACK for two requests", "9.7.5.1.2", lambda t: [TWO, t.ack(1, msn=2)]),
         rc("ACK in the middle of a message", "9.7.5.1.2", lambda t: [THREE, t.ack(1, msn=0), t.ack(2)]),
         rc("ACK of a PSN that was never sent", "9.7.5.1.1", lambda t: [WRITE, t.ack(5), t.ack(0)]),
         rc("ACK of the next PSN to be sent", "9.7.5.1.1", lambda t: [WRITE, t.ack(1), t.ack(0)]),
         rc("ACK 2^22 ahead", "9.7.5.1.1", lambda t: [WRITE, t.ack(1 << 22), t.ack(0)]),
-        rc("ACK of the PSN in front of the first request", "9.7.5.1.1", lambda t: [WRITE, t.ack(-1, msn=0), t.ack(0)]),
+        rc("ACK of the PSN before the first request", "9.7.5.1.1", lambda t: [WRITE, t.ack(-1, msn=0), t.ack(0)]),
         rc("ACK with nothing posted", "9.7.5.1.1", lambda t: [t.ack(0), WRITE, t.ack(0)]),
         rc("duplicate ACK", "9.7.5.1.1", lambda t: [TWO, t.ack(0), t.ack(0), t.ack(1, msn=2)]),
         rc("NAK sequence error of the oldest", "9.7.5.1.1", lambda t: [TWO, t.nak(0, SEQUENCE), t.ack(1, msn=2)]),
         rc("NAK sequence error of the second request", "9.7.5.1.1", lambda t: [TWO, t.nak(1, SEQUENCE, msn=1), t.ack(1, msn=2)]),
         rc("NAK sequence error within a message", "9.7.5.1.1", lambda t: [THREE, t.nak(1, SEQUENCE), t.ack(2)]),
         rc("NAK sequence error twice", "9.7.5.1.1", lambda t: [TWO, t.nak(0, SEQUENCE), t.nak(0, SEQUENCE), t.ack(1, msn=2)]),
-        rc("NAK sequence error behind", "9.7.5.1.1", lambda t: [TWO, t.nak(-1, SEQUENCE), t.ack(1, msn=2)]),
+        rc("NAK sequence error of an old PSN", "9.7.5.1.1", lambda t: [TWO, t.nak(-1, SEQUENCE), t.ack(1, msn=2)]),
         rc("NAK sequence error of the next PSN to be sent", "9.7.5.1.1", lambda t: [WRITE, t.nak(1, SEQUENCE, msn=1), t.ack(0)]),
         rc("NAK sequence error of a PSN that was never sent", "9.7.5.1.1", lambda t: [WRITE, t.nak(5, SEQUENCE), t.ack(0)]),
         rc("NAK sequence error with nothing posted", "9.7.5.1.1", lambda t: [t.nak(0, SEQUENCE), WRITE, t.ack(0)]),
@@ -477,7 +477,7 @@ def acknowledgements():
         rc("NAK of reserved code 31", "9.7.5.2", lambda t: [TWO, t.nak(0, 31), t.ack(1, msn=2)]),
         rc("NAK remote access error of the second request", "9.7.5.2", lambda t: [TWO, t.nak(1, ACCESS, msn=1)]),
         rc("NAK remote access error within a message", "9.7.5.2", lambda t: [THREE, t.nak(1, ACCESS)]),
-        rc("NAK remote access error behind", "9.7.5.1.1", lambda t: [WRITE, t.nak(-1, ACCESS), t.ack(0)]),
+        rc("NAK remote access error of an old PSN", "9.7.5.1.1", lambda t: [WRITE, t.nak(-1, ACCESS), t.ack(0)]),
         rc("NAK remote access error of a PSN that was never sent", "9.7.5.1.1", lambda t: [WRITE, t.nak(5, ACCESS), t.ack(0)]),
         rc("NAK remote access error with nothing posted", "9.7.5.1.1", lambda t: [t.nak(0, ACCESS), WRITE, t.ack(0)]),
         rc("RNR NAK of the shortest time", "9.7.5.2.8", lambda t: [post("send"), t.rnr(0), t.ack(0)]),
@@ -485,7 +485,7 @@ def acknowledgements():
         rc("RNR NAK of 655 ms (timer 0)", "9.7.5.2.8", lambda t: [post("send"), t.rnr(0, 0), t.ack(0)]),
         rc("RNR NAK of the second request", "9.7.5.2.8", lambda t: [post("send", n=2), t.rnr(1, msn=1), t.ack(1, msn=2)]),
         rc("RNR NAK within a message", "9.7.5.2.8", lambda t: [post("send", length=3 * MTU), t.rnr(1), t.ack(2)]),
-        rc("RNR NAK behind", "9.7.5.1.1", lambda t: [post("send"), t.rnr(-1), t.ack(0)]),
+        rc("RNR NAK of an old PSN", "9.7.5.1.1", lambda t: [post("send"), t.rnr(-1), t.ack(0)]),
         rc("RNR NAK of a PSN that was never sent", "9.7.5.1.1", lambda t: [post("send"), t.rnr(5), t.ack(0)]),
         rc("RNR NAK, RNR retry count 0", "9.7.6.1.2", lambda t: [post("send", n=2), t.rnr(0)], rnr_retry=0),
         rc("RNR NAK twice, RNR retry count 1", "9.7.6.1.2", lambda t: [post("send"), t.rnr(0), t.rnr(0)], rnr_retry=1),
@@ -570,7 +570,7 @@ def responses():
             add, t.answer("ATOMIC_ACK", 0, struct.pack(">II", 0x1f000001, 5)), t.result(0)]),
         rc("NAK remote access error of a READ", "9.7.5.2", lambda t: [three, t.nak(0, ACCESS)]),
         rc("NAK remote access error within a READ", "9.7.5.2", lambda t: [three, t.data("FIRST", 0, MTU), t.nak(1, ACCESS)]),
-        rc("NAK remote access error of a WRITE behind an open READ", "9.7.5.2", lambda t: [read, WRITE, t.nak(1, ACCESS, msn=1)]),
+        rc("NAK remote access error of a WRITE after an open READ", "9.7.5.2", lambda t: [read, WRITE, t.nak(1, ACCESS, msn=1)]),
         rc("NAK sequence error within a READ", "9.7.5.1.1", lambda t: [three, t.nak(1, SEQUENCE), t.data("FIRST", 0, MTU)]),
         rc("NAK invalid request of an ADD", "9.7.5.2", lambda t: [add, t.nak(0, INVALID)]),
         rc("RNR NAK of a READ", "9.7.5.2.8", lambda t: [read, t.rnr(0), t.data("ONLY", 0, 16)]),

@@ -1,4 +1,4 @@
-// docs/interop.md says to people what the tables of differences say to the replays. Both must say the same.
+// Compares the tables of differences in docs/interop.md with those that the replays use.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -83,13 +83,13 @@ TEST(InteropPage, names_the_answers_that_differ) {
     const bool lost = d.kind == Difference::Kind::kNotDelivered || d.kind == Difference::Kind::kAnswerLost;
     if (!lost) frames.emplace(d.capture, d.frame);
   }
-  EXPECT_EQ(frames_on_page("Differences in the captures: our responder"), frames);
+  EXPECT_EQ(frames_on_page("Capture differences: responder"), frames);
 }
 
 TEST(InteropPage, names_the_requests_that_differ) {
   Frames frames;
   for (const RequestDifference& d : request_differences()) frames.emplace(d.capture, d.frame);
-  EXPECT_EQ(frames_on_page("Differences in the captures: our requester"), frames);
+  EXPECT_EQ(frames_on_page("Capture differences: requester"), frames);
 }
 
 TEST(InteropPage, counts_the_requests_of_a_kind_that_differ) {
@@ -100,7 +100,7 @@ TEST(InteropPage, counts_the_requests_of_a_kind_that_differ) {
     known.emplace(field + " " + std::to_string(h.theirs) + " and " + std::to_string(h.ours), h.capture,
                   h.count);
   }
-  for (const auto& row : rows_of(section("Differences in the captures: our requester"))) {
+  for (const auto& row : rows_of(section("Capture differences: requester"))) {
     const auto [field, values] = name_and_rest(row.at(0));
     if (values.empty()) continue;  // of the other table
     for (const std::string& one : split(row.at(2), ',')) {
@@ -112,7 +112,7 @@ TEST(InteropPage, counts_the_requests_of_a_kind_that_differ) {
 }
 
 TEST(InteropPage, says_how_many_exchanges_drive_the_requester) {
-  const std::string text = section("How it is tested");
+  const std::string text = section("Test methods");
   const auto captures = captures_of_reliable_connections();
   size_t exchanges = 0;
   for (const std::string& capture : captures) {
