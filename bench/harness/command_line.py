@@ -18,9 +18,9 @@ USAGE = "./roci bench [NAME...] [--quick] [--runs N] [--near [NS]] [--json | --m
 TARGETS = "targets"
 
 EPILOG = """\
-Groups measure figures of this tree, peers and limits in the same run: all commands in turn, in each round, and in reverse
-order every second round. The table has medians, half the range (+-), and the ratio of the tree's figure to each other one.
-Programs are Google Benchmark programs with their own tables.
+Groups measure figures of this tree, peers and limits in the same run: all commands in turn, in each round, and in
+reverse order every second round. The table has medians, half the range (+-), and the ratio of the tree's figure to
+each other one. Programs are Google Benchmark programs with their own tables.
 
 examples:
   ./roci bench                          everything; about 30 minutes on a quiet machine
