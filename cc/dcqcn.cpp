@@ -25,7 +25,7 @@
 //   release_at_max = 0, the rest as above. The peer spaces CNPs by 50 us. (The paper gives no R_HAI: ten times R_AI as
 //   in QCN.)
 // Set of HPCC-ns3, "vendor": that of the NIC with alpha_fixed = 0, initial_alpha_value = 1024, clamp_tgt_rate = 0,
-//   release_at_max = 0, and both increases times line/25 Gb/s, which is a good idea on any fast line.
+//   release_at_max = 0, rpg_min_rate = 1e9, and both increases times line/25 Gb/s.
 //
 // What was read into the sources:
 //   * rpg_byte_reset is off. The NIC has 32767, the most of its field, "in bytes" by its tools: a cut would be gone
@@ -82,60 +82,63 @@ enum Parameter {
 };
 
 constexpr roci_cc_parameter kParameters[] = {
-    {"dce_tcp_g", "1", 1019, 0, 1023, "1024ths of alpha that stay at an update; the rest is g (paper: 1020)"},
-    {"dce_tcp_rtt", "ns", 1000, 1, 1e9, "between updates of alpha (paper: 55000)"},
+    {"dce_tcp_g", "1", 1019, 0, 1023,
+     "1 - g in 1024ths: the part of alpha that an update keeps (paper: 1020)"},
+    {"dce_tcp_rtt", "ns", 1000, 1, 1e9, "interval between updates of alpha (paper: 55000)"},
     {"initial_alpha_value", "1", 1023, 0, 1024, "alpha at the first CNP, in 1024ths (paper: 1024)"},
-    {"alpha_fixed", "1", 1, 0, 1, "1: alpha is a whole number of 1024ths, as in the NIC; 0: as in the paper"},
+    {"alpha_fixed", "1", 1, 0, 1,
+     "1: alpha is an integer number of 1024ths (assumption about the NIC); 0: fractional (paper)"},
     {"alpha_first", "1", 1, 0, 1,
-     "1: alpha is updated before a cut that is due with it (NIC); 0: after (paper)"},
+     "1: alpha is updated before a cut that is due at the same time (NIC); 0: after it (paper)"},
     {"rate_reduce_monitor_period", "ns", 4000, 0, 1e9,
-     "at most one cut in it, at its end (NIC); 0: for each CNP (paper)"},
-    {"rpg_time_reset", "ns", 300e3, 1000, 1e10, "between increases by time (paper: 55000)"},
-    {"rpg_byte_reset", "bytes", 0, 0, 1e12, "between increases by bytes sent (paper: 10e6); 0: none"},
-    {"rpg_threshold", "1", 1, 0, 1000, "periods of fast recovery, F (paper: 5)"},
-    {"threshold_inclusive", "1", 1, 0, 1, "1: period F is still fast recovery (NIC); 0: it is not (paper)"},
-    {"rpg_ai_rate", "bit/s", 5e6, 0, 1e12, "additive increase of the target (paper: 40e6 at 40 Gb/s)"},
-    {"rpg_hai_rate", "bit/s", 50e6, 0, 1e12, "hyper increase of the target"},
+     "period with at most one cut, applied at its end (NIC); 0: each CNP cuts (paper)"},
+    {"rpg_time_reset", "ns", 300e3, 1000, 1e10, "interval between increases by time (paper: 55000)"},
+    {"rpg_byte_reset", "bytes", 0, 0, 1e12,
+     "bytes sent between increases by bytes (paper: 10e6); 0: no increases by bytes"},
+    {"rpg_threshold", "1", 1, 0, 1000, "F: number of fast recovery periods (paper: 5)"},
+    {"threshold_inclusive", "1", 1, 0, 1, "1: period F is part of fast recovery (NIC); 0: it is not (paper)"},
+    {"rpg_ai_rate", "bit/s", 5e6, 0, 1e12, "additive increase of the target rate (paper: 40e6 at 40 Gb/s)"},
+    {"rpg_hai_rate", "bit/s", 50e6, 0, 1e12, "hyper increase of the target rate"},
     {"hyper_step", "1", 0, 0, 1,
-     "1: the i-th hyper increase is i times rpg_hai_rate (paper); 0: it is constant (NIC)"},
+     "1: hyper increase i adds i * rpg_hai_rate (paper); 0: each adds rpg_hai_rate (NIC)"},
     {"rpg_gd", "1", 11, 10, 20,
-     "a cut takes alpha/2^rpg_gd of the rate, alpha in 1024ths: 11 is alpha/2 (both)"},
-    {"rpg_min_dec_fac", "1", 50, 0, 100, "percent of the rate that a cut leaves at least (NIC)"},
-    {"rpg_min_rate", "bit/s", 1e6, 1, 1e13, "the rate never falls below (NIC)"},
-    {"rpg_max_rate", "bit/s", 0, 0, 1e13, "the rate starts and ends there; 0: the line's (both)"},
+     "a cut subtracts alpha / 2^rpg_gd of the rate, alpha in 1024ths; 11: alpha / 2 (paper and NIC)"},
+    {"rpg_min_dec_fac", "1", 50, 0, 100, "minimum percentage of the rate that remains after a cut (NIC)"},
+    {"rpg_min_rate", "bit/s", 1e6, 1, 1e13, "minimum rate (NIC)"},
+    {"rpg_max_rate", "bit/s", 0, 0, 1e13, "maximum and initial rate; 0: the line rate (paper and NIC)"},
     {"clamp_tgt_rate", "1", 0, 0, 1,
-     "1: each cut sets the target to the rate before it (paper); 0: one after an increase (NIC)"},
-    {"clamp_tgt_rate_after_time_inc", "1", 1, 0, 1, "0: of these, only one after an increase by bytes (NIC)"},
+     "1: each cut sets the target to the rate before it (paper); 0: only a cut after an increase (NIC)"},
+    {"clamp_tgt_rate_after_time_inc", "1", 1, 0, 1,
+     "if clamp_tgt_rate is 0: 1: after any increase; 0: only after one by bytes (NIC)"},
     {"rate_to_set_on_first_cnp", "bit/s", 0, 0, 1e13,
-     "the first CNP sets the rate to it, if it is less; 0: it does not (NIC)"},
+     "the first CNP sets the rate to this value if it is lower; 0: off (NIC)"},
     {"release_at_max", "1", 1, 0, 1,
-     "1: at the highest rate all is forgotten, and the next CNP is a first one (NIC)"},
+     "1: at the maximum rate the limiter is released: the next CNP is a first one (NIC); 0: off (paper)"},
     {"window", "1", 0, 0, 2,
-     "bytes in flight: 0: no limit; 1: line rate times base_rtt; 2: of that, the rate's share (HPCC-ns3 "
-     "dcqcn_vwin)"},
+     "limit of bytes in flight: 0: none; 1: line rate * base_rtt; 2: rate * base_rtt (HPCC-ns3 dcqcn_vwin)"},
     {"notice_alpha", "1", 0, 0, 1,
-     "1: a notice is a CNP with an alpha of feedback/63 (draft-yu-tsvwg-l3qcn 6)"},
+     "1: a CNM counts as a CNP with alpha = feedback / 63 (draft-yu-tsvwg-l3qcn 6)"},
 };
 static_assert(std::size(kParameters) == kParameterCount);
 
 enum StateLabel { kLineRate, kFastRecovery, kAdditiveIncrease, kHyperIncrease };
 constexpr roci_cc_label kStates[] = {
-    {"line_rate", "no limit but the highest rate"},
-    {"fast_recovery", "half of what the last cut took comes back in each period"},
-    {"additive_increase", "the target goes up too, by rpg_ai_rate"},
-    {"hyper_increase", "the target goes up by rpg_hai_rate"},
+    {"line_rate", "the rate is at its maximum"},
+    {"fast_recovery", "each period restores half of the last cut"},
+    {"additive_increase", "each period also raises the target by rpg_ai_rate"},
+    {"hyper_increase", "each period raises the target by rpg_hai_rate"},
 };
 
 enum Reason { kNothing, kCut, kNoticeCut, kRecovered, kAdded, kHyperAdded, kReleased, kImplausible };
 constexpr roci_cc_label kReasons[] = {
-    {"nothing", "nothing was changed"},
-    {"cut", "CNPs have cut the rate"},
-    {"notice_cut", "a switch's notice has cut the rate"},
-    {"recovered", "halfway to the target"},
-    {"added", "the target has gone up by rpg_ai_rate, the rate halfway to it"},
-    {"hyper_added", "the target has gone up by rpg_hai_rate, the rate halfway to it"},
-    {"released", "the rate is the highest again"},
-    {"implausible", "a notice that cannot be was left out"},
+    {"nothing", "no change"},
+    {"cut", "CNPs cut the rate"},
+    {"notice_cut", "a CNM cut the rate"},
+    {"recovered", "fast recovery: the rate moved halfway to the target"},
+    {"added", "the target rose by rpg_ai_rate, the rate moved halfway to it"},
+    {"hyper_added", "the target rose by rpg_hai_rate, the rate moved halfway to it"},
+    {"released", "the rate reached its maximum"},
+    {"implausible", "a CNM with feedback above 63 was ignored"},
 };
 
 constexpr double kOne = 1024;        // of alpha and g
@@ -400,7 +403,7 @@ extern "C" const roci_cc_plugin roci_cc_dcqcn = {
     .abi = ROCI_CC_ABI,
     .size = sizeof(roci_cc_plugin),
     .name = "dcqcn",
-    .summary = "a rate that is cut with CNPs and rises by time and bytes sent",
+    .summary = "rate that CNPs cut and that rises by time and bytes sent",
     .source = "Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015; Mellanox NICs",
     .capabilities = ROCI_CC_NEEDS_CNP | ROCI_CC_USES_RATE | ROCI_CC_USES_WINDOW | ROCI_CC_USES_ECN,
     .state_bytes = sizeof(State),

@@ -32,29 +32,30 @@ enum Parameter {
   kParameterCount
 };
 constexpr roci_cc_parameter kParameters[] = {
-    {"shift_g", "1", 4, 0, 10, "g is 1 / 2^this (RFC 8257 4.2: 1/16; Linux dctcp_shift_g)"},
-    {"alpha_on_init", "1/1024", 1024, 0, 1024, "first alpha (RFC 8257 3.3: 1; Linux dctcp_alpha_on_init)"},
-    {"initial_window", "packets", 10, 1, 65536, "first window (RFC 6928)"},
-    {"min_window", "packets", 2, 1, 65536, "cuts leave it, but for a time-out, which leaves 1 (Linux)"},
-    {"max_window", "packets", 65536, 1, 65536, "the window never exceeds it (ours)"},
-    {"use_before_growth", "1", 0.5, 0, 1, "share of the window that must have been in flight for it to grow"},
+    {"shift_g", "1", 4, 0, 10, "g = 1 / 2^shift_g (RFC 8257 4.2: 1/16; Linux dctcp_shift_g)"},
+    {"alpha_on_init", "1/1024", 1024, 0, 1024, "initial alpha (RFC 8257 3.3: 1; Linux dctcp_alpha_on_init)"},
+    {"initial_window", "packets", 10, 1, 65536, "initial window (RFC 6928)"},
+    {"min_window", "packets", 2, 1, 65536, "minimum window after a cut; a time-out leaves 1 (Linux)"},
+    {"max_window", "packets", 65536, 1, 65536, "maximum window (project addition)"},
+    {"use_before_growth", "1", 0.5, 0, 1,
+     "the window grows only if this fraction of it was in flight (project addition)"},
 };
 static_assert(std::size(kParameters) == kParameterCount);
 
 enum StateLabel : uint16_t { kSlowStart, kAvoidance, kReduced };
 constexpr roci_cc_label kStates[] = {
-    {"slow_start", "grows by each packet that arrives"},
-    {"avoidance", "grows by one packet a round trip"},
-    {"reduced", "was cut; waits until what was in flight then is acknowledged"},
+    {"slow_start", "the window grows by one packet per acknowledged packet"},
+    {"avoidance", "the window grows by one packet per round trip"},
+    {"reduced", "the window was cut; it stays until the packets in flight at the cut are acknowledged"},
 };
 
 enum Reason : uint16_t { kNothing, kGrown, kMarked, kLost, kTimedOut };
 constexpr roci_cc_label kReasons[] = {
-    {"nothing", "nothing was changed"},
-    {"grown", "packets arrived, none of them marked"},
-    {"marked", "the first marks of a window"},
-    {"loss", "the first loss of a window"},
-    {"timeout", "nothing was heard for a time-out"},
+    {"nothing", "no change"},
+    {"grown", "acknowledged packets were unmarked"},
+    {"marked", "first marks in a window"},
+    {"loss", "first loss in a window"},
+    {"timeout", "a time-out expired"},
 };
 
 constexpr uint32_t kOne = 1024;  // alpha
@@ -181,7 +182,7 @@ extern "C" const roci_cc_plugin roci_cc_dctcp = {
     .abi = ROCI_CC_ABI,
     .size = sizeof(roci_cc_plugin),
     .name = "dctcp",
-    .summary = "a window cut once per round trip by the share of marked packets",
+    .summary = "window that is cut once per round trip by the fraction of marked packets",
     .source = "RFC 8257; Alizadeh et al., SIGCOMM 2010; Linux tcp_dctcp",
     .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_CE_COUNT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_ECN,
     .state_bytes = sizeof(State),

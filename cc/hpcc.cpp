@@ -64,56 +64,60 @@ enum Parameter {
   kReceiverCount
 };
 constexpr roci_cc_parameter kParameters[] = {
-    {"eta", "1", 0.95, 0.1, 1, "how much of a link is to be used (HPCC++ 5)"},
-    {"max_stage", "round trips", 0, 0, 1000, "additive steps before a multiplicative one (HPCC++ 5 says 5)"},
-    {"w_ai", "bytes", 0, 0, 1e9, "additive step; 0: W_init * (1 - eta) / flows (HPCC++ 5; 80 in the paper)"},
-    {"flows", "1", 100, 1, 1e6, "N, that share a link and still have no queue (HPCC++ 5)"},
+    {"eta", "1", 0.95, 0.1, 1, "target utilization of a link (HPCC++ 5)"},
+    {"max_stage", "round trips", 0, 0, 1000, "additive steps before a multiplicative one (HPCC++ 5 gives 5)"},
+    {"w_ai", "bytes", 0, 0, 1e9, "additive step; 0: W_init * (1 - eta) / flows (HPCC++ 5; paper: 80)"},
+    {"flows", "1", 100, 1, 1e6, "N: number of flows that can share a link without a queue (HPCC++ 5)"},
     {"flows_reported", "1", 0, 0, 1,
-     "1: N is what the receiver counts, where its link is the busiest (HPCC++ 6.2)"},
-    {"t", "ns", 0, 0, 1e9, "T; 0: the base round trip (HPCC++ 4.1)"},
-    {"min_rate", "bit/s", 1e8, 1e6, 1e12, "the window is at least what this sends in T (HPCC's simulator)"},
+     "1: N is the receiver's count of flows while the receiver's link is the busiest (HPCC++ 6.2)"},
+    {"t", "ns", 0, 0, 1e9, "T; 0: base_rtt (HPCC++ 4.1)"},
+    {"min_rate", "bit/s", 1e8, 1e6, 1e12, "the window is at least min_rate * T (HPCC's simulator)"},
     {"switch_cut", "1", 0.5, 0.01, 1,
-     "what one answer that a switch sends itself leaves of the window (ours)"},
-    {"timeout_cut", "1", 0.5, 0, 1, "what a time-out leaves of the window (ours)"},
+     "fraction of the window that remains at least after an INT response of a switch (project addition)"},
+    {"timeout_cut", "1", 0.5, 0, 1,
+     "fraction of the window that remains after a time-out (project addition)"},
     {"arrived", "1", 0, 0, 1,
-     "1: U takes what came to a port, sent or still in its queue, for what it has sent (paper, figure 6: "
-     "worse)"},
+     "1: U counts the bytes that arrived at a port, 0: those that it sent (paper, figure 6: 1 is worse)"},
     {"update", "1", 0, 0, 2,
-     "0: each ACK, from the window of a round trip ago; 1: each ACK from the last; 2: once per round trip"},
-    {"probe", "1", 0, 0, 1, "telemetry of 0: packets that ask for it (HPCC++ 6.3); 1: probes (6.1)"},
+     "0: each ACK, from the window one round trip ago; 1: each ACK, from the last window; 2: once per round "
+     "trip"},
+    {"probe", "1", 0, 0, 1, "telemetry on: 0: packets that request it (HPCC++ 6.3); 1: probes (6.1)"},
 };
 static_assert(std::size(kParameters) == kSampledCount);
 constexpr auto kReceiverParameters = [] {
   std::array<roci_cc_parameter, kReceiverCount> all{};
   std::copy_n(kParameters, kCommonCount, all.begin());
   all[kGrantEvery] = {
-      "grant_every", "round trips",
-      1.5,           1,
-      100,           "between two grants, beside the latest packet's wait in queues (HPCC++ 6.2 has 1)"};
+      "grant_every",
+      "round trips",
+      1.5,
+      1,
+      100,
+      "interval between grants, plus the queueing delay of the latest packet (HPCC++ 6.2 gives 1)"};
   return all;
 }();
 
 enum StateLabel : uint16_t { kBlind, kBelow, kAbove };
 constexpr roci_cc_label kStates[] = {
-    {"blind", "starts with a whole window; waits for two samples of telemetry, or for the receiver's word"},
-    {"below_target", "the busiest link is used less than eta"},
-    {"above_target", "the busiest link is used by eta, or more"},
+    {"blind", "initial window, until two telemetry samples or a window from the receiver have arrived"},
+    {"below_target", "utilization of the busiest link is below eta"},
+    {"above_target", "utilization of the busiest link is eta or more"},
 };
 constexpr roci_cc_label kGrantedStates[] = {
     kStates[0],
-    {"granted", "the window is the receiver's"},
+    {"granted", "the window is the receiver's grant"},
 };
 
 enum Reason : uint16_t { kNothing, kRaised, kReduced, kFirst, kPathChanged, kRefused, kSwitch, kTimedOut };
 constexpr roci_cc_label kReasons[] = {
-    {"nothing", "nothing was changed"},
+    {"nothing", "no change"},
     {"raised", "the window grew"},
     {"reduced", "the window shrank"},
-    {"first_sample", "telemetry was kept to compare the next with: at the beginning and after a pause"},
-    {"path_changed", "telemetry came from other ports than before, and was kept to compare the next with"},
-    {"implausible", "telemetry had a hop that cannot be, which was left out"},
-    {"switch_answer", "a switch has told of its queue itself, and the window shrank"},
-    {"timeout", "nothing was heard for a time-out"},
+    {"first_sample", "telemetry was stored as the reference: at the start and after a pause"},
+    {"path_changed", "telemetry came from other ports than before and was stored as the reference"},
+    {"implausible", "a telemetry hop with impossible values was ignored"},
+    {"switch_answer", "an INT response of a switch reduced the window"},
+    {"timeout", "a time-out expired"},
 };
 
 constexpr uint32_t kHops = 8;
@@ -458,7 +462,7 @@ extern "C" const roci_cc_plugin roci_cc_hpcc = {
     .abi = ROCI_CC_ABI,
     .size = sizeof(roci_cc_plugin),
     .name = "hpcc",
-    .summary = "a window from the load of the links, which switches write into every packet",
+    .summary = "window computed from the link load that switches write into every packet (INT)",
     .source = "draft-pan-tsvwg-hpccplus-01; Li et al., HPCC, SIGCOMM 2019",
     .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_INT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_RATE,
     .state_bytes = sizeof(State),
@@ -480,7 +484,7 @@ extern "C" const roci_cc_plugin roci_cc_hpcc_sampled = {
     .abi = ROCI_CC_ABI,
     .size = sizeof(roci_cc_plugin),
     .name = "hpcc_sampled",
-    .summary = "hpcc with telemetry on few packets, or on probes",
+    .summary = "hpcc with telemetry on some packets only, or on probes",
     .source = "draft-pan-tsvwg-hpccplus-01, sections 6.1 and 6.3",
     .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_INT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_RATE,
     .state_bytes = sizeof(State),
@@ -502,7 +506,7 @@ extern "C" const roci_cc_plugin roci_cc_hpcc_receiver = {
     .abi = ROCI_CC_ABI,
     .size = sizeof(roci_cc_plugin),
     .name = "hpcc_receiver",
-    .summary = "hpcc computed at the receiving end, which grants a window once per round trip",
+    .summary = "hpcc computed by the receiver, which grants a window about once per round trip",
     .source = "draft-pan-tsvwg-hpccplus-01, section 6.2",
     .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_INT | ROCI_CC_NEEDS_WINDOWS | ROCI_CC_USES_WINDOW |
                     ROCI_CC_USES_RATE,

@@ -60,43 +60,48 @@ enum Parameter {
   kParameterCount
 };
 constexpr roci_cc_parameter kParameters[] = {
-    {"initial_window", "packets", 0, 0, 65536,
-     "IW; 0: what the line carries in the base round trip (LDCP 2.3)"},
-    {"alpha", "packets", 0.125, 0.0001, 1, "growth per round trip above one packet (LDCP eq. 1; value ours)"},
-    {"beta", "packets", 0.5, 0.0001, 1, "shrinking per marked packet above one (LDCP eq. 1; value ours)"},
+    {"initial_window", "packets", 0, 0, 65536, "IW, the initial window; 0: line rate * base_rtt (LDCP 2.3)"},
+    {"alpha", "packets", 0.125, 0.0001, 1,
+     "growth per round trip at one packet and above (LDCP eq. 1; project default)"},
+    {"beta", "packets", 0.5, 0.0001, 1,
+     "decrease per marked packet at one packet and above (LDCP eq. 1; project default)"},
     {"gamma", "packets", 0.125, 0.001, 1,
-     "growth per packet below one packet, and least window (LDCP 2.2: 1/4 to 1/16)"},
-    {"eta", "1", 0.5, 0, 0.95, "what a mark leaves of a window below one packet (LDCP 2.2)"},
-    {"max_window", "packets", 65536, 1, 65536, "the window never exceeds it (ours)"},
+     "growth per unmarked packet below one packet, and minimum window (LDCP 2.2: 1/4 to 1/16)"},
+    {"eta", "1", 0.5, 0, 0.95, "fraction of a window below one packet that remains after a mark (LDCP 2.2)"},
+    {"max_window", "packets", 65536, 1, 65536, "maximum window (project addition)"},
     {"use_before_growth", "1", 0.5, 0, 1,
-     "share of the window that must have been in flight for it to grow; 0: as the draft"},
-    {"loss_cut", "1", 0.5, 0, 1, "what a loss in the stable stage leaves of the window (ours)"},
-    {"subpacket_rtt", "1", 1, 0, 1, "RTT of the gap RTT / cw below one packet: 0 base, 1 measured"},
-    {"jitter", "1", 1, 0, 1, "the gap is random: it by this share more or less, so that flows part (ours)"},
-    {"idle_rtts", "round trips", 10, 0, 1e6, "pause after which fast start begins anew; 0: never (ours)"},
+     "the window grows only if this fraction of it was in flight; 0: always (draft)"},
+    {"loss_cut", "1", 0.5, 0, 1,
+     "fraction of the window that remains after a loss in the stable stage (project addition)"},
+    {"subpacket_rtt", "1", 1, 0, 1, "RTT in the gap RTT / cw below one packet: 0: base_rtt; 1: measured"},
+    {"jitter", "1", 1, 0, 1,
+     "relative random variation of the gap, which desynchronizes flows (project addition)"},
+    {"idle_rtts", "round trips", 10, 0, 1e6,
+     "idle time after which fast start restarts; 0: never (project addition)"},
     {"idle_growth", "1", 2, 0, 1024,
-     "its window: so many times the last one, at most the initial one (ours)"},
+     "window of a restart, as a multiple of the last one, at most initial_window (project addition)"},
 };
 static_assert(std::size(kParameters) == kParameterCount);
 
 enum Stage : uint32_t { kFastStart, kStable, kSubpacket };
 constexpr roci_cc_label kStates[] = {
     {"fast_start",
-     "the first round trip's packets are Not-ECT; waits for the initial window to arrive, or a loss"},
-    {"stable", "the window follows the marks, and is a packet or more"},
+     "packets of the first round trip are Not-ECT; ends when the initial window is acknowledged, or at a "
+     "loss"},
+    {"stable", "the window follows the marks and is at least one packet"},
     {"subpacket", "the window is below one packet: packets leave a gap apart"},
 };
 
 enum Reason { kNothing, kGrown, kMarked, kArrived, kLostInFastStart, kLost, kTimedOut, kResumed };
 constexpr roci_cc_label kReasons[] = {
-    {"nothing", "nothing was changed"},
-    {"grown", "packets arrived unmarked"},
-    {"marked", "packets arrived marked"},
+    {"nothing", "no change"},
+    {"grown", "unmarked packets were acknowledged"},
+    {"marked", "marked packets were acknowledged"},
     {"initial_window_arrived", "fast start ended without a loss"},
-    {"loss_in_fast_start", "fast start ended with a loss, or a time-out"},
+    {"loss_in_fast_start", "fast start ended with a loss or a time-out"},
     {"loss", "a packet was lost in the stable stage"},
-    {"timeout", "nothing was heard for a time-out"},
-    {"resumed", "fast start after a pause"},
+    {"timeout", "a time-out expired"},
+    {"resumed", "fast start restarted after an idle period"},
 };
 
 struct State {
@@ -277,7 +282,7 @@ extern "C" const roci_cc_plugin roci_cc_ldcp = {
     .abi = ROCI_CC_ABI,
     .size = sizeof(roci_cc_plugin),
     .name = "ldcp",
-    .summary = "a window that each acknowledgement moves, down to below one packet; needs no PFC",
+    .summary = "window adjusted by each acknowledgement, also below one packet; does not require PFC",
     .source = "draft-dai-tsvwg-pfc-free-congestion-control-01, sections 2 and 3.1",
     .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_CE_COUNT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_GAP |
                     ROCI_CC_USES_ECN,

@@ -1,5 +1,5 @@
-// LDCP as it runs on a NIC with a programmable rate (PCC) and standard peers: a window in packets that is never kept as
-// one, but divided by the round trip and paced.
+// LDCP as on a NIC with programmable congestion control (PCC): a window in packets, divided by the round trip and paced.
+// Requires CNPs and round-trip probes. Probes are an extension, so towards a standard peer the profile's fallback runs.
 //
 //                 a probe is answered: cw += alpha            ask again at once
 //   line rate  <------------------------------------  rate = cw / rtt
@@ -54,42 +54,41 @@ enum Parameter {
 };
 
 constexpr roci_cc_parameter kParameters[] = {
-    {"alpha", "packets", 0.125, 0, 1000,
-     "by which the window grows with an answer (draft-dai 3.2; no value there)"},
-    {"beta", "packets", 0.5, 0, 1000, "by which it shrinks with a CNP (draft-dai 3.2; no value there)"},
-    {"gamma", "packets", 0.125, 0.001, 1000, "the least window (draft-dai 2.2: 1/4, 1/8, 1/16)"},
-    {"measured_rtt", "1", 1, 0, 1, "what divides the window: 1: the measured round trip; 0: base_rtt"},
+    {"alpha", "packets", 0.125, 0, 1000, "growth per answered probe (draft-dai 3.2; project default)"},
+    {"beta", "packets", 0.5, 0, 1000, "decrease per CNP (draft-dai 3.2; project default)"},
+    {"gamma", "packets", 0.125, 0.001, 1000, "minimum window (draft-dai 2.2: 1/4, 1/8, 1/16)"},
+    {"measured_rtt", "1", 1, 0, 1, "divisor of the window: 1: measured round-trip time; 0: base_rtt"},
     {"cnp_interval", "ns", 0, 0, 1e9,
-     "between CNPs of the peer: one stands for what is sent in it; 0: for one beta"},
+     "interval between CNPs of the peer: a CNP counts for the packets sent in it; 0: for one beta"},
     {"line_factor", "1", 0.5, 0, 1,
-     "what a CNP leaves of the window at the line's rate; 1: it takes beta as ever (draft-dai 3.2)"},
+     "fraction of the window that remains after a CNP at line rate; 1: beta is subtracted (draft-dai 3.2)"},
     {"loss_factor", "1", 0.5, 0, 1,
-     "what a loss leaves of the window, once in a round trip; 1: losses change nothing"},
+     "fraction of the window that remains after a loss, once per round trip; 1: losses are ignored"},
     {"probe_timeout", "ns", 300e3, 1000, 1e9,
-     "after which a probe is asked again; doubled each time (DOCA's PCC sample)"},
-    {"min_rate", "bit/s", 1e6, 1, 1e13, "the rate never falls below"},
-    {"window", "1", 0, 0, 1, "1: bytes in flight are held to the window too"},
+     "time-out of a probe, after which it is repeated; doubled each time (DOCA PCC sample)"},
+    {"min_rate", "bit/s", 1e6, 1, 1e13, "minimum rate"},
+    {"window", "1", 0, 0, 1, "1: bytes in flight are limited to the window too"},
 };
 static_assert(std::size(kParameters) == kParameterCount);
 
 enum StateLabel { kLineRate, kStable, kSubPacket, kUnanswered };
 constexpr roci_cc_label kStates[] = {
-    {"line_rate", "the window is what the line carries in the round trip"},
-    {"stable", "less than the line's rate"},
-    {"sub_packet", "a window of less than a packet"},
-    {"unanswered", "probes are not answered: the window does not grow"},
+    {"line_rate", "the window gives the line rate"},
+    {"stable", "the rate is below the line rate"},
+    {"sub_packet", "the window is below one packet"},
+    {"unanswered", "probes are not answered; the window does not grow"},
 };
 
 enum Reason { kNothing, kAdded, kCut, kLineCut, kLossCut, kTimeoutCut, kAskedAgain, kImplausible };
 constexpr roci_cc_label kReasons[] = {
-    {"nothing", "nothing was changed"},
-    {"added", "a probe was answered: the window has grown"},
-    {"cut", "CNPs have taken their part of the window"},
-    {"line_cut", "a CNP at the line's rate has left line_factor of the window"},
+    {"nothing", "no change"},
+    {"added", "a probe was answered; the window grew"},
+    {"cut", "CNPs reduced the window"},
+    {"line_cut", "a CNP at line rate reduced the window by line_factor"},
     {"loss_cut", "packets were lost"},
-    {"timeout_cut", "nothing was heard for a time-out"},
-    {"asked_again", "a probe was not answered"},
-    {"implausible", "an answer that nobody waited for, or of no time"},
+    {"timeout_cut", "a time-out expired"},
+    {"asked_again", "a probe was not answered in time"},
+    {"implausible", "an unexpected answer, or one with a round-trip time of 0, was ignored"},
 };
 
 constexpr uint32_t kMostDoublings = 8;  // of the time-out
@@ -266,7 +265,8 @@ extern "C" const roci_cc_plugin roci_cc_ldcp_pcc = {
     .abi = ROCI_CC_ABI,
     .size = sizeof(roci_cc_plugin),
     .name = "ldcp_pcc",
-    .summary = "a window by probes and CNPs, paced over the round trip: LDCP with standard peers",
+    .summary =
+        "LDCP from CNPs and round-trip probes: a window paced over the round trip; requires extensions",
     .source = "draft-dai-tsvwg-pfc-free-congestion-control-01 section 3.2",
     .capabilities =
         ROCI_CC_NEEDS_CNP | ROCI_CC_NEEDS_PROBE | ROCI_CC_USES_RATE | ROCI_CC_USES_WINDOW | ROCI_CC_USES_ECN,

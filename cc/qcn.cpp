@@ -50,43 +50,45 @@ enum Parameter {
 };
 
 constexpr roci_cc_parameter kParameters[] = {
-    {"rpg_threshold", "1", 5, 0, 1000, "cycles of fast recovery; longer ones are halved (IEEE8021-CN-MIB)"},
-    {"rpg_time_reset", "ns", 15e6, 1000, 1e10, "a cycle of time (IEEE8021-CN-MIB)"},
-    {"rpg_byte_reset", "bytes", 150e3, 1000, 1e12, "a cycle of bytes sent (IEEE8021-CN-MIB)"},
-    {"rpg_ai_rate", "bit/s", 5e6, 0, 1e12, "additive increase of the target (IEEE8021-CN-MIB)"},
+    {"rpg_threshold", "1", 5, 0, 1000,
+     "number of fast recovery cycles; later cycles are half as long (IEEE8021-CN-MIB)"},
+    {"rpg_time_reset", "ns", 15e6, 1000, 1e10, "length of a time cycle (IEEE8021-CN-MIB)"},
+    {"rpg_byte_reset", "bytes", 150e3, 1000, 1e12, "length of a byte cycle (IEEE8021-CN-MIB)"},
+    {"rpg_ai_rate", "bit/s", 5e6, 0, 1e12, "active increase of the target rate (IEEE8021-CN-MIB)"},
     {"rpg_hai_rate", "bit/s", 50e6, 0, 1e12,
-     "hyper increase of the target, the i-th time i of it (IEEE8021-CN-MIB)"},
-    {"rpg_gd", "1", 7, 0, 20, "a feedback of Fb takes Fb/2^rpg_gd of the rate (IEEE8021-CN-MIB)"},
+     "hyper increase of the target rate: increase i adds i times this value (IEEE8021-CN-MIB)"},
+    {"rpg_gd", "1", 7, 0, 20, "feedback Fb subtracts Fb / 2^rpg_gd of the rate (IEEE8021-CN-MIB)"},
     {"rpg_min_dec_fac", "1", 50, 0, 100,
-     "percent of the rate that a feedback leaves at least (IEEE8021-CN-MIB)"},
-    {"rpg_min_rate", "bit/s", 5e6, 1, 1e13, "the rate never falls below (IEEE8021-CN-MIB)"},
-    {"rpg_max_rate", "bit/s", 0, 0, 1e13, "the rate starts and ends there; 0: the line's (IEEE8021-CN-MIB)"},
-    {"jitter", "1", 0.15, 0, 0.5, "part of a cycle by which it may be longer or shorter (802.1Q 30.3)"},
+     "minimum percentage of the rate that remains after a feedback (IEEE8021-CN-MIB)"},
+    {"rpg_min_rate", "bit/s", 5e6, 1, 1e13, "minimum rate (IEEE8021-CN-MIB)"},
+    {"rpg_max_rate", "bit/s", 0, 0, 1e13, "maximum and initial rate; 0: the line rate (IEEE8021-CN-MIB)"},
+    {"jitter", "1", 0.15, 0, 0.5,
+     "random variation of the length of a cycle, as a fraction of it (802.1Q 30.3)"},
     {"made_for", "bit/s", 10e9, 0, 1e13,
-     "the line that rates and bytes are meant for: on others they are in proportion; 0: as they stand"},
+     "line rate for which rates and bytes are specified; they scale with the line rate; 0: no scaling"},
     {"obey_rates", "1", 1, 0, 1,
-     "1: rates that a CNM gives go before its feedback (draft-yu-tsvwg-l3qcn 6); 0: they are not looked at"},
+     "1: a rate in a CNM takes precedence over its feedback (draft-yu-tsvwg-l3qcn 6); 0: it is ignored"},
 };
 static_assert(std::size(kParameters) == kParameterCount);
 
 enum StateLabel { kLineRate, kFastRecovery, kActiveIncrease, kHyperIncrease };
 constexpr roci_cc_label kStates[] = {
-    {"line_rate", "no limit but the highest rate"},
-    {"fast_recovery", "half of what the last CNM took comes back in each cycle"},
-    {"active_increase", "the target goes up too, by rpg_ai_rate"},
-    {"hyper_increase", "the target goes up by ever more of rpg_hai_rate"},
+    {"line_rate", "the rate is at its maximum"},
+    {"fast_recovery", "each cycle restores half of the last cut"},
+    {"active_increase", "each cycle also raises the target by rpg_ai_rate"},
+    {"hyper_increase", "each cycle raises the target by a growing multiple of rpg_hai_rate"},
 };
 
 enum Reason { kNothing, kCut, kTold, kRecovered, kAdded, kHyperAdded, kReleased, kImplausible };
 constexpr roci_cc_label kReasons[] = {
-    {"nothing", "nothing was changed"},
-    {"cut", "a CNM's feedback has cut the rate"},
-    {"told", "a CNM has said what the rate is to be"},
-    {"recovered", "halfway to the target"},
-    {"added", "the target has gone up by rpg_ai_rate, the rate halfway to it"},
-    {"hyper_added", "the target has gone up by rpg_hai_rate, the rate halfway to it"},
-    {"released", "the rate is the highest again"},
-    {"implausible", "a feedback beyond 63 was left out"},
+    {"nothing", "no change"},
+    {"cut", "the feedback of a CNM cut the rate"},
+    {"told", "a CNM specified the rate"},
+    {"recovered", "fast recovery: the rate moved halfway to the target"},
+    {"added", "the target rose by rpg_ai_rate, the rate moved halfway to it"},
+    {"hyper_added", "the target rose by a multiple of rpg_hai_rate, the rate moved halfway to it"},
+    {"released", "the rate reached its maximum"},
+    {"implausible", "a CNM with feedback above 63 was ignored"},
 };
 
 constexpr double kThere = 1e-3;  // of the highest rate: what may be missing of it
@@ -263,7 +265,7 @@ extern "C" const roci_cc_plugin roci_cc_qcn = {
     .abi = ROCI_CC_ABI,
     .size = sizeof(roci_cc_plugin),
     .name = "qcn",
-    .summary = "a rate that falls with the notices of congested queues, and goes where they say",
+    .summary = "rate that congestion notification messages (CNM) cut or specify",
     .source = "IEEE 802.1Q 30.3 and 32.12 (802.1Qau); draft-yu-tsvwg-l3qcn-00 section 6",
     .capabilities = ROCI_CC_NEEDS_CNM | ROCI_CC_USES_RATE,
     .state_bytes = sizeof(State),

@@ -17,14 +17,14 @@ uint64_t bytes_in(double rate, uint64_t nanos) {
 void ignore(void* /*state*/, const roci_cc_flow* /*flow*/, const roci_cc_event* /*event*/,
             const double* /*parameters*/, roci_cc_decision* /*decision*/) {}
 
-constexpr roci_cc_label kStates[] = {{"fixed", "the limit stays as it is"}};
-constexpr roci_cc_label kReasons[] = {{"nothing", "nothing was changed"}};
+constexpr roci_cc_label kStates[] = {{"fixed", "the limit does not change"}};
+constexpr roci_cc_label kReasons[] = {{"nothing", "no change"}};
 
 // -------------------------------------------------------------------------------------------------- static_rate
 
 enum RateParameter { kRate, kRateCount };
 constexpr roci_cc_parameter kRateParameters[] = {
-    {"rate", "bit/s", 0, 0, 1e13, "0: the rate of the port"},
+    {"rate", "bit/s", 0, 0, 1e13, "rate limit; 0: line rate of the port"},
 };
 static_assert(std::size(kRateParameters) == kRateCount);
 
@@ -37,7 +37,7 @@ void start_rate(void* /*state*/, const roci_cc_flow* flow, uint64_t /*now*/, con
 
 enum WindowParameter { kWindow, kWindowCount };
 constexpr roci_cc_parameter kWindowParameters[] = {
-    {"window", "bytes", 0, 0, 1e12, "0: what the line carries in the base round trip"},
+    {"window", "bytes", 0, 0, 1e12, "limit of bytes in flight; 0: line rate * base_rtt"},
 };
 static_assert(std::size(kWindowParameters) == kWindowCount);
 
@@ -59,8 +59,8 @@ extern "C" const roci_cc_plugin roci_cc_static_rate = {
     .abi = ROCI_CC_ABI,
     .size = sizeof(roci_cc_plugin),
     .name = "static_rate",
-    .summary = "a fixed rate",
-    .source = "none: for comparison, and for lines that are provided for",
+    .summary = "fixed rate",
+    .source = "none: for comparison, and for links with reserved bandwidth",
     .capabilities = ROCI_CC_USES_RATE,
     .state_bytes = 0,
     .receiver_state_bytes = 0,
@@ -81,8 +81,8 @@ extern "C" const roci_cc_plugin roci_cc_static_window = {
     .abi = ROCI_CC_ABI,
     .size = sizeof(roci_cc_plugin),
     .name = "static_window",
-    .summary = "a fixed window",
-    .source = "none: for comparison, and for lines that are provided for",
+    .summary = "fixed window",
+    .source = "none: for comparison, and for links with reserved bandwidth",
     .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_USES_WINDOW,
     .state_bytes = 0,
     .receiver_state_bytes = 0,

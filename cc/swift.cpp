@@ -52,41 +52,43 @@ enum Parameter {
   kParameterCount
 };
 constexpr roci_cc_parameter kParameters[] = {
-    {"base_target", "ns", 0, 0, 1e9, "target of an idle path; 0: 1.25 base round trips (3.5; value ours)"},
-    {"hop_target", "ns", 0, 0, 1e9, "added for each hop that telemetry has counted (3.5)"},
+    {"base_target", "ns", 0, 0, 1e9,
+     "target delay of an idle path; 0: 1.25 * base_rtt (3.5; project default)"},
+    {"hop_target", "ns", 0, 0, 1e9, "addition to the target per hop that telemetry reports (3.5)"},
     {"host_target", "ns", 100'000, 0, 1e9,
-     "target of the time in the peer's host; 0: not looked at (3.3; value ours)"},
-    {"fs_range", "1", 5, 0, 1000, "most that flow scaling adds, in base targets (3.5; htsim's value)"},
-    {"fs_min_window", "packets", 0.1, 0.001, 1e6, "it adds this much at this window and below (3.5)"},
-    {"fs_max_window", "packets", 100, 0.001, 1e6, "it adds nothing at this window and above (3.5)"},
+     "target delay in the peer's host; 0: host delay is ignored (3.3; project default)"},
+    {"fs_range", "1", 5, 0, 1000, "maximum addition by flow scaling, in base targets (3.5; htsim's value)"},
+    {"fs_min_window", "packets", 0.1, 0.001, 1e6,
+     "flow scaling adds its maximum at this window and below (3.5)"},
+    {"fs_max_window", "packets", 100, 0.001, 1e6, "flow scaling adds nothing at this window and above (3.5)"},
     {"ai", "packets", 1, 0.001, 100, "growth per round trip (3.1; htsim's value)"},
-    {"beta", "1", 0.8, 0, 1, "how much of the excess delay a decrease takes away (3.1; htsim's value)"},
-    {"max_mdf", "1", 0.5, 0, 0.99, "most that one decrease takes away (3.1; htsim's value)"},
+    {"beta", "1", 0.8, 0, 1, "weight of the excess delay in a decrease (3.1; htsim's value)"},
+    {"max_mdf", "1", 0.5, 0, 0.99, "maximum fraction that one decrease removes (3.1; htsim's value)"},
     {"retx_reset_threshold", "1", 5, 1, 1000,
-     "time-outs in a row after which the least window is left (3.6)"},
-    {"initial_window", "packets", 0, 0, 65536, "0: what the line carries in the base round trip (ours)"},
-    {"min_window", "packets", 0.01, 0.001, 1, "least window (3.2; 0.001 to 0.01 are used)"},
-    {"max_window", "packets", 65536, 1, 65536, "the windows never exceed it"},
+     "consecutive time-outs after which the window is set to its minimum (3.6)"},
+    {"initial_window", "packets", 0, 0, 65536, "initial window; 0: line rate * base_rtt (project default)"},
+    {"min_window", "packets", 0.01, 0.001, 1, "minimum window (3.2: 0.001 to 0.01)"},
+    {"max_window", "packets", 65536, 1, 65536, "maximum of both windows"},
     {"use_before_growth", "1", 0.5, 0, 1,
-     "share of the window that must have been in flight for it to grow; 0: as the paper"},
+     "a window grows only if this fraction of it was in flight; 0: always (paper)"},
 };
 static_assert(std::size(kParameters) == kParameterCount);
 
 enum StateLabel : uint16_t { kNetwork, kHost, kSubpacket };
 constexpr roci_cc_label kStates[] = {
-    {"network", "the delay in the network decides"},
-    {"host", "the delay in the peer's host decides"},
+    {"network", "the delay in the network determines the window"},
+    {"host", "the delay in the peer's host determines the window"},
     {"subpacket", "the window is below one packet: packets leave a gap apart"},
 };
 
 enum Reason : uint16_t { kNothing, kGrown, kNetworkDelay, kHostDelay, kLost, kTimedOut };
 constexpr roci_cc_label kReasons[] = {
-    {"nothing", "nothing was changed"},
+    {"nothing", "no change"},
     {"grown", "the delays were below their targets"},
-    {"network_delay", "the delay in the network was above its target"},
-    {"host_delay", "the delay in the peer's host was above its target"},
+    {"network_delay", "the delay in the network exceeded its target"},
+    {"host_delay", "the delay in the peer's host exceeded its target"},
     {"loss", "a packet was lost"},
-    {"timeout", "nothing was heard for a time-out"},
+    {"timeout", "a time-out expired"},
 };
 
 // A window, and when it shrank last.
@@ -254,7 +256,7 @@ extern "C" const roci_cc_plugin roci_cc_swift = {
     .abi = ROCI_CC_ABI,
     .size = sizeof(roci_cc_plugin),
     .name = "swift",
-    .summary = "windows that hold the delays in network and host to their targets, down to below one packet",
+    .summary = "windows that keep the delays in network and host at their targets, also below one packet",
     .source = "Kumar et al., Swift, SIGCOMM 2020",
     .capabilities = ROCI_CC_NEEDS_ACK | ROCI_CC_NEEDS_RTT | ROCI_CC_USES_WINDOW | ROCI_CC_USES_GAP,
     .state_bytes = sizeof(State),

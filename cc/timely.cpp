@@ -9,8 +9,8 @@
 // "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015, algorithm 1.
 //
 // An update is for a completion event: one for `segment` bytes that were acknowledged (the paper: 16 to 64 KB), with
-// the round trip of the last of them. Where nothing is acknowledged, bytes sent are counted. segment = 0 is one update a
-// sample, as in HPCC's simulator. The first sample of a flow always counts; there is no growth yet.
+// the round trip of the last of them. Where nothing is acknowledged, bytes sent are counted. segment = 0 is one update per
+// sample. HPCC's simulator makes one update per round trip; not implemented. The first sample of a flow always counts.
 //
 // Fast fabrics. The paper's numbers are for 10 Gb/s and a round trip of 20 us. `rescale` 1 measures t_low, t_high and
 // min_rtt by the base round trip: it stands for min_rtt, and the other two are as many times it as they are times min_rtt
@@ -54,46 +54,47 @@ enum Parameter {
 constexpr roci_cc_parameter kParameters[] = {
     {"ewma_alpha", "1", 0.875, 0, 1,
      "weight of the latest difference of round trips (HPCC-ns3; the authors' snippet: 0.02)"},
-    {"beta", "1", 0.8, 0, 1, "how much of the rate a gradient of 1 takes (the paper)"},
-    {"t_low", "ns", 50e3, 0, 1e9, "round trips below are not looked at for growth (the paper)"},
-    {"t_high", "ns", 500e3, 1, 4e9, "round trips above are too long even when they do not grow (the paper)"},
-    {"min_rtt", "ns", 20e3, 1, 1e9, "by which the gradient is measured (the paper)"},
+    {"beta", "1", 0.8, 0, 1, "fraction of the rate that a gradient of 1 removes (paper)"},
+    {"t_low", "ns", 50e3, 0, 1e9, "below this round-trip time the rate rises, whatever the gradient (paper)"},
+    {"t_high", "ns", 500e3, 1, 4e9,
+     "above this round-trip time the rate is cut, whatever the gradient (paper)"},
+    {"min_rtt", "ns", 20e3, 1, 1e9, "divisor of the gradient (paper)"},
     {"rescale", "1", 1, 0, 1,
-     "1: base_rtt, if it is given, stands for min_rtt, and t_low and t_high are in proportion"},
-    {"delta", "bit/s", 10e6, 0, 1e12, "additive increase (the paper)"},
+     "1: base_rtt, if configured, replaces min_rtt, and t_low and t_high scale with it"},
+    {"delta", "bit/s", 10e6, 0, 1e12, "additive increase (paper)"},
     {"made_for", "bit/s", 10e9, 0, 1e13,
-     "the line that delta is meant for: on others it is in proportion; 0: as it stands"},
+     "line rate for which delta is specified; it scales with the line rate; 0: no scaling"},
     {"hai_run", "1", 5, 1, 1e6,
-     "updates without growth of which the last is a hyper increase (the paper: 5)"},
-    {"hai_factor", "1", 5, 1, 1000, "how many deltas a hyper increase is (the paper: 5)"},
+     "consecutive updates without growth up to the first hyper increase (paper: 5)"},
+    {"hai_factor", "1", 5, 1, 1000, "a hyper increase adds this multiple of delta (paper: 5)"},
     {"segment", "bytes", 16384, 0, 1e9,
-     "acknowledged for one update (the paper: 16 to 64 KB); 0: each sample is one"},
+     "acknowledged bytes per update (paper: 16 to 64 KB); 0: each sample is an update"},
     {"least_factor", "1", 0.5, 0, 1,
-     "an update leaves so much of the rate (the authors' snippet; the paper: 0)"},
-    {"min_rate", "bit/s", 10e6, 1, 1e13, "the rate never falls below"},
-    {"start_rate", "bit/s", 0, 0, 1e13, "of a flow that begins; 0: the line's"},
+     "minimum fraction of the rate that remains after an update (the authors' snippet; paper: 0)"},
+    {"min_rate", "bit/s", 10e6, 1, 1e13, "minimum rate"},
+    {"start_rate", "bit/s", 0, 0, 1e13, "initial rate; 0: the line rate"},
 };
 static_assert(std::size(kParameters) == kParameterCount);
 
 enum StateLabel { kStart, kLowRtt, kAdditiveIncrease, kHyperIncrease, kGradient, kHighRtt };
 constexpr roci_cc_label kStates[] = {
-    {"start", "no round trip is known yet"},
+    {"start", "no round trip has been measured"},
     {"low_rtt", "the round trip is below t_low"},
     {"additive_increase", "the round trip does not grow"},
-    {"hyper_increase", "it has not grown for long"},
-    {"gradient_decrease", "it grows"},
-    {"high_rtt", "it is above t_high"},
+    {"hyper_increase", "the round trip has not grown for hai_run updates"},
+    {"gradient_decrease", "the round trip grows"},
+    {"high_rtt", "the round trip is above t_high"},
 };
 
 enum Reason { kNothing, kBelowLow, kAdded, kHyperAdded, kGradientCut, kHighCut, kImplausible };
 constexpr roci_cc_label kReasons[] = {
-    {"nothing", "nothing was changed"},
-    {"below_t_low", "the rate has gone up since the round trip is short"},
-    {"added", "the rate has gone up since the round trip does not grow"},
-    {"hyper_added", "the rate has gone up by more since it has not grown for long"},
-    {"gradient_cut", "the rate was cut since the round trip grows"},
-    {"above_t_high", "the rate was cut since the round trip is long"},
-    {"implausible", "a round trip of nothing was left out"},
+    {"nothing", "no change"},
+    {"below_t_low", "the rate rose: the round trip is below t_low"},
+    {"added", "the rate rose: the round trip does not grow"},
+    {"hyper_added", "the rate rose by a hyper increase"},
+    {"gradient_cut", "the rate was cut: the round trip grows"},
+    {"above_t_high", "the rate was cut: the round trip is above t_high"},
+    {"implausible", "a round-trip time of 0 was ignored"},
 };
 
 struct State {
@@ -188,7 +189,7 @@ extern "C" const roci_cc_plugin roci_cc_timely = {
     .abi = ROCI_CC_ABI,
     .size = sizeof(roci_cc_plugin),
     .name = "timely",
-    .summary = "a rate that follows the gradient of the round trip",
+    .summary = "rate that follows the gradient of the round-trip time",
     .source = "Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, SIGCOMM 2015",
     .capabilities = ROCI_CC_NEEDS_RTT | ROCI_CC_USES_RATE,
     .state_bytes = sizeof(State),

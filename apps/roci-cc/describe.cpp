@@ -39,9 +39,8 @@ std::string code(std::string_view text, const Look& look) {
 }
 
 TextTable parameters_of(const roci_cc_plugin& plugin, const Look& look) {
-  TextTable table{look.markdown
-                      ? std::vector<std::string>{"Parameter", "Unit", "Standard", "Range", "Meaning"}
-                      : std::vector<std::string>{"NAME", "UNIT", "STANDARD", "RANGE", "MEANING"},
+  TextTable table{look.markdown ? std::vector<std::string>{"Parameter", "Unit", "Default", "Range", "Meaning"}
+                                : std::vector<std::string>{"NAME", "UNIT", "DEFAULT", "RANGE", "MEANING"},
                   {}};
   for (uint32_t i = 0; i < plugin.parameter_count; ++i) {
     const roci_cc_parameter& p = plugin.parameters[i];
@@ -103,8 +102,8 @@ std::string describe(const roci_cc_plugin& plugin, std::string_view origin, cons
   std::string out;
   if (look.markdown) {
     out = "`" + std::string(plugin.name) + "`: " + plugin.summary + ".\nSource: " + plugin.source +
-          ".\nNeeds " + needs_or_nothing(plugin) + "; decides " + decides_text(plugin.capabilities) +
-          "; a flow takes " + bytes_text(plugin) + " bytes.\n";
+          ".\nRequires " + needs_or_nothing(plugin) + "; decides " + decides_text(plugin.capabilities) +
+          "; state of a flow: " + bytes_text(plugin) + " bytes.\n";
   } else {
     out = std::string(plugin.name) + ": " + plugin.summary + "\n\n";
     std::string bytes = std::to_string(plugin.state_bytes) + " bytes at the sending end";

@@ -18,16 +18,16 @@ USAGE = "./roci bench [NAME...] [--quick] [--runs N] [--near [NS]] [--json | --m
 TARGETS = "targets"
 
 EPILOG = """\
-Groups measure a figure of ours next to peers and limits in the same run: round after round, all commands in turn, every
-second round backwards. The table has medians, half the range (+-), and our figure over each other one, round by round.
-Programs are Google Benchmark programs, with tables of their own.
+Groups measure figures of this tree, peers and limits in the same run: all commands in turn, in each round, and in
+reverse order every second round. The table has medians, half the range (+-), and the ratio of the tree's figure to
+each other one. Programs are Google Benchmark programs with their own tables.
 
 examples:
   ./roci bench                          everything; about 30 minutes on a quiet machine
   ./roci bench targets                  all groups with targets, and at the end the targets on one screen
   ./roci bench latency memif --quick    two groups, fewer and shorter rounds: does it work, roughly how fast
   ./roci bench bandwidth --json >b.json all rounds, for a program
-  ./roci bench loss --compare HEAD~1    our commands of both revisions in turn; the other one is built in build/compare
+  ./roci bench loss --compare HEAD~1    commands of both revisions in turn; the other one is built in build/compare
   ./roci bench wire -- --benchmark_filter=icrc
 
 Exit status: 0 all was measured, whether targets are met or not; 1 something could not be measured; 2 wrong names or
@@ -65,11 +65,11 @@ def parser():
                               f"--compare) of {SECONDS} s: shows that it works")
     options.add_argument("--runs", type=whole_number, metavar="N", help="so many rounds")
     options.add_argument("--near", nargs="?", type=whole_number, const=near.MOST, metavar="NS",
-                         help="of groups: throw runs away during which a cache line took more than so many nanoseconds "
-                              f"to the other core and back ({near.MOST}), and repeat them")
+                         help="of groups: discard and repeat runs with a round trip of a cache line between the cores above "
+                              f"NS nanoseconds ({near.MOST})")
     options.add_argument("--json", action="store_true", help="one JSON document on standard output and nothing else")
     options.add_argument("--markdown", action="store_true", help="tables as bench/RESULTS.md has them")
-    options.add_argument("--compare", metavar="REV", help="our commands of this tree and of that revision, in turn")
+    options.add_argument("--compare", metavar="REV", help="commands of this tree and of that revision, in turn")
     options.add_argument("--list", action="store_true", help="names with one line each")
     # For the script around us.
     options.add_argument("--packages", action="store_true", help=argparse.SUPPRESS)

@@ -42,5 +42,5 @@ class Near:
 
     def sentence(self, thrown_away):
         runs = "1 other run was" if thrown_away == 1 else f"{thrown_away} other runs were"
-        return (f"Before and behind each run a cache line took at most {self.most} ns to the other core and back; {runs} "
-                "thrown away.")
+        return (f"Before and after each run the round trip of a cache line between the cores was at most {self.most} ns; "
+                f"{runs} discarded.")

@@ -68,7 +68,7 @@ def ucx_bandwidth(test, size, iterations):
 
 def ucx_latency(test, size, iterations, transport="tcp", loops=0):
     name = f"UCX over {'TCP' if transport == 'tcp' else 'shared memory (' + transport + ')'}, {test}"
-    return Figure(name + (f" beside {loops} busy loops" if loops else ""), beside(ucx(test, size, iterations, transport), loops),
+    return Figure(name + (f" with {loops} busy loops" if loops else ""), beside(ucx(test, size, iterations, transport), loops),
                   ucx_final(0, 1000), "ns", LESS)
 
 

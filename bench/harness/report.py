@@ -1,4 +1,4 @@
-"""Tables for people: on a terminal, or as Markdown for bench/RESULTS.md."""
+"""Tables for the terminal, or as Markdown for bench/RESULTS.md."""
 
 from harness.ratio import three_digits, with_range
 
@@ -42,11 +42,11 @@ def verdicts_of(result, of):
                      if v.target.of == of)
 
 
-HEADINGS = ("case", "figure", "median", "+-", "ours over it: median (range)", "target", "")
+HEADINGS = ("case", "figure", "median", "+-", "ratio: median (range)", "target", "")
 
 
 def figure_rows(results, numbers):
-    """A row for our figure and one for each that it stands next to."""
+    """A row for the figure of this tree and one for each peer or limit; `ratio` is the first divided by the other."""
     for result in results:
         for other in (None, *result.against):
             one = result.own if other is None else other.other

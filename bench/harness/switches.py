@@ -66,4 +66,4 @@ def figure(name, run, size):
 
 def load_alone(size):
     run = command(f"{LOAD} --device-core {{core1}} {SENT}", limit=60)
-    return Figure("limit: the load, with nothing between", run, rate(size), "M/s")
+    return Figure("limit: the load generator alone", run, rate(size), "M/s")

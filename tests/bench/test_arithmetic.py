@@ -213,7 +213,7 @@ class NearCores(unittest.TestCase):
     def test_a_run_that_ends_with_them_far_is_thrown_away(self):
         self.assertEqual(self.run_with([80, 400, 80, 80]), "2")
         self.assertEqual(self.near.thrown_away, 1)
-        self.assertIn("1 other run was thrown away", self.near.sentence(1))
+        self.assertIn("1 other run was discarded", self.near.sentence(1))
 
     def test_patience_ends(self):
         with mock.patch.object(near.time, "monotonic", side_effect=[0, 100, 1000]), self.assertRaises(Failed) as caught:

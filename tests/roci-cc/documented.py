@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
-"""docs/congestion-algorithms.md says of each built-in algorithm what roci-cc says.
+"""Checks that docs/congestion-algorithms.md equals the output of `roci-cc show` for each built-in algorithm.
 
     documented.py ROCI_CC docs/congestion-algorithms.md            exit 1 when they differ
-    documented.py ROCI_CC docs/congestion-algorithms.md --write    writes it
+    documented.py ROCI_CC docs/congestion-algorithms.md --write    rewrites the page
 """
 
 import pathlib
 import subprocess
 import sys
 
-HEAD = """# Algorithms of congestion control
+HEAD = """# Congestion control algorithms
 
-What `roci-cc show NAME --markdown` says of each that is built in; a test compares. How to choose, watch and write one is in
-[congestion-control.md](congestion-control.md).
+Reference of the built-in congestion control algorithms: parameters, states and reasons of changes. Selection, monitoring
+and plugin development are in [congestion-control.md](congestion-control.md).
+
+The page is the output of `roci-cc show NAME --markdown` for each algorithm; a test (`tests/roci-cc/documented.py`) compares
+them. "Project default" is a value that the source does not give; "project addition" is a parameter that it does not have.
 """
 
 
@@ -33,7 +36,7 @@ def main() -> None:
     if "--write" in sys.argv[3:]:
         file.write_text(wanted)
     elif file.read_text() != wanted:
-        sys.exit(f"documented: {file} is not what {program} says; write it anew with {sys.argv[0]} {program} {file} --write")
+        sys.exit(f"documented: {file} differs from the output of {program}; rewrite it: {sys.argv[0]} {program} {file} --write")
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ class Descriptions(Case):
 
     def test_numbers_are_as_short_as_can_be_read(self):
         out = self.good("show", "dcqcn")
-        self.assertRegex(out, r"(?m)^  rpg_time_reset +ns +300e3 +1000 to 10e9 +between increases by time")
+        self.assertRegex(out, r"(?m)^  rpg_time_reset +ns +300e3 +1000 to 10e9 +interval between increases by time")
         self.assertRegex(out, r"(?m)^  dce_tcp_g +1019 +0 to 1023 ")
         self.assertRegex(self.good("show", "hpcc"), r"(?m)^  eta +0\.95 +0\.1 to 1 ")
 
@@ -117,7 +117,7 @@ class Descriptions(Case):
         out = self.good("list", "--markdown")
         self.assertEqual(re.findall(r"^\| `([a-z_]+)` \|", out, flags=re.MULTILINE), BUILT_IN)
         out = self.good("show", "odd", "--plugin", os.path.join(PLUGINS, "odd.so"), "--markdown")
-        self.assertIn("| Parameter | Unit | Standard | Range | Meaning |\n|---|---|---|---|---|\n", out)
+        self.assertIn("| Parameter | Unit | Default | Range | Meaning |\n|---|---|---|---|---|\n", out)
         self.assertIn("| `part` |  | 1 | 0 to 1 | of the line \\| its rate |\n", out)
         self.assertIn("| `fixed` | the limit stays as it is |\n", out)
         for name in BUILT_IN:

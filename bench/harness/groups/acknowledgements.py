@@ -1,21 +1,21 @@
-"""What acknowledging each packet costs, and what the extensions cost."""
+"""Cost of an acknowledgement per packet, and of the extensions."""
 
 from harness.case import Case, Group, at_least
 from harness.programs import large_writes
 
-PLAIN = large_writes("one for what came together, no extensions", "--extensions off --packets-per-ack 64")
-EACH = large_writes("one for each packet, no extensions", "--extensions off --packets-per-ack 1")
-EXTENDED = large_writes("one for what came together, extensions", "--extensions on --packets-per-ack 64")
-EXTENDED_EACH = large_writes("one for each packet, extensions", "--extensions on --packets-per-ack 1")
+PLAIN = large_writes("one per batch, no extensions", "--extensions off --packets-per-ack 64")
+EACH = large_writes("one per packet, no extensions", "--extensions off --packets-per-ack 1")
+EXTENDED = large_writes("one per batch, extensions", "--extensions on --packets-per-ack 64")
+EXTENDED_EACH = large_writes("one per packet, extensions", "--extensions on --packets-per-ack 1")
 
 GROUP = Group(
     name="acknowledgements",
     target="5",
-    what="64 KiB WRITEs at a path MTU of 4096: acknowledgements for each packet, extensions on",
+    what="64 KiB WRITEs at a path MTU of 4096: an acknowledgement per packet, and extensions",
     cases=(
-        Case("each packet", EACH, (PLAIN,), (at_least(0.9, PLAIN.name),)),
+        Case("per packet", EACH, (PLAIN,), (at_least(0.9, PLAIN.name),)),
         Case("extensions", EXTENDED, (PLAIN,), (at_least(0.9, PLAIN.name),)),
-        Case("each packet, extensions", EXTENDED_EACH, (EXTENDED, PLAIN), (at_least(0.9, EXTENDED.name),)),
+        Case("per packet, extensions", EXTENDED_EACH, (EXTENDED, PLAIN), (at_least(0.9, EXTENDED.name),)),
     ),
     notes="A ratio of 0.93 is a cost of 7 %.",
 )

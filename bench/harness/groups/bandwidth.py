@@ -1,4 +1,4 @@
-"""Large messages on one queue pair, a core for each host."""
+"""Large messages on one queue pair, one core per host."""
 
 from harness.case import Case, Figure, Group, at_least
 from harness.peers import testpmd_bandwidth, testpmd_rings
@@ -28,13 +28,13 @@ PORT = testpmd_bandwidth(testpmd_rings(FRAME), 4096)
 GROUP = Group(
     name="bandwidth",
     target="1",
-    what="64 KiB messages on one queue pair, path MTU 4096, back to back, a core for each host",
+    what="64 KiB messages on one queue pair, path MTU 4096, back to back, one core per host",
     cases=(
         Case("WRITE", WRITE, (ONE_PASS, TWO_PASSES, PORT, MEMORY, COPY), (at_least(100), at_least(0.6, ONE_PASS.name))),
         Case("READ", verb("read"), (WRITE, ONE_PASS), (at_least(0.8, WRITE.name),)),
         Case("SEND", verb("send"), (WRITE, ONE_PASS), (at_least(0.8, WRITE.name),)),
-        Case("the cores", core_round_trip()),
+        Case("distance of the cores", core_round_trip()),
     ),
-    notes="The limits are two cores, one that copies, sums and sends packets, one that receives, sums and copies out, with "
-          "the rings that the hosts use and nothing else: the slower side sets the rate.",
+    notes="Limits: one core copies, computes the CRC and sends packets; the other receives, computes the CRC and copies out, "
+          "over the rings of the hosts. The slower side sets the rate.",
 )

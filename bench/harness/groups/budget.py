@@ -19,7 +19,7 @@ def workload(name, budget):
 
 GROUP = Group(
     name="budget",
-    what="instructions of both hosts and the application for a message, against bench/budget.yaml",
+    what="instructions per message of both hosts and the application, compared with bench/budget.yaml",
     cases=tuple(workload(name, entry["instructions"]) for name, entry in BUDGETS.items()),
     rounds=1,
 )

@@ -1,4 +1,4 @@
-"""What congestion control costs a queue pair that nothing holds back."""
+"""Cost of congestion control for a queue pair that it does not limit."""
 
 from harness.case import Case, Group, at_least
 from harness.programs import large_writes
@@ -15,7 +15,7 @@ OFF = perf("none")
 GROUP = Group(
     name="control",
     target="",
-    what="64 KiB WRITEs at a path MTU of 4096 with an algorithm at work and without",
+    what="64 KiB WRITEs at a path MTU of 4096 with and without a congestion control algorithm",
     cases=tuple(
         Case(name, perf(name, options), (OFF,), (at_least(0.95, OFF.name),))
         for name, options in (
@@ -23,9 +23,9 @@ GROUP = Group(
             ("dcqcn", f"--cc dcqcn {LINE}"),
             ("ldcp", f"--cc ldcp --cc-base-rtt 50us {LINE}"),
             ("dctcp", f"--cc dctcp --cc-base-rtt 50us {LINE}"),
-            ("dcqcn on a core of its own", f"--cc dcqcn --cc-cores 1 {LINE}"),
+            ("dcqcn on a dedicated core", f"--cc dcqcn --cc-cores 1 {LINE}"),
         )
     ),
-    notes="Nothing is marked or lost, so the algorithms stay at the rate of the line (400 Gb/s, more than the loopback can) or at their full window; what "
-    "is left is the cost of events, gates and timers. A core of its own wants a third CPU.",
+    notes="Nothing is marked or lost, so the algorithms stay at the line rate (400 Gb/s, more than the loopback carries) or at their full "
+    "window. The remaining cost is that of events, gates and timers. A dedicated core needs a third CPU.",
 )

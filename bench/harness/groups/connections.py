@@ -1,4 +1,4 @@
-"""The connection manager: very many connections in two processes, and what a flood of requests for them leaves of RC."""
+"""The connection manager: many connections between two processes, and RC goodput during a flood of REQs."""
 
 from harness.case import Case, Figure, Group, LESS, MORE, at_least
 from harness.peers import search
@@ -43,19 +43,19 @@ GROUP = Group(
              (Figure("cmtime, its step connect", CMTIME, step("connect"), "/s"),)),
         Case("disconnects", figure("client", 2, "disconnects/s", "/s"),
              (Figure("cmtime, its step disconnect", CMTIME, step("disconnect"), "/s"),)),
-        *(Case(f"a connection of the {side}", figure(side, 2, "us of processor time", "us", LESS), ())
+        *(Case(f"CPU time per connection, {side}", figure(side, 2, "us of processor time", "us", LESS), ())
           for side in ("client", "server")),
-        *(Case(f"memory of a connection of the {side}", figure(side, 1, "bytes each", "B", LESS), ())
+        *(Case(f"memory per connection, {side}", figure(side, 1, "bytes each", "B", LESS), ())
           for side in ("client", "server")),
         *(Case(name, flood("RC with the flood", options), (), (at_least(0.9),))
           for name, options in (
-              ("a flood of 10 Gb/s comes in, RC of 10 Gb/s goes out", "--rate 10Gbps --accept"),
-              ("the same, and the server lets all wait", "--rate 10Gbps"),
-              ("both come in, half of 10 Gb/s each", "--rate 10Gbps --accept --in"),
+              ("REQ flood of 10 Gb/s in, RC of 10 Gb/s out", "--rate 10Gbps --accept"),
+              ("the same, REQs not accepted", "--rate 10Gbps"),
+              ("REQ flood and RC in, half of 10 Gb/s each", "--rate 10Gbps --accept --in"),
           )),
     ),
-    notes="many-connections makes a queue pair for each connection, sends one message over it and ends it, in two rounds. Its connects "
-          "are from rdma_resolve_addr() to ESTABLISHED, 4,096 under way; those of cmtime are its step connect alone, all at once. "
-          "Both sides, and the switch between them, share the two cores. Memory is of the first round, with the completion "
-          "queue and the buffers that are touched for the first time; the rest is of the second round.",
+    notes="many-connections creates a queue pair per connection, sends one message and disconnects, in two rounds. Its connects are "
+          "from rdma_resolve_addr() to ESTABLISHED, with 4,096 outstanding; those of cmtime are its step connect alone, all at once. "
+          "Both sides and the switch between them share the two cores. Memory is of the first round and includes the completion "
+          "queue and the first use of buffers; other figures are of the second round.",
 )

@@ -1,4 +1,4 @@
-"""What a host costs before and between messages."""
+"""Start time, idle CPU time and memory of a host."""
 
 from harness.case import Case, Figure, Group, LESS, at_most
 from harness.programs import command, line
@@ -19,10 +19,10 @@ GROUP = Group(
              (at_most(300),)),
         Case("idle CPU", footprint("CPU time, idle policy sleep", "idle 3", "idle_cpu_percent", "%"), (), (at_most(2),)),
         Case("memory of a host", HOST,
-             (footprint("of it DPDK, before the host", "memory", "resident_eal_mib", "MiB"),
-              footprint("of it the program, before DPDK", "memory", "resident_program_mib", "MiB")), (at_most(64),)),
+             (footprint("DPDK alone, before the host", "memory", "resident_eal_mib", "MiB"),
+              footprint("program alone, before DPDK", "memory", "resident_program_mib", "MiB")), (at_most(64),)),
         Case("memory of an idle queue pair",
-             footprint("resident memory of each of 20,000, depth 16", "queue-pairs", "idle_qp_bytes", "B"),
+             footprint("resident memory per queue pair, 20,000, depth 16", "queue-pairs", "idle_qp_bytes", "B"),
              (footprint("the same after one message on each", "queue-pairs", "used_qp_bytes", "B"),), (at_most(1024),)),
     ),
 )

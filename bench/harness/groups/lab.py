@@ -1,4 +1,4 @@
-"""What the lab simulates for a second of a core, next to ns-3; what a host takes of memory; what a second thread brings."""
+"""Simulation rate of roci-lab per second of CPU time, compared with ns-3; memory per host; scaling to two threads."""
 
 from harness.case import Case, Figure, Group, LESS, at_least
 from harness.programs import command, line
@@ -44,8 +44,8 @@ def per_host(measured, hosts):
     return Figure(f"{name}, from {SIZES[SIZES.index(hosts) - 1]} to {hosts} hosts", run, line(f"kib_per_host_{hosts}"), "KiB", LESS)
 
 
-OURS = memory("roci-lab", roci("bench/lab/hosts.yaml", "--set topology.leaves=HOSTS/8"), "--results out")
-THEIRS = memory("ns-3, TCP", "{bin}/roci-lab-ns3 tcp --hosts HOSTS --each 65536 --ms 0.1")
+ROCI_LAB = memory("roci-lab", roci("bench/lab/hosts.yaml", "--set topology.leaves=HOSTS/8"), "--results out")
+NS3_TCP = memory("ns-3, TCP", "{bin}/roci-lab-ns3 tcp --hosts HOSTS --each 65536 --ms 0.1")
 
 
 def threads(number, key):
@@ -60,16 +60,16 @@ def second_thread(name, key):
 
 GROUP = Group(
     name="lab",
-    what="packet-hops a second that a core simulates in the lab and in ns-3; memory of a host; a second thread",
+    what="packet-hops per second of a core in roci-lab and ns-3; memory per host; scaling to two threads",
     cases=(
         *(incast(variant) for variant in ("ldcp", "hpcc", "dcqcn")),
-        *(Case(f"memory of a host of {hosts}", per_host(OURS, hosts), (per_host(THEIRS, hosts),)) for hosts in SIZES[1:]),
+        *(Case(f"memory per host, {hosts} hosts", per_host(ROCI_LAB, hosts), (per_host(NS3_TCP, hosts),)) for hosts in SIZES[1:]),
         second_thread("time", "hops_per_second"),
         second_thread("CPU time", "hops_per_cpu_second"),
     ),
-    notes="A packet-hop is a frame that a host or a switch receives. In the incast 16 hosts at a switch of 100 Gb/s send to one,\n"
-          "on one core, per second of CPU time of the whole process. The lab runs whole hosts, their congestion control and the\n"
-          "switch, and looks at all queues each microsecond; it and TCP in ns-3 send an acknowledgement for each packet, UDP and bare\n"
-          "packets have none. Nobody carries payload or traces. What two threads do for a second of the CPU time of both, over what\n"
-          "one does, tells what sharing costs, waiting for each other included.",
+    notes="A packet-hop is a frame that a host or a switch receives. Incast: 16 hosts send to one at a switch of 100 Gb/s, on one\n"
+          "core; rates are per second of CPU time of the whole process. roci-lab runs complete hosts with congestion control and the\n"
+          "switch, and samples all queues every microsecond. roci-lab and ns-3 with TCP acknowledge each packet; UDP and bare packets\n"
+          "have no acknowledgements. Payload is not carried, and no traces are written. The ratio of CPU time of two threads to one\n"
+          "is the cost of sharing, including waiting for each other.",
 )

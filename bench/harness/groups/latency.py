@@ -8,13 +8,13 @@ WRITE = in_loopback("write lat -s 64 -D {seconds}")
 GROUP = Group(
     name="latency",
     target="3",
-    what="WRITE ping-pong of 64 bytes, both sides poll, a core for each host; half of a round trip",
+    what="WRITE ping-pong of 64 bytes, both sides poll, one core per host; half round trip",
     cases=(
         Case("median", median_latency("roci-perf write lat", WRITE), (), (at_most(700),)),
         Case("99 % over median", Figure("roci-perf write lat, 99 % over median", WRITE, p99_over_median, "x", LESS), (),
              (at_most(2),)),
         Case("99 %", Figure("roci-perf write lat, 99 %", WRITE, perf_result("p99_us", 1000), "ns", LESS)),
-        Case("the cores", core_round_trip()),
+        Case("distance of the cores", core_round_trip()),
         Case("99.9 %", Figure("roci-perf write lat, 99.9 %", WRITE, perf_result("p99.9_us", 1000), "ns", LESS)),
     ),
 )

@@ -1,4 +1,4 @@
-"""Goodput over a wire that loses frames."""
+"""Goodput with frame loss."""
 
 from harness.case import Case, Group, at_least
 from harness.programs import large_writes
@@ -6,7 +6,7 @@ from harness.programs import large_writes
 
 def perf(recovery, loss, more=""):
     options = f"--extensions on --recovery {recovery}" + (f" --loss {loss}" if loss else "") + more
-    return large_writes(f"{recovery}, {loss or 'nothing'} lost{',' if more else ''}{more}", options)
+    return large_writes(f"{recovery}, {loss or 'no'} loss{',' if more else ''}{more}", options)
 
 
 LOSSLESS = perf("selective", "")
@@ -14,7 +14,7 @@ LOSSLESS = perf("selective", "")
 GROUP = Group(
     name="loss",
     target="6",
-    what="64 KiB WRITEs at a path MTU of 4096 while frames are lost by chance, in both directions",
+    what="64 KiB WRITEs at a path MTU of 4096 with random frame loss in both directions",
     cases=(
         Case("selective repeat, 0.1 %", perf("selective", "0.1%"), (LOSSLESS,), (at_least(0.9, LOSSLESS.name),)),
         Case("selective repeat, 1 %", perf("selective", "1%"), (LOSSLESS,), (at_least(0.6, LOSSLESS.name),)),
@@ -23,5 +23,5 @@ GROUP = Group(
         Case("go-back-n, 1 %", perf("go-back-n", "1%"), (LOSSLESS,)),
         Case("go-back-n, 1 %, time-out 1 ms", perf("go-back-n", "1%", " -u 8"), (LOSSLESS,)),
     ),
-    notes="A retry that is lost too waits for the time-out of the queue pair: 67 ms unless -u says otherwise.",
+    notes="A lost retransmission waits for the time-out of the queue pair: 67 ms, or the value of -u.",
 )

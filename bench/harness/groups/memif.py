@@ -1,4 +1,4 @@
-"""Two processes: shared memory against what a user has without it."""
+"""Two processes: shared memory compared with other transports of the same machine."""
 
 from harness.case import Case, Group, at_least, at_most
 from harness.peers import (fabric_bandwidth, fabric_latency, kernel_latency, kernel_tcp_bandwidth, kernel_udp_bandwidth,
@@ -19,7 +19,7 @@ UCX_LATENCY = ucx_latency("tag_lat", 64, 50000)
 GROUP = Group(
     name="memif",
     target="4",
-    what="two processes over shared memory (memif), against UCX, libfabric, TCP and UDP",
+    what="two processes over shared memory (memif), compared with UCX, libfabric, TCP and UDP",
     cases=(
         Case("WRITE 64 KiB", write(65536),
              (UCX_64K, ucx_bandwidth("ucp_put_bw", 65536, 20000), fabric_bandwidth(65536, 10000),
@@ -35,5 +35,5 @@ GROUP = Group(
               kernel_latency("udp", 64)),
              (at_most(0.25, UCX_LATENCY.name),)),
     ),
-    notes="All pairs have one core for each process. Latencies are half round trips: medians, libfabric's an average.",
+    notes="Each process has its own core. Latencies are half round trips: medians; an average for libfabric.",
 )

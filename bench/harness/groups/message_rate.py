@@ -20,11 +20,11 @@ PORT = testpmd_rate(testpmd_rings(FRAME))
 GROUP = Group(
     name="message-rate",
     target="2",
-    what="WRITEs of 64 bytes posted 16 at a time, back to back, a core for each host",
+    what="WRITEs of 64 bytes posted 16 at a time, back to back, one core per host",
     cases=(
         Case("one queue pair", ONE, (LIMIT, RING, PORT), (at_least(8),)),
         Case("256 queue pairs", SOME, (ONE, LIMIT), (at_least(8),)),
         Case("100,000 queue pairs", MANY, (SOME, ONE), (at_least(0.6, SOME.name),)),
-        Case("the cores", core_round_trip()),
+        Case("distance of the cores", core_round_trip()),
     ),
 )

@@ -49,12 +49,12 @@ def bandwidth_case(name, size, messages, least):
 GROUP = Group(
     name="processes",
     target="",
-    what="unmodified programs between processes of one machine, over shared memory, against UCX",
+    what="unmodified programs in processes of one machine, over shared memory, compared with UCX",
     cases=(
         Case("ib_send_lat, 8 bytes", latency("ib_send_lat", NETWORK, "perftest"), (TAG, POSIX),
              (at_most(0.15, TAG.name), at_most(3, POSIX.name))),
-        Case("ib_send_lat, 8 bytes, beside a busy loop a core",
-             latency("ib_send_lat", NETWORK, "perftest beside two busy loops", ONE_A_CORE), (TAG_BESIDE,), (at_most(0.5, TAG_BESIDE.name),)),
+        Case("ib_send_lat, 8 bytes, with a busy loop per core",
+             latency("ib_send_lat", NETWORK, "perftest with two busy loops", ONE_A_CORE), (TAG_BESIDE,), (at_most(0.5, TAG_BESIDE.name),)),
         Case("ib_write_lat, 8 bytes", latency("ib_write_lat", NETWORK, "perftest"), (PUT,), (at_most(1.0, PUT.name),)),
         Case("ib_write_lat, 8 bytes, placed by the sender",
              latency("ib_write_lat", "{bench}/processes/net-placed.yaml", "perftest, placement: sender"), (PUT,), (at_most(0.3, PUT.name),)),
@@ -66,9 +66,9 @@ GROUP = Group(
         cost("start of the next process", "start", "next_start_ms", "ms", 150),
         cost("memory with one peer", "memory 1", "resident_mib", "MiB", 64),
         cost("memory with 31 peers", "memory 31", "resident_mib", "MiB", 96),
-        cost("processor time of a blocked process", "blocked", "blocked_percent", "%", 0.1),
+        cost("CPU time of a blocked process", "blocked", "blocked_percent", "%", 0.1),
         cost("wake-ups of a blocked process", "blocked", "wake_ups_per_second", "1/s", 10),
     ),
-    notes="Each perftest program has a core of its own, the ranks of MPI share both. Latencies are half round trips: medians. Start: from "
+    notes="Each perftest program has its own core; MPI ranks share both. Latencies are half round trips: medians. Start: from "
           "roci-run to the end of ibv_devinfo. Memory: resident, of a process with messages to and from 1 and 31 others.",
 )

@@ -1,4 +1,4 @@
-"""Programs of others over our libibverbs.so.1, against what the same machine gives UCX without it."""
+"""Unmodified perftest with Rocinante's libibverbs.so.1, compared with UCX over TCP on the same machine."""
 
 from harness.case import Case, Group, at_least, at_most
 from harness.peers import perftest_bandwidth, perftest_latency, ucx_bandwidth, ucx_latency
@@ -32,9 +32,9 @@ def latency_case(program, size):
 GROUP = Group(
     name="programs",
     target="",
-    what="unmodified perftest over our libibverbs.so.1, against UCX over TCP",
+    what="unmodified perftest with Rocinante's libibverbs.so.1, compared with UCX over TCP",
     cases=(*(bandwidth_case(size) for size in BANDWIDTHS),
            *(latency_case(program, size) for program in ("ib_write_lat", "ib_send_lat") for size in LATENCIES)),
-    notes="Each program has a core of its own, in a network of `roci-run` without a switch. Latencies are half round trips: medians. "
+    notes="Each program has its own core, in a network of `roci-run` without a switch. Latencies are half round trips: medians. "
           "ib_write_lat polls memory and makes no call, so a thread of the library shares its core with it.",
 )

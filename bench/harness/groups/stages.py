@@ -1,4 +1,4 @@
-"""Where the nanoseconds of a message go: samples of both threads, added up by stage."""
+"""Per-packet cost breakdown: samples of both threads, summed by stage."""
 
 from harness.case import Case, Figure, Group, LESS
 from harness.programs import command, stage_row
@@ -29,9 +29,9 @@ def workload(name, run):
 
 GROUP = Group(
     name="stages",
-    what="where the nanoseconds of a message go, by sampling: each host's thread, stage by stage",
+    what="per-packet cost breakdown by sampling, per thread and stage",
     cases=tuple(case for name, test in WORKLOADS.items() for case in workload(name, sampled(test))),
-    notes="Both threads poll all the time. The one with less in 'waiting' and 'clock' is the busy one: it sets the rate,\n"
-          "and its stages are what a packet costs. The other one's rounds without work are mostly in 'waiting' and 'clock',\n"
-          "but in 'port', 'completions', 'engine' and 'kernel' too: a sample does not say whether its round found something.",
+    notes="Both threads poll continuously. The thread with less in 'waiting' and 'clock' is the busy one: it sets the rate, and its\n"
+          "stages are the cost of a packet. Empty polls of the other thread are mostly in 'waiting' and 'clock', and partly in 'port',\n"
+          "'completions', 'engine' and 'kernel', because a sample does not show whether its poll found work.",
 )
