@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Writes what bash needs to complete a program's command line, from the program's own --help: its subcommands, their options,
-and for values that are files, algorithms or a few words, these. Usage: completion.py OUT PROGRAM"""
+"""Generates the bash completion of a program from its --help: subcommands, options, and values that are files, algorithms or
+fixed words. Usage: completion.py OUT PROGRAM"""
 
 import pathlib
 import sys
 
 import help_text
 
-# What completes a value, by option or positional where its name does not say it, else by that name.
+# Completions of values: by option or positional, otherwise by the name of the value.
 BY_OPTION = {"--cc": "algorithms", "--extensions": "words auto on off", "--recovery": "words go-back-n selective",
              "--mtu": "words 256 512 1024 2048 4096", "--index": "files", "--out": "files"}
 BY_VALUE = {"FILE": "files", "FILE.so": "files", "PATH": "files", "TRACE": "files", "file": "files", "folder": "files"}
 BY_POSITIONAL = {("roci-cc", "show"): "algorithms", ("roci-run",): "program"}
 
 SCRIPT = """\
-# Completion of {name} for bash. Made from its --help.
+# Bash completion of {name}, generated from its --help.
 
 _{function}() {{
   local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD - 1]}} path='' value='' first=0 i

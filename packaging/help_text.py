@@ -1,7 +1,7 @@
-"""What a program says with --help, and its subcommands likewise, taken apart: for manual pages and completion.
+"""Parses the --help output of a program and its subcommands, for manual pages and bash completion.
 
-Programs are made with CLI11, whose help is: what it is, "Usage:", groups of entries ("  -s,--size SIZE   text"), and what the
-program adds. Texts begin at one column, on the entry's line or, when that is too long, on the next.
+The output of CLI11 consists of a description, "Usage:", groups of entries ("  -s,--size SIZE   text"), and a footer. All texts
+start at the same column. If an entry is too long, its text starts on the next line.
 """
 
 import dataclasses
@@ -10,14 +10,14 @@ import re
 import subprocess
 
 HEADING = re.compile(r"^(\S.*):$")
-NAMED = {"Positionals", "Subcommands"}  # groups whose entries do not begin with a dash
+NAMED = {"Positionals", "Subcommands"}  # groups with entries that do not start with a dash
 KINDS = {"UINT": "N", "INT": "N", "FLOAT": "N"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
     names: tuple  # ("-s", "--size"), ("HOST",), ("write",)
-    value: str    # "SIZE", or nothing
+    value: str    # "SIZE", or empty
     text: str
 
 
@@ -25,17 +25,17 @@ class Entry:
 class Command:
     words: list        # ["roci-perf", "write", "bw"]
     about: list        # paragraphs before "Usage:"
-    usage: str         # what stands behind the name there
-    groups: dict       # heading to entries: the options
+    usage: str         # after the program's name in the line "Usage:"
+    groups: dict       # options by heading
     positionals: list
     subcommands: list  # Commands
-    more: list         # paragraphs behind the groups
+    more: list         # paragraphs after the groups
 
     def options(self):
         return [entry for entries in self.groups.values() for entry in entries]
 
     def leaves(self):
-        """Itself, or the commands below it that have none below."""
+        """The subcommands without further subcommands, or the command itself."""
         return [leaf for command in self.subcommands for leaf in command.leaves()] or [self]
 
     def every(self):
@@ -47,7 +47,7 @@ def paragraphs(text):
 
 
 def value_of(text):
-    """'SIZE', 'CPU[,CPU]', 'TEXT:SECONDS', 'UINT:INT in [1 - 9]', 'TEXT REQUIRED': what it is called, and no more."""
+    """The name of the value in 'SIZE', 'CPU[,CPU]', 'TEXT:SECONDS', 'UINT:INT in [1 - 9]' or 'TEXT REQUIRED'."""
     text = re.sub(r"\b(Excludes|Needs): .*$|\bREQUIRED\b|\.\.\.", "", text).strip()
     kind, _, check = text.partition(":")
     kind = re.sub(r" ?\[[0-9.]+\]$|=[0-9.]+$", "", kind)  # a default
@@ -84,7 +84,7 @@ def parse(words, program, text):
 
 
 def read(program, *subcommands):
-    """Asks a program, and each of its subcommands."""
+    """Runs a program and each of its subcommands with --help."""
     asked = subprocess.run([program, *subcommands, "--help"], stdout=subprocess.PIPE, text=True, timeout=60, check=True)
     command, below = parse([os.path.basename(program), *subcommands], program, asked.stdout)
     command.subcommands = [read(program, *subcommands, word) for word in below]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes a manual page: a template in troff, in which @VERSION@ and, from the program's own --help, @SYNOPSIS@ and @OPTIONS@ are
-put in place. Usage: man_page.py TEMPLATE OUT VERSION [PROGRAM]"""
+"""Generates a manual page from a troff template. Replaces @VERSION@, and @SYNOPSIS@ and @OPTIONS@ with the contents of the
+program's --help. Usage: man_page.py TEMPLATE OUT VERSION [PROGRAM]"""
 
 import itertools
 import pathlib
@@ -11,7 +11,7 @@ import help_text
 
 
 def troff(text):
-    """Text as it is, whatever troff would make of it; a hyphen that may be typed is one."""
+    """Escapes text for troff, so that it appears unchanged and its hyphens can be copied to a command line."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("^", "\\(ha").replace("~", "\\(ti").replace("`", "\\(ga")
     text = text.replace("'", "\\(aq").replace("…", "...")
     return re.sub(r"(?m)^\.", r"\\&.", text)
@@ -38,7 +38,7 @@ def synopsis(root):
 
 
 def paragraph(text):
-    """Lines with a margin stay as they are."""
+    """Indented lines are kept verbatim."""
     out = ".PP\n"
     for plain, lines in itertools.groupby(text.split("\n"), lambda line: not line.startswith(" ")):
         block = "\n".join(lines)
@@ -60,8 +60,8 @@ def options(root):
             out += f'.SS "{troff(heading)}"\n'
         out += "".join(map(entry, shown))
     out += "".join(entry(option) for option in root.options() if option not in common and "--help" not in option.names)
-    out += ".TP\n\\fB\\-h\\fP, \\fB\\-\\-help\\fP\nShows all of this in short" + (
-        ", behind a subcommand its part of it.\n" if root.subcommands else ".\n")
+    out += ".TP\n\\fB\\-h\\fP, \\fB\\-\\-help\\fP\nPrint the options" + (
+        "; after a subcommand, those of the subcommand.\n" if root.subcommands else ".\n")
     for leaf in leaves if root.subcommands else []:
         heading = " ".join([*leaf.words, leaf.usage.replace("[OPTIONS]", "").strip()]).strip()
         out += f'.SS "{troff(heading)}"\n'
@@ -72,7 +72,7 @@ def options(root):
 
 
 def named(positionals):
-    """Those whose text says something."""
+    """Positionals that have a description."""
     return [help_text.Entry(one.names, "", one.text) for one in positionals if one.text]
 
 
@@ -82,7 +82,7 @@ def page(template, version, root):
         text = text.replace("@SYNOPSIS@\n", synopsis(root)).replace("@OPTIONS@\n", options(root))
     missing = re.findall(r"@[A-Z]+@", text)
     if missing:
-        raise SystemExit(f"man_page: nothing to put in place of {missing[0]}")
+        raise SystemExit(f"man_page: {missing[0]}: no replacement is known")
     return text
 
 

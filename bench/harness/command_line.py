@@ -1,4 +1,4 @@
-"""`./roci bench`: options, names, and the order of things."""
+"""Command line of `./roci bench`: options, names of benchmarks, and the order of runs."""
 
 import argparse
 import datetime
@@ -18,20 +18,20 @@ USAGE = "./roci bench [NAME...] [--quick] [--runs N] [--near [NS]] [--json | --m
 TARGETS = "targets"
 
 EPILOG = """\
-Groups measure figures of this tree, peers and limits in the same run: all commands in turn, in each round, and in
-reverse order every second round. The table has medians, half the range (+-), and the ratio of the tree's figure to
-each other one. Programs are Google Benchmark programs with their own tables.
+Groups measure Rocinante, peers and limits in the same run. Each round runs all commands, every second round in reverse
+order. Tables have medians, half the range (+-), and the ratio of Rocinante's figure to each other one, per round.
+Programs are Google Benchmark programs with their own tables.
 
 examples:
-  ./roci bench                          everything; about 30 minutes on a quiet machine
-  ./roci bench targets                  all groups with targets, and at the end the targets on one screen
-  ./roci bench latency memif --quick    two groups, fewer and shorter rounds: does it work, roughly how fast
-  ./roci bench bandwidth --json >b.json all rounds, for a program
-  ./roci bench loss --compare HEAD~1    commands of both revisions in turn; the other one is built in build/compare
+  ./roci bench                          all benchmarks; about 30 minutes on an idle machine
+  ./roci bench targets                  all groups with targets, then a summary of the targets
+  ./roci bench latency memif --quick    two groups, fewer and shorter rounds, for a smoke test
+  ./roci bench bandwidth --json >b.json all rounds, as JSON
+  ./roci bench loss --compare HEAD~1    Rocinante of both revisions, alternating; builds in build/compare
   ./roci bench wire -- --benchmark_filter=icrc
 
-Exit status: 0 all was measured, whether targets are met or not; 1 something could not be measured; 2 wrong names or
-options; 130 interrupted. What runs, and how far it is, goes to standard error."""
+Exit status: 0 all measurements were made, even if targets are not met; 1 a measurement failed; 2 invalid names or
+options; 130 interrupted. Progress is printed to standard error."""
 
 
 class Misused(Exception):
@@ -40,7 +40,7 @@ class Misused(Exception):
 
 class Parser(argparse.ArgumentParser):
     def error(self, message):
-        raise Misused(f"{message}; './roci bench --help' lists what is allowed")
+        raise Misused(f"{message}; './roci bench --help' lists the allowed arguments")
 
 
 def whole_number(text):
@@ -57,29 +57,29 @@ def parser():
     names = "names:\n" + "\n".join(f"  {name:<18}{what}" for name, what in listed()) + "\n\n"
     options = Parser(prog="./roci bench", usage=USAGE, add_help=False, allow_abbrev=False,
                      formatter_class=argparse.RawDescriptionHelpFormatter, epilog=names + EPILOG,
-                     description="Measures this tree against peers, limits and targets. Installs the peers that are "
-                                 "needed, builds, and needs a quiet\nmachine for figures to trust.")
-    options.add_argument("names", nargs="*", metavar="NAME", help="what to measure, see below; all of it without a name")
+                     description="Measures this tree against peers, limits and targets. Installs the required peers and "
+                                 "builds. Reliable figures require\nan idle machine.")
+    options.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run, see below; default: all")
     options.add_argument("--quick", action="store_true",
                          help=f"{QUICK_ROUNDS} rounds of {QUICK_SECONDS} s instead of {ROUNDS} ({COMPARED_ROUNDS} with "
-                              f"--compare) of {SECONDS} s: shows that it works")
-    options.add_argument("--runs", type=whole_number, metavar="N", help="so many rounds")
+                              f"--compare) of {SECONDS} s, for a smoke test")
+    options.add_argument("--runs", type=whole_number, metavar="N", help="number of rounds")
     options.add_argument("--near", nargs="?", type=whole_number, const=near.MOST, metavar="NS",
-                         help="of groups: discard and repeat runs with a round trip of a cache line between the cores above "
-                              f"NS nanoseconds ({near.MOST})")
-    options.add_argument("--json", action="store_true", help="one JSON document on standard output and nothing else")
-    options.add_argument("--markdown", action="store_true", help="tables as bench/RESULTS.md has them")
-    options.add_argument("--compare", metavar="REV", help="commands of this tree and of that revision, in turn")
-    options.add_argument("--list", action="store_true", help="names with one line each")
-    # For the script around us.
+                         help="groups: repeat runs during which the round trip of a cache line between the two cores took "
+                              f"more than NS nanoseconds (default {near.MOST})")
+    options.add_argument("--json", action="store_true", help="print only one JSON document to standard output")
+    options.add_argument("--markdown", action="store_true", help="print tables in the format of bench/RESULTS.md")
+    options.add_argument("--compare", metavar="REV", help="compare this tree with revision REV, in alternating runs")
+    options.add_argument("--list", action="store_true", help="list the benchmarks")
+    # For the script ./roci.
     options.add_argument("--packages", action="store_true", help=argparse.SUPPRESS)
     options.add_argument("--unpacked", action="store_true", help=argparse.SUPPRESS)
-    options.add_argument("-h", "--help", action="store_true", help="this")
+    options.add_argument("-h", "--help", action="store_true", help="show this help")
     return options
 
 
 def listed():
-    yield TARGETS, "all groups with targets, and the targets on one screen"
+    yield TARGETS, "all groups with targets, and a summary of the targets"
     for group in GROUPS:
         yield group.name, group.what
     for name in benchmarks.names():
@@ -87,7 +87,7 @@ def listed():
 
 
 def parse(arguments):
-    """The options, and what stands behind `--`."""
+    """The options, and the arguments after `--`."""
     behind = []
     if "--" in arguments:
         at = arguments.index("--")
@@ -97,9 +97,9 @@ def parse(arguments):
     options.names = [name.removesuffix(benchmarks.SUFFIX) for name in options.names]
     for name in options.names:
         if name not in known:
-            raise Misused(f"no benchmark '{name}'; there are: {', '.join(known)}")
+            raise Misused(f"unknown benchmark '{name}'; allowed: {', '.join(known)}")
     if options.json and options.markdown:
-        raise Misused("--json and --markdown are two ways to print; take one")
+        raise Misused("--json and --markdown exclude each other")
     return options, behind
 
 

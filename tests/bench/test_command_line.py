@@ -26,7 +26,7 @@ class Refusals(unittest.TestCase):
 
     def test_a_name_that_is_not_there(self):
         sentence = self.refuse("bandwith")
-        self.assertIn("no benchmark 'bandwith'", sentence)
+        self.assertIn("unknown benchmark 'bandwith'", sentence)
         for group in GROUPS:
             self.assertIn(group.name, sentence)
 
