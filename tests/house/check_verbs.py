@@ -9,13 +9,13 @@ import pathlib
 import re
 import sys
 
+from named_tests import NAMED_TEST, DefinedTests
+
 ENUMS = ("ibv_wr_opcode", "ibv_wc_status", "ibv_wc_opcode", "ibv_wc_flags", "ibv_event_type", "ibv_qp_attr_mask",
          "ibv_access_flags", "ibv_send_flags", "ibv_qp_state", "ibv_qp_type", "ibv_mig_state", "ibv_mw_type",
          "ibv_rereg_mr_flags", "ibv_srq_attr_mask")
 STRUCTS = ("ibv_qp_attr", "ibv_qp_init_attr", "ibv_device_attr", "ibv_port_attr", "ibv_srq_attr", "ibv_wc")
 PAGES = ("docs/verbs.md", "docs/robustness.md")
-NAMED_TEST = re.compile(r"`(\w+):(\w+\.\w+)`")
-TEST = re.compile(r"^\s*TEST(?:_F|_P)?\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.MULTILINE)
 
 
 def enumerators(header, enum):
@@ -34,13 +34,10 @@ def wire_opcodes(root):
 
 def check(root, header):
     root = pathlib.Path(root)
-    tests = {}  # of each program
+    tests = DefinedTests(root)
     for page in PAGES:
         for program, test in NAMED_TEST.findall((root / page).read_text()):
-            if program not in tests:
-                sources = (root / "tests" / program).rglob("*_test.cpp")
-                tests[program] = {".".join(found) for source in sources for found in TEST.findall(source.read_text())}
-            if test not in tests[program]:
+            if not tests.has(program, test):
                 yield f"{page}: there is no test {program}:{test}"
     page = (root / "docs/verbs.md").read_text()
     words = set(re.findall(r"\w+", page))
