@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
+#include <unordered_set>
 #include <utility>
 
 #include "rdmacm/addresses.hpp"
@@ -24,6 +26,47 @@ std::unique_ptr<CmEvent> take(Channel& channel, size_t at) {
   uint64_t one = 0;
   if (channel.events.empty()) static_cast<void>(read(channel.verbs.fd, &one, sizeof one));
   return event;
+}
+
+// The channels of the process that have not been destroyed. Never destroyed itself: threads may outlive main().
+class ChannelTable {
+ public:
+  static ChannelTable& instance() {
+    static auto* const table = new ChannelTable;
+    return *table;
+  }
+  void add(Channel& channel) {
+    const std::scoped_lock guard(mutex_);
+    channels_.insert(&channel);
+  }
+  // Frees the channel, unless threads read from it.
+  void remove(Channel& channel) {
+    const std::scoped_lock guard(mutex_);
+    channels_.erase(&channel);
+    channel.destroyed = true;
+    if (channel.readers == 0) delete &channel;
+  }
+  // False: the channel has been destroyed. `channel` may be an invalid pointer.
+  bool begin_read(Channel* channel) {
+    const std::scoped_lock guard(mutex_);
+    if (!channels_.contains(channel)) return false;
+    ++channel->readers;
+    return true;
+  }
+  void end_read(Channel& channel) {
+    const std::scoped_lock guard(mutex_);
+    if (--channel.readers == 0 && channel.destroyed) delete &channel;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_set<Channel*> channels_;
+};
+
+// A read of a destroyed channel blocks until the process exits, as with the kernel's file: programs such as rping take any
+// return from the call for a failure.
+void block_if_destroyed(const Channel& channel) {
+  while (channel.destroyed) pause();
 }
 
 // Until there may be an event. False and errno: there is none and the program does not want to wait, or a signal came.
@@ -163,18 +206,23 @@ rdma_event_channel* rdma_create_event_channel() {
   if (fd < 0) return nullptr;
   auto* channel = new Channel;
   channel->verbs.fd = fd;
+  ChannelTable::instance().add(*channel);
   return &channel->verbs;
 }
 
 void rdma_destroy_event_channel(rdma_event_channel* channel) {
-  close(channel->fd);
-  delete &Channel::of(channel);
+  const int fd = channel->fd;
+  ChannelTable::instance().remove(Channel::of(channel));
+  close(fd);  // ends the poll() of a thread that reads
 }
 
 int rdma_get_cm_event(rdma_event_channel* of, rdma_cm_event** event) {
+  ChannelTable& table = ChannelTable::instance();
   Channel& channel = Channel::of(of);
+  if (!table.begin_read(&channel)) return failed(EBADF);
   std::unique_ptr<CmEvent> taken;
   while (taken == nullptr) {
+    block_if_destroyed(channel);
     {
       const std::scoped_lock guard(channel.mutex);
       if (!channel.events.empty()) {
@@ -184,8 +232,14 @@ int rdma_get_cm_event(rdma_event_channel* of, rdma_cm_event** event) {
         continue;
       }
     }
-    if (!wait_for_event(channel)) return -1;
+    if (!wait_for_event(channel)) {
+      const int error = errno;
+      block_if_destroyed(channel);
+      table.end_read(channel);
+      return failed(error);
+    }
   }
+  table.end_read(channel);
   if (taken->verbs.event == RDMA_CM_EVENT_CONNECT_RESPONSE) finish_connection(*taken);
   if (taken->verbs.event == RDMA_CM_EVENT_CONNECT_REQUEST) finish_request(Id::of(taken->verbs.id));
   *event = &taken.release()->verbs;

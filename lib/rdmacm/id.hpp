@@ -35,6 +35,10 @@ struct Channel {
   std::mutex mutex;
   std::deque<std::unique_ptr<CmEvent>> events;
   std::atomic<cm::Service*> service{nullptr};  // of the ids that are or were of this channel
+  // rdma_destroy_event_channel() was called while a thread was in rdma_get_cm_event(), as rping does. The thread has the
+  // memory then, and does not return.
+  std::atomic<bool> destroyed{false};
+  uint32_t readers = 0;  // threads in rdma_get_cm_event(); under the mutex of the table of channels
 
   // Any thread, from within handlers too.
   void push(std::unique_ptr<CmEvent> event);

@@ -48,9 +48,9 @@ TEST(Others, timely_fills_the_line_and_bounds_the_queue_but_is_not_fair) {
   options.control = with_profile("timely", {}, 4200ns);
   options.extensions.timestamps = true;
   const Result result = run(options, kSlowMachine ? 1ms : 20ms, 10ms);
-  if (kSlowMachine) return;  // it has not come to rest
+  EXPECT_LE(result.p99, 1'000'000U) << "t_high is 1.3 MB of queue; the first windows make 8 MB";
+  if (kSlowMachine) return;  // the rates rise for 20 ms
   EXPECT_GE(result.part, 0.90);
-  EXPECT_LE(result.p99, 1'000'000U) << "t_high is 1.3 MB of queue";
   EXPECT_GT(result.rates.least, 100e6) << "yet nobody starves";
 }
 
@@ -60,10 +60,10 @@ TEST(Others, timely_is_fair_with_large_steps) {
   options.control = with_profile("timely", {{"delta", 100e6}}, 4200ns);
   options.extensions.timestamps = true;
   const Result result = run(options, kSlowMachine ? 1ms : 20ms, 10ms);
+  EXPECT_LE(result.p99, 500'000U);
   if (kSlowMachine) return;
   EXPECT_GE(result.part, 0.75);
   EXPECT_GE(result.rates.jain, 0.9);
-  EXPECT_LE(result.p99, 500'000U);
 }
 
 // The target of 1.25 round trips and what flow scaling adds for windows of some packets.
@@ -83,8 +83,8 @@ TEST(Others, qcn_converges) {
   options.control = with_profile("qcn", {{"rpg_time_reset", 300e3}});
   options.qcn = true;
   const Result result = run(options, kSlowMachine ? 1ms : 10ms, kSlowMachine ? 4ms : 20ms);
-  if (kSlowMachine) return;
   EXPECT_GE(result.part, 0.75);
+  if (kSlowMachine) return;
   EXPECT_GE(result.rates.jain, 0.8);
   EXPECT_LE(result.p99, 1'000'000U) << "Qeq is 260 KB";
 }

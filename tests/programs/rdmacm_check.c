@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
+#include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -324,6 +325,26 @@ static void check_datagrams(void) {
 }
 
 // ---- Half a handshake, for somebody who kills this process then.
+static void* read_events(void* channel) {
+  struct rdma_cm_event* event = NULL;
+  rdma_get_cm_event(channel, &event);
+  must(0, "rdma_get_cm_event() returned from a destroyed channel");
+  return NULL;
+}
+
+// rping destroys its channel while a thread waits for an event of it. With the kernel's file that thread does not return.
+static void check_channels(void) {
+  for (int i = 0; i < 20; ++i) {
+    struct rdma_event_channel* channel = rdma_create_event_channel();
+    must(channel != NULL, "no event channel");
+    pthread_t reader;
+    must(pthread_create(&reader, NULL, read_events, channel) == 0, "no thread");
+    usleep(20000);  // it waits
+    rdma_destroy_event_channel(channel);
+  }
+  usleep(200000);
+}
+
 static void say_and_wait(const char* what) {
   puts(what);
   fflush(stdout);
@@ -369,7 +390,8 @@ int main(int argc, char** argv) {
                  {"refusals", check_refusals},
                  {"own-qp", check_own_queue_pair},
                  {"ports", check_ports},
-                 {"datagrams", check_datagrams}};
+                 {"datagrams", check_datagrams},
+                 {"channels", check_channels}};
   must(argc >= 3, "rdmacm-check NAME ADDRESS [PORT]");
   address = argv[2];
   active = rdma_create_event_channel();

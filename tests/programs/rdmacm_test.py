@@ -137,6 +137,9 @@ class Calls(RdmacmPrograms):
     def test_who_may_have_which_port(self):
         self.check("ports")
 
+    def test_a_channel_is_destroyed_while_a_thread_waits(self):
+        self.check("channels")
+
     def test_datagram_services(self):
         self.check("datagrams")
 

@@ -106,6 +106,9 @@ TEST(DatagramHeader, OfOthersIsRefused) {
   EXPECT_FALSE(read_datagram_header(std::vector<uint8_t>{5, 8, 0, 9, 10, 77, 0, 1}));
   EXPECT_FALSE(read_datagram_header(std::vector<uint8_t>{4, 9, 0, 9, 10, 77, 0, 1, 0}));
   EXPECT_FALSE(read_datagram_header(std::vector<uint8_t>{6, 24, 0, 9, 0, 0, 0, 0, 0xfd, 0, 0, 0}));
+  // An IPv4-mapped address: its length would be taken for that of the IPv4 header, and the rest of the header for data.
+  EXPECT_FALSE(read_datagram_header(
+      std::vector<uint8_t>{6, 24, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 77, 0, 1}));
 }
 
 }  // namespace

@@ -184,10 +184,19 @@ TEST(Spoofed, guessed_psns_and_keys_reach_nothing) {
   EXPECT_EQ(host.side.memory, before);
   EXPECT_LE(answers, 1U);  // the gap that the first one from the future seemed to show
   EXPECT_EQ(host.statuses(), Statuses{});
+  // Each of them reached the queue pair, and was refused there for its PSN.
+  EXPECT_EQ(host.side.counter("requests_out_of_order") + host.side.counter("rx_bad_state") +
+                host.side.counter("responses_ghost") + host.side.counter("responses_duplicate"),
+            20'000U);
   EXPECT_EQ(host.side.qp->state(), IBV_QPS_RTS);
   host.receive(host.response(Opcode::kRcAcknowledge, 1));
   EXPECT_EQ(host.statuses(), Statuses{IBV_WC_SUCCESS});
   EXPECT_EQ(host.receive(host.request(Opcode::kRcSendOnly, 0, 16)), Lines{"RC_ACK 0 1f"});
+  // The same packet with the right PSN and key is executed.
+  Packet right = host.request(Opcode::kRcWriteOnly, 1, 16);
+  right.with_reth(host.side.address(LoneHost::kGuard), MemoryKey{host.side.region->rkey()}, 16);
+  EXPECT_EQ(host.receive(right), Lines{"RC_ACK 1 1f"});
+  EXPECT_NE(host.side.memory, before);
 }
 
 TEST(Restarts, peer_that_comes_back_under_traffic_ends_the_connection_and_a_new_one_works) {

@@ -62,6 +62,7 @@ std::optional<DatagramSource> read_datagram_header(std::span<const uint8_t> data
   }
   if (data[0] != 6 || data[1] != kV6DatagramHeader || data.size() < kV6DatagramHeader) return std::nullopt;
   std::copy_n(data.begin() + 8, out.address.bytes.size(), out.address.bytes.begin());
+  if (out.address.is_v4()) return std::nullopt;  // an IPv4-mapped address belongs into the short header
   return out;
 }
 

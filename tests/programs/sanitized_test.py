@@ -1,0 +1,98 @@
+"""Unmodified programs with the drop-in libraries of a sanitizer's build: what peers send reaches instrumented code.
+
+The sanitizer's runtime is preloaded into each program. A report fails the test, also when the program ends before the report is
+complete and with exit status 0. Leaks are not checked: the programs exit without freeing their memory.
+"""
+
+import os
+import sys
+import unittest
+
+from programs import Programs, free_port
+
+Programs.run_program = sys.argv.pop(1)
+SANITIZER = sys.argv.pop(1)  # ASAN or TSAN
+RUNTIME = sys.argv.pop(1)    # its shared library
+CHECK = sys.argv.pop(1)      # rdmacm-check
+
+
+class Sanitized(Programs):
+    server = "10.77.0.1"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        options = f"log_path={cls.folder}/report:detect_leaks=0:exitcode=66"
+        cls.environment[f"{SANITIZER}_OPTIONS"] = options
+        cls.environment["UBSAN_OPTIONS"] = f"log_path={cls.folder}/report:print_stacktrace=1"
+
+    def tearDown(self):
+        reports = sorted(self.folder.glob("report*"))
+        text = "\n".join(report.read_text(encoding="utf-8", errors="replace") for report in reports)
+        for report in reports:
+            report.unlink()
+        self.assertEqual(text, "", "the sanitizer reports")
+
+    def preloaded(self, command):
+        # env(1) would be preloaded too.
+        return ("/bin/sh", "-c", 'LD_PRELOAD="$0 $LD_PRELOAD" exec "$@"', RUNTIME, *command)
+
+    def pair(self, server, client):
+        return self.serve_once(self.preloaded(server), self.preloaded(client))
+
+    def test_rping(self):
+        command = ("rping", "-a", self.server, "-p", str(free_port()), "-v", "-V", "-C", "50")
+        _, client = self.pair((*command, "-s"), (*command, "-c"))
+        self.assertEqual(client.count("ping data: rdma-ping-"), 50, client)
+
+    def test_ucmatose(self):
+        command = ("ucmatose", "-p", str(free_port()), "-c", "20")
+        _, client = self.pair((*command, "-b", self.server), (*command, "-s", self.server))
+        self.assertIn("data transfers complete", client)
+
+    def test_ucmatose_moves_its_connections_to_another_channel(self):
+        command = ("ucmatose", "-p", str(free_port()), "-c", "5", "-m")
+        _, client = self.pair((*command, "-b", self.server), (*command, "-s", self.server))
+        self.assertIn("data transfers complete", client)
+
+    def test_udaddy(self):
+        command = ("udaddy", "-c", "3")  # its port is a constant
+        _, client = self.pair((*command, "-b", self.server), (*command, "-s", self.server))
+        self.assertIn("data transfers complete", client)
+
+    def test_rstream(self):
+        for mode in ("blocking", "nonblocking", "async"):
+            with self.subTest(mode):
+                command = ("rstream", "-p", free_port(), "-T", mode, "-T", "verify", "-S", "5000", "-C", "20", "-I", "2")
+                _, client = self.pair((*command, "-b", self.server), (*command, "-s", self.server))
+                self.assertRegex(client, r"custom +\S+ +\S+ +\d+ ")
+
+    def test_rcopy(self):
+        content = os.urandom(300_001)
+        (self.folder / "from").write_bytes(content)
+        port = str(free_port())
+        server, _ = self.serve(self.preloaded(("rcopy", "-p", port)),
+                               self.preloaded(("rcopy", self.folder / "from", f"{self.server}:{self.folder / 'to'}",
+                                               "-p", port)))
+        self.assertEqual((self.folder / "to").read_bytes(), content)
+        self.end(server)  # it waits for the next client
+
+    def test_a_killed_peer(self):
+        command = ("rping", "-a", self.server, "-p", str(free_port()))
+        server = self.start(*self.preloaded((*command, "-s")))
+        self.wait_for_place(server)
+        client = self.start(*self.preloaded((*command, "-c", "-v")))
+        self.wait_for_line(client, "ping data: rdma-ping-100")
+        client.kill()
+        client.wait()
+        self.wait(server)
+
+    def test_programs_of_the_rdma_cm_api(self):
+        for check in ("connection", "refusals", "own-qp", "ports", "datagrams", "channels"):
+            with self.subTest(check):
+                end = self.wait(self.start(*self.preloaded((CHECK, check, self.server))))
+                self.assertEqual(end.status, 0, end.text)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
