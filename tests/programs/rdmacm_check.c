@@ -386,12 +386,9 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(void);
-  } kChecks[] = {{"connection", check_connection},
-                 {"refusals", check_refusals},
-                 {"own-qp", check_own_queue_pair},
-                 {"ports", check_ports},
-                 {"datagrams", check_datagrams},
-                 {"channels", check_channels}};
+  } kChecks[] = {{"connection", check_connection}, {"refusals", check_refusals},
+                 {"own-qp", check_own_queue_pair}, {"ports", check_ports},
+                 {"datagrams", check_datagrams},   {"channels", check_channels}};
   must(argc >= 3, "rdmacm-check NAME ADDRESS [PORT]");
   address = argv[2];
   active = rdma_create_event_channel();
