@@ -31,38 +31,47 @@ constexpr uint32_t kFrameOverhead = sizeof(EthernetHeader) + 2 * sizeof(VlanHead
 
 constexpr uint32_t round_up(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
 
-// The MTU the kernel has for an interface, or an error that says why there is none.
-Result<uint16_t> interface_mtu(const std::string& interface) {
-  if (interface.empty() || interface.size() >= IFNAMSIZ || if_nametoindex(interface.c_str()) == 0) {
-    return fail("network interface \"" + interface + "\" does not exist (ip link shows those that do)",
-                ENODEV);
-  }
+// Whether the interface exists, is up, carries the MTU, and may be opened.
+Status check_interface(const std::string& interface, uint16_t mtu) {
+  const std::string subject = "network interface \"" + interface + "\"";
+  if (interface.empty() || interface.size() >= IFNAMSIZ || if_nametoindex(interface.c_str()) == 0)
+    return fail(subject + " does not exist; ip link lists the interfaces", ENODEV);
   const int packet = socket(AF_PACKET, SOCK_RAW, 0);
   if (packet < 0) {
-    return fail("network interface \"" + interface + "\" cannot be opened raw: " + std::strerror(errno) +
-                    " (it takes root or CAP_NET_RAW)",
-                errno);
+    const int code = errno;
+    return fail(subject + ": raw sockets: " + std::strerror(code) + "; root or CAP_NET_RAW is required",
+                code);
   }
   ifreq request{};
   std::memcpy(request.ifr_name, interface.data(), interface.size());
-  const int result = ioctl(packet, SIOCGIFMTU, &request);
+  int result = ioctl(packet, SIOCGIFFLAGS, &request);
+  const bool is_up = (request.ifr_flags & IFF_UP) != 0;
+  if (result == 0) result = ioctl(packet, SIOCGIFMTU, &request);
   const int code = errno;
   close(packet);
-  if (result != 0) return fail("network interface \"" + interface + "\": " + std::strerror(code), code);
-  return static_cast<uint16_t>(std::min(request.ifr_mtu, 65535));
+  if (result != 0) return fail(subject + ": " + std::strerror(code), code);
+  if (!is_up) return fail(subject + " is down; ip link set " + interface + " up", ENETDOWN);
+  if (mtu > request.ifr_mtu) {
+    return fail(subject + " has MTU " + std::to_string(request.ifr_mtu) + ", and the port " +
+                std::to_string(mtu) + "; configure a smaller MTU, or ip link set " + interface + " mtu " +
+                std::to_string(mtu));
+  }
+  return {};
+}
+
+Result<DeviceArgs> complete_af_xdp(DeviceArgs args, uint16_t mtu) {
+  const auto interface = args.find("iface");
+  if (!interface) return fail(args.name + ": iface=NAME, the network interface, is required");
+  if (const Status good = check_interface(*interface, mtu); !good)
+    return fail(good.error().within(args.name));
+  return args;
 }
 
 Result<DeviceArgs> complete_af_packet(DeviceArgs args, uint16_t mtu) {
   const auto interface = args.find("iface");
-  if (!interface) return fail(args.name + " needs iface=NAME, the network interface to use");
-  const auto kernel_mtu = interface_mtu(*interface);
-  if (!kernel_mtu) return fail(kernel_mtu.error().within(args.name));
-  if (mtu > *kernel_mtu) {
-    return fail(args.name + ": MTU " + std::to_string(mtu) + " is not possible: network interface \"" +
-                *interface + "\" has " + std::to_string(*kernel_mtu) +
-                "; configure that or less, or raise it with ip link set " + *interface + " mtu " +
-                std::to_string(mtu));
-  }
+  if (!interface) return fail(args.name + ": iface=NAME, the network interface, is required");
+  if (const Status good = check_interface(*interface, mtu); !good)
+    return fail(good.error().within(args.name));
   if (args.find("framesz") || args.find("blocksz") || args.find("framecnt")) return args;
   // The driver takes frames to lie one behind the other through all blocks, the kernel wants blocks of whole
   // pages: so a block is the least common multiple.
@@ -206,6 +215,7 @@ Result<DeviceArgs> complete(DeviceArgs args, uint16_t mtu) {
                 "set eal.share_buffers: true, or hugepages: require");
   }
   if (args.is_af_packet()) return complete_af_packet(std::move(args), mtu);
+  if (args.name.starts_with("net_af_xdp")) return complete_af_xdp(std::move(args), mtu);
   if (args.is_memif()) return complete_memif(std::move(args), mtu);
   return args;
 }

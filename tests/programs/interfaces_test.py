@@ -1,9 +1,10 @@
 """perftest over interfaces of the kernel, veth0 and veth1 of tests/tools/netns.sh: each process owns one of them."""
 
+import subprocess
 import sys
 import unittest
 
-from programs import Programs, free_port
+from programs import LIMIT, Programs, free_port
 
 Programs.run_program = sys.argv.pop(1)
 
@@ -45,6 +46,34 @@ class Interfaces(Programs):
         for tool in ("ib_write_bw", "ib_send_lat", "ib_read_bw"):
             with self.subTest(tool):
                 self.run_pair("af_xdp", 1500, ",start_queue=0", tool, "-d", "roci0", "-c", "RC", "-n", "100", "-s", "4096")
+
+    def refused(self, driver, interface, mtu=1500, command=()):
+        file = self.folder / "refused.yaml"
+        file.write_text(f"device:\n  port: {{device: 'net_{driver}0,iface={interface}', mtu: {mtu}}}\n"
+                        "  addresses: [10.66.0.1/24]\n", encoding="ascii")
+        file.chmod(0o644)
+        end = subprocess.run([*command, self.run_program, "--config", file, "ibv_devinfo"], env=self.environment,
+                             capture_output=True, text=True, timeout=LIMIT, check=False)
+        self.assertNotEqual(end.returncode, 0, end.stdout)
+        errors = [line for line in end.stderr.splitlines() if line.startswith("roci: error: ")]
+        self.assertEqual(len(errors), 1, end.stderr)
+        return errors[0]
+
+    def test_interfaces_that_cannot_be_used(self):
+        subprocess.run(["ip", "link", "add", "down0", "type", "veth", "peer", "name", "down1"], check=True)
+        self.addCleanup(subprocess.run, ["ip", "link", "del", "down0"], check=True)
+        for driver in ("af_packet", "af_xdp"):
+            with self.subTest(driver):
+                device = f"roci: error: net_{driver}0: network interface"
+                self.assertEqual(self.refused(driver, "veth7"),
+                                 f'{device} "veth7" does not exist; ip link lists the interfaces')
+                self.assertEqual(self.refused(driver, "down0"), f'{device} "down0" is down; ip link set down0 up')
+                self.assertEqual(self.refused(driver, "veth0", mtu=2000),
+                                 f'{device} "veth0" has MTU 1500, and the port 2000; configure a smaller MTU, or '
+                                 "ip link set veth0 mtu 2000")
+                self.assertEqual(self.refused(driver, "veth0", command=("setpriv", "--bounding-set=-net_raw",
+                                                                        "--inh-caps=-net_raw")),
+                                 f'{device} "veth0": raw sockets: Operation not permitted; root or CAP_NET_RAW is required')
 
 
 if __name__ == "__main__":
