@@ -1,7 +1,8 @@
-"""Unmodified programs with the drop-in libraries of a sanitizer's build: what peers send reaches instrumented code.
+"""Programs with the drop-in libraries of a sanitizer's build: what peers send reaches instrumented code.
 
-The sanitizer's runtime is preloaded into each program. A report fails the test, also when the program ends before the report is
-complete and with exit status 0. Leaks are not checked: the programs exit without freeing their memory.
+With AddressSanitizer and UBSan, the runtime is preloaded into unmodified programs. With ThreadSanitizer, only the programs of the
+tests run, which are linked with its runtime. A report fails the test, also when the program ends before the report is complete and
+with exit status 0. Leaks are not checked: the programs exit without freeing their memory.
 """
 
 import os
@@ -11,9 +12,9 @@ import unittest
 from programs import Programs, free_port
 
 Programs.run_program = sys.argv.pop(1)
-SANITIZER = sys.argv.pop(1)  # ASAN or TSAN
-RUNTIME = sys.argv.pop(1)    # its shared library
-CHECK = sys.argv.pop(1)      # rdmacm-check
+RDMACM_CHECK = sys.argv.pop(1)
+RSOCKETS_CHECK = sys.argv.pop(1)
+RUNTIME = sys.argv.pop(1) if len(sys.argv) > 1 else None  # of AddressSanitizer, as a shared library
 
 
 class Sanitized(Programs):
@@ -22,9 +23,9 @@ class Sanitized(Programs):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        options = f"log_path={cls.folder}/report:detect_leaks=0:exitcode=66"
-        cls.environment[f"{SANITIZER}_OPTIONS"] = options
-        cls.environment["UBSAN_OPTIONS"] = f"log_path={cls.folder}/report:print_stacktrace=1"
+        report = f"log_path={cls.folder}/report"
+        cls.environment.update(ASAN_OPTIONS=f"{report}:detect_leaks=0", TSAN_OPTIONS=report,
+                               UBSAN_OPTIONS=f"{report}:print_stacktrace=1")
 
     def tearDown(self):
         reports = sorted(self.folder.glob("report*"))
@@ -34,9 +35,25 @@ class Sanitized(Programs):
         self.assertEqual(text, "", "the sanitizer reports")
 
     def preloaded(self, command):
+        if RUNTIME is None:
+            return command
         # env(1) would be preloaded too.
         return ("/bin/sh", "-c", 'LD_PRELOAD="$0 $LD_PRELOAD" exec "$@"', RUNTIME, *command)
 
+
+class ProgramsOfTheTests(Sanitized):
+    def test_programs_of_the_rdma_cm_api(self):
+        for check in ("connection", "refusals", "own-qp", "ports", "datagrams", "channels"):
+            with self.subTest(check):
+                end = self.wait(self.start(*self.preloaded((RDMACM_CHECK, check, self.server))))
+                self.assertEqual(end.status, 0, end.text)
+
+    def test_rdma_sockets(self):
+        end = self.wait(self.start(*self.preloaded((RSOCKETS_CHECK, self.server))))
+        self.assertEqual((end.status, end.text), (0, "all is so\n"))
+
+
+class UnmodifiedPrograms(Sanitized):
     def pair(self, server, client):
         return self.serve_once(self.preloaded(server), self.preloaded(client))
 
@@ -87,11 +104,9 @@ class Sanitized(Programs):
         client.wait()
         self.wait(server)
 
-    def test_programs_of_the_rdma_cm_api(self):
-        for check in ("connection", "refusals", "own-qp", "ports", "datagrams", "channels"):
-            with self.subTest(check):
-                end = self.wait(self.start(*self.preloaded((CHECK, check, self.server))))
-                self.assertEqual(end.status, 0, end.text)
+
+if RUNTIME is None:
+    del UnmodifiedPrograms  # ThreadSanitizer cannot be preloaded
 
 
 if __name__ == "__main__":
