@@ -17,6 +17,9 @@ constexpr std::string_view kMarksAreEchoed =
     "an acknowledgement says with BECN that what it acknowledges was marked CE; the standard allows it and "
     "rxe, which "
     "ignores the bit, does not";
+constexpr std::string_view kSendsCnps =
+    "the responder answers marked packets with CNPs (A17.9.3), at most one in 4 us for each queue pair; rxe "
+    "sends none";
 constexpr std::string_view kRepeatedIsEct =
     "what is sent again is marked ECT(0), so that a switch marks it and does not drop it early; rxe leaves "
     "Not-ECT";
@@ -46,6 +49,12 @@ const std::vector<Difference> kDifferences = {
     {"ce_marked", Kind::kFields, 11, "RC_ACK 1005 1f", {"bth.becn: 0 and 1"}, kMarksAreEchoed},
     {"ce_marked", Kind::kFields, 12, "RC_ACK 1008 1f", {"bth.becn: 0 and 1"}, kMarksAreEchoed},
     {"ce_marked", Kind::kFields, 16, "RC_ACK 1011 1f", {"bth.becn: 0 and 1"}, kMarksAreEchoed},
+    {"ce_marked", Kind::kOursOnly, 1, "CNP 0", {}, kSendsCnps},
+    {"ce_marked", Kind::kOursOnly, 3, "CNP 0", {}, kSendsCnps},
+    {"ce_marked", Kind::kOursOnly, 6, "CNP 0", {}, kSendsCnps},
+    {"ce_marked", Kind::kOursOnly, 8, "CNP 0", {}, kSendsCnps},
+    {"ce_marked", Kind::kOursOnly, 10, "CNP 0", {}, kSendsCnps},
+    {"ce_marked", Kind::kOursOnly, 14, "CNP 0", {}, kSendsCnps},
     {"dup_requests", Kind::kFields, 13, "RC_ATOMIC_ACK 1002 1f", {"ip.ecn: 0 and 2"}, kRepeatedIsEct},
     {"dup_requests", Kind::kFields, 16, "RC_READ_RESP_FIRST 1003 1f", {"ip.ecn: 0 and 2"}, kRepeatedIsEct},
     {"dup_requests", Kind::kFields, 17, "RC_READ_RESP_LAST 1004 1f", {"ip.ecn: 0 and 2"}, kRepeatedIsEct},

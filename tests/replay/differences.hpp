@@ -13,6 +13,7 @@ struct Difference {
     kNotDelivered,  // request `frame` was recorded, then lost: it is not fed
     kAnswerLost,    // the answer `what` to request `frame` was sent, then lost before it could be recorded
     kTheirsOnly,    // the other stack sent `frame` and we send nothing
+    kOursOnly,      // Rocinante answers request `frame` with `what`, and the other stack sends nothing
     kFields,        // our answer differs from the recorded `frame` exactly in the fields of `fields`
   };
   std::string_view capture;

@@ -145,11 +145,7 @@ class ReplayHost {
   FlowControl flow_control_{{}, {}, {}};
   CongestionConfig congestion_;
   CongestionFlows congestion_flows_{false, 0, 0};
-  CongestionControlConfig control_ = [] {
-    CongestionControlConfig control;
-    control.notification_point.enabled = false;  // the kernel sends no CNPs
-    return control;
-  }();
+  CongestionControlConfig control_;  // its notification point sends CNPs
   std::vector<std::unique_ptr<ControlCore>> control_cores_;
   SparseArena arena_;
   std::unique_ptr<Worker> worker_;

@@ -104,7 +104,9 @@ TEST(Rules, what_does_not_matter_does_not_hinder) {
     Packet p = write_only(psn);
     change.make(p);
     const std::string msn = std::to_string(psn - kFirst + 1);
-    EXPECT_EQ(fed(p), Lines{"RC_ACK " + std::to_string(psn) + " 1f msn " + msn}) << change.what;
+    Lines answers = fed(p);
+    std::erase(answers, "CNP 0");  // to the marked packet
+    EXPECT_EQ(answers, Lines{"RC_ACK " + std::to_string(psn) + " 1f msn " + msn}) << change.what;
     ++psn;
   }
 }
