@@ -54,10 +54,9 @@ void Requester::on_deadline(TransportContext& context) {
   recovery_.note_timeout();
   repeat_read_acknowledgement();
   // The peer answers other queue pairs, so it is slow.
-  const bool waits =
-      context.heard != nullptr &&
-      context.heard->since(qp_.attributes.path.destination_ip, context.now - timeout()) &&
-      recovery_.may_wait();
+  const bool waits = context.heard != nullptr &&
+                     context.heard->since(qp_.attributes.path.destination_ip, context.now - timeout()) &&
+                     recovery_.may_wait();
   if (waits) {
     deadline_ = context.now + timeout();
     schedule_tail_probe(context.now);

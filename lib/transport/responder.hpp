@@ -174,12 +174,12 @@ class Responder {
   Msn msn_;
   Pending pending_ = Pending::kNone;
   uint8_t pending_syndrome_ = 0;
-  bool pending_ce_ = false;    // what it acknowledges was marked
+  bool pending_ce_ = false;        // what it acknowledges was marked
   bool executed_any_ : 1 = false;  // since reset; before, nothing can be a duplicate
   // A packet from before the first active answer has arrived again: the requester may lack its acknowledgment.
   bool duplicate_before_answers_ : 1 = false;
-  bool nak_sent_ = false;      // one NAK or RNR NAK per gap: silent until the expected PSN arrives
-  bool in_message_ = false;    // a message is under way, of this operation
+  bool nak_sent_ = false;    // one NAK or RNR NAK per gap: silent until the expected PSN arrives
+  bool in_message_ = false;  // a message is under way, of this operation
   Operation operation_ = Operation::kSend;
   bool answers_made_ = false;  // what answers_ points to has been written
   Psn pending_psn_;

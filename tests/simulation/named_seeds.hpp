@@ -32,10 +32,12 @@ inline constexpr NamedSeed kNamedSeeds[] = {
      "request, and the peer's "
      "retries ran out before."},
     {1000003703,
-     "The acknowledgment of a repeated SEND waited behind the responses of a later READ, and these waited for "
+     "The acknowledgment of a repeated SEND waited behind the responses of a later READ, and these waited "
+     "for "
      "acknowledgments of the requester, which had not received them: the requester gave up."},
     {1000008092,
-     "The last acknowledgment of READ responses was lost, and nothing repeated it: a repetition of the READ waited for it "
+     "The last acknowledgment of READ responses was lost, and nothing repeated it: a repetition of the READ "
+     "waited for it "
      "at the responder, and with it the acknowledgments of later requests."},
     {10979,
      "A queue pair that insisted on extensions, and had nothing posted, went into error and told nobody."},

@@ -197,10 +197,10 @@ void Network::make_host(size_t host, Rng& rng) {
 
 // Frames are captured as they are sent, before the faults of the link.
 void Network::capture_frame(size_t host, SimLink::Direction direction, const rte_mbuf& frame) {
-  capture_->add_packet(static_cast<uint32_t>(host), frame,
-                       direction == SimLink::kAToB ? PcapngBuffer::Direction::kOutbound
-                                                   : PcapngBuffer::Direction::kInbound,
-                       runner_.now(), kCapturedBytes);
+  capture_->add_packet(
+      static_cast<uint32_t>(host), frame,
+      direction == SimLink::kAToB ? PcapngBuffer::Direction::kOutbound : PcapngBuffer::Direction::kInbound,
+      runner_.now(), kCapturedBytes);
 }
 
 void Network::write_capture() const {

@@ -116,7 +116,8 @@ class ReliableConnection final : public Actor {
     bool seen_error = false;  // a completion or an event said so
     uint32_t to_post = 0;
     uint32_t first_psn = 0;
-    bool wrapped = false;  // a connection has begun just before the largest PSN; one is enough, as packets may be late
+    // A connection began just before the largest PSN. A second one could take late packets of the first for its own.
+    bool wrapped = false;
     enum class Drain : uint8_t { kNo, kDraining, kDrained } drain = Drain::kNo;
     bool drain_notifies = false;
     bool forbade = false;  // it tried what the peer must refuse

@@ -69,12 +69,12 @@ void ReliableConnection::make_windows(End& end) {
 }
 
 void ReliableConnection::connect() {
-  constexpr uint32_t kFar = 1 << 20;  // from every PSN of the last connection, whose packets may be on the way
+  // Distance from every PSN of the last connection, whose packets may still be in flight.
+  constexpr uint32_t kFar = 1 << 20;
   for (End& end : ends_) {
     if (end.qp == nullptr) make_qp(end);
     if (scenario_.windows) make_windows(end);
-    const uint32_t far =
-        end.first_psn + kFar + static_cast<uint32_t>(rng_.below((1 << 24) - 2 * kFar));
+    const uint32_t far = end.first_psn + kFar + static_cast<uint32_t>(rng_.below((1 << 24) - 2 * kFar));
     const bool soon_wraps = rng_.chance(0.3);
     const uint32_t near_end = soon_wraps ? 0xffffff - static_cast<uint32_t>(rng_.below(200)) : 0;
     end.first_psn = soon_wraps && !end.wrapped ? near_end : far & 0xffffff;
