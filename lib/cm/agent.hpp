@@ -1,5 +1,5 @@
 // Connection manager of a host (IBTA 12.9): listeners, connections with their states, retransmission and timeouts. The
-// agent does not know queue pairs or the addresses of programs. The user of the agent modifies queue pairs on events.
+// agent has no access to queue pairs and program addresses. The user of the agent modifies queue pairs on events.
 //
 //   active    connect() ─REQ─► kRequestSent ─REP─► kReply ── ready() ─RTU─► kEstablished
 //   passive   listen()  ◄─REQ─ kRequest ── accept() ─REP─► kReplySent ◄─RTU─ kReady, kEstablished
@@ -163,7 +163,7 @@ class Connection final : private Timer {
   Route route_;
   Nanos wait_{0};          // time until the next retransmission
   Nanos give_up_{0};       // time of the timeout without a response
-  Nanos patience_end_{0};  // latest give_up_, whatever delays the peer requests
+  Nanos patience_end_{0};  // upper limit of give_up_, independent of delays that the peer requests
   // End of the delay that the peer requested with an MRA. Until then the timeout does not run.
   Nanos resumes_{0};
   EventHandler* handler_ = nullptr;

@@ -33,8 +33,8 @@ Connection* Agent::find_remote(const RemoteTable& table, const Route& route, uin
   return found == table.end() ? nullptr : found->second;
 }
 
-// Assigns the peer's queue pair to the connection. False: another connection has it, whose peer must have lost its
-// state. That connection is disconnected, and the caller rejects this one meanwhile (IBTA 12.9.8.3.1).
+// Assigns the peer's queue pair to the connection. False: another connection has it, so the peer must have lost
+// the state of that connection. It is disconnected, and the caller rejects the new one (IBTA 12.9.8.3.1).
 bool Agent::claim_queue_pair(Connection& connection, Nanos now) {
   const RemoteKey key{connection.route_.remote, connection.remote_qp_.value()};
   const auto [at, fresh] = by_remote_qp_.try_emplace(key, &connection);

@@ -109,7 +109,7 @@ void fill_connection(CmEvent& event, uint8_t responder_resources, uint8_t initia
   conn.qp_num = qpn;
 }
 
-// Of a connection or a service request. Programs get the complete field, whatever length the sender used.
+// Of a connection or a service request. Programs get the complete field, since the message has no length of the data.
 void fill_private_data(CmEvent& event, std::span<const uint8_t> data) {
   std::copy(data.begin(), data.end(), event.private_data.begin());
   // rdma_ud_param starts with the same fields as rdma_conn_param.

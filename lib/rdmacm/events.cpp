@@ -127,7 +127,7 @@ int move_to_channel(Id& id, rdma_event_channel* channel, bool own) {
   }
   rdma_event_channel* const old = std::exchange(id.verbs.channel, channel);
   Channel::of(channel).service.store(id.service, std::memory_order_relaxed);
-  // Events that were queued meanwhile are moved.
+  // Moves events that were queued during the wait.
   std::deque<std::unique_ptr<CmEvent>> moved;
   {
     Channel& from = Channel::of(old);

@@ -1,10 +1,10 @@
 // Capability exchange: reports to a peer which wire extensions a host supports, in packets that conform to the
 // standard.
 //
-// The exchange uses management datagrams (MAD, IBTA 13.4) of a vendor class, from queue pair 1 to queue pair 1: a UD
-// SEND_ONLY of 256 bytes with Q_Key 0x80010000. The request has method Get. The response has method GetResp and the
-// same transaction ID. A peer without this protocol drops the request or responds with a nonzero status; both mean that
-// only the standard is used. The bytes are specified in docs/wire-extensions.md.
+// The exchange uses management datagrams (MAD, IBTA 13.4) of a vendor class. Each is a UD SEND_ONLY of 256 bytes from
+// queue pair 1 to queue pair 1, with Q_Key 0x80010000. The request has method Get. The response has method GetResp and
+// the same transaction ID. A peer without this protocol drops the request or responds with a nonzero status; both mean
+// that only the standard is used. The bytes are specified in docs/wire-extensions.md.
 #pragma once
 
 #include <array>
@@ -116,8 +116,8 @@ enum class MadOutcome : uint8_t {
   kBadMagic,
   kBadVersion,    // empty version range, or a lowest version above kCapabilityVersion
   kReservedBits,  // not 0, from a peer without a newer version
-  // A value out of range: time unit or incarnation 0, key material without AUTH or AUTH without key material, or an
-  // incarnation of the peer in a request or none in a response.
+  // A value out of range: time unit 0, incarnation 0, or key material without AUTH or vice versa. Also a request with
+  // an incarnation of the peer, or a response without one.
   kBadValue,
 };
 inline constexpr unsigned kMadOutcomeCount = 15;

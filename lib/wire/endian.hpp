@@ -1,5 +1,5 @@
-// Big-endian fields of packet headers. They are byte arrays with explicit conversion, so a header struct has no
-// padding, needs no alignment, and a field cannot be used as a number by accident.
+// Big-endian fields of packet headers. They are byte arrays with explicit conversion. A header struct therefore has no
+// padding and needs no alignment, and a field cannot be used as a number by accident.
 #pragma once
 
 #include <array>

@@ -94,7 +94,7 @@ struct FrameView {
   }
 };
 
-// Opcodes that a receiver knows. Private opcodes are known to hosts that negotiated them with a peer, and to tools. For
+// Opcodes that a receiver accepts. Hosts that negotiated private opcodes with a peer accept them, and tools do. For
 // other receivers they are unknown opcodes.
 enum class OpcodeRange : uint8_t { kStandard, kWithPrivate };
 

@@ -1,4 +1,4 @@
-// State of a switch egress port as telemetry reports it: in packets (telemetry_header.hpp), and to a sender in the
+// State of a switch egress port in telemetry. It is sent in packets (telemetry_header.hpp), and to a sender in the
 // INT-ECHO extension and in the INT responses of switches.
 #pragma once
 

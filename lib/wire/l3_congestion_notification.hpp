@@ -131,9 +131,9 @@ bool sign_l3_cnm(std::span<uint8_t> frame, uint16_t port, const SipKey& key);
 bool verify_l3_cnm(std::span<const uint8_t> frame, const L3CnmView& view, const SipKey& key);
 
 // Converts an accepted message in place to the CNM for the sender. The frame then starts with `link` and ends with the
-// PDU. The caller may first change PDU fields that the sender of the message cannot know, such as the MAC address to
-// which the last router sent the flow. Returns false, without a change, if the frame is not contiguous or the bytes
-// before the PDU are too few.
+// PDU. The caller may first change PDU fields. An example is the MAC address to which the last router sent the flow,
+// which the congested switch does not have. Returns false, without a change, if the frame is not contiguous or the
+// bytes before the PDU are too few.
 bool to_l2_cnm(FrameFront& frame, const L3CnmView& view, const CnmLink& link);
 
 }  // namespace roci

@@ -30,8 +30,8 @@ struct RocePath {
   uint8_t hop_limit = 64;
 };
 
-// Returns the UDP source port of a connected queue pair, computed as in the Linux kernel: from the 20-bit flow label
-// or, if that is 0, from the two queue pair numbers. The result is the same for both directions.
+// Returns the UDP source port of a connected queue pair, computed as in the Linux kernel. It is derived from the 20-bit
+// flow label or, if that is 0, from the two queue pair numbers. The result is the same for both directions.
 uint16_t flow_udp_source_port(uint32_t flow_label, Qpn local, Qpn remote);
 
 // Variable fields of the BTH.
@@ -47,8 +47,8 @@ struct BthFields {
   bool ect = false;         // ECT(0) if the path has Not-ECT, so that switches mark instead of dropping early
 };
 
-// Writes frames of one path in three steps: begin() writes the headers, the caller fills in extended headers and
-// payload through the returned pointers, and finish() writes the ICRC.
+// Writes frames of one path in three steps. begin() writes the headers. The caller fills in extended headers and
+// payload through the returned pointers. finish() writes the ICRC.
 class RoceWriter {
  public:
   enum class Contents : uint8_t {
