@@ -1,7 +1,7 @@
 // Messages of the connection manager (CM, IBTA 12.6 to 12.11). Two hosts use them to connect two queue pairs, to
 // disconnect them, and to resolve the queue pair of a datagram service.
 //
-//   REQ ───► (MRA) ◄─── REP ───► RTU     connect      DREQ ───► DREP     disconnect      SIDR_REQ ───► SIDR_REP     resolve
+//   REQ ───► (MRA) ◄─── REP ───► RTU    connect    DREQ ───► DREP    disconnect    SIDR_REQ ───► SIDR_REP    resolve
 //            REJ from either peer rejects; LAP ───► APR requests an alternate path
 //
 // Fields of less than a whole number of bytes are in the low bits of their members. build_cm_mad() ignores the other
