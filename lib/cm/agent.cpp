@@ -8,12 +8,12 @@
 namespace roci::cm {
 namespace {
 
-constexpr uint8_t kDisconnectTries = 1;  // who does not answer DREQ is as gone as one that does
+constexpr uint8_t kDisconnectTries = 1;  // a peer that does not answer DREQ is regarded as disconnected
 constexpr Nanos kCrowdedPatience{5'000'000'000};
-constexpr uint32_t kMostStrangersTold = 1024;  // if the process is killed
-constexpr Nanos kNotNowWait{1'000'000};        // when a message cannot be sent now
-constexpr Nanos kAnswerMemory =
-    2 * duration_of(20);  // of SIDR_REPs: who has not heard it asks every 4.3 s, as Linux does
+constexpr uint32_t kMostStrangersTold = 1024;  // more unanswered connections get no crash notification
+constexpr Nanos kNotNowWait{1'000'000};        // retransmission after a send that was not possible
+// Time for which SIDR_REPs are kept. A peer that did not receive one retransmits every 4.3 s, as Linux does.
+constexpr Nanos kAnswerMemory = 2 * duration_of(20);
 
 SipKey secret_from(IdSource& ids) {
   SipKey out;
@@ -26,14 +26,14 @@ bool hears(const Listener& listener, const IpAddress& to) {
   return to.is_v4() ? listener.ipv4 : listener.ipv6;
 }
 
-// Something that comes.
+// Returns true if a request could match both listeners.
 bool both_hear(const Listener& a, const Listener& b) {
   if (!a.address.is_zero()) return hears(b, a.address);
   if (!b.address.is_zero()) return hears(a, b.address);
   return (a.ipv4 && b.ipv4) || (a.ipv6 && b.ipv6);
 }
 
-// What a REJ in this state answers.
+// Message to which a REJ in this state refers.
 CmAnswered answered_by_rejecting(State state) {
   if (state == State::kRequestReceived) return CmAnswered::kRequest;
   if (state == State::kReplyReceived) return CmAnswered::kReply;
@@ -141,7 +141,7 @@ void Agent::free(Connection& connection) {
   delete &connection;
 }
 
-// Out of the tables that its new state does not need.
+// Removes the connection from the tables that its new state does not use.
 void Agent::go(Connection& connection, State state) {
   const auto is_unready = [](State s) { return s == State::kReplySent || s == State::kServiceAnswered; };
   if (is_unready(connection.state_)) --unready_;
@@ -189,7 +189,8 @@ void Agent::keep_last_words(Connection& connection) {
     connection.last_words_ = Sender::kNotKept;
     return;
   }
-  // A flood's connections are not worth it: nobody may be there to be told, and each has a frame to be written.
+  // Connections of a flood of requests get no crash notification: their peers may not exist, and each requires writing
+  // a frame.
   const bool is_strangers =
       connection.state_ == State::kRequestReceived || connection.state_ == State::kReplySent;
   const bool is_flooded = unanswered_ + unready_ > kMostStrangersTold;
@@ -219,7 +220,7 @@ void Agent::end(Connection& connection, EventKind kind, const CmMad* mad, Nanos 
   tell(connection, kind, mad, now);
 }
 
-// ---------------------------------------------------------------------------------------------- What is said
+// ---------------------------------------------------------------------------------------------- Transmission
 
 void Agent::put(Connection& connection, const CmMessage& message, uint32_t options) {
   connection.message_ = build_cm_mad({connection.transaction_, options, message});
@@ -266,7 +267,7 @@ void Agent::on_timer(Connection& connection, Nanos now) {
   }
   switch (connection.state_) {
     case State::kRequestSent: {
-      // In case that it has the request and takes its time (IBTA 12.9.7.1).
+      // In case the peer has received the request and responds late (IBTA 12.9.7.1).
       CmRejected late{.local_id = connection.local_id_, .reason = CmRejected::kTimeout};
       send_once(connection, late, now);
       return end(connection, EventKind::kRequestTimeout, nullptr, now);
@@ -286,11 +287,11 @@ void Agent::on_timer(Connection& connection, Nanos now) {
     case State::kServiceAsked:
       return end(connection, EventKind::kServiceTimeout, nullptr, now);
     default:
-      return;  // the others wait for nobody
+      return;  // no response is expected in other states
   }
 }
 
-// ---------------------------------------------------------------------------------------------- What the user says
+// ---------------------------------------------------------------------------------------------- Calls of the user
 
 Result<Connection*> Agent::connect(const Route& route, CmRequest request, uint32_t options,
                                    EventHandler& handler, Nanos now) {
@@ -319,7 +320,7 @@ Status Agent::accept(Connection& connection, CmReply reply, uint32_t options, Na
   go(connection, State::kReplySent);
   put(connection, reply, options);
   insist(connection, connection.tries_, now);
-  // Where many say nothing most are not there, and it was they who chose for how long they are waited for.
+  // With many unready connections most peers do not exist. They also chose the timeout, so it is limited here.
   if (is_crowded()) connection.give_up_ = std::min(connection.give_up_, now + kCrowdedPatience);
   return {};
 }
@@ -376,7 +377,8 @@ Status Agent::disconnect(Connection& connection, CmDisconnect message, Nanos now
   message.local_id = connection.local_id_;
   message.remote_id = connection.remote_id_;
   message.remote_queue_pair = connection.remote_qp_;
-  connection.transaction_ = transaction_of(connection.local_id_);  // whoever began the connection
+  // also if the peer initiated the connection
+  connection.transaction_ = transaction_of(connection.local_id_);
   go(connection, State::kDisconnectSent);
   put(connection, message, 0);
   insist(connection, std::min(kDisconnectTries, connection.tries_), now);
@@ -413,7 +415,7 @@ Status Agent::answer(Connection& connection, CmServiceReply reply, uint32_t opti
   reply.request_id = connection.remote_id_;
   put(connection, reply, options);
   send(connection, now);
-  if (is_crowded()) {  // who has not heard it is asked for his question again
+  if (is_crowded()) {  // if the reply is lost, the user gets the repeated request
     go(connection, State::kIdle);
   } else {
     go(connection, State::kServiceAnswered);
@@ -448,7 +450,7 @@ void Agent::destroy(Connection& connection, Nanos now) {
     case State::kDisconnectSent:
     case State::kTimeWait:
     case State::kServiceAnswered:
-      return;  // goes by itself
+      return;  // freed by a timer or after a response
     case State::kIdle:
     case State::kServiceAsked:
       return free(connection);

@@ -1,14 +1,15 @@
-// The connection manager of a host (IBTA 12.9): who listens, which connections there are and in which state, what is said again when
-// nothing is heard, and for how long. It knows no queue pairs and no addresses of programs: who uses it moves those as the events say.
+// Connection manager of a host (IBTA 12.9): listeners, connections with their states, retransmission and timeouts. The
+// agent has no access to queue pairs and program addresses. The user of the agent modifies queue pairs on events.
 //
 //   active    connect() ─REQ─► kRequestSent ─REP─► kReply ── ready() ─RTU─► kEstablished
 //   passive   listen()  ◄─REQ─ kRequest ── accept() ─REP─► kReplySent ◄─RTU─ kReady, kEstablished
 //   either    disconnect() ─DREQ─► kDisconnectSent ─DREP─► kDisconnected, kTimeWait ──► kTimeWaitOver
 //             ◄─DREQ─ kDisconnect ── answer_disconnect() ─DREP─► kTimeWait ──► kTimeWaitOver
-//   datagrams ask() ─SIDR_REQ─► ◄─SIDR_REP─ kServiceReply          listen() ◄─SIDR_REQ─ kServiceRequest ── answer() ─SIDR_REP─►
+//   datagrams ask() ─SIDR_REQ─► ◄─SIDR_REP─ kServiceReply
+//             listen() ◄─SIDR_REQ─ kServiceRequest ── answer() ─SIDR_REP─►
 //
-// What arrives is never trusted: tables have sizes, answers to strangers a rate, and a message that does not fit the state of its
-// connection changes nothing.
+// Received messages are not trusted. Tables are bounded, responses to unknown peers are rate limited, and a message
+// that does not match the state of its connection changes nothing.
 #pragma once
 
 #include <algorithm>
@@ -32,52 +33,55 @@ namespace roci::cm {
 
 using Route = MadRoute;
 
-// How messages leave.
+// Transmission of messages, implemented by the user of the agent.
 class Sender {
  public:
   Sender() = default;
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;
   virtual ~Sender() = default;
-  // From queue pair 1 to queue pair 1. False: not now; the agent sends it again like one that was lost, only sooner.
+  // Sends a datagram from queue pair 1 to queue pair 1. False: not possible now; the agent retransmits soon
+  // (kNotNowWait).
   virtual bool send(const Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos now) = 0;
 
-  // What a peer is to hear when this process ends without a word, kept where it outlives the process, in the place of what
-  // `kept` names. The name of it; kNotKept when it cannot be.
+  // Stores a crash notification, which the peer receives if this process exits without sending it. The storage must
+  // outlive the process. `kept` is the entry to replace, or kNotKept. Returns the entry, or kNotKept if the message
+  // cannot be stored.
   static constexpr uint32_t kNotKept = ~0U;
-  [[nodiscard]] virtual bool keeps() const = 0;  // whether it does that at all
+  [[nodiscard]] virtual bool keeps() const = 0;  // whether crash notifications are stored at all
   virtual uint32_t keep(uint32_t kept, const Route& route, std::span<const uint8_t, kMadBytes> mad) = 0;
   virtual void forget(uint32_t kept) = 0;
 };
 
 enum class State : uint8_t {
   kIdle,
-  kRequestSent,      // REQ; MRA or not
-  kRequestReceived,  // the user has to accept or reject
-  kReplySent,        // REP; MRA or not
-  kReplyReceived,    // the user has to say ready() or reject
+  kRequestSent,      // REQ was sent; an MRA may have been received
+  kRequestReceived,  // until the user calls accept() or reject()
+  kReplySent,        // REP was sent; an MRA may have been received
+  kReplyReceived,    // until the user calls ready() or reject()
   kEstablished,
   kDisconnectSent,      // DREQ
-  kDisconnectReceived,  // the user has to answer_disconnect()
-  kTimeWait,            // its numbers are not used again yet
-  kServiceAsked,        // SIDR_REQ
-  kServiceAskedOfUs,    // the user has to answer()
-  kServiceAnswered,     // the answer is said again to who asks again
+  kDisconnectReceived,  // until the user calls answer_disconnect()
+  kTimeWait,            // until its IDs and queue pair may be reused
+  kServiceAsked,        // SIDR_REQ was sent
+  kServiceAskedOfUs,    // SIDR_REQ was received; until the user calls answer()
+  kServiceAnswered,     // SIDR_REP was sent; retransmitted for a repeated SIDR_REQ
 };
 
 enum class EventKind : uint8_t {
-  kRequest,         // message: CmRequest; of a listener, with a new connection
+  kRequest,         // message: CmRequest; event of a listener, with a new connection
   kReply,           // CmReply
-  kReady,           // CmReady, or none: the first packet came instead (established())
+  kReady,           // CmReady, or null after established()
   kRejected,        // CmRejected
-  kRequestTimeout,  // no answer to REQ
-  kReplyTimeout,    // no answer to REP
+  kRequestTimeout,  // no response to REQ
+  kReplyTimeout,    // no response to REP
   kDisconnect,      // CmDisconnect
-  kDisconnected,  // CmDisconnected; or none: no answer to DREQ, or the peer has given up, or uses its numbers anew
-  kTimeWaitOver,    // the connection is kIdle, its numbers are free
-  kServiceRequest,  // CmServiceRequest; of a listener, with a new connection
+  // CmDisconnected, or null: no response to DREQ, the peer gave up, or it reused its queue pair
+  kDisconnected,
+  kTimeWaitOver,    // the connection is kIdle, its numbers can be reused
+  kServiceRequest,  // CmServiceRequest; event of a listener, with a new connection
   kServiceReply,    // CmServiceReply
-  kServiceTimeout,  // no answer to SIDR_REQ
+  kServiceTimeout,  // no response to SIDR_REQ
 };
 
 class Connection;
@@ -85,11 +89,11 @@ struct Listener;
 
 struct Event {
   EventKind kind;
-  const CmMad* mad = nullptr;  // for the time of the call
+  const CmMad* mad = nullptr;  // valid during the call
 };
 
-// Called from within calls of the agent. May call it, but not destroy the connection that the event is of: return false then, and
-// the agent does.
+// Called from calls of the agent. A handler may call the agent, but must not destroy the connection of the event. It
+// returns false instead, and the agent destroys the connection.
 class EventHandler {
  public:
   EventHandler() = default;
@@ -100,27 +104,27 @@ class EventHandler {
 };
 
 struct Limits {
-  uint32_t connections = 1U << 20;  // of all states
-  uint32_t unanswered = 4096;       // that peers asked for and users have not accepted or rejected yet
-  uint32_t unready = 16384;  // that users have accepted or answered, and whose peers have said nothing since
-  uint32_t answers_per_second = 10'000;  // to messages that belong to nothing
-  Nanos first_retry{
-      128'000'000};  // doubles with each retry, up to what the message says that its answer may take
+  uint32_t connections = 1U << 20;  // in all states
+  uint32_t unanswered = 4096;       // requested by peers, and neither accepted nor rejected by users
+  uint32_t unready = 16384;         // accepted or answered by users, without a message from the peer since
+  uint32_t answers_per_second = 10'000;  // to messages without a connection
+  // Doubles with each retransmission, up to the response time of the message.
+  Nanos first_retry{128'000'000};
 };
 
-// How long 4.096 us x 2^code is.
+// Duration of a time code: 4.096 us x 2^code.
 inline constexpr uint8_t kMostTimeCode = 31;
 constexpr Nanos duration_of(uint8_t code) {
   return Nanos{int64_t{4096} << (code < kMostTimeCode ? code : kMostTimeCode)};
 }
 
-// Whatever a peer says.
+// Limits of the times that a peer can specify.
 inline constexpr Nanos kShortestAnswer{10'000'000}, kLongestAnswer{60'000'000'000};
-inline constexpr Nanos kLongestDelay{600'000'000'000};  // by MRAs, of a REQ or a REP, all in all
+inline constexpr Nanos kLongestDelay{600'000'000'000};  // sum of the delays by MRAs of a REQ or a REP
 
 class Agent;
 
-// One side of a connection, or of a question for a datagram service. Belongs to its agent.
+// Local end of a connection, or of a service resolution (SIDR). Owned by its agent.
 class Connection final : private Timer {
  public:
   [[nodiscard]] State state() const { return state_; }
@@ -131,7 +135,7 @@ class Connection final : private Timer {
   [[nodiscard]] Qpn local_queue_pair() const { return local_qp_; }
   [[nodiscard]] Qpn remote_queue_pair() const { return remote_qp_; }
 
-  void* user = nullptr;  // whatever its user likes
+  void* user = nullptr;  // not used by the agent
 
  private:
   friend class Agent;
@@ -139,8 +143,8 @@ class Connection final : private Timer {
   [[nodiscard]] Qpn queue_pair_of(const CmReply& reply) const {
     return xrc_ ? Qpn{reply.local_eecn} : reply.queue_pair;
   }
-  // What IBTA 12.9.8 has a side wait for an answer: there, back, and what the peer takes; but no more than is bearable, since
-  // those codes are the peer's.
+  // Time to wait for a response: the round trip and the response time of the peer (IBTA 12.9.8). Limited, because the
+  // peer specifies the codes.
   [[nodiscard]] Nanos answer_time() const {
     return std::clamp(2 * duration_of(lifetime_) + duration_of(response_timeout_), kShortestAnswer,
                       kLongestAnswer);
@@ -148,49 +152,50 @@ class Connection final : private Timer {
 
   State state_ = State::kIdle;
   bool active_ = false;
-  bool xrc_ = false;                       // its REP says the queue pair as an EE context
-  bool orphan_ = false;                    // destroyed by its user; goes when it has said what is to be said
-  uint8_t tries_ = 0;                      // of messages beyond the first
-  uint8_t lifetime_ = 0;                   // of packets, a code
-  uint8_t response_timeout_ = 0;           // of the peer, a code
-  uint32_t local_id_ = 0, remote_id_ = 0;  // of a question: request id
+  bool xrc_ = false;              // its REP contains the queue pair as EE context number
+  bool orphan_ = false;           // destroyed by its user; the agent frees it after the disconnection
+  uint8_t tries_ = 0;             // retransmissions of a message
+  uint8_t lifetime_ = 0;          // packet lifetime, a time code
+  uint8_t response_timeout_ = 0;  // of the peer, a time code
+  uint32_t local_id_ = 0, remote_id_ = 0;  // of a SIDR: request ID
   Qpn local_qp_, remote_qp_;
   uint64_t transaction_ = 0;
   Route route_;
-  Nanos wait_{0};          // for an answer, the next time
-  Nanos give_up_{0};       // when nothing is heard
-  Nanos patience_end_{0};  // however often the peer asks for more time
-  Nanos resumes_{0};  // when the time that the peer has asked for is over, and the time to give up runs again
+  Nanos wait_{0};          // time until the next retransmission
+  Nanos give_up_{0};       // time of the timeout without a response
+  Nanos patience_end_{0};  // upper limit of give_up_, independent of delays that the peer requests
+  // End of the delay that the peer requested with an MRA. Until then the timeout does not run.
+  Nanos resumes_{0};
   EventHandler* handler_ = nullptr;
-  Listener* listener_ = nullptr;  // as long as it is unanswered
+  Listener* listener_ = nullptr;  // while the user has not answered the request
   uint32_t last_words_ = Sender::kNotKept;
-  std::array<uint8_t, kMadBytes>
-      message_{};  // what is said again: REQ, REP, RTU, DREQ, DREP, SIDR_REQ or SIDR_REP
+  // The message to retransmit: REQ, REP, RTU, DREQ, DREP, SIDR_REQ or SIDR_REP.
+  std::array<uint8_t, kMadBytes> message_{};
 };
 
-// Somebody who waits for REQ or SIDR_REQ. Belongs to its user, who takes it back with Agent::ignore().
+// Listener for REQ or SIDR_REQ. Owned by its user, which removes it with Agent::ignore().
 struct Listener {
   uint64_t service = 0;
-  IpAddress address;  // zero: any of ours, of the versions that follow
+  IpAddress address;  // zero: all local addresses of the IP versions below
   bool ipv4 = true, ipv6 = true;
-  uint32_t backlog =
-      1024;  // of its connections may be unanswered at once; who comes then is not heard, and asks again
+  // Limit of unanswered connections. Further requests are dropped, and the peer retransmits them.
+  uint32_t backlog = 1024;
   EventHandler* handler = nullptr;
   void* user = nullptr;
-  uint32_t unanswered = 0;  // the agent's
+  uint32_t unanswered = 0;  // maintained by the agent
 };
 
-// What happened, since the start.
+// Event counters since the start.
 struct Counts {
   uint64_t received = 0;
-  uint64_t refused = 0;     // malformed, or not CM
-  uint64_t unexpected = 0;  // of no connection of ours, or not in its state
+  uint64_t refused = 0;     // malformed or not CM
+  uint64_t unexpected = 0;  // no matching connection, or wrong state
   uint64_t repeated = 0;    // received again
-  uint64_t overflowed = 0;  // REQ and SIDR_REQ for which there was no room
-  uint64_t retries = 0;     // sent again
+  uint64_t overflowed = 0;  // REQ and SIDR_REQ dropped because of a limit
+  uint64_t retries = 0;     // retransmissions
 };
 
-// Used by one thread at a time.
+// Not thread-safe: one thread at a time.
 class Agent {
  public:
   Agent(Sender& sender, IdSource& ids, uint64_t ca_guid, const Limits& limits = {});
@@ -198,38 +203,39 @@ class Agent {
   Agent& operator=(const Agent&) = delete;
   ~Agent();
 
-  // EADDRINUSE: somebody listens there.
+  // EADDRINUSE: another listener has an overlapping service and address.
   Status listen(Listener& listener);
   void ignore(Listener& listener);
 
-  // In all of these messages the agent sets the ids, the transaction and its GUID. Calls that do not fit the state fail with
-  // EINVAL and change nothing.
+  // In all messages below, the agent sets the IDs, the transaction and the GUID. A call in the wrong state fails with
+  // EINVAL and changes nothing.
 
-  // ENOMEM: there are as many connections as may be.
+  // ENOMEM: the limit of connections is reached.
   Result<Connection*> connect(const Route& route, CmRequest request, uint32_t options, EventHandler& handler,
                               Nanos now);
   Status accept(Connection& connection, CmReply reply, uint32_t options, Nanos now);
   Status ready(Connection& connection, const CmReady& message, Nanos now);
   Status delay(Connection& connection, CmAcknowledged message, Nanos now);
-  // Afterwards it is kIdle.
+  // The connection is then kIdle.
   Status reject(Connection& connection, CmRejected message, Nanos now);
-  // A packet has come over the connection before RTU did: its handler is told kReady. EISCONN: it was told already.
+  // Reports that a packet of the connection arrived before RTU; the handler gets kReady. EISCONN: already established.
   Status established(Connection& connection, Nanos now);
   Status disconnect(Connection& connection, CmDisconnect message, Nanos now);
   Status answer_disconnect(Connection& connection, const CmDisconnected& message, Nanos now);
 
-  // `lifetime` and `response_timeout` are codes; `tries` beyond the first.
+  // `lifetime` and `response_timeout` are time codes; `tries` is the number of retransmissions.
   Result<Connection*> ask(const Route& route, CmServiceRequest request, uint8_t lifetime,
                           uint8_t response_timeout, uint8_t tries, EventHandler& handler, Nanos now);
   Status answer(Connection& connection, CmServiceReply reply, uint32_t options, Nanos now);
 
-  // No events come any more, and the pointer is no longer the user's. What the peer should hear it hears.
+  // The pointer becomes invalid, and no further events occur. The agent still sends the message that the state requires
+  // (REJ, DREQ, DREP or SIDR_REP).
   void destroy(Connection& connection, Nanos now);
 
   // Destroys all connections.
   void leave(Nanos now);
 
-  // The payload of a datagram to queue pair 1. `route` is the way back.
+  // `payload` is the payload of a datagram to queue pair 1. `route` is the route of the response.
   void on_mad(const Route& route, std::span<const uint8_t> payload, Nanos now);
   bool poll(Nanos now);
   [[nodiscard]] Nanos next_deadline() const { return timers_.next_deadline(); }
@@ -240,42 +246,42 @@ class Agent {
   [[nodiscard]] uint32_t unready() const { return unready_; }
 
  private:
-  // What a peer calls something.
+  // A connection, queue pair or request number of a peer.
   struct RemoteKey {
     IpAddress address;
     uint32_t number = 0;
     friend bool operator==(const RemoteKey&, const RemoteKey&) = default;
   };
   struct RemoteKeyHash {
-    SipKey secret{};  // peers choose the numbers
+    SipKey secret{};  // prevents collisions, since peers choose the numbers
     size_t operator()(const RemoteKey& key) const;
   };
   using RemoteTable = std::unordered_map<RemoteKey, Connection*, RemoteKeyHash>;
 
-  // Of what we begin: a connection, or its end.
+  // Transaction ID of an exchange that this host initiates: connection or disconnection.
   [[nodiscard]] uint64_t transaction_of(uint32_t local_id) const {
     return uint64_t{transactions_} << 32 | local_id;
   }
   Connection* make(const Route& route, EventHandler* handler);
   void free(Connection& connection);
   void go(Connection& connection, State state);
-  // What its peer should hear if it ends now; as a kernel says it for processes that are gone.
+  // Message for the peer if the connection ends now, as a kernel sends it for a process that has exited.
   [[nodiscard]] std::optional<CmMad> last_words(const Connection& connection) const;
   void keep_last_words(Connection& connection);
   void enter_time_wait(Connection& connection, Nanos now);
-  // To the user, if there still is one. False: the connection is gone.
+  // Reports an event to the user, unless the connection is an orphan. False: the connection was destroyed.
   bool tell(Connection& connection, EventKind kind, const CmMad* mad, Nanos now);
-  // Tells, and is done with the connection: kIdle.
+  // Reports the last event of the connection, which becomes kIdle. Frees an orphan.
   void end(Connection& connection, EventKind kind, const CmMad* mad, Nanos now);
 
   void put(Connection& connection, const CmMessage& message, uint32_t options);
   bool send(Connection& connection, Nanos now);
-  // Sends what was put, again and again until something is heard.
+  // Sends the message set by put(), and retransmits it until a response or the timeout.
   void insist(Connection& connection, uint8_t tries, Nanos now);
   void send_once(Connection& connection, const CmMessage& message, Nanos now);
   void answer_stranger(const Route& route, uint64_t transaction, const CmMessage& message, Nanos now);
   void on_timer(Connection& connection, Nanos now);
-  void settle(Connection& connection);  // it is not unanswered any more
+  void settle(Connection& connection);  // the connection is no longer unanswered
 
   [[nodiscard]] Connection* find(uint32_t local_id, const Route& route) const;
   [[nodiscard]] Connection* find_remote(const RemoteTable& table, const Route& route, uint32_t number) const;
@@ -302,15 +308,15 @@ class Agent {
   IdSource& ids_;
   const uint64_t ca_guid_;
   const Limits limits_;
-  const uint32_t transactions_;  // the upper half of ours
+  const uint32_t transactions_;  // upper half of the transaction IDs
   const RemoteKeyHash hash_;
   Counts counts_;
   TimingWheel timers_;
   IdTable<Connection> by_id_;
-  RemoteTable by_remote_id_;                                // of REQs that came
-  RemoteTable by_remote_qp_;                                // of connections from REP on
-  RemoteTable services_;                                    // of SIDR_REQs that came, by request id
-  std::unordered_multimap<uint64_t, Listener*> listeners_;  // by service
+  RemoteTable by_remote_id_;                                // of received REQs
+  RemoteTable by_remote_qp_;                                // of connections after REQ or REP was received
+  RemoteTable services_;                                    // of received SIDR_REQs, by request ID
+  std::unordered_multimap<uint64_t, Listener*> listeners_;  // by service ID
   uint32_t unanswered_ = 0, unready_ = 0;
   RateLimit answers_;
 };

@@ -1,4 +1,5 @@
-// What the agent hears, message by message: what fits the state of its connection moves it, what does not changes nothing.
+// Reception of CM messages. A message that matches the state of its connection changes the state; others change
+// nothing.
 #include <algorithm>
 #include <utility>
 #include <variant>
@@ -8,7 +9,7 @@
 namespace roci::cm {
 namespace {
 
-constexpr uint8_t kPatience = 20;  // that we ask for while a user thinks: 4.3 s, a code
+constexpr uint8_t kPatience = 20;  // time code of the MRA delay while a user has not answered: 4.3 s
 
 }  // namespace
 
@@ -32,14 +33,14 @@ Connection* Agent::find_remote(const RemoteTable& table, const Route& route, uin
   return found == table.end() ? nullptr : found->second;
 }
 
-// The peer's queue pair is this connection's from now on. False: it is another one's, which the peer must have forgotten: so that
-// one ends, and this one is refused meanwhile (IBTA 12.9.8.3.1).
+// Assigns the peer's queue pair to the connection. False: another connection has it, so the peer must have lost
+// the state of that connection. It is disconnected, and the caller rejects the new one (IBTA 12.9.8.3.1).
 bool Agent::claim_queue_pair(Connection& connection, Nanos now) {
   const RemoteKey key{connection.route_.remote, connection.remote_qp_.value()};
   const auto [at, fresh] = by_remote_qp_.try_emplace(key, &connection);
   if (fresh || at->second == &connection) return true;
   Connection& other = *at->second;
-  if (other.state_ == State::kTimeWait) {  // has waited long enough: the peer uses the number again
+  if (other.state_ == State::kTimeWait) {  // the peer reuses the number
     at->second = &connection;
     end(other, EventKind::kTimeWaitOver, nullptr, now);
     return true;
@@ -72,7 +73,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmRequest& message, N
     return free(*connection);
   }
   by_remote_id_.emplace(RemoteKey{route.remote, message.local_id}, connection);
-  // Somebody may have been told something meanwhile, and have done what he liked.
+  // An event handler may have removed the listener during claim_queue_pair().
   listener = find_listener(message.service_id, route.local);
   if (listener == nullptr) return free(*connection);
   connection->state_ = State::kRequestReceived;
@@ -110,7 +111,8 @@ void Agent::on(const Route& route, const CmMad&, const CmAcknowledged& message, 
     ++counts_.unexpected;
     return;
   }
-  // It gets that, and what was left: not more repetitions than without it, but one for each time that it asks.
+  // Extends the timeout by the requested delay plus the remaining time. MRAs add no retransmissions except one at the
+  // end of each delay.
   const Nanos left =
       std::max(connection->give_up_ - std::max(now, connection->resumes_), connection->answer_time());
   const Nanos end = connection->patience_end_;
@@ -122,7 +124,7 @@ void Agent::on(const Route& route, const CmMad&, const CmAcknowledged& message, 
 }
 
 void Agent::on(const Route& route, const CmMad& mad, const CmRejected& message, Nanos now) {
-  // Who gave up before he heard of us knows only his own number.
+  // A peer that timed out before it received a message from this host knows only its own ID.
   Connection* connection = message.remote_id != 0 ? find(message.remote_id, route)
                                                   : find_remote(by_remote_id_, route, message.local_id);
   const bool ours = connection != nullptr && (connection->remote_id_ == message.local_id ||
@@ -138,7 +140,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmRejected& message, 
     case State::kReplyReceived:
       return end(*connection, EventKind::kRejected, &mad, now);
     case State::kEstablished:
-      // The peer has given up before it heard of RTU (IBTA 12.9.7.1).
+      // The peer timed out before it received the RTU (IBTA 12.9.7.1).
       if (!connection->active_ || connection->remote_id_ != message.local_id) break;
       [[fallthrough]];
     case State::kDisconnectSent:
@@ -165,7 +167,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmReply& message, Nan
       ++counts_.repeated;
       if (connection->active_ && connection->remote_id_ == message.local_id &&
           connection->state_ == State::kEstablished)
-        send(*connection, now);  // RTU was lost
+        send(*connection, now);  // the RTU was lost
       return;
     default:
       ++counts_.unexpected;
@@ -175,7 +177,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmReply& message, Nan
   connection->remote_qp_ = connection->queue_pair_of(message);
   const bool claimed = claim_queue_pair(*connection, now);
   if (find(message.remote_id, route) != connection || connection->state_ != State::kRequestSent)
-    return;  // somebody was told of another one, and has destroyed or refused this one
+    return;  // the handler of the other connection has destroyed or rejected this one
   if (!claimed) {
     const CmRejected refusal{.local_id = connection->local_id_,
                              .remote_id = message.local_id,
@@ -212,7 +214,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmDisconnect& message
   const bool ours = connection != nullptr && connection->remote_id_ == message.local_id &&
                     connection->state_ != State::kIdle;
   if (!ours) {
-    // It may have been ours once.
+    // The connection may have existed before.
     ++counts_.unexpected;
     return answer_stranger(route, mad.transaction,
                            CmDisconnected{.local_id = message.remote_id, .remote_id = message.local_id}, now);
@@ -233,7 +235,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmDisconnect& message
         tell(*connection, EventKind::kDisconnect, &mad, now);
       }
       return;
-    case State::kDisconnectSent: {  // both at once
+    case State::kDisconnectSent: {  // both peers disconnect at the same time
       const CmDisconnected answer{.local_id = connection->local_id_, .remote_id = connection->remote_id_};
       connection->transaction_ = mad.transaction;
       send_once(*connection, answer, now);
@@ -299,7 +301,7 @@ void Agent::on(const Route& route, const CmMad& mad, const CmServiceReply& messa
   end(*connection, EventKind::kServiceReply, &mad, now);
 }
 
-// Other paths are for networks whose paths do not come and go by themselves.
+// Alternate paths are not supported, since IP routing changes paths without the connection manager.
 void Agent::on(const Route& route, const CmMad& mad, const CmLoadPath& message, Nanos now) {
   ++counts_.unexpected;
   const Connection* connection = find(message.remote_id, route);

@@ -6,9 +6,9 @@
 namespace roci::cm {
 namespace {
 
-constexpr Nanos kLookAgain{1'000'000};  // whether a neighbour has answered
+constexpr Nanos kLookAgain{1'000'000};  // interval of checks for an address resolution
 
-// The nearest.
+// Nearest time code.
 uint8_t code_of(Nanos time) {
   uint8_t code = 0;
   while (code < kMostTimeCode && 2 * time > 3 * duration_of(code)) ++code;
@@ -40,7 +40,7 @@ bool Manager::poll(Nanos now) {
 
 Nanos Manager::next_deadline() const { return std::min(agent_.next_deadline(), looks_.next_deadline()); }
 
-// Who cannot be reached is as silent as who does not answer.
+// An unreachable peer is handled like one that does not respond, so only kLater is a failure.
 bool Manager::send(const Route& route, std::span<const uint8_t, kMadBytes> mad, Nanos now) {
   return host_.worker(0).management().send(route, mad, now) != MadSent::kLater;
 }

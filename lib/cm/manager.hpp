@@ -1,4 +1,4 @@
-// The connection manager of a device, as programs reach it: an Agent on queue pair 1 of the host, and who is where.
+// Connection manager of a device: an Agent on queue pair 1 of the host, and address resolution for programs.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,17 @@
 
 namespace roci::cm {
 
-// Handlers are called by whoever drives the host or is in with(), with the first worker's token in hand: they must neither block nor
-// call the device.
+// Handlers are called by the thread that drives the host or is in with(), which holds the token of the first worker.
+// They must neither block nor call the device.
 class Manager final : public Service, private ManagementClass, private Sender {
  public:
-  // At most one for a host, which outlives it.
+  // At most one per host. The host must outlive it.
   Manager(Host& host, uint64_t ca_guid, const ConnectionManagerConfig& config = {},
           const Limits& limits = {});
   ~Manager() override;
 
-  // Calls use(agent, now) in between two rounds of the first worker. Any thread that holds no worker's token.
+  // Calls use(agent, now) between two poll iterations of the first worker. Any thread that does not hold a worker
+  // token.
   template <class Use>
   decltype(auto) with(Use&& use) {
     Worker& first = host_.worker(0);
@@ -33,10 +34,11 @@ class Manager final : public Service, private ManagementClass, private Sender {
     return std::forward<Use>(use)(agent_, host_.time_of_call());
   }
 
-  // Peers hear of the end of this process too when it is killed: words for them are kept there. Null: not any more.
+  // Stores crash notifications for peers in `file`, for the case that this process is killed. Null: stops storing them.
   void leave_words_in(std::unique_ptr<LastWords> file);
 
-  // The process ends: says so to whoever is connected, or about to be. Who hears nothing finds out by himself.
+  // Process exit: notifies connected and connecting peers. A peer that does not receive the message detects the exit by
+  // timeout.
   void leave();
 
   [[nodiscard]] Patience patience() const override { return patience_; }
@@ -76,9 +78,9 @@ class Manager final : public Service, private ManagementClass, private Sender {
 
   Host& host_;
   const Patience patience_;
-  std::unique_ptr<LastWords> last_words_;  // null: who is killed says nothing
+  std::unique_ptr<LastWords> last_words_;  // null: no crash notification if the process is killed
   Agent agent_;
-  TimingWheel looks_;  // of queries
+  TimingWheel looks_;  // timers of address queries
 };
 
 }  // namespace roci::cm

@@ -1,5 +1,5 @@
-// What librdmacm.so.1 has of the device that is inside libibverbs.so.1: the interface between the two libraries, which are built
-// together. Everything goes through virtual functions, since neither shows its insides to the other.
+// Interface through which librdmacm.so.1 uses the device in libibverbs.so.1. The libraries are built together. All
+// functions are virtual, since neither library exports its internal symbols to the other.
 #pragma once
 
 #include "cm/agent.hpp"
@@ -7,12 +7,12 @@
 
 namespace roci::cm {
 
-// A wait for the next hop's address. Belongs to its user, who may give it up until its handler was called.
+// Resolution of a next hop's address. Owned by its user, which may cancel it until the handler is called.
 class AddressQuery : private Timer {
  public:
   AddressQuery() = default;
   virtual ~AddressQuery() = default;
-  // Called once, like events: with an error when nobody has answered in time, or no network leads there.
+  // Called once, in the same context as events. Errors: no response in time, or no network for the address.
   virtual void on_answer(Status found) = 0;
 
  private:
@@ -21,15 +21,15 @@ class AddressQuery : private Timer {
   Nanos give_up_{0};
 };
 
-inline constexpr uint8_t kPacketLifetime = 16;  // 0.27 s, a code, as the Linux kernel has it for Ethernet
+inline constexpr uint8_t kPacketLifetime = 16;  // time code of 0.27 s, as the Linux kernel uses for Ethernet
 
-// With peers.
+// Timeouts and retransmissions for peers.
 struct Patience {
-  uint8_t response_timeout = 20;  // a code
+  uint8_t response_timeout = 20;  // time code
   uint8_t retries = 15;
 };
 
-// Any thread, but not from within handlers.
+// Any thread, but not from handlers.
 class Service {
  public:
   Service() = default;
@@ -39,10 +39,10 @@ class Service {
 
   [[nodiscard]] virtual Patience patience() const = 0;
 
-  // To be called before blocking until an event arrives: the calling thread stops polling.
+  // The caller calls it before it blocks for an event, and stops polling.
   virtual void expect_block() = 0;
 
-  // As of Agent. `made` is set before the first event.
+  // As in Agent. `made` is set before the first event.
   virtual Status listen(Listener& listener) = 0;
   virtual void ignore(Listener& listener) = 0;
   virtual Status connect(const Route& route, const CmRequest& request, uint32_t options,
@@ -58,7 +58,7 @@ class Service {
   virtual Status answer(Connection& connection, const CmServiceReply& reply, uint32_t options) = 0;
   virtual void destroy(Connection& connection) = 0;
 
-  // Finds out who is the next hop to this address.
+  // Resolves the next hop to this address.
   virtual void resolve(AddressQuery& query, const IpAddress& address, Nanos timeout) = 0;
   virtual void give_up(AddressQuery& query) = 0;
 };

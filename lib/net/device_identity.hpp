@@ -1,5 +1,5 @@
-// As which NIC's the device's numbers of vendor and part are shown. There is none that they could be the true ones of; programs
-// that look at them, perftest for inline data and the calls ibv_wr_*, take a device with another's numbers for that.
+// Vendor and part number that the device reports. The device has no numbers of its own. Programs that evaluate them
+// (perftest for inline data, and the calls ibv_wr_*) can be given those of another NIC.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace roci {
 
 inline constexpr const char* kIdentityVariable = "ROCI_IDENTITY";
 
-// ibv_device_attr's vendor_id (24 bits) and vendor_part_id (31 bits, which the kernel's are too).
+// vendor_id (24 bits) and vendor_part_id (31 bits, as in the kernel) of ibv_device_attr.
 struct DeviceIdentity {
   uint32_t vendor = 0, part = 0;
   friend bool operator==(const DeviceIdentity&, const DeviceIdentity&) = default;
 };
 
-// "VENDOR:PART", each decimal or behind 0x hexadecimal; empty is 0:0.
+// "VENDOR:PART", each decimal or, after 0x, hexadecimal; empty is 0:0.
 Result<DeviceIdentity> parse_identity(std::string_view text);
 
 }  // namespace roci

@@ -16,7 +16,7 @@ constexpr const char* kStandardV4 = "10.77.0.0/16";
 constexpr const char* kStandardV6 = "fd77::/64";
 constexpr uint32_t kMostFirst = 1U << 24;
 
-// How many host numbers a network has.
+// Number of host numbers in a network.
 uint64_t hosts_of(const IpNetwork& network) {
   const unsigned bits = (network.address.is_v4() ? 32U : 128U) - network.prefix_length;
   return bits >= 63 ? UINT64_MAX : uint64_t{1} << bits;
@@ -28,7 +28,7 @@ Status check_networks(const ConfigNode& node, const NetConfig& net) {
   const uint64_t last = uint64_t{net.first} + net.places - 1;
   for (const IpNetwork& network : net.networks) {
     v4 += network.address.is_v4() ? 1 : 0;
-    // In IPv4 the last address is everybody's.
+    // The last address of an IPv4 network is the broadcast address.
     const uint64_t most = hosts_of(network) - (network.address.is_v4() ? 2 : 1);
     if (network.prefix_length == (network.address.is_v4() ? 32 : 128) || last > most)
       return node.error("addresses", network.to_string() + " is too small for " + std::to_string(net.places) +
@@ -79,7 +79,7 @@ Status read_faults_of_places(ConfigNode& node, NetConfig& net) {
   });
 }
 
-// Whole MiB, as read_eal() has it.
+// A whole number of MiB, as in read_eal().
 Result<uint32_t> parse_memory(std::string_view text) {
   const auto bytes = parse_bytes(text);
   if (!bytes) return fail(bytes.error());

@@ -1,29 +1,30 @@
-// A network of this machine, as its user describes it and as roci-run writes it into the network's folder:
+// Configuration of a network of this machine, as described by the user and as written by roci-run to the network's
+// folder:
 //
 //   net:
-//     name: default                          # without it: the file's name
-//     addresses: [10.77.0.0/16, "fd77::/64"] # where places get theirs from; at most one network of each IP version
-//     first: 1                               # the host number of the first place: 10.77.0.1 and fd77::1
-//     places: 32                             # processes, or devices of them, at a time; 31 with an uplink
-//     switch: auto                           # auto: where a key below needs one; always
-//     icrc: auto                             # auto: computed and checked where a switch carries the frames; on: always
-//     placement: receiver                    # sender: RDMA WRITEs are copied by the requester (port/placement.hpp); without a switch
+//     name: default                          # default: the name of the file
+//     addresses: [10.77.0.0/16, "fd77::/64"] # address ranges of the slots; at most one network of each IP version
+//     first: 1                               # host number of the first slot: 10.77.0.1 and fd77::1
+//     places: 32                             # number of slots, that is processes or devices; 31 with an uplink
+//     switch: auto                           # auto: started if a key below requires it; always
+//     icrc: auto                             # auto: computed and checked only with a switch; on: always
+//     placement: receiver                    # sender: the requester copies RDMA WRITEs (port/placement.hpp); no switch
 //     mtu: 4400                              # largest IP packet: a path MTU of 4096 with in-band telemetry
 //     linger: 60s                            # (switch) time for which it runs after the last process; or never
 //     idle: sleep                            # (switch) idle policy: spin | yield | sleep
 //     memory: 512MiB                         # (switch) memory for its packet buffers
-//     rate: 0                                # of every place's line, like 10Gbps; 0: as fast as it goes
-//     queue: 4MiB                            # what waits for a place; beyond that it is dropped
+//     rate: 0                                # link rate of each slot, for example 10Gbps; 0: unlimited
+//     queue: 4MiB                            # limit of each slot's queue; excess frames are dropped
 //     queue_frames: 1024                     # the same in frames
 //     marking: {enabled: true, kmin: 100KiB, kmax: 400KiB, pmax: 0.2}   # ECN
-//     telemetry: {enabled: true, udp_port: 5201, domain: 1}   # packets that carry INT get a hop
-//     congestion_control: {profile: none, base_rtt: 50us, line_rate: 10Gbps}   # of the processes; ROCI_CC precedes
+//     telemetry: {enabled: true, udp_port: 5201, domain: 1}   # adds a hop to packets with INT
+//     congestion_control: {profile: window, base_rtt: 50us, line_rate: 10Gbps}   # of the processes; ROCI_CC overrides
 //     connection_manager: {response_timeout: 4.3s, retries: 15}   # of the processes (device/device_config.hpp)
-//     uplink: {device: "net_af_packet0,iface=veth0", mtu: 4400}   # the way out (port/port_config.hpp); default: none
-//     pci: false                             # an uplink by PCI address needs it
-//     faults: {loss: 0.01, duplicate: 0.001, seed: 1}   # of what each place sends, as switches have them; default: none
+//     uplink: {device: "net_af_packet0,iface=veth0", mtu: 4400}   # port to other machines (port/port_config.hpp)
+//     pci: false                             # probe PCI devices; an uplink with a PCI address requires it
+//     faults: {loss: 0.01, duplicate: 0.001, seed: 1}   # of the frames that each slot sends, as in a switch
 //
-// Every key is optional, and so is what stands in it; what is shown are the defaults, but for `uplink` and `faults`.
+// All keys are optional, also within a section. Values are the defaults, except that `uplink` and `faults` have none.
 #pragma once
 
 #include <cstdint>
@@ -68,7 +69,7 @@ inline constexpr uint32_t kMostPlaces = 32;  // slots for processes (port/shm_se
 
 struct NetConfig {
   std::string name = "default";
-  std::vector<IpNetwork> networks;  // the one or two where places get addresses from
+  std::vector<IpNetwork> networks;  // one or two networks with the addresses of the slots
   uint32_t first = 1;
   uint32_t places = 32;
   bool always_switch = false;
@@ -87,39 +88,39 @@ struct NetConfig {
   ConnectionManagerConfig connection_manager;
   std::optional<EthdevConfig> uplink;
   bool pci = false;
-  std::optional<PortFaults> faults;  // of every place
+  std::optional<PortFaults> faults;  // of each slot
   uint64_t fault_seed = 1;
 
   NetConfig();
   friend bool operator==(const NetConfig&, const NetConfig&) = default;
 
-  // Whether a process of its own forwards the frames: for rates, queues, faults and an uplink. Without one the processes'
-  // ports exchange them directly (port/shm_port.hpp).
+  // Returns true if a switch process forwards the frames, which rates, queues, faults and an uplink require. Otherwise
+  // the ports of the processes exchange frames directly (port/shm_port.hpp).
   [[nodiscard]] bool needs_switch() const;
-  // Whether packets carry an ICRC that is checked. Shared memory does not alter frames; a switch may, by its faults, and it may
-  // send them to another machine.
+  // Returns true if packets carry an ICRC that is checked. Shared memory does not alter frames. A switch may alter them
+  // by fault injection, or send them to another machine.
   [[nodiscard]] bool needs_icrc() const { return always_icrc || needs_switch(); }
 
-  // The address of a place in one of `networks`, with that network's prefix length.
+  // Address of a slot in one of `networks`, with the prefix length of that network.
   [[nodiscard]] IpNetwork address(const IpNetwork& network, uint32_t place) const;
-  // 02:XX and the four bytes that its first address ends with: another in each network of a machine, and of several machines
-  // whose networks are joined.
+  // MAC address of a slot: 02:77 and the last four bytes of its first IP address. It is unique in a network, and among
+  // joined networks of several machines that use different host numbers.
   [[nodiscard]] MacAddress mac(uint32_t place) const;
 };
 
-// What a file may describe: a network, or with a section `device` a device that one process has to itself.
+// Content of a configuration file: a network or, with the section `device`, an exclusive device of one process.
 struct RunFile {
   std::optional<NetConfig> net;
   std::optional<DeviceFile> device;
 };
 Result<RunFile> read_run_file(const std::string& path);
 
-// A file that has to describe a network.
+// Reads a file that must describe a network.
 Result<NetConfig> read_net_file(const std::string& path);
-// Text that read_net_file() makes the same network of.
+// Writes text from which read_net_file() reads the same network.
 std::string net_text(const NetConfig& config);
-// A short name of that text, another one for each description: by it roci-run tells its program which one it has asked for
-// (kNetDescriptionVariable).
+// Short hash of that text, different for each description. roci-run passes it to the program in
+// kNetDescriptionVariable, which verifies that the network still has the requested description.
 std::string description_id(const NetConfig& config);
 inline constexpr const char* kNetDescriptionVariable = "ROCI_NET_DESCRIPTION";
 

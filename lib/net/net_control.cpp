@@ -30,7 +30,7 @@ std::string content_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>{in}, {}};
 }
 
-// Replaces the file at once: a process that reads it finds the old text or the new one, whole.
+// Replaces the file atomically: a process that reads it gets the complete old or new text.
 Status write_file(const std::filesystem::path& file, const std::string& text) {
   const std::string next = file.string() + "." + std::to_string(getpid());
   std::ofstream out{next, std::ios::trunc};
@@ -49,10 +49,10 @@ Status make_folders(const std::filesystem::path& folder) {
   return {};
 }
 
-// What is below is called between fork() and exec().
+// Called between fork() and exec(): async-signal-safe calls only.
 [[noreturn]] void become_switch(int lock, int log, const std::vector<const char*>& arguments) {
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  // Above what close() is about to end.
+  // A duplicate above the standard descriptors, without FD_CLOEXEC. The loop below does not close it.
   const int kept = fcntl(lock, F_DUPFD, 3);
   dup2(null, 0);
   dup2(log, 1);
@@ -64,13 +64,13 @@ Status make_folders(const std::filesystem::path& folder) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  // Not what is laid over the libraries of the program that is run.
+  // The preloaded libraries are for the program and not for the switch.
   unsetenv("LD_PRELOAD");
   execv(arguments.front(), const_cast<char* const*>(arguments.data()));
   _exit(127);
 }
 
-// As nobody's child, so that the program which this process becomes has none that it does not know of.
+// Starts the switch with a double fork(), so that the program has no child process that it did not create.
 Status spawn(const std::filesystem::path& folder, const SwitchStart& start, int lock) {
   const std::string program = start.program.string(), config = (folder / kNetSwitchFile).string(),
                     ready = (folder / kNetSwitchPid).string(),
@@ -79,7 +79,7 @@ Status spawn(const std::filesystem::path& folder, const SwitchStart& start, int 
                                      ready.c_str()};
   if (start.net.linger != kNever) arguments.insert(arguments.end(), {"--linger", linger.c_str()});
   arguments.push_back(nullptr);
-  // What the last switch printed stays for whoever looks for the cause of its end.
+  // The output of the previous switch is kept for diagnosis.
   const std::filesystem::path log_file = folder / kNetSwitchLog;
   std::error_code ignored;
   std::filesystem::rename(log_file, log_file.string() + ".1", ignored);
@@ -110,14 +110,14 @@ std::string last_line(const std::filesystem::path& file) {
 
 Status start_switch(const std::filesystem::path& folder, const SwitchStart& start, SharedLock lock) {
   std::error_code ignored;
-  std::filesystem::remove(folder / kNetSwitchPid,
-                          ignored);  // of one that was killed; before others can take it for ours
+  // Of a killed switch. Removed first, so that no process mistakes it for that of the new switch.
+  std::filesystem::remove(folder / kNetSwitchPid, ignored);
   ROCI_TRY(write_file(folder / kNetFile, net_text(start.net)));
   ROCI_TRY(write_file(folder / kNetSwitchFile, net_switch_text(start.net, folder)));
   return spawn(folder, start, lock.fd());
 }
 
-// It is ready, and knows that somebody is about to come.
+// Checks that the switch is ready. The new time stamp announces a process that is about to join, so the switch lingers.
 bool is_ready(const std::filesystem::path& folder) {
   return utimensat(AT_FDCWD, (folder / kNetSwitchPid).c_str(), nullptr, 0) == 0;
 }
@@ -128,7 +128,7 @@ Result<std::filesystem::path> ensure_net(const SwitchStart& start) {
   auto found = net_folder(start.net.name);
   if (!found) return found;
   const std::filesystem::path folder = *found;
-  // By its name alone it is the one that is there, with or without a switch.
+  // A name without a description accepts an existing network of this name, with or without a switch.
   const auto known = read_net_file((folder / kNetFile).string());
   const bool has_switch = net_switch_state(folder).running;
   if (has_switch && (start.exactly || (known && known->needs_switch()))) return ensure_switch(start);
@@ -147,7 +147,7 @@ Result<std::filesystem::path> ensure_net(const SwitchStart& start) {
               "programs have ended",
           EBUSY);
     }
-    // The programs of the network define it. If its switch has ended, it is replaced.
+    // Processes in the network keep its description. A switch that has exited is restarted.
     if (in_use && known) wanted.net = *known;
     if (!wanted.net.needs_switch()) {
       if (!in_use) ROCI_TRY(write_file(folder / kNetFile, net_text(start.net)));

@@ -1,7 +1,7 @@
-// Starting a network of this machine, and starting and ending its switch where it needs one.
+// Start and stop of a network of this machine, and of its switch if it requires one.
 //
-// Whoever takes the network's switch lock starts the switch, which has the lock from then on for as long as it lives; whoever
-// does not get it waits for the switch that another starts. So of several who start at the same time one does.
+// The process that takes the network's switch lock starts the switch, which holds the lock until it exits. Other
+// processes wait until that switch is ready. So only one of several concurrent processes starts a switch.
 #pragma once
 
 #include <filesystem>
@@ -13,21 +13,22 @@ namespace roci {
 
 struct SwitchStart {
   NetConfig net;
-  // Whether it has to be this network; otherwise one of its name that runs already will do.
+  // True: the network must have this description. False: a running network of this name is accepted.
   bool exactly = false;
   std::filesystem::path program;  // roci-switch
   Nanos timeout = 30s;
 };
 
-// Makes a network ready for programs: its folder and description, and its switch where it needs one. The folder of the network.
-// Fails when one with another description runs and `exactly` is set.
+// Prepares a network: creates its folder and description, and starts its switch if it requires one. Returns the folder
+// of the network. Fails if `exactly` is set and a network with another description is in use.
 Result<std::filesystem::path> ensure_net(const SwitchStart& start);
 
-// Makes sure that the network's switch runs and is ready; the folder of the network. Fails with the switch's own words when it
-// does not start, and when one with another description runs.
+// Ensures that the switch of the network runs and is ready. Returns the folder of the network. Fails with the last
+// message of the switch if it does not start. Also fails if `exactly` is set and the running network has another
+// description.
 Result<std::filesystem::path> ensure_switch(const SwitchStart& start);
 
-// Ends the switch; false when none runs. After `timeout` by force.
+// Stops the switch, by SIGKILL after `timeout`. Returns false if no switch runs.
 Result<bool> stop_switch(const std::filesystem::path& folder, Nanos timeout);
 
 }  // namespace roci

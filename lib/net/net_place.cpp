@@ -18,10 +18,10 @@ namespace roci {
 namespace {
 
 constexpr Nanos kJoinTimeout = 30s;
-constexpr uint32_t kShmReceiveBuffers =
-    2048;  // what queue pairs keep behind gaps (KeepBudget), a burst, threads' caches
+// For frames that queue pairs keep beyond gaps (KeepBudget), a burst, and the caches of threads.
+constexpr uint32_t kShmReceiveBuffers = 2048;
 
-// What congestion control of the process is: ROCI_CC precedes, as everywhere.
+// Congestion control profile of the process. ROCI_CC overrides the network.
 std::string chosen_profile(const NetConfig& net) {
   const char* chosen = std::getenv("ROCI_CC");
   return chosen != nullptr && *chosen != '\0' ? chosen : net.congestion_control.profile;
@@ -48,9 +48,10 @@ DeviceFile device_of(const NetConfig& net, uint32_t place) {
     file.device.addresses.push_back(net.address(network, place).to_string());
   CongestionControlConfig& control = file.device.congestion_control;
   const std::string profile = chosen_profile(net);
-  // Frames are lost by full queues and rings, receive buffers, and injected faults.
+  // Frames can be lost in full queues and rings, for lack of receive buffers, and by fault injection.
   file.device.extensions.selective_repeat = true;
-  // By them the round trip is measured with every acknowledgement, and the network's part of it is told from the host's.
+  // Time stamps provide a round-trip time with each acknowledgment, and separate the network's part of it from the
+  // host's.
   file.device.extensions.timestamps = has_algorithm(profile);
   control.profile = net.congestion_control.profile;
   control.base_rtt = net.congestion_control.base_rtt;
@@ -78,12 +79,12 @@ std::string all_taken(const NetConfig& net, const std::filesystem::path& folder)
 Result<std::unique_ptr<NetPlace>> NetPlace::take(const std::filesystem::path& folder) {
   if (const auto present = read_net_file((folder / kNetFile).string()); !present)
     return fail(present.error());
-  // A process that finds a slot taken finds the network's memory too, and the description does not change any more.
+  // Under this lock the description does not change. A process that finds a slot taken also finds the shared memory.
   const auto joining = SharedLock::wait(folder / kShmJoinLock, kJoinTimeout);
   if (!joining) return fail(joining.error().within("network '" + folder.filename().string() + "'"));
   auto net = read_net_file((folder / kNetFile).string());
   if (!net) return fail(net.error());
-  // As long as no process has joined, another roci-run may describe the network anew.
+  // While no process is in the network, another roci-run may change its description.
   if (const char* const wanted = std::getenv(kNetDescriptionVariable);
       wanted != nullptr && *wanted != '\0' && description_id(*net) != wanted) {
     return fail(
@@ -125,7 +126,8 @@ Status NetPlace::join() {
   segment_ = std::move(*segment);
   ROCI_TRY(announce_segment(folder_, lock_, segment_));
   if (net_.needs_switch()) return {};  // the switch removes crash notifications
-  // Of processes that were here before: nobody is left to read it, or its peers still may.
+  // Crash notifications of earlier processes. The first process removes all of them, since no process is left to read
+  // them. Later processes remove those of their slot after a delay, because peers may still read them.
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / kNetLastWords, ignored)) {
     if (first) {

@@ -1,4 +1,4 @@
-// A place in a network of this machine: what a process has there while it takes part.
+// Slot of a process in a network of this machine.
 #pragma once
 
 #include <filesystem>
@@ -14,21 +14,22 @@
 
 namespace roci {
 
-// Free again when the object is gone or the process is, however it ends. Children of the process do not have it.
+// Holds a slot. The slot becomes free when the object is destroyed or the process exits, for any reason. Child
+// processes do not inherit it.
 class NetPlace {
  public:
-  // Takes the lowest free place of the network whose folder it is (net/runtime_folder.hpp). Fails when all places are taken,
-  // with the process ids of those that have them, and when the network needs a switch and that does not run.
+  // Takes the lowest free slot of the network with this folder (net/runtime_folder.hpp). Fails if all slots are taken,
+  // with the process ids of their owners, and if the network requires a switch that does not run.
   static Result<std::unique_ptr<NetPlace>> take(const std::filesystem::path& folder);
-  // Starts DPDK and opens the place's port: to the switch, or in a network without one to the other processes. The place
-  // outlives the port.
+  // Starts DPDK and opens the port of the slot, to the switch or, without a switch, to the other processes. The
+  // NetPlace must outlive the port.
   [[nodiscard]] Result<std::unique_ptr<Port>> open_port(const EalConfig& eal) const;
 
   [[nodiscard]] uint32_t number() const { return number_; }
-  // The device's configuration: port (a name only), MAC, addresses, and the network's congestion control. Where the algorithm of
-  // ROCI_CC, or else of the network, requires in-band telemetry, the device adds it to every packet.
+  // Configuration of the device: port (a name only), MAC, addresses, and congestion control of the network. If the
+  // algorithm of ROCI_CC, or else of the network, requires in-band telemetry, the device adds it to every packet.
   [[nodiscard]] const DeviceFile& device() const { return device_; }
-  // The file for this process's crash notifications.
+  // Opens the file for the crash notifications of this process.
   [[nodiscard]] Result<std::unique_ptr<LastWords>> open_last_words() const;
 
  private:
@@ -48,17 +49,18 @@ class NetPlace {
   uint32_t number_;
   DeviceFile device_;
   std::shared_ptr<ShmSegment> segment_;
-  std::vector<std::filesystem::path> outlived_;  // what earlier processes of this place have left (PeerWatch)
+  // crash notifications of earlier owners of the slot (PeerWatch)
+  std::vector<std::filesystem::path> outlived_;
 };
 
-// Who has a place.
+// Owner of a slot.
 struct TakenPlace {
   uint32_t number = 0;
   pid_t pid = 0;
 };
 Result<std::vector<TakenPlace>> taken_places(const std::filesystem::path& folder, uint32_t places);
 
-// Whether the network's switch runs; its process id, 0 while it is only starting.
+// State of the network's switch. The process id is 0 while the switch starts.
 struct NetSwitchState {
   bool running = false;
   pid_t pid = 0;

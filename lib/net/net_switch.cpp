@@ -8,7 +8,7 @@
 namespace roci {
 namespace {
 
-// Frames are copied between rings and buffers, so a port holds no more of them than a burst.
+// Frames are copied between rings and buffers, so a port never holds more than a burst of them.
 constexpr unsigned kPlaceDescriptors = 64;
 
 void write_queue(std::ostringstream& out, const NetConfig& net) {
@@ -25,9 +25,9 @@ void write_classes(std::ostringstream& out, const NetMarking& marking) {
   }
 }
 
-// With faults every port may have frames on their way.
+// With faults, each port may hold delayed frames.
 uint32_t memory_of(const NetConfig& net) {
-  constexpr uint64_t kBeside = 512;  // of a buffer, beside its packet
+  constexpr uint64_t kBeside = 512;  // bytes of a buffer in addition to the packet
   if (!net.faults) return net.memory_mib;
   const uint64_t held = uint64_t{net.places} * FaultyPort::kMostHeld * (net.mtu + kBeside);
   return net.memory_mib + static_cast<uint32_t>(held >> 20) + 1;

@@ -1,4 +1,4 @@
-// The switch of a network of this machine, as a configuration of roci-switch.
+// Configuration of roci-switch for a network of this machine.
 #pragma once
 
 #include <filesystem>
@@ -8,10 +8,10 @@
 
 namespace roci {
 
-// Ports to the places, called place0, place1, …, and the uplink. `folder`: of the network.
+// Writes a configuration with a port for each slot, named place0, place1, …, and the uplink. `folder`: of the network.
 std::string net_switch_text(const NetConfig& net, const std::filesystem::path& folder);
 
-// What its port is called.
+// Name of a slot and of its switch port.
 std::string place_name(uint32_t place);
 
 }  // namespace roci

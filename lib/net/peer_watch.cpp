@@ -22,7 +22,7 @@
 namespace roci {
 namespace {
 
-// In which the peers of an earlier owner of the slot have read what it left.
+// Time within which the peers of an earlier owner of the slot read its crash notifications.
 constexpr int kOutlivedMilliseconds = 5000;
 
 int open_pidfd(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
@@ -88,9 +88,9 @@ void PeerWatch::run() {
   }
 }
 
-// The process id is what the slot says; the kernel says who has the slot's lock.
+// The process id is from the slot in shared memory, so it is compared with the kernel's holder of the slot's lock.
 void PeerWatch::watch(uint32_t slot, const ShmPort::Owner& owner) {
-  // It has exited meanwhile, and another process has freed the slot.
+  // The owner has exited, and another process has freed the slot.
   if (port_.owner_of(slot).incarnation != owner.incarnation) return report(slot, owner);
   for (const Peer& peer : peers_) {
     if (peer.slot == slot && peer.owner.incarnation == owner.incarnation) return;

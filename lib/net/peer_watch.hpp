@@ -1,6 +1,6 @@
-// Notices the exit of processes that a shared-memory port has exchanged frames with, as soon as the kernel does (pidfd), and reports
-// it to the port, with the frames that the process has left for this one (port/last_words.hpp). One thread, which sleeps all the
-// time in between.
+// Detection of peer exit for a shared-memory port. A pidfd reports the exit of each process with which the port has
+// exchanged frames. The exit is reported to the port, together with the crash notifications of that process for this
+// port (port/last_words.hpp). One thread, which sleeps between events.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@ namespace roci {
 
 class PeerWatch final : public ShmPort::ContactListener {
  public:
-  // `folder`: of the network. `outlived`: files of earlier owners of this slot, to be removed once their peers have had time to
-  // read them. The port outlives it.
+  // `folder`: of the network. `outlived`: files of earlier owners of this slot, which are removed after their peers had
+  // time to read them. The port must outlive this object.
   static Result<std::unique_ptr<PeerWatch>> start(ShmPort& port, std::filesystem::path folder,
                                                   std::vector<std::filesystem::path> outlived);
   ~PeerWatch() override;
@@ -47,9 +47,9 @@ class PeerWatch final : public ShmPort::ContactListener {
   std::vector<std::filesystem::path> outlived_;
   const int event_;  // eventfd
   std::mutex contacts_mutex_;
-  std::vector<std::pair<uint32_t, ShmPort::Owner>> contacts_;  // slots and their owners, not watched yet
+  std::vector<std::pair<uint32_t, ShmPort::Owner>> contacts_;  // slots and owners that are not watched yet
   std::atomic<bool> stop_{false};
-  std::vector<Peer> peers_;  // of the thread
+  std::vector<Peer> peers_;  // accessed by the thread only
   std::thread thread_;
 };
 

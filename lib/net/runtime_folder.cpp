@@ -19,7 +19,7 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Makes the folder, and of those above it at most the one that ROCI_RUNTIME may name deeper.
+// Creates the folder, whose parent must exist, and checks its owner and permissions.
 Status make_private(const std::filesystem::path& folder) {
   const auto wrong = [&](const std::string& why, int code) {
     return fail("the runtime folder '" + folder.string() + "' " + why +
@@ -31,7 +31,7 @@ Status make_private(const std::filesystem::path& folder) {
   struct stat found {};
   if (lstat(folder.c_str(), &found) != 0) return wrong(std::strerror(errno), errno);
   if (!S_ISDIR(found.st_mode)) return wrong("is not a folder", ENOTDIR);
-  // Who can write there could put sockets and locks of their own in the place of ours.
+  // Another user with write permission could replace sockets and lock files.
   if (found.st_uid != geteuid()) return wrong("belongs to another user", EPERM);
   if ((found.st_mode & 022) != 0) return wrong("may be written by other users; chmod 700 it", EPERM);
   return {};

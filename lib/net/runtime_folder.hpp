@@ -1,6 +1,6 @@
-// Where the networks of this machine are: a folder of this user's own, with one folder for each network in it.
+// Folder of the networks of this machine. It belongs to the user, and contains one folder for each network.
 //
-//   $ROCI_RUNTIME, else $XDG_RUNTIME_DIR/rocinante, else /run/rocinante for root where that can be made,
+//   $ROCI_RUNTIME, else $XDG_RUNTIME_DIR/rocinante, else /run/rocinante for root if it can be created,
 //   else /tmp/rocinante-UID
 #pragma once
 
@@ -13,24 +13,25 @@
 
 namespace roci {
 
-// Makes it with mode 0700 when it is not there. Fails when it belongs to somebody else, or others may write to it.
+// Creates the folder with mode 0700 if it does not exist. Fails if it belongs to another user or others have write
+// permission.
 Result<std::filesystem::path> runtime_folder();
 
-// Whether a network may be called so: it names a folder.
+// Checks the name of a network, which is also the name of its folder.
 Status check_net_name(std::string_view name);
-// The folder of a network, which need not be there.
+// Folder of a network, which need not exist.
 Result<std::filesystem::path> net_folder(std::string_view name);
-// The folder of a network that is there. An error names those that are.
+// Folder of an existing network. The error lists the existing networks.
 Result<std::filesystem::path> find_net(std::string_view name);
-// Names, in alphabetical order.
+// Names of the networks in alphabetical order.
 Result<std::vector<std::string>> list_nets();
 
-// What is in the folder of a network, beside the files of its places (port/shm_join.hpp).
-inline constexpr const char* kNetFile = "net.yaml";           // its description (net_config.hpp)
-inline constexpr const char* kNetSwitchFile = "switch.yaml";  // roci-switch's configuration
-inline constexpr const char* kNetSwitchLock = "switch.lock";  // the switch has it for as long as it lives
-inline constexpr const char* kNetSwitchPid = "switch.pid";    // roci-switch's ready file
+// Files in the folder of a network, in addition to the files of its slots (port/shm_join.hpp).
+inline constexpr const char* kNetFile = "net.yaml";           // description (net_config.hpp)
+inline constexpr const char* kNetSwitchFile = "switch.yaml";  // configuration of roci-switch
+inline constexpr const char* kNetSwitchLock = "switch.lock";  // locked while the switch runs
+inline constexpr const char* kNetSwitchPid = "switch.pid";    // ready file of roci-switch
 inline constexpr const char* kNetSwitchLog = "switch.log";
-inline constexpr const char* kNetLastWords = "last-words";  // what processes leave (port/last_words.hpp)
+inline constexpr const char* kNetLastWords = "last-words";  // crash notifications (port/last_words.hpp)
 
 }  // namespace roci

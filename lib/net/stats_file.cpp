@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Numbers = std::vector<std::pair<std::string, uint64_t>>;
 
-// Of one report: the host may have very many.
+// Limit of one report, since a host may have very many queue pairs.
 constexpr size_t kMostQueuePairs = 4096;
 
 Json json_of(const Numbers& numbers) {
@@ -106,7 +106,7 @@ std::vector<QueuePairStats> queue_pairs_of(Device& device, const std::vector<uin
   return out;
 }
 
-// Puts what is in `more` over what is known.
+// Merges `more` into `known`: counters are replaced, queue pairs are appended.
 void merge(DeviceStats& known, DeviceStats&& more) {
   for (auto& [name, value] : more.counters) {
     const auto same = std::find_if(known.counters.begin(), known.counters.end(),
@@ -143,7 +143,7 @@ Status append_stats(const std::string& path, const DeviceStats& stats) {
   const std::string line = object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) return fail("'" + path + "' cannot be opened: " + std::strerror(errno), errno);
-  // In one piece, so that lines of several processes do not mix.
+  // In one write(), so that lines of several processes do not mix.
   const ssize_t written = write(fd, line.data(), line.size());
   const int code = errno;
   close(fd);
@@ -158,7 +158,7 @@ Result<std::vector<DeviceStats>> read_stats(const std::string& path) {
   std::vector<DeviceStats> all;
   std::string line;
   for (size_t number = 1; std::getline(in, line); ++number) {
-    if (in.eof()) break;  // without its end: nobody finished it
+    if (in.eof()) break;  // incomplete line: the process ended while writing
     try {
       DeviceStats stats = stats_in(Json::parse(line));
       const auto known = std::find_if(all.begin(), all.end(), [&stats](const DeviceStats& one) {

@@ -1,4 +1,4 @@
-// Socket addresses and what they are on the device: GIDs, and ports of this process.
+// Conversion between socket addresses and GIDs, and allocation of ports.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 namespace roci::rdmacm {
 namespace {
 
-constexpr uint16_t kFirstPort = 32768, kLastPort = 60999;  // of those that nobody asked for by number
+constexpr uint16_t kFirstPort = 32768, kLastPort = 60999;  // range for requests without a port number
 
-// A process has addresses of its own, so its ports are nobody else's.
+// Ports in use. They are local to the process, since each process has its own addresses.
 struct Ports {
   struct User {
     const Id* id;
-    std::optional<IpAddress> address;  // null: any
+    std::optional<IpAddress> address;  // null: wildcard
     bool ipv6, one_family, shared;
   };
   std::mutex mutex;

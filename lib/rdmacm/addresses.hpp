@@ -1,4 +1,4 @@
-// Socket addresses and what they are on the device: GIDs, and ports of this process.
+// Conversion between socket addresses and GIDs, and allocation of the ports of this process.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,11 @@
 
 namespace roci::rdmacm {
 
-// In host order; 0 of what is neither IPv4 nor IPv6.
+// Host byte order; 0 for families other than IPv4 and IPv6.
 uint16_t port_of(const sockaddr& address);
 void set_port(sockaddr& address, uint16_t port);
-// Null: neither IPv4 nor IPv6, or any address; one of the loopback interface is any too, as for the Linux kernel.
+// Returns null for families other than IPv4 and IPv6, for the wildcard address, and for loopback addresses, which are
+// treated as wildcard as in the Linux kernel.
 std::optional<IpAddress> ip_of(const sockaddr& address);
 void write_address(const IpAddress& ip, uint16_t port, bool v6, sockaddr_storage& out);
 
@@ -22,13 +23,14 @@ struct Source {
   IpAddress address;
   uint8_t gid_index = 0;
 };
-// Which of our addresses packets to `to` come from: that one if it is ours, else the first of its kind.
+// Selects the local address of packets to `to`: `to` itself if it is local, otherwise the first address with the same
+// IP version and scope (link-local or not).
 std::optional<Source> source_for(ibv_context* context, const IpAddress& to);
-// Null when the address is not ours.
+// Returns null if the address is not local.
 std::optional<Source> own_source(ibv_context* context, const IpAddress& address);
 
-// For its source address; 0: any that is free. Ids share a port when all who have it say so, and with other addresses. False: it is
-// taken, or all are.
+// Allocates a port for the source address of the id; 0: any free port. Ids share a port if all of them permit it, or if
+// their addresses differ. Returns false if the port is in use, or no port is free.
 bool take_port(Id& id, uint16_t wanted);
 void give_port_back(Id& id);
 

@@ -1,4 +1,4 @@
-// Names and services as addresses for rdma_create_ep() and rdma_resolve_addr().
+// Name and service resolution for rdma_create_ep() and rdma_resolve_addr().
 #include <netdb.h>
 
 #include <cerrno>
@@ -8,7 +8,7 @@
 
 #include "rdmacm/id.hpp"
 
-using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file is the skin
+using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file defines the C API
 
 namespace {
 
@@ -31,7 +31,7 @@ void choose_service(rdma_addrinfo& out, const rdma_addrinfo* hints) {
   out.ai_port_space = space != 0 ? space : datagrams ? RDMA_PS_UDP : RDMA_PS_TCP;
 }
 
-// What getaddrinfo() says it was, as an errno.
+// Converts an error of getaddrinfo() to an errno.
 int code_of(int found) {
   switch (found) {
     case EAI_AGAIN:

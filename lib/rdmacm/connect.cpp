@@ -1,4 +1,4 @@
-// Connections: what programs ask for as messages of the connection manager, and what it says as events.
+// Connection calls: converts them to messages of the connection manager, and its events to rdma_cm events.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -95,7 +95,7 @@ ibv_qp_type type_of(const CmRequest& request) {
   }
 }
 
-// ---- Events, with the device's token in hand: nothing here may call the device.
+// ---- Events. Handlers run with the device's token held and must not call the device.
 
 void fill_connection(CmEvent& event, uint8_t responder_resources, uint8_t initiator_depth, uint8_t retries,
                      uint8_t rnr_retries, bool flow_control, bool srq, uint32_t qpn) {
@@ -109,15 +109,15 @@ void fill_connection(CmEvent& event, uint8_t responder_resources, uint8_t initia
   conn.qp_num = qpn;
 }
 
-// Of a connection or a question. Programs see the whole field, whatever the sender wrote into it.
+// Of a connection or a service request. Programs get the complete field, since the message has no length of the data.
 void fill_private_data(CmEvent& event, std::span<const uint8_t> data) {
   std::copy(data.begin(), data.end(), event.private_data.begin());
-  // The struct of datagrams begins alike.
+  // rdma_ud_param starts with the same fields as rdma_conn_param.
   event.verbs.param.conn.private_data = event.private_data.data();
   event.verbs.param.conn.private_data_len = static_cast<uint8_t>(std::min<size_t>(data.size(), 255));
 }
 
-// A new id for somebody who asks a listener. Null when the message is none of the IP service.
+// Creates an id for a request to a listener. Returns null if the private data has no IP header.
 Id* id_of_request(Id& listener, cm::Connection& connection, std::span<const uint8_t> private_data) {
   const auto ip = read_cm_ip_header(private_data);
   if (!ip) return nullptr;
@@ -267,15 +267,15 @@ bool Id::on_event(cm::Connection&, const cm::Event& event) {
       return true;
     case cm::EventKind::kRequest:
     case cm::EventKind::kServiceRequest:
-      return true;  // of listeners
+      return true;  // these are events of listeners
   }
   return true;
 }
 
 }  // namespace roci::rdmacm
 
-using namespace roci;          // NOLINT(google-build-using-namespace): this file is the skin
-using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file is the skin
+using namespace roci;          // NOLINT(google-build-using-namespace): this file defines the C API
+using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file defines the C API
 
 extern "C" {
 

@@ -1,4 +1,5 @@
-// Identifiers from what rdma_getaddrinfo() found, with queue pairs; requests that are fetched one by one; shared receive queues.
+// Endpoints: identifiers for results of rdma_getaddrinfo() with queue pairs, rdma_get_request(), and shared receive
+// queues.
 #include <rdma/rdma_verbs.h>
 
 #include <cerrno>
@@ -6,7 +7,7 @@
 
 #include "rdmacm/queue_pair.hpp"
 
-using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file is the skin
+using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file defines the C API
 
 namespace {
 
@@ -22,7 +23,7 @@ int give_up(rdma_cm_id* id) {
   return failed(code);
 }
 
-// What the program did not bring.
+// Sets the XRC domain and the completion queue if the program did not specify them.
 bool bring_xrc(Id& id, ibv_srq_init_attr_ex& attr) {
   if ((attr.comp_mask & IBV_SRQ_INIT_ATTR_XRCD) == 0 || attr.xrcd == nullptr)
     attr.xrcd = default_xrc_domain();

@@ -1,4 +1,4 @@
-// Event channels: what happened, in order, for programs that poll, that wait, and that do neither.
+// Event channels: ordered queues of events, for programs that poll, that block, and that use synchronous calls.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -18,7 +18,7 @@
 namespace roci::rdmacm {
 namespace {
 
-// Takes an event out, with the channel's mutex in hand.
+// Removes an event. The caller holds the mutex of the channel.
 std::unique_ptr<CmEvent> take(Channel& channel, size_t at) {
   std::unique_ptr<CmEvent> event = std::move(channel.events[at]);
   channel.events.erase(channel.events.begin() + static_cast<ptrdiff_t>(at));
@@ -69,7 +69,8 @@ void block_if_destroyed(const Channel& channel) {
   while (channel.destroyed) pause();
 }
 
-// Until there may be an event. False and errno: there is none and the program does not want to wait, or a signal came.
+// Blocks until an event may be available. Returns false with errno EAGAIN on a non-blocking channel, or EINTR after a
+// signal.
 bool wait_for_event(const Channel& channel) {
   if ((fcntl(channel.verbs.fd, F_GETFL) & O_NONBLOCK) != 0) {
     errno = EAGAIN;
@@ -81,13 +82,14 @@ bool wait_for_event(const Channel& channel) {
   return poll(&readable, 1, -1) >= 0;
 }
 
-// Forgets the events that the program has not fetched, and who came with them.
+// Removes the events that the program has not fetched, and the ids of connection requests among them.
 void forget_events_of(Id& id) {
   Channel& channel = id.channel();
   std::deque<std::unique_ptr<CmEvent>> forgotten;
   {
     const std::scoped_lock guard(channel.mutex);
-    for (size_t at = 0; at < channel.events.size() && id.queued > 0;) {  // of very many ids few have any
+    // with very many ids, few have events
+    for (size_t at = 0; at < channel.events.size() && id.queued > 0;) {
       if (channel.events[at]->id == &id) {
         forgotten.push_back(take(channel, at));
       } else {
@@ -107,7 +109,7 @@ void acknowledge_own_event(Id& id) {
   id.verbs.event = nullptr;
 }
 
-// What could not be asked of the device when the request came.
+// Sets the fields that require calls of the device, which the handler of the request must not make.
 void finish_request(Id& id) {
   id.verbs.verbs = open_device();
   id.verbs.pd = default_pd();
@@ -116,10 +118,10 @@ void finish_request(Id& id) {
   }
 }
 
-// What is left to do with the queue pair when the peer has accepted; in the thread of the program.
+// Completes the queue pair after the peer has accepted. Runs in the thread of the program.
 void finish_connection(CmEvent& event) {
   Id& id = Id::of(event.verbs.id);
-  if (id.verbs.qp == nullptr) return;  // the program has its own, and says rdma_establish()
+  if (id.verbs.qp == nullptr) return;  // the program owns the queue pair and calls rdma_establish()
   if (connect_queue_pair(id) && id.service->ready(*id.connection, {})) {
     id.phase = Phase::kConnected;
     event.verbs.event = RDMA_CM_EVENT_ESTABLISHED;
@@ -161,14 +163,14 @@ int complete(Id& id) {
 }
 
 int move_to_channel(Id& id, rdma_event_channel* channel, bool own) {
-  acknowledge_own_event(id);  // that of the last synchronous call
+  acknowledge_own_event(id);  // the event of the last synchronous call
   {
     std::unique_lock guard(id.mutex);
     id.acknowledged.wait(guard, [&] { return id.reported == 0; });
   }
   rdma_event_channel* const old = std::exchange(id.verbs.channel, channel);
   Channel::of(channel).service.store(id.service, std::memory_order_relaxed);
-  // What was reported meanwhile comes along.
+  // Moves events that were queued during the wait.
   std::deque<std::unique_ptr<CmEvent>> moved;
   {
     Channel& from = Channel::of(old);
@@ -187,7 +189,7 @@ int move_to_channel(Id& id, rdma_event_channel* channel, bool own) {
   return 0;
 }
 
-// Afterwards nobody reports of it, and the program has nothing of it.
+// Afterwards no events of the id are queued, and the program holds none.
 void leave_events(Id& id) {
   acknowledge_own_event(id);
   forget_events_of(id);
@@ -197,7 +199,7 @@ void leave_events(Id& id) {
 
 }  // namespace roci::rdmacm
 
-using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file is the skin
+using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file defines the C API
 
 extern "C" {
 

@@ -11,14 +11,14 @@
 #include "rdmacm/addresses.hpp"
 #include "rdmacm/queue_pair.hpp"
 
-// Of libibverbs.so.1, at its node for this library.
+// Exported by libibverbs.so.1 with a private symbol version for this library.
 extern "C" roci::cm::Service* roci_cm_service(ibv_context* context);
 
 namespace roci::rdmacm {
 namespace {
 
 constexpr Nanos kMillisecond{1'000'000};
-constexpr uint8_t kExactly = 2;  // a selector of path records
+constexpr uint8_t kExactly = 2;  // selector of path records: exact value
 
 bool known_space(rdma_port_space space) {
   return space == RDMA_PS_TCP || space == RDMA_PS_UDP || space == RDMA_PS_IPOIB || space == RDMA_PS_IB;
@@ -51,7 +51,7 @@ ibv_context* device() {
   return context;
 }
 
-// Onto the device, with this address of ours.
+// Binds the id to the device with this local address.
 void use_source(Id& id, const Source& source) {
   id.verbs.verbs = device();
   if (id.verbs.pd == nullptr) id.verbs.pd = default_pd();
@@ -79,9 +79,9 @@ int bind(Id& id, const sockaddr& address) {
   }
   std::memcpy(&id.verbs.route.addr.src_storage, &address,
               address.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-  if (address.sa_family == AF_INET) id.one_family = true;  // an IPv6 address may stand for IPv4 too
+  if (address.sa_family == AF_INET) id.one_family = true;  // an IPv6 address may also accept IPv4
   id.service = roci_cm_service(context);
-  if (id.service == nullptr) return failed(EIO);  // in a child that fork() made
+  if (id.service == nullptr) return failed(EIO);  // in a child process after fork()
   id.channel().service.store(id.service, std::memory_order_relaxed);
   if (take_port_for(id, port_of(address)) != 0) return -1;
   id.phase = Phase::kBound;
@@ -139,8 +139,8 @@ void destroy(Id& id) {
 
 }  // namespace roci::rdmacm
 
-using namespace roci;          // NOLINT(google-build-using-namespace): this file is the skin
-using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file is the skin
+using namespace roci;          // NOLINT(google-build-using-namespace): this file defines the C API
+using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file defines the C API
 
 extern "C" {
 
@@ -193,7 +193,7 @@ int rdma_resolve_addr(rdma_cm_id* verbs, sockaddr* source, sockaddr* destination
   return complete(id);
 }
 
-// There is one way to everybody.
+// Each destination has one route.
 int rdma_resolve_route(rdma_cm_id* verbs, int) {
   Id& id = Id::of(verbs);
   if (id.phase != Phase::kAddressKnown) return failed(EINVAL);

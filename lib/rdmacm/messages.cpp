@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint8_t kTargetAckDelay = 15;  // as rdma_rxe reports
 constexpr uint8_t kMostRetries = 7;
-constexpr uint8_t kXrc = 1;  // an extended transport
+constexpr uint8_t kXrc = 1;  // extended transport type
 
 CmIpHeader ip_header_of(const Ends& ends) {
   return {.v6 = !ends.local.is_v4(),
@@ -20,7 +20,7 @@ uint64_t service_id_of(const Ends& ends) {
   return cm_service_id(static_cast<CmPortSpace>(ends.space), ends.remote_port);
 }
 
-// Sum of the ACK time-out of a path and the ACK delay of the peer, all as exponents of 4.096 us (Linux: cm_ack_timeout).
+// Sum of the ACK timeout of a path and the ACK delay of the peer, all as exponents of 4.096 us (Linux: cm_ack_timeout).
 uint8_t with_ack_delay(uint8_t ack_timeout, uint8_t ack_delay) {
   const int longer = std::max(ack_timeout, ack_delay);
   const int shorter = std::min(ack_timeout, ack_delay);
@@ -121,7 +121,7 @@ CmReply reply_for(const Terms& terms, const OwnQueuePair& own, const rdma_conn_p
   reply.initiator_depth = terms.initiator_depth;
   reply.target_ack_delay = kTargetAckDelay;
   reply.end_to_end_flow_control = wanted != nullptr && wanted->flow_control != 0;
-  // The peer's RNR retry count; ours is in its request.
+  // The RNR retry count for the peer. That of this host is in the peer's request.
   reply.rnr_retry_count = wanted == nullptr ? kMostRetries : std::min(wanted->rnr_retry_count, kMostRetries);
   reply.srq = target || own.srq;
   reply.vendor_id = own.ece_vendor & 0xffffff;

@@ -1,4 +1,4 @@
-// CM messages made from rdma_conn_param as the Linux kernel makes them, and the attributes of a queue pair that follow from the
+// Conversion of rdma_conn_param to CM messages as in the Linux kernel, and queue pair attributes that result from the
 // messages of a connection. Independent of identifiers and devices.
 #pragma once
 
@@ -18,8 +18,8 @@ using cm::kPacketLifetime;
 // Parameters of a connection, requested or negotiated, as its local side uses them.
 struct Terms {
   uint32_t remote_qpn = 0;
-  // Starting PSN in REQ and REP is the first PSN that the recipient of the message sends (IBTA 12.6): rq_psn is in our
-  // message, sq_psn in the peer's.
+  // The starting PSN in REQ and REP is the first PSN that the recipient of the message sends (IBTA 12.6). rq_psn is in
+  // the message of this host, sq_psn in that of the peer.
   uint32_t rq_psn = 0, sq_psn = 0;
   uint8_t responder_resources = 0, initiator_depth = 0;
   uint8_t retry_count = 7, rnr_retry_count = 7;
@@ -28,12 +28,12 @@ struct Terms {
   uint32_t flow_label = 0;
 };
 
-// Limits of the local device.
+// Maximums of the local device.
 struct Most {
   uint8_t responder_resources = 0, initiator_depth = 0;
 };
 
-// Addresses of a connection. Ports in host order.
+// Addresses of a connection. Ports are in host byte order.
 struct Ends {
   IpAddress local, remote;
   uint16_t local_port = 0, remote_port = 0;
@@ -49,17 +49,18 @@ struct OwnQueuePair {
   uint32_t ece_vendor = 0;
 };
 
-// Parameters that the peer's request asks for.
+// Parameters requested by the peer.
 Terms terms_of(const CmRequest& request);
 // Applies the peer's reply to the parameters of the request.
 void apply(Terms& terms, const CmReply& reply, ibv_qp_type type);
 
-// Parameters of a new request. wanted == nullptr: the limits of the device.
+// Parameters of a new request. wanted == nullptr: the maximums of the device.
 void ask_for(Terms& terms, const rdma_conn_param* wanted, const Most& most, const Ends& ends);
-// Reduces the parameters of the peer's request to those of the reply. wanted == nullptr: as requested, within the limits.
+// Reduces the parameters of the peer's request to those of the reply. wanted == nullptr: as requested, within the
+// maximums.
 void agree_to(Terms& terms, const rdma_conn_param* wanted, const Most& most);
 
-// Without the private data of the program.
+// Builds messages without the private data of the program.
 CmRequest request_for(const Ends& ends, const Terms& terms, const OwnQueuePair& own, bool flow_control,
                       const cm::Patience& patience);
 CmReply reply_for(const Terms& terms, const OwnQueuePair& own, const rdma_conn_param* wanted);

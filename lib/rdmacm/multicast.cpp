@@ -1,11 +1,11 @@
-// Groups: their members' queue pairs take what is sent there.
+// Multicast groups: attaches the queue pair of an id to a group.
 #include <cerrno>
 
 #include "rdmacm/addresses.hpp"
 #include "rdmacm/id.hpp"
 
-using namespace roci;          // NOLINT(google-build-using-namespace): this file is the skin
-using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file is the skin
+using namespace roci;          // NOLINT(google-build-using-namespace): this file defines the C API
+using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file defines the C API
 
 namespace {
 

@@ -73,7 +73,8 @@ bool make_queue(Id& id, uint32_t entries, ibv_comp_channel*& channel, ibv_cq*& q
   return queue != nullptr;
 }
 
-// Those that the program did not bring. A target of XRC completes nothing: its shared receive queues do.
+// Creates the completion queues that the program did not specify. An XRC target has none; its shared receive queues
+// have one.
 bool make_queues(Id& id, ibv_qp_init_attr_ex& attr) {
   if (id.verbs.qp_type == IBV_QPT_XRC_RECV) return true;
   if (attr.send_cq == nullptr) {
@@ -93,7 +94,7 @@ bool make_receive_queue(Id& id, uint32_t entries) {
   return id.verbs.recv_cq != nullptr || make_queue(id, entries, id.verbs.recv_cq_channel, id.verbs.recv_cq);
 }
 
-// Those that were made here; a half-made one too.
+// Destroys the completion queues that this library created, also after a partial failure.
 void destroy_queues(Id& id) {
   const auto end = [](ibv_comp_channel*& channel, ibv_cq*& queue) {
     if (queue != nullptr) ibv_destroy_cq(queue);
@@ -134,7 +135,7 @@ bool attributes_for(Id& id, ibv_qp_state state, ibv_qp_attr& attr, int& mask) {
   }
 }
 
-// With INIT again: what the peer may do is known only now.
+// Repeats the transition to INIT, since the access rights of the peer are only now known.
 bool connect_queue_pair(Id& id) {
   return move_to(id, IBV_QPS_INIT) && move_to(id, IBV_QPS_RTR) && move_to(id, IBV_QPS_RTS);
 }
@@ -150,7 +151,7 @@ bool fail_queue_pair(Id& id) {
 
 }  // namespace roci::rdmacm
 
-using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file is the skin
+using namespace roci::rdmacm;  // NOLINT(google-build-using-namespace): this file defines the C API
 
 extern "C" {
 
@@ -194,7 +195,7 @@ int rdma_create_qp_ex(rdma_cm_id* verbs, ibv_qp_init_attr_ex* attr) {
 
 int rdma_create_qp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* attr) {
   ibv_qp_init_attr_ex extended{};
-  std::memcpy(&extended, attr, sizeof *attr);  // begins alike
+  std::memcpy(&extended, attr, sizeof *attr);  // starts with the same fields
   extended.comp_mask = IBV_QP_INIT_ATTR_PD;
   extended.pd = pd != nullptr ? pd : id->pd;
   const int status = rdma_create_qp_ex(id, &extended);
@@ -205,7 +206,7 @@ int rdma_create_qp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* attr) {
 void rdma_destroy_qp(rdma_cm_id* verbs) {
   if (verbs->qp != nullptr) ibv_destroy_qp(verbs->qp);
   verbs->qp = nullptr;
-  // Those of an XRC target are its shared receive queue's.
+  // The queues of an XRC target belong to its shared receive queue.
   if (verbs->qp_type != IBV_QPT_XRC_RECV || verbs->srq == nullptr) destroy_queues(Id::of(verbs));
 }
 

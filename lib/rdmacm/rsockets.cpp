@@ -1,4 +1,4 @@
-// Sockets over RDMA: the calls, each a line or two over sockets/. rdma-core's configuration files are not read.
+// C API of rsockets, implemented by sockets/. The configuration files of rdma-core are not read.
 #include <netinet/in.h>
 #include <rdma/rsocket.h>
 
@@ -10,7 +10,7 @@
 #include "rdmacm/sockets/socket.hpp"
 
 using roci::rdmacm::failed;
-using namespace roci::rdmacm::sockets;  // NOLINT(google-build-using-namespace): this file is the skin
+using namespace roci::rdmacm::sockets;  // NOLINT(google-build-using-namespace): this file defines the C API
 
 namespace {
 
@@ -18,7 +18,7 @@ bool is_protocol(int type, int protocol) {
   return protocol == 0 || protocol == (type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP);
 }
 
-// Of the socket with this number; -1 and errno when there is none.
+// Calls a function of the socket with this number. Returns -1 with errno if the socket does not exist.
 template <class Result, class... Parameters, class... Arguments>
 Result call(int number, Result (Socket::*member)(Parameters...), Arguments... arguments) {
   const auto socket = find(number);
@@ -36,7 +36,7 @@ ssize_t send(int number, std::span<const iovec> from, int flags, const sockaddr*
 std::span<const iovec> pieces_of(const iovec* first, size_t count) { return {first, count}; }
 
 iovec piece_of(const void* memory, size_t length) {
-  return {const_cast<void*>(memory), length};  // what is sent is only read
+  return {const_cast<void*>(memory), length};  // the memory is only read
 }
 
 Clock::time_point after(Clock::duration time) { return Clock::now() + time; }
@@ -135,7 +135,7 @@ ssize_t rwritev(int number, const iovec* pieces, int count) {
   return send(number, pieces_of(pieces, static_cast<size_t>(count)), 0, nullptr, 0);
 }
 
-// Programs of rdma_cm call it for event channels too.
+// Programs of rdma_cm also call it for event channels.
 int rpoll(pollfd* entries, nfds_t count, int timeout) {
   const std::span all(entries, count);
   const auto ours = [](const pollfd& entry) { return is_socket(entry.fd); };

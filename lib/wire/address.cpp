@@ -55,7 +55,7 @@ IpAddress IpAddress::from_v4(uint32_t host_order) {
 }
 
 Result<IpAddress> IpAddress::parse(std::string_view text) {
-  const std::string copy(text);  // inet_pton wants a terminator
+  const std::string copy(text);  // inet_pton() requires a terminator
   const auto bad = [&] { return fail('"' + copy + "\" is not an IP address; write 10.0.0.1 or fd00::1"); };
   if (text.find('\0') != std::string_view::npos) return bad();
   in_addr v4{};

@@ -1,5 +1,5 @@
-// MAC addresses, GIDs and IP networks, with their text forms. In RoCEv2 a GID is an IPv6 address, or an IPv4 address
-// as ::ffff:a.b.c.d (RoCEv2 annex A17.4.5.2).
+// MAC addresses, GIDs and IP networks, with their text forms. A GID in RoCEv2 is an IPv6 address, or an IPv4 address as
+// ::ffff:a.b.c.d (RoCEv2 annex A17.4.5.2).
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ struct MacAddress {
   std::array<uint8_t, 6> bytes{};
 
   static constexpr MacAddress broadcast() { return {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}; }
-  // A locally administered unicast address made from the low 40 bits of `seed`.
+  // Returns a locally administered unicast address from the low 40 bits of `seed`.
   static MacAddress local(uint64_t seed);
   static Result<MacAddress> parse(std::string_view text);  // "02:00:00:00:00:01"
   [[nodiscard]] std::string to_string() const;
@@ -27,7 +27,7 @@ struct MacAddress {
   [[nodiscard]] constexpr bool is_multicast() const { return (bytes[0] & 1) != 0; }
   [[nodiscard]] constexpr bool is_zero() const { return *this == MacAddress{}; }
   friend constexpr auto operator<=>(const MacAddress&, const MacAddress&) = default;
-  // All of it in the low 48 bits, in the order in which it lies in memory: to compare and to hash.
+  // Returns the address in the low 48 bits, in memory byte order, for comparison and hashing.
   [[nodiscard]] constexpr uint64_t bits() const {
     if (std::is_constant_evaluated()) {
       const auto words = std::bit_cast<std::array<uint16_t, 3>>(bytes);
@@ -39,11 +39,11 @@ struct MacAddress {
     std::memcpy(&high, bytes.data() + sizeof low, sizeof high);
     return low | uint64_t{high} << 32;
   }
-  // Asked for every received frame, so not byte by byte.
+  // Called for each received frame, therefore not compared byte by byte.
   friend constexpr bool operator==(const MacAddress& a, const MacAddress& b) { return a.bits() == b.bits(); }
 };
 
-// An IPv6 address, or an IPv4 one in mapped form; at the same time the GID of a RoCEv2 port.
+// An IPv6 address or an IPv4-mapped address; also the GID of a RoCEv2 port.
 struct IpAddress {
   std::array<uint8_t, 16> bytes{};
 
@@ -58,11 +58,11 @@ struct IpAddress {
     const auto words = std::bit_cast<std::array<uint32_t, 4>>(bytes);
     return (words[0] | words[1]) == 0 && words[2] == kMark;
   }
-  [[nodiscard]] uint32_t v4() const;  // host order; only when is_v4()
+  [[nodiscard]] uint32_t v4() const;  // host byte order; requires is_v4()
   [[nodiscard]] bool is_multicast() const;
   [[nodiscard]] bool is_zero() const { return *this == IpAddress{}; }
   [[nodiscard]] bool is_link_local() const { return bytes[0] == 0xfe && (bytes[1] & 0xc0) == 0x80; }
-  // ff02::1:ffXX:XXXX, where a neighbour solicitation for this IPv6 address goes (RFC 4291 2.7.1).
+  // ff02::1:ffXX:XXXX, the destination of neighbor solicitations for this IPv6 address (RFC 4291 2.7.1).
   [[nodiscard]] IpAddress solicited_node() const;
   friend constexpr auto operator<=>(const IpAddress&, const IpAddress&) = default;
   friend constexpr bool operator==(const IpAddress& a, const IpAddress& b) {
@@ -73,23 +73,22 @@ struct IpAddress {
 };
 using Gid = IpAddress;
 
-// The MAC a multicast IP address maps to (RFC 1112 6.4, RFC 2464 7).
+// Returns the MAC address of an IP multicast group (RFC 1112 6.4, RFC 2464 7).
 MacAddress multicast_mac(const IpAddress& group);
 
-// An address with the length of its network's prefix: "10.0.0.1/24". The length counts from the start of the IPv4
-// address for IPv4.
+// An address with the prefix length of its network: "10.0.0.1/24". The length of an IPv4 prefix is 0 to 32.
 struct IpNetwork {
   IpAddress address;
   uint8_t prefix_length = 0;
 
   static Result<IpNetwork> parse(std::string_view text);
-  // Of that address alone.
+  // Returns a network that contains only this address.
   static constexpr IpNetwork host(const IpAddress& address) {
     return {address, static_cast<uint8_t>(address.is_v4() ? 32 : 128)};
   }
   [[nodiscard]] std::string to_string() const;
   [[nodiscard]] bool contains(const IpAddress& other) const;
-  // With all zero behind the prefix: "10.0.0.0/24".
+  // Returns the network with zero bits after the prefix: "10.0.0.0/24".
   [[nodiscard]] IpNetwork masked() const;
   friend constexpr auto operator<=>(const IpNetwork&, const IpNetwork&) = default;
 };

@@ -1,4 +1,4 @@
-// What the syndrome of an AETH says (IBTA 9.7.5.2), and the time codes of RNR NAKs and ACK timeouts.
+// Syndrome of an AETH (IBTA 9.7.5.2), and the time codes of RNR NAKs and ACK timeouts.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ enum class NakCode : uint8_t {
   kInvalidRdRequest = 4,
 };
 
-// The credit field of an ACK that carries no end-to-end credits, as RoCE devices send.
+// Syndrome of an ACK without end-to-end credits, as RoCE devices send it.
 inline constexpr uint8_t kSyndromeAck = 0x1f;
 
 constexpr AethKind aeth_kind(uint8_t syndrome) { return static_cast<AethKind>(syndrome >> 5 & 3); }
@@ -28,7 +28,8 @@ constexpr uint8_t nak_syndrome(NakCode code) {
 }
 constexpr uint8_t rnr_syndrome(uint8_t timer) { return static_cast<uint8_t>(0x20 | (timer & 0x1f)); }
 
-// How long a requester waits after an RNR NAK with this 5-bit timer code (IBTA table 45). Code 0 is the longest.
+// Time for which a requester waits after an RNR NAK with this 5-bit timer code (IBTA table 45). Code 0 is the longest
+// time.
 constexpr Nanos rnr_delay(uint8_t code) {
   constexpr std::array<int64_t, 32> kMicros = {655360, 10,    20,    30,     40,     60,     80,     120,
                                                160,    240,   320,   480,    640,    960,    1280,   1920,
@@ -37,7 +38,7 @@ constexpr Nanos rnr_delay(uint8_t code) {
   return Nanos{kMicros[code & 0x1f] * 1000};
 }
 
-// Local ACK timeout: 4.096 us * 2^code; code 0 means none (IBTA 9.7.6.1.3).
+// Local ACK timeout: 4.096 us * 2^code; code 0 disables it (IBTA 9.7.6.1.3).
 constexpr Nanos ack_timeout(uint8_t code) {
   return (code & 0x1f) == 0 ? kNever : Nanos{4096LL << (code & 0x1f)};
 }

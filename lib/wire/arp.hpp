@@ -10,7 +10,7 @@ namespace roci {
 
 enum class ArpOperation : uint16_t { kRequest = 1, kReply = 2 };
 
-// As it lies in the frame.
+// Wire format.
 struct ArpHeader {
   Be16 hardware_type;
   Be16 protocol_type;
@@ -31,15 +31,15 @@ struct ArpMessage {
   MacAddress target_mac;
   IpAddress target_ip;
 
-  // Says "I am here" to everybody (RFC 5227 §3).
+  // An announcement of the sender's own address to all hosts (RFC 5227 §3).
   [[nodiscard]] bool is_gratuitous() const { return sender_ip == target_ip; }
 };
 
-// Null when it is not a request or reply for IPv4 over Ethernet, or too short.
+// Returns null if the bytes are too short or are not an ARP request or reply for IPv4 over Ethernet.
 std::optional<ArpMessage> parse_arp(std::span<const uint8_t> bytes);
 
 inline constexpr uint32_t kMaxArpFrame = sizeof(EthernetHeader) + sizeof(VlanHeader) + sizeof(ArpHeader);
-// Writes a whole frame and returns its length, at most kMaxArpFrame.
+// Writes a complete frame and returns its length, at most kMaxArpFrame.
 uint32_t build_arp(const LinkHeader& link, const ArpMessage& message, std::span<uint8_t> out);
 
 }  // namespace roci

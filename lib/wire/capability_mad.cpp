@@ -32,7 +32,7 @@ MadOutcome check_body(const CapabilityMad& m) {
   const CapabilityBody& b = m.body;
   if (b.magic != kCapabilityMagic) return kBadMagic;
   if (b.lowest == 0 || b.lowest > b.version || b.lowest > kCapabilityVersion) return kBadVersion;
-  // A newer version may have put something there, which it cannot expect us to know.
+  // A newer version may have values there, which this version ignores.
   const bool reserved_is_zero = b.reserved0.get() == 0 && b.reserved1 == 0 && is_zero(m.reserved);
   if (b.version == kCapabilityVersion && !reserved_is_zero) return kReservedBits;
   const bool has_auth = (b.capabilities.get() & kAuthBit) != 0;
@@ -115,7 +115,7 @@ std::optional<CapabilityAgreement> agree(const CapabilityOffer& one, const Capab
   out.int_hops = std::min({one.int_hops, other.int_hops, kMaxIntHops});
   const auto bit = [](Capability c) { return static_cast<uint32_t>(c); };
   uint32_t both = one.capabilities & other.capabilities & (kAllCapabilities | known_extensions());
-  // Where one half is of no use without the other, neither stays.
+  // Removes capabilities that depend on a missing one.
   const auto needs = [&](uint32_t what, uint32_t other_half) {
     if ((both & other_half) != other_half) both &= ~what;
   };

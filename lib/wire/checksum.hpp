@@ -1,4 +1,4 @@
-// The Internet checksum (RFC 1071), by DPDK.
+// Internet checksum (RFC 1071), computed with DPDK.
 #pragma once
 
 #include <rte_ip.h>
@@ -7,7 +7,7 @@
 
 namespace roci {
 
-// Of `length` bytes, ready to be stored as it lies in memory. Over a header whose checksum field is right it is 0.
+// Returns the checksum of `length` bytes in memory byte order. It is 0 for a header with a correct checksum field.
 inline uint16_t inet_checksum(const void* data, size_t length) {
   return static_cast<uint16_t>(~rte_raw_cksum(data, length));
 }

@@ -31,8 +31,9 @@ constexpr uint64_t low_bits(unsigned width) {
 }
 constexpr size_t bytes_of(unsigned bits) { return (bits + 7) / 8; }
 
-// Two that are told the same places of fields: one takes what is there, the other puts it there. As in the tables of the
-// specification a place is a byte of the body and a bit of it, of which bit 0 is the highest.
+// FieldReader and FieldWriter have the same interface, so fields() describes the layout of a message once for parsing
+// and building. As in the tables of the specification, a position is a byte of the body and a bit in it; bit 0 is the
+// highest bit.
 class FieldReader {
  public:
   explicit FieldReader(const uint8_t* body) : body_(body) {}
@@ -80,7 +81,7 @@ class FieldWriter {
 };
 
 template <class Type, class Wanted>
-concept Either = std::is_same_v<std::remove_const_t<Type>, Wanted>;  // const for a FieldWriter
+concept Either = std::is_same_v<std::remove_const_t<Type>, Wanted>;  // const for FieldWriter
 
 template <class Io, Either<CmPath> Path>
 void path_fields(Io& io, size_t at, Path& path) {
@@ -164,7 +165,7 @@ void fields(Io& io, Reply& m) {
   io.bits(27, 3, 1, m.srq);
   io.bytes(28, 8, m.ca_guid);
   io.raw(36, m.private_data);
-  // In three places.
+  // The vendor ID is split over three bytes of the message.
   uint32_t high = m.vendor_id >> 16, middle = m.vendor_id >> 8, low = m.vendor_id;
   io.bytes(15, 1, high);
   io.bytes(19, 1, middle);
@@ -205,7 +206,7 @@ void fields(Io& io, Reply& m) {
   io.bytes(20, 4, m.qkey);
   io.raw(24, m.info);
   io.raw(96, m.private_data);
-  // In two places.
+  // The vendor ID is split over two fields of the message.
   uint32_t high = m.vendor_id >> 8, low = m.vendor_id;
   io.bytes(6, 2, high);
   io.bytes(11, 1, low);
@@ -232,7 +233,7 @@ void fields(Io& io, Answer& m) {
   io.raw(84, m.private_data);
 }
 
-// Makes the alternative of CmMessage that has this attribute. False: there is none.
+// Emplaces the alternative of CmMessage that has this attribute. Returns false if no alternative has it.
 template <size_t kIndex = 0>
 bool choose(uint16_t attribute, CmMessage& message) {
   if constexpr (kIndex < std::variant_size_v<CmMessage>) {
@@ -309,7 +310,7 @@ std::string_view cm_message_name(const CmMessage& message) {
 namespace {
 
 constexpr size_t kIpVersionAt = 1, kSourcePortAt = 2, kSourceAt = 4, kDestinationAt = 20;
-constexpr size_t kV4At = 12;  // of the 16 bytes of an address, the others are 0
+constexpr size_t kV4At = 12;  // offset in the 16 bytes of an address; the other bytes are 0
 
 IpAddress read_address(const uint8_t* bytes, bool v6) {
   IpAddress out;

@@ -1,6 +1,6 @@
-// The congestion notification message of QCN (CNM, 802.1Q 33.3 and 33.4, once 802.1Qau), with which a congested queue
-// answers the sender of a frame that it sampled: its PDU, and the frame that carries it to a sender in the same layer 2
-// network. l3_congestion_notification.hpp carries the same PDU through routers.
+// Congestion notification message (CNM) of QCN (802.1Q 33.3 and 33.4, formerly 802.1Qau). A congested queue sends it to
+// the sender of a frame that it sampled. This file has the PDU and the frame that carries it within a layer 2 network.
+// l3_congestion_notification.hpp sends the same PDU through routers.
 //
 //   DA = SA of the sampled frame | SA = the switch | VLAN tags and CN-TAG of the sampled frame | 22e7 | PDU
 #pragma once
@@ -16,44 +16,44 @@ namespace roci {
 inline constexpr uint16_t kEtherTypeCnm = 0x22e7;
 inline constexpr uint8_t kMaxCnmFeedback = 63;
 inline constexpr uint32_t kMaxCnmMsdu = 64;
-// In which CNMs say queue lengths (802.1Q 33.4).
+// Unit of queue lengths in CNMs, in bytes (802.1Q 33.4).
 inline constexpr int64_t kCnmQueueUnit = 64;
-inline constexpr uint8_t kCnmTransmitPriority = 6;  // 802.1Q's default for the CNMs themselves
+inline constexpr uint8_t kCnmTransmitPriority = 6;  // default priority of CNMs in 802.1Q
 
-// Names the queue that is congested. 802.1Q wants 64 bits that are unique in the network; MAC and number make them so.
+// Identifies the congested queue. 802.1Q requires 64 bits that are unique in the network: a MAC address and a number.
 struct CongestionPointId {
   MacAddress bridge;
-  Be16 queue;  // tells ports and priorities of one bridge apart
+  Be16 queue;  // distinguishes ports and priorities of a bridge
   friend bool operator==(const CongestionPointId& a, const CongestionPointId& b) {
     return a.bridge == b.bridge && a.queue.get() == b.queue.get();
   }
 };
 
 struct CnmPdu {
-  Be16 version_feedback;  // version 4 (= 0) | reserved 6 (= 0) | quantised feedback 6
+  Be16 version_feedback;  // version 4 (= 0) | reserved 6 (= 0) | quantized feedback 6
   CongestionPointId point;
   Be16 queue_offset;  // two's complement
   Be16 queue_delta;   // two's complement
-  Be16 priority;      // 3 | 0
+  Be16 priority;      // priority 3 | 0
   MacAddress destination;
-  Be16 msdu_length;  // what follows
+  Be16 msdu_length;  // number of MSDU bytes, which follow
 };
 static_assert(sizeof(CnmPdu) == 24);
 inline constexpr uint32_t kMaxCnmPdu = sizeof(CnmPdu) + kMaxCnmMsdu;
 
 struct Cnm {
-  // How congested, 0 to 63: |Fb| in 1/63 of its largest. 802.1Q sends no CNM of 0; to the L3 form it means that something
-  // else is to be said.
+  // Congestion from 0 to 63: |Fb| in 1/63 of its maximum. 802.1Q does not send a CNM with 0. In the L3 form 0 means
+  // that the message is sent for its TLVs.
   uint8_t feedback = 0;
   CongestionPointId point;
-  // Q - Qeq, the queue beyond where it should be, and Q - Qold, how it grew since the sample before; in kCnmQueueUnit.
-  // The draft of L3QCN calls them "available bytes"; a sender reads them as 802.1Q says.
+  // In kCnmQueueUnit. Q - Qeq is the deviation from the target queue length, Q - Qold the growth since the previous
+  // sample. The L3QCN draft calls them "available bytes"; senders interpret them as in 802.1Q.
   int16_t queue_offset = 0;
   int16_t queue_delta = 0;
   uint8_t priority = 0;    // 3 bits, of the sampled frame
   MacAddress destination;  // of the sampled frame
-  // The first bytes of the sampled frame's MSDU, at most kMaxCnmMsdu, from the EtherType behind its tags on: so the
-  // reader knows what they are. Lies in the sampled or the parsed frame.
+  // First bytes of the sampled frame's MSDU, at most kMaxCnmMsdu, starting with the EtherType after its tags, so that
+  // the receiver can parse them. Points into the sampled or the parsed frame.
   std::span<const uint8_t> msdu;
 
   [[nodiscard]] uint32_t pdu_bytes() const {
@@ -61,7 +61,7 @@ struct Cnm {
   }
 };
 
-// Bytes as CNMs say them, rounded towards 0 and kept within 16 bits.
+// Converts bytes to kCnmQueueUnit, rounded towards 0 and limited to 16 bits.
 constexpr int16_t cnm_queue_units(int64_t bytes) {
   const int64_t units = bytes / kCnmQueueUnit;
   if (units > INT16_MAX) return INT16_MAX;
@@ -69,15 +69,15 @@ constexpr int16_t cnm_queue_units(int64_t bytes) {
   return static_cast<int16_t>(units);
 }
 
-// What parse_cnm() and parse_cnm_frame() made of some bytes.
+// Result of parse_cnm() and parse_cnm_frame().
 enum class CnmOutcome : uint8_t {
   kAccepted,
-  kNotCnm,         // a frame with another EtherType
-  kTruncated,      // shorter than a PDU without MSDU, or than the front of a frame
+  kNotCnm,         // another EtherType
+  kTruncated,      // shorter than a PDU without MSDU, or than the link header
   kBadVersion,     // not 0
-  kReservedBits,   // those between version and feedback
-  kMsduTooLong,    // says more than kMaxCnmMsdu
-  kMsduBeyondEnd,  // says more than there is
+  kReservedBits,   // bits between version and feedback that are not 0
+  kMsduTooLong,    // length above kMaxCnmMsdu
+  kMsduBeyondEnd,  // length beyond the end
 };
 inline constexpr unsigned kCnmOutcomeCount = 7;
 std::string_view cnm_outcome_name(CnmOutcome outcome);
@@ -87,14 +87,14 @@ struct ParsedCnm {
   Cnm cnm;
 };
 
-// The PDU at the start of `bytes`. Bytes behind it are allowed, such as Ethernet padding. The bits below the priority
-// are not looked at.
+// Parses the PDU at the start of `bytes`. Bytes after it are allowed, such as Ethernet padding. The bits below the
+// priority are ignored.
 ParsedCnm parse_cnm(std::span<const uint8_t> bytes);
-// Writes cnm.pdu_bytes(). A feedback beyond the largest is the largest; the MSDU must not be too long.
+// Writes cnm.pdu_bytes() bytes. A larger feedback is limited to the maximum. The MSDU must not exceed kMaxCnmMsdu.
 void write_cnm(const Cnm& cnm, uint8_t* out);
 
-// What a sampled frame says about itself in a CNM: its destination, its first bytes, and its priority, or
-// `default_priority` if it has no VLAN tag. Null when it is cut before its MSDU begins.
+// Returns the fields of a CNM that describe a sampled frame: its destination, its first bytes, and its priority. A
+// frame without VLAN tag has `default_priority`. Null if `head` ends before the MSDU.
 std::optional<Cnm> sample_frame(std::span<const uint8_t> head, uint8_t default_priority = 0);
 
 // The link header of a CNM.
@@ -103,24 +103,24 @@ struct CnmLink {
   MacAddress source;
   LinkTags tags;
 
-  // To the sender of a sampled frame, in its VLANs and with its CN-TAG, if it has one; with a priority of its own,
-  // not to be dropped early. Null as with sample_frame().
+  // Returns the header of a CNM to the sender of a sampled frame, with its VLANs and its CN-TAG, if any. `priority`
+  // replaces that of the frame, so that the CNM is not dropped early. Null as in sample_frame().
   static std::optional<CnmLink> answering(std::span<const uint8_t> sampled, const MacAddress& own,
                                           uint8_t priority = kCnmTransmitPriority);
 
   [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(sizeof(EthernetHeader)) + tags.size(); }
-  // Writes size() bytes. The PDU stands directly behind them: whoever has one prepends this.
+  // Writes size() bytes. The PDU must follow directly, so the header can be prepended to an existing PDU.
   void write(uint8_t* out) const;
 };
 inline constexpr uint32_t kMaxCnmFrame =
     sizeof(EthernetHeader) + kMaxVlanTags * sizeof(VlanHeader) + sizeof(CnTag) + kMaxCnmPdu;
 
-// Writes a whole frame, not padded, and returns its length. `out` has room for it.
+// Writes a complete frame without padding and returns its length. `out` must be large enough.
 uint32_t build_cnm_frame(const CnmLink& link, const Cnm& cnm, std::span<uint8_t> out);
 
 struct ParsedCnmFrame {
   CnmOutcome outcome = CnmOutcome::kNotCnm;
-  CnmLink link;  // whose flow tells the sender which of its flows is meant
+  CnmLink link;  // its CN-TAG identifies the flow to the sender
   Cnm cnm;
 };
 ParsedCnmFrame parse_cnm_frame(std::span<const uint8_t> frame);

@@ -22,14 +22,14 @@ uint32_t with_isal(uint32_t state, uint8_t* to, const uint8_t* from, size_t leng
   return icrc_continue(state, to, length);
 }
 
-// The register after the last bytes, which are fewer than a wide register holds. Apart, since it is made of SSE
-// instructions: they come after the wide registers have been given up (icrc_continue() says why).
+// Returns the register after the last bytes, which do not fill a wide register. A separate function, because it
+// consists of SSE instructions, which must follow the release of the wide registers (see icrc_continue()).
 __attribute__((noinline)) ROCI_PCLMUL uint32_t finish(__m128i sum, uint8_t* to, const uint8_t* from,
                                                       uint32_t left) {
   return crc_of_sum(copy_crc_pieces(sum, to, from, left, 0));
 }
 
-// Otherwise the loop loads the constant anew behind each store that it may leave from.
+// Keeps the constant in its register. The compiler would otherwise reload it after each store that may leave the loop.
 #define ROCI_KEEP(kind, value) asm("" : "+" kind(value))
 
 #define ROCI_AVX512 __attribute__((target("avx512f,avx512vl,avx512bw,vpclmulqdq,pclmul,sse4.1")))
@@ -37,7 +37,7 @@ __attribute__((noinline)) ROCI_PCLMUL uint32_t finish(__m128i sum, uint8_t* to, 
 ROCI_AVX512 __m512i fold(__m512i sum, __m512i factors, __m512i data) {
   const __m512i low = _mm512_clmulepi64_epi128(sum, factors, 0x00);
   const __m512i high = _mm512_clmulepi64_epi128(sum, factors, 0x11);
-  return _mm512_ternarylogic_epi64(low, high, data, 0x96);  // exclusive or of the three
+  return _mm512_ternarylogic_epi64(low, high, data, 0x96);  // XOR of the three
 }
 
 ROCI_AVX512 __m512i load_64(const uint8_t* from) {
@@ -96,7 +96,7 @@ ROCI_AVX512 uint32_t with_avx512(uint32_t state, uint8_t* to, const uint8_t* fro
 
 #undef ROCI_AVX512
 
-// The same with registers of 32 bytes, and of 16.
+// The same with registers of 32 bytes, and below of 16.
 #define ROCI_AVX2 __attribute__((target("avx2,vpclmulqdq,pclmul,sse4.1")))
 
 ROCI_AVX2 __m256i fold(__m256i sum, __m256i factors, __m256i data) {
@@ -119,7 +119,7 @@ ROCI_AVX2 __m256i copy_32(uint8_t* to, const uint8_t* from) {
   return data;
 }
 
-// The lanes have names: an array of them stays in memory where the copies are assembly.
+// The lanes are variables: the compiler would keep an array in memory because of the assembly in the copies.
 ROCI_AVX2 uint32_t with_avx2(uint32_t state, uint8_t* to, const uint8_t* from, size_t length) {
   constexpr size_t kLane = 32;
   constexpr size_t kStep = 8 * kLane;

@@ -1,4 +1,4 @@
-// CRC-32 of bytes while they are copied: each byte is loaded once, where a copy and a CRC after it load it twice.
+// CRC-32 of bytes during their copy. Each byte is loaded once; a copy followed by a CRC loads it twice.
 #pragma once
 
 #include <cstddef>
@@ -6,19 +6,21 @@
 
 namespace roci {
 
-// Fewer bytes than these are copied and summed one after the other: the end of a CRC costs what is saved before it.
+// Shorter data is copied first and summed afterwards, because the end of a CRC costs more than one pass saves.
 inline constexpr size_t kCopyCrcWorthwhile = 1536;
 
 // Copies `length` bytes and returns the CRC register after them, as icrc_continue(state, from, length) does. The ranges
-// must not overlap. `from` may be memory that is not there any more, and so may `to` when copies_in_one_pass() and there are
-// kCopyCrcWorthwhile bytes: the accesses are guarded (base/guarded_access.hpp), and the register means nothing after a fault.
-// Takes what the processor has: VPCLMULQDQ with AVX-512 or with AVX2, PCLMULQDQ, or ISA-L after memcpy.
+// must not overlap. Uses the best instructions of the processor: VPCLMULQDQ with AVX-512 or AVX2, PCLMULQDQ, or memcpy
+// and ISA-L.
+//
+// Accesses are guarded (base/guarded_access.hpp): `from` may be unmapped memory. `to` may be unmapped only if
+// copies_in_one_pass() and `length` is at least kCopyCrcWorthwhile. After a fault the return value is undefined.
 uint32_t copy_crc(uint32_t state, uint8_t* to, const uint8_t* from, size_t length);
 
-// Whether that is faster than a CRC first and a copy of what is in the caches then.
+// Returns true if copy_crc() is faster than a CRC followed by a copy from the caches.
 bool copies_in_one_pass();
 
-// The ways above, for tests and benchmarks. Null when the processor lacks the instructions.
+// The implementations of copy_crc(), for tests and benchmarks. Null if the processor lacks the instructions.
 using CopyCrc = uint32_t (*)(uint32_t state, uint8_t* to, const uint8_t* from, size_t length);
 CopyCrc copy_crc_avx512();
 CopyCrc copy_crc_avx2();

@@ -1,5 +1,5 @@
-// What bytes of a message are worth further on in its CRC-32 (Gopal et al., "Fast CRC Computation for Generic Polynomials
-// Using PCLMULQDQ", 2009): 8 bytes may be taken away when their carry-less product with such a factor is added there.
+// Factors for CRC-32 by folding (Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ", 2009). 8
+// bytes of a message can be replaced by their carry-less product with a factor, which is added at a later position.
 // Polynomials are reflected: the lowest power is the highest bit.
 #pragma once
 
@@ -26,15 +26,17 @@ constexpr uint32_t times_x_to_the_8(uint32_t value) {
   return value;
 }
 
-// A power as a factor: shifted by one, which makes up for a carry-less product of reflected numbers being one bit short.
+// Converts a power to a factor. The shift by one compensates that a carry-less product of reflected numbers is one bit
+// short.
 constexpr uint64_t crc_factor(uint32_t power) { return uint64_t{power} << 1; }
 
-// Of the earlier and of the later 8 bytes of 16 that move by so many bits.
+// Factors for the earlier and the later 8 bytes of 16 that are moved by kBits.
 template <unsigned kBits>
 constexpr uint64_t kEarlierFactor = crc_factor(power_of_x(kBits + 32));
 template <unsigned kBits>
 constexpr uint64_t kLaterFactor = crc_factor(power_of_x(kBits - 32));
 static_assert(kEarlierFactor<512> == 0x154442bd4 &&
-              kLaterFactor<512> == 0x1c6e41596);  // as the paper has them
+              // Values of the paper.
+              kLaterFactor<512> == 0x1c6e41596);
 
 }  // namespace roci

@@ -1,8 +1,8 @@
-// The CRC-32 of a short run of bytes as a sum: each piece is multiplied by what it is worth at the end of the run, and the
-// products are added up. No piece waits for the one before it, and each may come from where it is at hand (a register, the
-// application's memory) and not from where it has just been written to.
+// CRC-32 of a short byte sequence as a sum. Each piece is multiplied by a factor for its distance from the end of the
+// sequence, and the products are added. No piece depends on the previous one. A piece can be read from a register or
+// from application memory instead of the frame to which it was just written.
 //
-// The functions need the carry-less product of the processor (PCLMULQDQ): call them when has_carryless_product().
+// The functions require carry-less products (PCLMULQDQ). The caller checks has_carryless_product().
 #pragma once
 
 #include <immintrin.h>
@@ -20,7 +20,7 @@ namespace roci {
 
 bool has_carryless_product();
 
-// How far the beginning of a piece of 16 bytes may be from the end of the run.
+// Maximum distance from the start of a 16-byte piece to the end of the sequence.
 inline constexpr uint32_t kLongestCrcSum = 640;
 
 namespace crc_sum {
@@ -28,7 +28,7 @@ namespace crc_sum {
 struct alignas(16) Factors {
   uint64_t of_earlier, of_later;  // of the first and the second 8 bytes
 };
-// By the bytes behind the piece.
+// Indexed by the number of bytes after the piece.
 inline constexpr auto kFactors = [] {
   std::array<Factors, kLongestCrcSum - 15> table{};
   uint32_t later = power_of_x_before(32), earlier = power_of_x(32);
@@ -39,19 +39,19 @@ inline constexpr auto kFactors = [] {
   }
   return table;
 }();
-static_assert(kFactors[16].of_earlier == 0x1751997d0 &&
-              kFactors[16].of_later == 0x0ccaa009e);  // as the paper has them
+// Values of the paper (crc_factors.hpp).
+static_assert(kFactors[16].of_earlier == 0x1751997d0 && kFactors[16].of_later == 0x0ccaa009e);
 
 }  // namespace crc_sum
 
-// What 16 bytes add to a sum when `behind` bytes of the run come after them.
+// Returns the contribution of 16 bytes to a sum if `behind` bytes of the sequence follow them.
 ROCI_PCLMUL inline __m128i crc_piece(__m128i bytes, uint32_t behind) {
   const __m128i factors = _mm_load_si128(reinterpret_cast<const __m128i*>(&crc_sum::kFactors[behind]));
   return _mm_xor_si128(_mm_clmulepi64_si128(bytes, factors, 0x00),
                        _mm_clmulepi64_si128(bytes, factors, 0x11));
 }
 
-// Fewer bytes are a piece that begins with zeros: they are its end.
+// Shorter pieces are at the end of a 16-byte piece that starts with zeros.
 ROCI_PCLMUL inline __m128i crc_piece_of_8(uint64_t bytes, uint32_t behind) {
   return crc_piece(_mm_set_epi64x(static_cast<int64_t>(bytes), 0), behind);
 }
@@ -61,7 +61,8 @@ ROCI_PCLMUL inline __m128i crc_piece_of_4(uint32_t bytes, uint32_t behind) {
 
 namespace crc_sum {
 
-// What is summed only is ours and there; what is copied comes from or goes to the application's memory.
+// Without copies, the source is memory of this stack. With copies, source or destination is application memory, which
+// may be unmapped, so the accesses are guarded.
 enum class Copies : uint8_t { kNo, kYes };
 
 template <Copies kCopies>
@@ -109,20 +110,21 @@ ROCI_PCLMUL inline __m128i add_pieces(__m128i sum, uint8_t* to, const uint8_t* f
 
 }  // namespace crc_sum
 
-// `length` bytes of memory, which end `behind` bytes before the end of the run.
+// Adds `length` bytes of memory, which end `behind` bytes before the end of the sequence.
 ROCI_PCLMUL inline __m128i crc_pieces(__m128i sum, const uint8_t* from, uint32_t length, uint32_t behind) {
   return crc_sum::add_pieces<crc_sum::Copies::kNo>(sum, nullptr, from, length, behind);
 }
-// The same, copied to `to` with guarded accesses (base/guarded_access.hpp).
+// As crc_pieces(), and copies the bytes to `to` with guarded accesses (base/guarded_access.hpp).
 ROCI_PCLMUL inline __m128i copy_crc_pieces(__m128i sum, uint8_t* to, const uint8_t* from, uint32_t length,
                                            uint32_t behind) {
   return crc_sum::add_pieces<crc_sum::Copies::kYes>(sum, to, from, length, behind);
 }
 
-// The CRC register after the run, which began with an empty register, in the form of icrc_continue().
+// Returns the CRC register after the sequence, in the form of icrc_continue(). The sequence starts with an empty
+// register.
 ROCI_PCLMUL inline uint32_t crc_of_sum(__m128i sum) {
-  // From 128 bits to 96, from 96 to 64, and to 32 by Barrett's reduction (the paper, figure 12). The CRC is the
-  // remainder of the run with 32 zero bits behind it.
+  // Reduction from 128 bits to 96, to 64, and by Barrett reduction to 32 (figure 12 of the paper). The CRC is the
+  // remainder of the sequence followed by 32 zero bits.
   constexpr uint64_t kQuotient = 0x1f7011641, kDivisor = uint64_t{kCrcPolynomial} << 1 | 1;
   const __m128i first_half = _mm_set_epi64x(static_cast<int64_t>(crc_factor(power_of_x(64))),
                                             static_cast<int64_t>(crc_factor(power_of_x(96))));

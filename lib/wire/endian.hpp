@@ -1,5 +1,5 @@
-// Big-endian fields of packet headers: byte arrays with an explicit conversion, so a header struct has no padding,
-// needs no alignment, and cannot be used as a number by accident.
+// Big-endian fields of packet headers. They are byte arrays with explicit conversion. A header struct therefore has no
+// padding and needs no alignment, and a field cannot be used as a number by accident.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ class BigEndian {
   }
 
  private:
-  // One load or store and one instruction; compilers do not see that in the loops over single bytes.
+  // Compiles to one load or store and one instruction, unlike the loops over bytes.
   static constexpr Value swapped(Value value) {
     if constexpr (std::endian::native == std::endian::big || kBytes == 1) return value;
     if constexpr (kBytes == 2) return __builtin_bswap16(value);

@@ -12,7 +12,7 @@ std::span<const uint8_t> bytes_of(const T& value) {
   return {reinterpret_cast<const uint8_t*>(&value), sizeof value};
 }
 
-// The sequence not below `next` whose low half is `wire`.
+// Returns the lowest sequence that is not below `next` and has the low half `wire`.
 uint64_t sequence_from(uint32_t wire, uint64_t next) {
   return next + static_cast<uint32_t>(wire - static_cast<uint32_t>(next));
 }
@@ -71,7 +71,7 @@ AuthOutcome AuthReceiver::check(const FrameView& view, const ExtensionView& bloc
     next_ = sequence + 1;
     return AuthOutcome::kRight;
   }
-  // Told apart for the counters only: an old sequence whose MAC was right.
+  // Distinguishes an old sequence with a correct MAC from a wrong MAC. Only the counters use the difference.
   const auto behind = static_cast<uint32_t>(static_cast<uint32_t>(next_) - block.auth().sequence.get());
   const bool is_old = behind != 0 && behind <= next_ &&
                       is_same_mac(compute_auth(key_, view, block, next_ - behind), block.auth().mac.get());

@@ -80,7 +80,7 @@ uint32_t write_extensions(const ExtensionBlock& block, std::span<uint8_t> out) {
   if (bytes == 0 || bytes > out.size()) return 0;
   Writer writer(out.data());
   writer.put(ExtensionHeader{.words = static_cast<uint8_t>(bytes / 4), .types = Be16{block.types()}});
-  // In the order of the bits.
+  // Values in ascending order of type bits.
   if (block.source_qp) writer.put(SourceQp{0, Be24{block.source_qp->value()}});
   if (block.ce_echo) writer.put(CeEcho{Be32{block.ce_echo->packets}, Be32{block.ce_echo->marked}});
   if (block.lsn) writer.put(LsnValue{Be64{block.lsn->value()}});

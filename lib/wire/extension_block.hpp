@@ -1,5 +1,5 @@
-// An extension block as values in host order: for building one, and for tests and tools. The data path reads blocks
-// in place (extensions.hpp).
+// Extension block as values in host byte order, to build blocks, and for tests and tools. The data path reads blocks in
+// place (extensions.hpp).
 #pragma once
 
 #include "wire/extensions.hpp"
@@ -24,14 +24,15 @@ struct RxWindowValues {
 };
 struct FlowsValues {
   bool last_hop = false;
-  uint32_t count = 0;  // 24 bits, more is written as the most
+  uint32_t count = 0;  // 24 bits; larger values are written as the maximum
   friend bool operator==(const FlowsValues&, const FlowsValues&) = default;
 };
 struct RateValues {
   static constexpr uint64_t kUnit = 100'000;  // b/s
 
   bool delta = false;
-  // In kUnit: 0 to 2^28 - 1, as a delta -2^27 to 2^27 - 1; written as the nearest that fits.
+  // In kUnit. Range: 0 to 2^28 - 1, for a delta -2^27 to 2^27 - 1; other values are written as the nearest one in
+  // range.
   int32_t rate = 0;
   friend bool operator==(const RateValues&, const RateValues&) = default;
 };
@@ -39,7 +40,7 @@ struct IntEchoValues {
   uint8_t flags = 0;  // IntEchoHeader::kDelayed and so on; 4 bits
   uint16_t age = 0;   // µs
   uint8_t hop_count = 0;
-  std::array<IntHopValues, kMaxIntHops> hops{};  // newest first; those beyond hop_count are not looked at
+  std::array<IntHopValues, kMaxIntHops> hops{};  // newest first; those from hop_count on are ignored
   friend bool operator==(const IntEchoValues& a, const IntEchoValues& b);
 };
 struct SackValues {
@@ -67,15 +68,15 @@ struct ExtensionBlock {
   std::optional<AuthValues> auth;
 
   [[nodiscard]] uint16_t types() const;
-  [[nodiscard]] uint32_t bytes() const;  // of the block, 0 when nothing is in it
+  [[nodiscard]] uint32_t bytes() const;  // of the block; 0 without values
   friend bool operator==(const ExtensionBlock&, const ExtensionBlock&) = default;
 };
 
-// Writes the block to the start of `out` and returns its length; 0, with nothing written, when there is no room or
-// nothing to write.
+// Writes the block to the start of `out` and returns its length. Returns 0, without writing, if `out` is too small or
+// the block has no values.
 uint32_t write_extensions(const ExtensionBlock& block, std::span<uint8_t> out);
 
-// The view must be accepted.
+// `view` must be accepted.
 ExtensionBlock read_extensions(const ExtensionView& view);
 
 }  // namespace roci

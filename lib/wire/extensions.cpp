@@ -158,7 +158,7 @@ ExtensionView parse_extensions(std::span<const uint8_t> bytes, Behind behind, ui
   for (uint16_t left = types; left != 0; left = static_cast<uint16_t>(left & (left - 1))) {
     const auto bit = static_cast<unsigned>(std::countr_zero(left));
     const ExtensionInfo& info = kTable[kIndex[bit]];
-    // The fixed part first: the number of hops stands in it.
+    // The fixed part comes first, since it contains the number of hops.
     if (at + info.words > words) return refuse(kBadLength);
     const uint8_t* value = bytes.data() + 4 * static_cast<size_t>(at);
     for (uint32_t i = 0; i < 4U * info.words; ++i) {

@@ -1,5 +1,5 @@
-// Hashes of flows, for tables and for choosing a way: one word after the other is mixed in. Not for an adversary without
-// a salt that he does not know.
+// Non-cryptographic hash of flows, for hash tables and for the choice among equal-cost paths. Words are mixed in one by
+// one. An attacker must not know the salt, otherwise it can construct collisions.
 #pragma once
 
 #include <array>

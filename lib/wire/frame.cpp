@@ -9,7 +9,7 @@
 namespace roci {
 namespace {
 
-// Fills in everything from the UDP header on; l3_end is where the IP packet ends in the frame.
+// Sets all fields from the UDP header on. `l3_end` is the end of the IP packet in the frame.
 FrameKind parse_roce(FrameView& view, uint32_t head_length, uint32_t l3_end, OpcodeRange opcodes) {
   const uint32_t udp_bytes = view.udp().length.get();
   if (udp_bytes != l3_end - view.l4_offset) return FrameKind::kBadUdp;
@@ -32,7 +32,7 @@ FrameKind parse_roce(FrameView& view, uint32_t head_length, uint32_t l3_end, Opc
   return FrameKind::kRoce;
 }
 
-// Of an IPv4 header. The usual one takes five additions; the sum does not depend on the order of bytes (RFC 1071 2).
+// Checks an IPv4 header checksum. A header without options takes five additions, in any byte order (RFC 1071 2).
 bool has_right_checksum(const uint8_t* ip, uint32_t header) {
   if (header != sizeof(Ipv4Header)) return inet_checksum(ip, header) == 0;
   std::array<uint32_t, sizeof(Ipv4Header) / 4> words;
@@ -127,7 +127,7 @@ void parse_frame(FrameView& view, const uint8_t* head, uint32_t head_length, uin
   uint32_t offset = sizeof(EthernetHeader);
   uint16_t type = view.ethernet().ether_type.get();
   while ((type == kEtherTypeVlan || type == kEtherTypeSTag) && view.vlan_tags < 2) {
-    view.l3_offset = static_cast<uint16_t>(offset);  // vlan() counts back from it, in a truncated frame too
+    view.l3_offset = static_cast<uint16_t>(offset);  // vlan() uses this offset, in a truncated frame too
     if (head_length < offset + sizeof(VlanHeader)) {
       view.kind = FrameKind::kTruncated;
       return;
@@ -136,14 +136,14 @@ void parse_frame(FrameView& view, const uint8_t* head, uint32_t head_length, uin
     offset += sizeof(VlanHeader);
     ++view.vlan_tags;
   }
-  // What a sender says about its flows is nothing to who receives them (802.1Q 33.2).
+  // Receivers ignore the CN-TAG, since its flow is significant only to the sender (802.1Q 33.2).
   if (type == kEtherTypeCnTag) {
     view.l3_offset = static_cast<uint16_t>(offset);
     if (head_length < offset + sizeof(VlanHeader)) {
       view.kind = FrameKind::kTruncated;
       return;
     }
-    type = view.at<VlanHeader>(offset).ether_type.get();  // both tags have the next EtherType in this place
+    type = view.at<VlanHeader>(offset).ether_type.get();  // both tags have the next EtherType at this offset
     offset += sizeof(VlanHeader);
     view.cn_tag = true;
   }

@@ -1,5 +1,5 @@
-// The headers of RoCEv2 as they lie in a frame, and the constants in them. Every struct has the exact size and no
-// alignment need, so a pointer into a frame may be cast to it.
+// Wire formats of the headers of RoCEv2 packets, with their constants. Each struct has the exact size and alignment 1,
+// so a pointer into a frame may be cast to it.
 #pragma once
 
 #include <cstdint>
@@ -34,13 +34,13 @@ struct EthernetHeader {
 };
 static_assert(sizeof(EthernetHeader) == 14);
 
-struct VlanHeader {  // what follows the TPID
+struct VlanHeader {  // follows the TPID
   Be16 tci;          // PCP 3 | DEI 1 | VID 12
   Be16 ether_type;
 };
 static_assert(sizeof(VlanHeader) == 4);
 
-// A whole tag as values.
+// A VLAN tag as values.
 struct VlanTag {
   uint16_t tpid = kEtherTypeVlan;
   uint16_t tci = 0;  // PCP 3 | DEI 1 | VID 12
@@ -86,14 +86,14 @@ struct Bth {
   static constexpr uint8_t kFecn = 0x80;
   static constexpr uint8_t kBecn = 0x40;
   static constexpr uint8_t kAckReq = 0x80;
-  // Of the 7 reserved bits behind AckReq, which the ICRC covers: between peers that agreed on it, an extension block
-  // stands behind the headers (extensions.hpp). A receiver that did not agree ignores the bit as IBTA 9.2 says.
+  // The highest of the 7 reserved bits after AckReq, which the ICRC covers. Between peers that negotiated it, an
+  // extension block follows the headers (extensions.hpp). Other receivers ignore the bit (IBTA 9.2).
   static constexpr uint8_t kExtensions = 0x40;
 
   uint8_t opcode = 0;
   uint8_t flags = 0;  // SE 1 | MigReq 1 | PadCnt 2 | TVer 4
   Be16 pkey;
-  uint8_t congestion = 0;  // FECN 1 | BECN 1 | reserved 6: outside the ICRC
+  uint8_t congestion = 0;  // FECN 1 | BECN 1 | reserved 6; not covered by the ICRC
   Be24 destination_qp;
   uint8_t ack_request = 0;  // AckReq 1 | reserved 7
   Be24 psn;
@@ -114,7 +114,7 @@ struct Deth {
 };
 struct XrcEth {  // annex A14
   uint8_t reserved = 0;
-  Be24 srq;  // of the shared receive queue that is asked for
+  Be24 srq;  // number of the destination XRC SRQ
 };
 struct Reth {
   Be64 va;
@@ -143,21 +143,21 @@ struct Ieth {
 struct CnpReserved {
   std::array<uint8_t, 16> zero{};
 };
-// The bodies of the private opcodes (docs/wire-extensions.md).
+// Bodies of the private opcodes (docs/wire-extensions.md).
 struct Probe {
-  static constexpr uint16_t kRtt = 1;  // answer with times
-  static constexpr uint16_t kInt = 2;  // answer with what switches wrote into the probe
+  static constexpr uint16_t kRtt = 1;  // the response includes times
+  static constexpr uint16_t kInt = 2;  // the response includes the telemetry of the probe
 
-  Be32 id;  // chosen by who asks; a response repeats it
+  Be32 id;  // chosen by the sender of the probe; repeated in the response
   Be16 flags;
   Be16 reserved;
-  Be64 sent;  // t1, ns of the clock of who asks; a response repeats it
-  Be64 lsn;   // request: next byte to send; response: all bytes below have arrived
+  Be64 sent;  // t1, ns of the probe sender's clock; repeated in the response
+  Be64 lsn;   // probe: next byte to send; response: all bytes below have arrived
 };
 struct ProbeTimes {
-  Be64 received;                  // t2, when the probe arrived, in the responder's time unit
-  Be64 answered;                  // t3, when the response was handed to the port, likewise
-  std::array<uint8_t, 12> raw{};  // from the responder's algorithm to the other's, opaque to everybody else
+  Be64 received;                  // t2, arrival of the probe, in the responder's time unit
+  Be64 answered;                  // t3, handover of the response to the port, in the same unit
+  std::array<uint8_t, 12> raw{};  // opaque data between the congestion control algorithms of both peers
 };
 struct IntReport {
   static constexpr uint16_t kLsnKnown = 1;
@@ -165,9 +165,9 @@ struct IntReport {
 
   Be16 flags;
   Be16 reserved;
-  Be64 lsn;  // of the sampled packet, if it carried one
+  Be64 lsn;  // of the sampled packet, if it has one
   IntHop hop;
-  Bth sampled;  // of the packet that met the congestion: its queue pair, opcode and PSN
+  Bth sampled;  // BTH of the packet that met congestion: queue pair, opcode, PSN
 };
 static_assert(sizeof(Probe) == header_size(Header::kProbe));
 static_assert(sizeof(ProbeTimes) == header_size(Header::kProbeTimes));
@@ -183,14 +183,14 @@ static_assert(sizeof(ImmDt) == header_size(Header::kImmDt));
 static_assert(sizeof(Ieth) == header_size(Header::kIeth));
 static_assert(sizeof(CnpReserved) == header_size(Header::kCnpReserved));
 
-// The longest a RoCEv2 header chain of ours gets: Ethernet, two tags, IPv6, UDP, BTH, XRCETH and AtomicETH
-// (private opcodes are longer).
+// Longest header chain of a standard RoCEv2 packet that this project sends: Ethernet, two tags, IPv6, UDP, BTH, XRCETH
+// and AtomicETH. Private opcodes are longer.
 inline constexpr uint32_t kMaxHeaderBytes = 14 + 8 + 40 + 8 + 12 + 4 + 28;
-// What a path MTU adds up to as an IP packet, at worst (RETH and ImmDt, IPv6): the port's MTU must be this much more, and of XRC
-// another XRCETH.
+// Largest overhead of an IP packet beyond its path MTU (IPv6, with RETH and ImmDt). The port MTU must be larger than
+// the path MTU by this number of bytes, and by another XRCETH for XRC.
 inline constexpr uint32_t kMaxIpOverhead = 40 + 8 + 12 + 16 + 4 + kIcrcBytes;
 
-// The largest path MTU whose packets, with `overhead` bytes each, fit a port's MTU; 0 when none does.
+// Returns the largest path MTU whose packets, with `overhead` bytes each, fit the MTU of a port; 0 if no path MTU fits.
 constexpr uint32_t largest_path_mtu(uint32_t port_mtu, uint32_t overhead) {
   for (uint32_t mtu = 4096; mtu >= 256; mtu /= 2) {
     if (mtu + overhead <= port_mtu) return mtu;

@@ -81,7 +81,7 @@ uint32_t build_echo(const LinkHeader& link, const EchoMessage& message, std::spa
     ip = Ipv4Header{};
     ip.tos = message.traffic_class;
     ip.total_length.set(static_cast<uint16_t>(sizeof(Ipv4Header) + icmp_bytes));
-    ip.flags_fragment.set(0x4000);  // don't fragment
+    ip.flags_fragment.set(0x4000);  // DF
     ip.protocol = kProtocolIcmp;
     ip.source.set(message.source.v4());
     ip.destination.set(message.destination.v4());

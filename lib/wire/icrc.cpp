@@ -20,19 +20,19 @@ uint32_t load_le32(const uint8_t* p) {
 
 using icrc_pieces::kIpv4Mask, icrc_pieces::kIpv6Mask;
 
-constexpr size_t kBefore =
-    icrc_pieces::kBefore;            // in front of the IP header, where frames have their MAC addresses
+// Bytes before the IP header, which in frames contain MAC addresses.
+constexpr size_t kBefore = icrc_pieces::kBefore;
 constexpr size_t kMaxIpHeader = 60;  // IPv4 with all options
 constexpr size_t kMaxMasked = kBefore + kMaxIpHeader + sizeof(UdpHeader) + sizeof(Bth);
 
-// One OR over all of it: the CRC loads 16 bytes at a time, and would have to wait for a byte that was stored on its own
-// just before.
+// One OR over the complete array. The CRC loads 16 bytes at a time and would stall on a byte that was just stored
+// separately.
 template <size_t kBytes>
 void copy_masked(uint8_t* to, const uint8_t* from, const std::array<uint8_t, kBytes>& mask) {
   for (size_t i = 0; i < kBytes; ++i) to[i] = from[i] | mask[i];
 }
 
-// What the CRC begins with into `to`, which has room for kMaxMasked; returns its length.
+// Copies the first bytes of the CRC input to `to`, which has kMaxMasked bytes. Returns their number.
 uint32_t copy_masked_headers(const FrameView& view, uint8_t* to) {
   const uint8_t* from = view.frame + view.l3_offset - kBefore;
   if (view.ipv6) {
@@ -73,8 +73,8 @@ ROCI_PCLMUL uint32_t sum_short(const FrameView& view, uint32_t begin, uint32_t l
 
 uint32_t icrc_continue(uint32_t state, const uint8_t* data, size_t length) {
   state = crc32_gzip_refl(state, data, length);
-  // ISA-L 2.30 leaves the upper halves of wide registers in use, with which each SSE instruction behind it (all of ours)
-  // takes two to three times as long.
+  // ISA-L 2.30 leaves the upper halves of wide registers in use. SSE instructions after it, as in this code, then take
+  // two to three times as long.
   if (kWideRegisters) asm volatile("vzeroupper");
   return state;
 }
@@ -106,7 +106,7 @@ uint32_t compute_icrc_copying(const FrameView& view, uint8_t* to) {
     state = icrc_continue(state, view.frame + begin, view.payload_offset - begin);
   if (copies_in_one_pass()) {
     state = copy_crc(state, to, payload, view.payload_length);
-  } else {  // as copy_crc(), but for reading the copy, which may not be there
+  } else {  // as copy_crc(), but without reading the copy, which may be unmapped
     guarded_copy(to, payload, view.payload_length);
     state = icrc_continue(state, payload, view.payload_length);
   }

@@ -1,5 +1,6 @@
-// The headers that begin an ICRC as pieces of 16 bytes: eight 0xff bytes and those from the IP header to the BTH, as they
-// go into the frame behind what of the Ethernet header lies there, and masked (icrc.hpp). IPv4 without options.
+// The headers that start an ICRC, in pieces of 16 bytes: eight 0xff bytes and the headers from IP to BTH. They are
+// stored into the frame, after the part of the Ethernet header before them, and masked for the ICRC (icrc.hpp). IPv4
+// without options only.
 #pragma once
 
 #include <array>
@@ -20,18 +21,19 @@ inline Bytes bytes_of(uint64_t first, uint64_t second) {
   return _mm_set_epi64x(static_cast<int64_t>(second), static_cast<int64_t>(first));
 }
 
-// Bytes in front of the IP header in the first piece: ones in the ICRC, whatever they are in the frame.
+// Bytes before the IP header in the first piece. The ICRC replaces them with ones.
 inline constexpr uint32_t kBefore = 8;
 
-// What is set to ones from there to the end of the BTH (annex A17.3.1), without IPv4 options.
+// Mask of the bits that the ICRC replaces with ones (annex A17.3.1), from kBefore bytes before the IP header to the end
+// of the BTH, without IPv4 options.
 template <size_t kIpHeader>
 constexpr auto make_mask() {
   std::array<uint8_t, kBefore + kIpHeader + sizeof(UdpHeader) + sizeof(Bth)> mask{};
   for (size_t i = 0; i < kBefore; ++i) mask[i] = 0xff;
   uint8_t* ip = mask.data() + kBefore;
   if (kIpHeader == sizeof(Ipv6Header)) {
-    ip[0] = 0x0f;                  // traffic class and
-    ip[1] = ip[2] = ip[3] = 0xff;  // flow label
+    ip[0] = 0x0f;                  // traffic class, high bits
+    ip[1] = ip[2] = ip[3] = 0xff;  // traffic class, low bits, and flow label
     ip[7] = 0xff;                  // hop limit
   } else {
     ip[1] = 0xff;            // TOS
@@ -40,18 +42,18 @@ constexpr auto make_mask() {
   }
   uint8_t* udp = ip + kIpHeader;
   udp[6] = udp[7] = 0xff;             // checksum
-  udp[sizeof(UdpHeader) + 4] = 0xff;  // FECN, BECN and the six bits behind them
+  udp[sizeof(UdpHeader) + 4] = 0xff;  // FECN, BECN and the six bits after them
   return mask;
 }
 inline constexpr auto kIpv4Mask = make_mask<sizeof(Ipv4Header)>();
 inline constexpr auto kIpv6Mask = make_mask<sizeof(Ipv6Header)>();
 
 struct Ipv4Pieces {
-  Bytes ip, addresses, udp_bth;  // from 8 bytes before the IP header on
+  Bytes ip, addresses, udp_bth;  // starting 8 bytes before the IP header
 };
 struct Ipv6Pieces {
   Bytes ip, source, destination, udp_bth;
-  uint32_t last;  // the end of the BTH
+  uint32_t last;  // the last 4 bytes of the BTH
 };
 
 inline Ipv4Pieces load_ipv4(const uint8_t* from) { return {load(from), load(from + 16), load(from + 32)}; }
@@ -73,14 +75,15 @@ inline void store_headers(uint8_t* to, const Ipv6Pieces& pieces) {
   std::memcpy(to + 64, &pieces.last, sizeof pieces.last);
 }
 
-// The first piece, masked, as the sum takes it: it brings the register that a CRC begins with, ones in the first four
-// bytes. A sum begins with an empty register.
+// Returns the first piece, masked and with the initial register of the CRC (ones in the first four bytes). A sum starts
+// with an empty register.
 inline Bytes begun(Bytes ip, const uint8_t* mask) {
   return _mm_xor_si128(_mm_or_si128(ip, load(mask)), bytes_of(0xffffffff, 0));
 }
 inline Bytes masked(Bytes piece, const uint8_t* mask) { return _mm_or_si128(piece, load(mask)); }
 
-// With `behind` bytes between the BTH and the ICRC (or what else the sum runs to).
+// Limit of `behind`, the number of bytes between the end of the BTH and the end of the sum, which is the ICRC or
+// earlier.
 inline constexpr uint32_t kMostBehind = kLongestCrcSum - 68;
 ROCI_PCLMUL inline __m128i sum(const Ipv4Pieces& p, uint32_t behind) {
   const uint8_t* mask = kIpv4Mask.data();

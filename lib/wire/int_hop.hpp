@@ -1,5 +1,5 @@
-// What a switch says about one of its egress ports, in the form in which it travels with a packet (telemetry_header.hpp)
-// and back to a sender: in the INT-ECHO extension and in the INT responses of switches.
+// State of a switch egress port in telemetry. It is sent in packets (telemetry_header.hpp), and to a sender in the
+// INT-ECHO extension and in the INT responses of switches.
 #pragma once
 
 #include <bit>
@@ -10,15 +10,15 @@
 
 namespace roci {
 
-// A count in 16 bits: 12 bits of mantissa, shifted left by the 4 bits of exponent above them. Counts below 4096 and
-// the usual link rates in Mb/s (up to 3125 << 8 = 800 G and beyond) are exact; the rest is rounded down by less than
-// 1/2048. A code table of rates would read an unforeseen link as one of another speed.
+// A number in 16 bits: 12 bits of mantissa, shifted left by the 4 bits of exponent above them. Values below 4096 and
+// the usual link rates in Mb/s (up to 3125 << 8 = 800 G and beyond) are exact. Others are rounded down by less than
+// 1/2048. A code table of rates would report an unforeseen link with another rate.
 class ScaledCount {
  public:
   static constexpr uint32_t kMax = 0xfffU << 15;
 
   constexpr ScaledCount() = default;
-  // The largest count that can be said and is not above `value`.
+  // Returns the largest representable number that is not above `value`.
   static constexpr ScaledCount of(uint64_t value) {
     if (value >= kMax) return from_code(0xffff);
     const auto width = static_cast<unsigned>(std::bit_width(value));
@@ -40,13 +40,13 @@ class ScaledCount {
   uint16_t code_ = 0;
 };
 
-// One hop as it lies in a packet.
+// Wire format of a hop.
 struct IntHop {
   Be32 switch_port;  // switch id 20 | egress port 12
   Be32 time;         // ns of the switch's clock when the packet left the queue; wraps after 4.3 s
-  Be32 tx_units;     // everything that the port has sent, in units of kTxUnit bytes; wraps after 32 GiB
-  Be16 rate;         // of the link: ScaledCount of Mb/s, 0 for unknown
-  Be16 queue;        // behind the packet: ScaledCount of bytes
+  Be32 tx_units;     // bytes that the port has sent, in units of kTxUnit; wraps after 32 GiB
+  Be16 rate;         // of the link: ScaledCount of Mb/s; 0: unknown
+  Be16 queue;        // bytes in the queue behind the packet: ScaledCount
 };
 static_assert(sizeof(IntHop) == 16);
 

@@ -24,7 +24,7 @@ L3CnmGuard::Verdict L3CnmGuard::take(const CongestionPointId& point, uint32_t se
   mix.add(bridge);
   const size_t sets = slots_.size() / kWays;
   const std::span set{slots_.data() + (mix.value() & (sets - 1)) * kWays, kWays};
-  // One from a clock that is ahead is too old this much later.
+  // A CNM from a clock that is ahead by the tolerance becomes too old only after this time.
   const Nanos until = time_of_day + 2 * tolerance_ + 2 * kL3CnmTick;
   Slot* free = nullptr;
   for (Slot& slot : set) {

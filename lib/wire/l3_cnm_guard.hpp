@@ -1,7 +1,9 @@
-// Whether a signed self-defined CNM (l3_congestion_notification.hpp) is a new one. Its sequence is the time at which it was sent, in
-// ticks since 1970 modulo 2^32, and rises with each message of a congestion point. So one that was recorded is refused: at
-// first because its point has said something since, later because it is too old. Nothing has to be agreed on but a key and,
-// within the tolerance, the time.
+// Replay protection for signed self-defined CNMs (l3_congestion_notification.hpp). The sequence of a CNM is its time of
+// transmission in ticks since 1970, modulo 2^32, and increases with each CNM of a congestion point.
+//
+// The receiver rejects a replayed CNM: first because it has accepted a later one of the same congestion point,
+// afterwards because the CNM is too old. Sender and receiver need a common key, and clocks that agree within the
+// tolerance.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +15,15 @@
 
 namespace roci {
 
-inline constexpr Nanos kL3CnmTick = 10us;  // 2^32 of them are 11.9 hours
+inline constexpr Nanos kL3CnmTick = 10us;  // 2^32 ticks are 11.9 hours
 
-inline constexpr uint32_t kMostSignedCnms = static_cast<uint32_t>(1s / kL3CnmTick);  // a second
+inline constexpr uint32_t kMostSignedCnms = static_cast<uint32_t>(1s / kL3CnmTick);  // per second
 
 constexpr uint32_t l3_cnm_ticks(Nanos time_of_day) {
   return static_cast<uint32_t>(static_cast<uint64_t>(time_of_day / kL3CnmTick));
 }
 
-// Of who signs: never the same twice, as long as there are no more than one a tick on average.
+// Sequence of a sender. Never repeats a value if it sends at most one CNM per tick on average.
 class L3CnmSequence {
  public:
   uint32_t next(Nanos time_of_day) {
@@ -33,19 +35,19 @@ class L3CnmSequence {
   uint64_t last_ = 0;
 };
 
-// Of who verifies. Owned by one thread. Bounded: when it knows as many points as it can, all heard of within the tolerance,
-// it refuses new ones.
+// Validates sequences at a receiver. Owned by one thread. The table is bounded and set-associative. When all slots of a
+// set belong to congestion points with recent CNMs, CNMs of further points in the set are rejected.
 class L3CnmGuard {
  public:
   enum class Verdict : uint8_t {
     kNew,
-    kRepeated,  // or overtaken by a later one of its point
-    kTooOld,    // or from a clock that is ahead
-    kFull,
+    kRepeated,  // or older than an accepted one of the same congestion point
+    kTooOld,    // or from the future: the clock of the sender is ahead
+    kFull,      // no free slot for a new congestion point
   };
   static constexpr Nanos kMostTolerance = 1h;
 
-  // `points`: that it can know, rounded up to a power of two; `tolerance`: between clocks, and on the way.
+  // `points`: capacity, rounded up to a power of two. `tolerance`: maximum of clock difference plus transit time.
   L3CnmGuard(uint32_t points, Nanos tolerance, uint64_t salt);
 
   Verdict take(const CongestionPointId& point, uint32_t sequence, Nanos time_of_day);
@@ -55,7 +57,7 @@ class L3CnmGuard {
   struct Slot {
     CongestionPointId point{};
     uint32_t sequence = 0;
-    Nanos until{0};  // then anything that it could refuse is too old anyway
+    Nanos until{0};  // end of validity: older CNMs are then rejected as too old
   };
 
   Nanos tolerance_;

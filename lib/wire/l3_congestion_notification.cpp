@@ -37,7 +37,7 @@ T load(const uint8_t* from) {
   return value;
 }
 
-// 0 for an unknown type.
+// Returns 0 for an unknown type.
 uint32_t tlv_value_bytes(uint8_t type) {
   switch (static_cast<L3CnmTlv>(type)) {
     case L3CnmTlv::kAvailableBandwidth:
@@ -53,7 +53,7 @@ uint32_t tlv_value_bytes(uint8_t type) {
   return 0;
 }
 
-// False when there is one of the type already.
+// Returns false if `to` already has a value.
 template <class T>
 bool put_once(std::optional<T>& to, const T& value) {
   if (to) return false;
@@ -138,7 +138,7 @@ IpAddress load_address(const uint8_t* from, bool ipv6) {
   return ipv6 ? IpAddress{load<std::array<uint8_t, 16>>(from)} : IpAddress::from_v4(load<Be32>(from).get());
 }
 
-// The flow at the start of `bytes`, whose size is enough.
+// Reads the flow at the start of `bytes`. The caller has checked the size.
 FiveTuple read_flow(const uint8_t* bytes, bool ipv6) {
   const uint32_t address = ipv6 ? 16 : 4;
   const uint8_t* at = bytes + sizeof(L3CnmHeader);
@@ -147,7 +147,7 @@ FiveTuple read_flow(const uint8_t* bytes, bool ipv6) {
           ports.source.get(), ports.destination.get()};
 }
 
-// Of the UDP packet with its pseudo header, not complemented: all ones when the checksum is right.
+// Sum of the UDP packet with its pseudo header, not complemented: all ones if the checksum is correct.
 uint16_t udp_sum(const uint8_t* ip, const UdpHeader& udp, bool ipv6) {
   uint32_t sum = rte_raw_cksum(reinterpret_cast<const uint8_t*>(&udp), udp.length.get());
   sum += ipv6 ? rte_ipv6_phdr_cksum(reinterpret_cast<const rte_ipv6_hdr*>(ip), 0)
@@ -214,7 +214,7 @@ L3CnmOutcome parse_payload(L3CnmView& view, std::span<const uint8_t> frame) {
   return behind.empty() ? L3CnmOutcome::kAccepted : L3CnmOutcome::kTrailingBytes;
 }
 
-// Of a message with AUTH, which is its end.
+// MAC of a message whose last TLV is AUTH.
 uint64_t mac_of(std::span<const uint8_t> frame, const L3CnmView& view, const SipKey& key) {
   const UdpLocation& udp = view.udp;
   const uint32_t payload = udp.l4_offset + static_cast<uint32_t>(sizeof(UdpHeader));

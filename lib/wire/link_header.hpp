@@ -1,4 +1,4 @@
-// The Ethernet header that ARP, ND and ICMP frames of ours start with, with or without a VLAN tag.
+// Ethernet header, with or without a VLAN tag, of the ARP, ND and ICMP frames that this host sends.
 #pragma once
 
 #include "wire/headers.hpp"

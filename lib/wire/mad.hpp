@@ -1,4 +1,5 @@
-// Management datagrams (MAD, IBTA 13.4): a UD SEND_ONLY of 256 bytes from queue pair 1 to queue pair 1 with a well-known Q_Key.
+// Management datagrams (MAD, IBTA 13.4): UD SEND_ONLY packets of 256 bytes from queue pair 1 to queue pair 1, with a
+// well-known Q_Key.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +11,10 @@
 namespace roci {
 
 inline constexpr uint32_t kMadBytes = 256;
-inline constexpr Qpn kManagementQp{1};              // the general services interface
-inline constexpr QKey kManagementQKey{0x80010000};  // well-known, of every queue pair 1
+inline constexpr Qpn kManagementQp{1};              // general services interface
+inline constexpr QKey kManagementQKey{0x80010000};  // well-known Q_Key of every queue pair 1
 
-// As it lies in the datagram (IBTA 13.4.3).
+// Wire format (IBTA 13.4.3).
 struct MadHeader {
   static constexpr uint8_t kBaseVersion = 1;
   static constexpr uint8_t kResponse = 0x80;
@@ -34,11 +35,11 @@ struct MadHeader {
 };
 static_assert(sizeof(MadHeader) == 24);
 
-// Between whom a datagram goes: from `local` to `remote`, or, when it has arrived, the way back.
+// Addresses of a datagram: from `local` to `remote`. For a received datagram, the route of the response.
 struct MadRoute {
   IpAddress local, remote;
-  MacAddress
-      next_hop{};  // of an arrived one its sender, who need not be a neighbour that we know; zero: to be found out
+  // Received datagram: MAC address of its sender, which need not be in the neighbor table. Zero: to be resolved.
+  MacAddress next_hop{};
   uint8_t traffic_class = 0;
   uint8_t hop_limit = 64;
 };

@@ -17,7 +17,7 @@ constexpr uint32_t kRouterFlag = 1U << 31;
 constexpr uint32_t kSolicitedFlag = 1U << 30;
 constexpr uint32_t kOverrideFlag = 1U << 29;
 
-// An option of one unit of 8 bytes: type, length, address.
+// Option with a length of one unit of 8 bytes: type, length, address.
 struct LinkLayerOption {
   uint8_t type = 0;
   uint8_t units = 1;
@@ -25,7 +25,7 @@ struct LinkLayerOption {
 };
 static_assert(sizeof(LinkLayerOption) == 8);
 
-// Takes the option of this type out of the list; false when the list is malformed.
+// Finds the option of this type in the list. Returns false if the list is malformed.
 bool read_options(std::span<const uint8_t> options, uint8_t wanted, std::optional<MacAddress>& found) {
   while (!options.empty()) {
     if (options.size() < 2) return false;
@@ -65,7 +65,7 @@ std::optional<NeighbourMessage> parse_nd(const FrameView& view, std::span<const 
     message.override_cache = (flags & kOverrideFlag) != 0;
     if (message.solicited && message.destination.is_multicast()) return std::nullopt;
   } else if (message.source.is_zero()) {
-    // A duplicate check goes to the solicited-node group and says nothing about its sender.
+    // A duplicate address probe is sent to the solicited-node group, without the link-layer address of its sender.
     if (message.destination != message.target.solicited_node() || message.link_layer) return std::nullopt;
   }
   return message;

@@ -1,5 +1,5 @@
-// The one table of BTH opcodes. Parsing, building, length checks, the responder's sequence check, the printer and
-// the tests all walk it; no other place lists opcodes.
+// Table of BTH opcodes, used for parsing, building, length checks, the responder's sequence check, printing and tests.
+// Opcodes are not listed anywhere else.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@
 
 namespace roci {
 
-// BTH opcode (IBTA table 35; XRC: annex A14; CNP: RoCEv2 annex A17.9.3). Those from 0xe0 on are left to manufacturers; these are ours
-// and only travel between hosts that agreed on them (docs/wire-extensions.md).
+// BTH opcode (IBTA table 35; XRC: annex A14; CNP: RoCEv2 annex A17.9.3). Opcodes from 0xe0 on are manufacturer-defined.
+// Those below are private opcodes of this project, used only between hosts that negotiated them
+// (docs/wire-extensions.md).
 enum class Opcode : uint8_t {
   kRcSendFirst = 0x00,
   kRcSendMiddle = 0x01,
@@ -79,7 +80,7 @@ enum class Opcode : uint8_t {
   kCcRxWindow = 0xe4,
 };
 
-// The transport service an opcode belongs to: the top three bits.
+// Transport service of an opcode: its top three bits.
 enum class TransportClass : uint8_t { kRc = 0, kUc = 1, kUd = 3, kCnp = 4, kXrc = 5, kPrivate = 7 };
 
 enum class Operation : uint8_t {
@@ -92,24 +93,25 @@ enum class Operation : uint8_t {
   kCompareSwap,
   kFetchAdd,
   kCongestionNotification,
-  kProbeRequest,     // asks for the time of arrival, and for what switches wrote into it
-  kProbeResponse,    // answers a probe
+  kProbeRequest,     // requests the time of arrival and the telemetry of the probe
+  kProbeResponse,    // response to a probe
   kReadAcknowledge,  // acknowledges READ responses
-  kIntResponse,      // a switch tells of a congested port
-  kReceiverWindow,   // the receiver's window when there is nothing else to send
+  kIntResponse,      // report of a congested port by a switch
+  kReceiverWindow,   // window of the receiver, sent if no other packet is due
 };
 
-// The opcode that another connected service has for an operation of RC: services number alike what they share.
+// Returns the opcode of another connected service for an RC operation. The lower five bits are the same in all
+// services.
 constexpr Opcode opcode_of(TransportClass service, Opcode reliable) {
   return static_cast<Opcode>(static_cast<unsigned>(service) << 5 | static_cast<unsigned>(reliable));
 }
 static_assert(opcode_of(TransportClass::kUc, Opcode::kRcWriteOnlyImm) == Opcode::kUcWriteOnlyImm);
 static_assert(opcode_of(TransportClass::kXrc, Opcode::kRcSendOnlyInv) == Opcode::kXrcSendOnlyInv);
 
-// Where in its message a packet stands.
+// Position of a packet in its message.
 enum class Position : uint8_t { kFirst, kMiddle, kLast, kOnly };
 
-// The extended headers behind the BTH, in the order of their bits on the wire.
+// Extended headers after the BTH, in wire order.
 enum class Header : uint8_t {
   kDeth,
   kXrcEth,
@@ -140,7 +142,7 @@ class HeaderSet {
   uint16_t bits_ = 0;
 };
 
-// How many payload bytes a packet of this opcode may carry (IBTA 9.4.3.1, 9.4.4, 9.7.4.1.6).
+// Number of payload bytes in a packet of an opcode (IBTA 9.4.3.1, 9.4.4, 9.7.4.1.6).
 enum class PayloadRule : uint8_t {
   kNone,      // 0
   kFullMtu,   // exactly the path MTU, pad count 0
@@ -148,30 +150,30 @@ enum class PayloadRule : uint8_t {
   kUpToMtu,   // 0 to path MTU
 };
 
-// What check_payload() found.
+// Result of check_payload().
 enum class PayloadCheck : uint8_t {
   kRight,
-  kNotEmpty,    // payload on an opcode that carries none
+  kNotEmpty,    // payload with an opcode that allows none
   kEmpty,       // a last packet without payload
-  kNotFullMtu,  // a first or middle packet of another size than the path MTU
-  kTooLong,     // more than the path MTU
+  kNotFullMtu,  // a first or middle packet whose payload is not the path MTU
+  kTooLong,     // payload exceeds the path MTU
   kBadPad,      // pad count does not bring the payload to a multiple of 4
 };
 inline constexpr unsigned kPayloadCheckCount = 6;
 std::string_view payload_check_name(PayloadCheck check);
 
-// How many pad bytes stand behind a payload of this length, to end on a multiple of 4 (IBTA 9.2.4).
+// Number of pad bytes after a payload of this length, to a multiple of 4 (IBTA 9.2.4).
 constexpr uint8_t pad_for(uint32_t payload_length) { return static_cast<uint8_t>((0 - payload_length) & 3U); }
 
 struct OpcodeInfo {
   Opcode opcode;
-  std::string_view name;  // as captures and documents name it: "RC_SEND_FIRST"
+  std::string_view name;  // name in captures and documents: "RC_SEND_FIRST"
   TransportClass transport;
   Operation operation;
   Position position;
   HeaderSet headers;
   PayloadRule payload;
-  uint8_t header_bytes;          // BTH and extended headers together
+  uint8_t header_bytes;          // BTH and extended headers
   uint8_t offset[kHeaderCount];  // of each present header, from the start of the BTH
 
   [[nodiscard]] constexpr bool has(Header h) const { return headers.has(h); }
@@ -181,37 +183,37 @@ struct OpcodeInfo {
   [[nodiscard]] constexpr bool ends_message() const {
     return position == Position::kLast || position == Position::kOnly;
   }
-  // Only sent to and taken from peers that agreed on it.
+  // Sent to and accepted from peers that negotiated it only.
   [[nodiscard]] constexpr bool is_private() const { return transport == TransportClass::kPrivate; }
-  // Travels from requester to responder.
+  // Sent by a requester to a responder.
   [[nodiscard]] constexpr bool is_request() const {
     return operation == Operation::kSend || operation == Operation::kWrite ||
            operation == Operation::kReadRequest || operation == Operation::kCompareSwap ||
            operation == Operation::kFetchAdd;
   }
-  // Travels from responder to requester.
+  // Sent by a responder to a requester.
   [[nodiscard]] constexpr bool is_response() const {
     return operation == Operation::kReadResponse || operation == Operation::kAcknowledge ||
            operation == Operation::kAtomicAcknowledge;
   }
-  // Bytes of a user travel in it, or are asked for: what congests links.
+  // Contains or requests application data, and therefore can congest links.
   [[nodiscard]] constexpr bool is_data() const {
     return is_request() || operation == Operation::kReadResponse;
   }
-  // Whether the message consumes a receive work request when it ends.
+  // The end of the message consumes a receive work request.
   [[nodiscard]] constexpr bool consumes_receive() const {
     return operation == Operation::kSend || (operation == Operation::kWrite && has(Header::kImmDt));
   }
 };
 
-// Bytes of one extended header on the wire.
+// Length of an extended header in bytes.
 constexpr uint8_t header_size(Header h) {
   constexpr uint8_t kSizes[kHeaderCount] = {8, 4, 16, 28, 4, 8, 4, 4, 16, 24, 28, 40};
   return kSizes[static_cast<unsigned>(h)];
 }
 std::string_view header_name(Header h);
 
-// Whether a packet of this opcode may carry `payload_length` bytes and `pad` pad bytes on a path of this MTU.
+// Checks whether a packet of this opcode may carry `payload_length` bytes and `pad` pad bytes on a path with this MTU.
 constexpr PayloadCheck check_payload(const OpcodeInfo& info, uint32_t payload_length, uint8_t pad,
                                      uint32_t path_mtu) {
   if (info.payload == PayloadRule::kNone) {
@@ -225,11 +227,11 @@ constexpr PayloadCheck check_payload(const OpcodeInfo& info, uint32_t payload_le
   return pad == pad_for(payload_length) ? PayloadCheck::kRight : PayloadCheck::kBadPad;
 }
 
-// Null for an opcode that is not in the table.
+// Returns null if the opcode is not in the table.
 const OpcodeInfo* find_opcode(uint8_t raw);
-// For opcodes this program names itself.
+// For opcodes that the caller takes from Opcode, which are all in the table.
 const OpcodeInfo& opcode_info(Opcode opcode);
-// The whole table, in ascending order.
+// The table in ascending order of opcodes.
 std::span<const OpcodeInfo> opcode_table();
 
 }  // namespace roci

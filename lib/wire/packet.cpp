@@ -24,7 +24,7 @@ void append_bytes(ByteVector& out, std::span<const uint8_t> bytes) {
 }
 ByteVector copy_bytes(const uint8_t* from, size_t length) { return {from, from + length}; }
 
-// inet_checksum() gives the sum as it has to lie in memory; here it is wanted as a number.
+// Converts the sum from inet_checksum() from memory order to a number.
 uint16_t checksum_value(std::span<const uint8_t> bytes) {
   return rte_be_to_cpu_16(inet_checksum(bytes.data(), bytes.size()));
 }
@@ -120,8 +120,8 @@ void append_extended(ByteVector& out, const Packet& p) {
   }
 }
 
-// Everything up to the ICRC, and in `view` where the headers lie, which is all that compute_icrc() needs. It
-// does not come from parse_frame() because packets that it must refuse get a right ICRC too.
+// Encodes the packet up to the ICRC, and stores in `view` the header offsets that compute_icrc() requires.
+// parse_frame() cannot provide the view, because packets that it rejects need a correct ICRC too.
 ByteVector encode_covered(const Packet& p, FrameView& view) {
   ByteVector from_bth;
   append_bth(from_bth, p.bth, p.pad.size());
@@ -372,7 +372,7 @@ ByteVector encode_packet(const Packet& packet) {
 
 uint16_t compute_udp_checksum(const FrameView& view) {
   const uint32_t length = view.icrc_offset + kIcrcBytes - view.l4_offset;
-  // The pseudo header (RFC 768, RFC 8200 8.1) in front: addresses, protocol, UDP length.
+  // Prepends the pseudo header (RFC 768, RFC 8200 8.1): addresses, protocol, UDP length.
   ByteVector summed = copy_bytes(view.frame + view.l3_offset + (view.ipv6 ? 8 : 12), view.ipv6 ? 32 : 8);
   append(summed, Be16{kProtocolUdp});
   append(summed, Be16{static_cast<uint16_t>(length)});

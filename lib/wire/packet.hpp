@@ -1,9 +1,9 @@
-// One RoCEv2 frame as values in host order: every header field, the payload, and what a sender may get wrong
-// (pad, checksums, ICRC). For tests, packet scripts and tools; the data path reads frames in place
+// A RoCEv2 frame as values in host byte order: all header fields, the payload, and the fields that a sender may compute
+// incorrectly (pad, checksums, ICRC). For tests, packet scripts and tools; the data path reads frames in place
 // (frame.hpp).
 //
-// Lengths are not fields: encode_packet() takes them from the structure. A frame that decode_packet() accepts
-// is encoded again to the same bytes.
+// Lengths are not fields: encode_packet() computes them from the structure. A frame that decode_packet() accepts is
+// encoded to the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -43,17 +43,18 @@ struct Ipv6Values {
 
 // The pad count is the size of Packet::pad.
 struct BthValues {
-  Opcode opcode = Opcode::kRcSendOnly;  // need not be in the table, for packets that must be refused
+  // may be missing in the opcode table, to build packets that a receiver rejects
+  Opcode opcode = Opcode::kRcSendOnly;
   bool solicited = false;
   bool mig_req = false;
   uint8_t version = 0;  // 4 bits
   PKey pkey = kDefaultPKey;
   bool fecn = false;
   bool becn = false;
-  uint8_t reserved6 = 0;  // behind BECN
+  uint8_t reserved6 = 0;  // the 6 bits after BECN
   Qpn destination_qp;
   bool ack_request = false;
-  uint8_t reserved7 = 0;  // behind AckReq, Bth::kExtensions among them
+  uint8_t reserved7 = 0;  // the 7 bits after AckReq, including Bth::kExtensions
   Psn psn;
   friend bool operator==(const BthValues&, const BthValues&) = default;
 };
@@ -72,7 +73,7 @@ struct XrcEthValues {
 struct RethValues {
   uint64_t va = 0;
   MemoryKey rkey;
-  uint32_t length = 0;  // of the whole message
+  uint32_t length = 0;  // of the complete message
   friend bool operator==(const RethValues&, const RethValues&) = default;
 };
 struct AtomicEthValues {
@@ -114,15 +115,15 @@ struct Packet {
   MacAddress destination_mac;
   MacAddress source_mac;
   std::vector<VlanTag> vlan_tags;     // outermost first, at most 2
-  std::optional<uint16_t> cn_flow{};  // of the CN-TAG behind them
-  IpAddress source;                   // in mapped form when `ip` holds IPv4
+  std::optional<uint16_t> cn_flow{};  // of the CN-TAG after the VLAN tags
+  IpAddress source;                   // IPv4-mapped if `ip` is Ipv4Values
   IpAddress destination;
   std::variant<Ipv4Values, Ipv6Values> ip;
   uint16_t udp_source_port = 0xc000;
   uint16_t udp_destination_port = kRoceUdpPort;
-  uint16_t udp_checksum = 0;  // as stored; 0 means none, which RoCEv2 allows on IPv6 too
+  uint16_t udp_checksum = 0;  // as stored; 0: no checksum, which RoCEv2 allows on IPv6 too
   BthValues bth;
-  // Written in this order, whether or not the opcode's table row has them.
+  // Extended headers. encode_packet() writes those present in this order and ignores the opcode table.
   std::optional<DethValues> deth;
   std::optional<XrcEthValues> xrc_eth;
   std::optional<RethValues> reth;
@@ -135,12 +136,12 @@ struct Packet {
   std::optional<ProbeValues> probe;
   std::optional<ProbeTimesValues> probe_times;
   std::optional<IntReportValues> int_report;
-  // Decoded only if BTH says that there is one and it is whole and right; otherwise its bytes are payload.
+  // Decoded if the BTH indicates a block and the block is complete and valid. Otherwise its bytes are in `payload`.
   std::optional<ExtensionBlock> extensions;
   ByteVector payload;
   ByteVector pad;       // at most 3 bytes
   uint32_t icrc = 0;    // as stored: the number whose little-endian bytes end the packet
-  ByteVector trailing;  // behind the IP packet, such as Ethernet padding
+  ByteVector trailing;  // bytes after the IP packet, such as Ethernet padding
 
   [[nodiscard]] bool ipv6() const { return std::holds_alternative<Ipv6Values>(ip); }
   [[nodiscard]] Ipv4Values& v4() { return std::get<Ipv4Values>(ip); }
@@ -150,42 +151,40 @@ struct Packet {
   [[nodiscard]] uint8_t traffic_class() const { return ipv6() ? v6().traffic_class : v4().tos; }
   [[nodiscard]] Ecn ecn() const { return static_cast<Ecn>(traffic_class() & 3); }
 
-  // For tests, to write a packet as one expression: make_packet(Opcode::kRcWriteOnly).to(qpn,
-  // psn).with_payload(…). None of them touches checksums or ICRC: finish() comes last.
+  // Builders for tests, for a packet in one expression: make_packet(Opcode::kRcWriteOnly).to(qpn, psn).with_payload(…).
+  // None of them updates checksums or ICRC, so finish() must be last.
   Packet& to(Qpn destination_qp, Psn psn);
   Packet& between(const MacAddress& from_mac, const IpAddress& from, const MacAddress& to_mac,
                   const IpAddress& to);
-  Packet& with_vlan(uint16_t tci,
-                    uint16_t tpid = kEtherTypeVlan);  // one more tag, inside those already there
+  // Appends a tag as the innermost one.
+  Packet& with_vlan(uint16_t tci, uint16_t tpid = kEtherTypeVlan);
   Packet& with_cn_tag(uint16_t flow);
   Packet& with_traffic_class(uint8_t value);
-  Packet& with_payload(std::span<const uint8_t> bytes);  // and the zero pad that belongs to it
+  Packet& with_payload(std::span<const uint8_t> bytes);  // and matching zero pad bytes
   Packet& requesting_ack();
   Packet& with_xrc_srq(Srqn srq);
   Packet& with_reth(uint64_t va, MemoryKey rkey, uint32_t length);
   Packet& with_aeth(uint8_t syndrome, Msn msn);
   Packet& with_imm(uint32_t data);
-  Packet& with_extensions(const ExtensionBlock& block);  // and the BTH bit
+  Packet& with_extensions(const ExtensionBlock& block);  // also sets the BTH bit
 
-  // Puts in the right IPv4 checksum, UDP checksum (only if it is not 0) and ICRC for everything else as it
-  // stands.
+  // Computes the IPv4 checksum, the UDP checksum (only if it is not 0) and the ICRC over the other fields.
   Packet& finish();
 
   friend bool operator==(const Packet&, const Packet&) = default;
 };
 
-// A packet between two example hosts, 10.0.0.1 to 10.0.0.2 (fd00::1 to fd00::2), with all the headers that
-// the opcode's table row names: an AETH says ACK, a CNP has BECN set, everything else is 0. Not finished.
+// Returns a packet from 10.0.0.1 to 10.0.0.2 (fd00::1 to fd00::2) with all headers of the opcode's table row. The AETH
+// is an ACK, a CNP has BECN set, and all other fields are 0. finish() has not been called.
 Packet make_packet(Opcode opcode, bool ipv6 = false);
 
-// Private opcodes are decoded too. The error says what the frame is instead of RoCEv2, or what is wrong with it.
+// Accepts private opcodes. The error specifies the kind of a frame that is not RoCEv2, or the defect.
 Result<Packet> decode_packet(std::span<const uint8_t> frame);
 
-// Checksums and ICRC as stored in the packet.
+// Writes checksums and ICRC as stored in `packet`.
 ByteVector encode_packet(const Packet& packet);
 
-// The UDP checksum that the frame ought to carry if it carries one; never 0. The frame must lie in one piece
-// and be RoCEv2.
+// Computes the UDP checksum of the frame; never 0. The frame must be contiguous and RoCEv2.
 uint16_t compute_udp_checksum(const FrameView& view);
 
 }  // namespace roci

@@ -11,8 +11,8 @@ namespace {
 
 using Form = PacketField::Form;
 
-// Builds the list; next() moves on to the bytes of the following field, and fields that share bytes are added
-// to the same place.
+// Builds the list. next() advances to the bytes of the following field; fields that share bytes are added without
+// next().
 class FieldList {
  public:
   void header(std::string name) { prefix_ = std::move(name) + "."; }
@@ -33,7 +33,7 @@ class FieldList {
   FieldList& text(std::string_view name, std::string value) {
     return add({.name = std::string(name), .form = Form::kText, .text = std::move(value)});
   }
-  // Nothing when there are no bytes.
+  // Adds no field for an empty value.
   void bytes(std::string_view name, std::span<const uint8_t> value) {
     if (value.empty()) return;
     next(static_cast<uint32_t>(value.size()))
@@ -100,7 +100,7 @@ void add_bth(FieldList& list, const Packet& p) {
   list.next(3).number("psn", bth.psn.value());
 }
 
-// One row of the extension table, read from the bytes that it is written to.
+// Adds the fields of an extension table row, decoded from the encoded value.
 void add_extension_fields(FieldList& list, std::span<const uint8_t> value,
                           std::span<const ExtensionField> fields) {
   uint32_t end = 0;
@@ -272,7 +272,7 @@ std::vector<PacketField> packet_fields(const Packet& p) {
   list.header("data");
   list.bytes("payload", p.payload);
   list.bytes("pad", p.pad);
-  // In the order of its bytes, as other tools print it.
+  // In the byte order of the packet, as other tools print it.
   list.next(4).hex("icrc", rte_bswap32(p.icrc), 8);
   list.bytes("trailing", p.trailing);
   return list.take();

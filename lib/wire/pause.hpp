@@ -1,6 +1,6 @@
-// MAC control frames that stop a sender: PAUSE (802.3 annex 31B) stops the whole link, priority-based flow control
-// (802.3 annex 31D, 802.1Q clause 36, once 802.1Qbb) single priorities. Both name a time in quanta; 0 lets the sender
-// go on at once. Neither is tagged or forwarded.
+// MAC control frames of flow control: PAUSE (802.3 annex 31B) stops a whole link, priority-based flow control (PFC;
+// 802.3 annex 31D, 802.1Q clause 36, formerly 802.1Qbb) stops single priorities. Both specify the duration in quanta; 0
+// resumes transmission. The frames are neither tagged nor forwarded.
 #pragma once
 
 #include <array>
@@ -14,18 +14,18 @@
 namespace roci {
 
 inline constexpr uint16_t kEtherTypeMacControl = 0x8808;
-// The only destination of PFC, and the usual one of PAUSE. Bridges do not forward it (802.1Q 8.6.3).
+// The only destination of PFC and the usual one of PAUSE. Bridges do not forward it (802.1Q 8.6.3).
 inline constexpr MacAddress kMacControlGroup{{0x01, 0x80, 0xc2, 0x00, 0x00, 0x01}};
 inline constexpr unsigned kPriorities = 8;
-inline constexpr uint32_t kPauseFrameBytes = 60;  // the shortest Ethernet frame, without its FCS
+inline constexpr uint32_t kPauseFrameBytes = 60;  // minimum Ethernet frame without FCS
 inline constexpr uint16_t kMaxPauseQuanta = 0xffff;
 
-struct PauseHeader {  // behind the Ethernet header
+struct PauseHeader {  // follows the Ethernet header
   Be16 opcode;
-  Be16 value;  // PAUSE: the quanta; PFC: the class enable vector, priority n in bit n of the low byte
+  Be16 value;  // PAUSE: quanta; PFC: class enable vector, priority n in bit n of the low byte
 };
 static_assert(sizeof(PauseHeader) == 4);
-using PauseQuanta = std::array<Be16, kPriorities>;  // of PFC, behind PauseHeader
+using PauseQuanta = std::array<Be16, kPriorities>;  // of PFC, follows PauseHeader
 static_assert(sizeof(PauseQuanta) == 16);
 
 enum class PauseKind : uint8_t { kLink, kPriority };
@@ -33,22 +33,22 @@ enum class PauseKind : uint8_t { kLink, kPriority };
 struct PauseMessage {
   MacAddress source;
   PauseKind kind = PauseKind::kPriority;
-  // The priorities that are told something, priority n in bit n. All of them in a PAUSE.
+  // Bitmap of the priorities that the frame pauses or resumes, priority n in bit n. All priorities for PAUSE.
   uint8_t classes = 0;
-  // How long each of them stops. 0 for the others; in a PAUSE all the same.
+  // Pause time of each priority, 0 for priorities not in `classes`. All equal for PAUSE.
   std::array<uint16_t, kPriorities> quanta{};
 
   [[nodiscard]] bool tells(unsigned priority) const { return (classes >> priority & 1) != 0; }
   friend bool operator==(const PauseMessage&, const PauseMessage&) = default;
 };
 
-// What parse_pause() made of a frame.
+// Result of parse_pause().
 enum class PauseOutcome : uint8_t {
   kAccepted,
-  kNotMacControl,     // another EtherType, a tag among them
+  kNotMacControl,     // another EtherType; also any tagged frame
   kTruncated,         // shorter than the fields of its opcode
   kUnknownOpcode,     // neither PAUSE nor PFC
-  kOtherDestination,  // not for who reads it: MAC control is for the other end of the link alone
+  kOtherDestination,  // neither the group address nor, for PAUSE, the address of this station
 };
 inline constexpr unsigned kPauseOutcomeCount = 5;
 std::string_view pause_outcome_name(PauseOutcome outcome);
@@ -58,23 +58,23 @@ struct ParsedPause {
   PauseMessage message;
 };
 
-// `own` is the receiving station's address, to which a PAUSE (but no PFC) may be sent as well. The pad is not looked at
-// and may be missing, as on ports in memory; nor is the high byte of the class enable vector, which is reserved.
+// `own` is the address of the receiving station, to which a PAUSE (but not PFC) may be addressed. The pad is ignored
+// and may be missing, as on shared-memory ports. The reserved high byte of the class enable vector is ignored.
 ParsedPause parse_pause(std::span<const uint8_t> frame, const MacAddress& own);
 
-// Writes a whole frame, padded, to the group address.
+// Writes a complete padded frame to the group address.
 void build_pause(const PauseMessage& message, std::span<uint8_t, kPauseFrameBytes> out);
 
-// A quantum is the time of 512 bits (802.3 31B.2). Both directions round up: who is paused stays still for at least as
-// long as was said, and who asks for a time gets at least that. There and back again a count grows by at most
-// rate / 512 Gb/s, rounded up. A rate of 0, which means no limit, makes a quantum take no time.
+// Conversions between time and quanta. A quantum is the time of 512 bits (802.3 31B.2). Both directions round up, so a
+// sender never pauses shorter than requested. Conversion of quanta to time and back adds at most rate / 512 Gb/s
+// quanta, rounded up. For a rate of 0 (no limit) a quantum has no duration.
 constexpr Nanos pause_time(uint16_t quanta, BitsPerSec rate) {
   if (rate.value() == 0) return Nanos{0};
   const uint64_t bit_nanos = quanta * 512ULL * 1'000'000'000;  // below 2^55
   const uint64_t whole = bit_nanos / rate.value();
   return Nanos{static_cast<int64_t>(bit_nanos % rate.value() == 0 ? whole : whole + 1)};
 }
-// At most kMaxPauseQuanta, for times that are longer and when there is no limit; 0 for none or a negative one.
+// Returns kMaxPauseQuanta for longer times and for a rate of 0. Returns 0 for a time that is 0 or negative.
 constexpr uint16_t pause_quanta(Nanos time, BitsPerSec rate) {
   if (time.count() <= 0) return 0;
   if (rate.value() == 0) return kMaxPauseQuanta;

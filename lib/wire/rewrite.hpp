@@ -1,6 +1,5 @@
-// The fields that change on the way: what routers and marking queues do to an IP packet in place. Checksums
-// are updated, not computed anew, so that a packet which came in damaged goes out damaged. None of the fields
-// is under the ICRC.
+// In-place changes of IP header fields by routers and marking queues. Checksums are updated and not recomputed, so a
+// damaged packet stays detectable. The ICRC covers none of these fields.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 
 namespace roci {
 
-// The checksum after one 16-bit word it covers went from `before` to `after` (RFC 1624 equation 3).
+// Returns the checksum after a 16-bit word that it covers changed from `before` to `after` (RFC 1624 equation 3).
 constexpr uint16_t updated_checksum(uint16_t checksum, uint16_t before, uint16_t after) {
   uint32_t sum =
       static_cast<uint16_t>(~checksum) + static_cast<uint32_t>(static_cast<uint16_t>(~before)) + after;
@@ -19,13 +18,13 @@ constexpr uint16_t updated_checksum(uint16_t checksum, uint16_t before, uint16_t
   return static_cast<uint16_t>(~sum);
 }
 
-// Where the IP header of a frame begins, and which it is.
+// Offset and version of the IP header of a frame.
 struct IpLocation {
   uint32_t offset = 0;
-  uint8_t version = 0;  // 4, 6, or 0 when there is no whole IP header in the first `length` bytes
+  uint8_t version = 0;  // 4 or 6; 0 without a complete IP header in the first `length` bytes
 };
 
-// Looks behind up to two VLAN tags and a CN-TAG.
+// Skips up to two VLAN tags and a CN-TAG.
 inline IpLocation find_ip(const uint8_t* frame, uint32_t length) {
   if (length < sizeof(EthernetHeader)) return {};
   uint32_t offset = sizeof(EthernetHeader);
@@ -36,7 +35,8 @@ inline IpLocation find_ip(const uint8_t* frame, uint32_t length) {
     offset += static_cast<uint32_t>(sizeof(VlanHeader));
   }
   if (type == kEtherTypeCnTag && length >= offset + sizeof(CnTag)) {
-    type = reinterpret_cast<const VlanHeader*>(frame + offset)->ether_type.get();  // the same two fields
+    // same layout as VlanHeader
+    type = reinterpret_cast<const VlanHeader*>(frame + offset)->ether_type.get();
     offset += static_cast<uint32_t>(sizeof(CnTag));
   }
   if (type == kEtherTypeIpv4 && length >= offset + sizeof(Ipv4Header) && frame[offset] >> 4 == 4)
@@ -46,8 +46,8 @@ inline IpLocation find_ip(const uint8_t* frame, uint32_t length) {
   return {};
 }
 
-// Sets congestion experienced on an ECN-capable packet (RFC 3168 5). Returns whether it changed the frame:
-// not when it is no IP packet, not ECN-capable, or marked already.
+// Sets CE in an ECN-capable packet (RFC 3168 5). Returns false, without a change, for a packet that is not IP, not
+// ECN-capable, or already marked.
 inline bool mark_congestion(uint8_t* frame, uint32_t length) {
   const IpLocation ip = find_ip(frame, length);
   if (ip.version == 4) {
@@ -70,7 +70,7 @@ inline bool mark_congestion(uint8_t* frame, uint32_t length) {
   return false;
 }
 
-// One hop less to live. The caller has looked that there is one to take.
+// Decrements the TTL. The caller has checked that it is not 0.
 inline void decrement_ttl(Ipv4Header& header) {
   const auto before = static_cast<uint16_t>(header.ttl << 8 | header.protocol);
   --header.ttl;

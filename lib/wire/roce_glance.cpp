@@ -11,9 +11,9 @@
 namespace roci {
 namespace {
 
-// SOURCE-QPN is the first value of a block.
+// SOURCE-QPN, if present, is the first value of a block.
 std::optional<Qpn> source_in_block(std::span<const uint8_t> block) {
-  constexpr uint32_t kBytes = 8;  // the header and that value
+  constexpr uint32_t kBytes = 8;  // block header and SOURCE-QPN
   if (block.size() < kBytes) return std::nullopt;
   const auto& header = *reinterpret_cast<const ExtensionHeader*>(block.data());
   if (header.version_flags != kExtensionVersion << 4 || header.words * 4U < kBytes) return std::nullopt;
@@ -61,7 +61,7 @@ std::optional<RoceGlance> glance_roce(std::span<const uint8_t> head, uint32_t fr
     const auto& ip = *reinterpret_cast<const Ipv6Header*>(head.data() + udp.l3_offset);
     glance.flow.source = IpAddress{ip.source};
     glance.flow.destination = IpAddress{ip.destination};
-    // They do not appear on a wire (RFC 4291 2.5.5.2), and would be another flow's.
+    // IPv4-mapped addresses do not appear on the wire (RFC 4291 2.5.5.2) and would be mistaken for an IPv4 flow.
     if (glance.flow.source.is_v4() || glance.flow.destination.is_v4()) return std::nullopt;
   } else {
     const auto& ip = *reinterpret_cast<const Ipv4Header*>(head.data() + udp.l3_offset);

@@ -1,5 +1,5 @@
-// What a switch reads of a RoCEv2 packet in passing, without its ICRC and without knowing what the two hosts have agreed
-// on: whose flow it is, where in it, and the sender's queue pair if the packet says so itself.
+// Fields of a RoCEv2 packet that a switch reads: the flow, the PSN and, if the packet has it, the queue pair of the
+// sender. The ICRC is not checked, and the extensions negotiated by the two hosts are unknown to the switch.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace roci {
 
-// All packets of one direction between two queue pairs. A packet names the queue pair it goes to, and not the one it comes
-// from; the addresses and that number are what a switch tells such flows apart by.
+// All packets of one direction between two queue pairs. A packet contains its destination queue pair but not its source
+// queue pair, so a switch identifies flows by addresses and destination queue pair.
 struct RoceFlow {
   IpAddress source, destination;
   Qpn queue_pair;  // of the destination
   friend bool operator==(const RoceFlow&, const RoceFlow&) = default;
 };
 
-// Spreads flows into the top bits; the salt is unknown to who would choose flows that collide.
+// Distributes flows by the top bits. The salt must be unknown to senders, which could otherwise construct collisions.
 struct RoceFlowHash {
   uint64_t operator()(const RoceFlow& flow, uint64_t salt) const;
 };
@@ -30,24 +30,24 @@ struct RoceGlance {
   Psn psn;
   PKey pkey;
   uint16_t udp_source_port = 0;
-  // From the DETH, or from SOURCE-QPN in an extension block.
+  // Queue pair of the sender, from the DETH or from SOURCE-QPN in an extension block.
   std::optional<Qpn> source_qp;
-  // Behind the headers of the opcode, as far as it lies in the head; block, pad and ICRC are part of it.
+  // Bytes after the headers of the opcode that are in `head`, including extension block, pad and ICRC.
   std::span<const uint8_t> rest;
 
   [[nodiscard]] bool is_data() const { return info->is_data(); }
 };
 
-// Null when the frame is no whole IP packet in UDP with a BTH of a known opcode (private ones are known). `int_port`: the
-// UDP port of in-band telemetry, behind which the packet is found too; 0: there is none. `head` is the first segment of
-// a frame of `frame_length` bytes.
+// Returns null if the frame is not a complete IP packet with UDP and a BTH of a known opcode. Private opcodes are
+// known. `head` is the first segment of a frame of `frame_length` bytes. `int_port` is the UDP port of in-band
+// telemetry, after which the packet is located too; 0: no telemetry.
 std::optional<RoceGlance> glance_roce(std::span<const uint8_t> head, uint32_t frame_length,
                                       uint16_t int_port = 0);
 
-// Whether the frame is a positive acknowledgment of an RC queue pair. `head` as above, with all headers in it.
+// Returns true for an ACK of an RC queue pair; false for NAKs. `head` as above; it must contain all headers.
 bool is_rc_acknowledgment(std::span<const uint8_t> head, uint32_t frame_length);
 
-// Whether the frame is a RoCEv2 packet of which `head` has all headers, an extension block included.
+// Returns true for a RoCEv2 packet with all headers in `head`, including an extension block.
 bool has_roce_headers(std::span<const uint8_t> head, uint32_t frame_length);
 
 }  // namespace roci

@@ -20,7 +20,7 @@ T& at(uint8_t* base, uint32_t offset) {
   return *reinterpret_cast<T*>(base + offset);
 }
 
-// The sum runs over all that the ICRC covers, or to the payload when that is long.
+// Starts a sum over all bytes that the ICRC covers or, if they are too many, up to the payload.
 template <class Headers>
 ROCI_PCLMUL void begin_sum(RoceWriter::Open& open, const Headers& headers) {
   const FrameView& view = open.view;
@@ -32,14 +32,14 @@ ROCI_PCLMUL void begin_sum(RoceWriter::Open& open, const Headers& headers) {
   open.sum_end = view.frame + end;
 }
 
-// Adds what the frame holds between what is summed and `to`, which is not beyond the end of the sum.
+// Adds the bytes of the frame from open.summed to `to`, which is not after the end of the sum.
 ROCI_PCLMUL void sum_up_to(RoceWriter::Open& open, const uint8_t* to) {
   open.sum = crc_pieces(open.sum, open.summed, static_cast<uint32_t>(to - open.summed),
                         static_cast<uint32_t>(open.sum_end - to));
   open.summed = to;
 }
 
-// The register at the end of the sum.
+// Returns the CRC register at the end of the sum.
 ROCI_PCLMUL uint32_t end_sum(RoceWriter::Open& open) {
   sum_up_to(open, open.sum_end);
   return crc_of_sum(open.sum);
@@ -140,8 +140,8 @@ RoceWriter::Open RoceWriter::begin(uint8_t* frame, const BthFields& fields, uint
   open.extended = frame + view.bth_offset + sizeof(Bth);
   open.payload = frame + view.payload_offset;
   if (contents_ != Contents::kHeaders)
-    std::memset(open.payload + payload_length, 0,
-                kIcrcBytes);  // pad: at most 3, and 4 bytes of ICRC follow it
+    // Pad: at most 3 bytes, followed by 4 bytes of ICRC.
+    std::memset(open.payload + payload_length, 0, kIcrcBytes);
 
   const uint64_t bth_begin = uint64_t{static_cast<uint8_t>(fields.opcode)} |
                              (fields.solicited ? uint64_t{Bth::kSolicited} << 8 : 0) | uint64_t{pad} << 12 |
@@ -157,7 +157,8 @@ RoceWriter::Open RoceWriter::begin(uint8_t* frame, const BthFields& fields, uint
   const bool sums = kSums && contents_ == Contents::kWhole;
   open.contents = contents_;
   const uint32_t begin = l3_offset_ - icrc_pieces::kBefore;
-  icrc_pieces::store(frame, icrc_pieces::load(bytes_.data()));  // of which the first `begin` bytes stay
+  // the next stores overwrite all but the first `begin` bytes
+  icrc_pieces::store(frame, icrc_pieces::load(bytes_.data()));
   if (ipv6_) {
     icrc_pieces::Ipv6Pieces headers = icrc_pieces::load_ipv6(bytes_.data() + begin);
     auto& [ip, source, destination, udp_bth, last] = headers;
@@ -241,7 +242,7 @@ void RoceWriter::finish(Open& open) {
   uint8_t* end = frame + open.view.icrc_offset;
   uint32_t icrc = 0;
   if (open.contents == Contents::kWithoutIcrc) {
-    // as it is
+    // The ICRC remains 0.
   } else if (open.icrc_state) {
     const uint32_t pad = open.view.pad;
     icrc = icrc_finish(pad == 0 ? *open.icrc_state : icrc_continue(*open.icrc_state, end - pad, pad));

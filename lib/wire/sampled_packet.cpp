@@ -15,7 +15,7 @@ std::optional<T> read(std::span<const uint8_t> bytes, size_t offset) {
   return value;
 }
 
-// Fills in addresses and protocol. Where the UDP header begins; null when there is none.
+// Sets addresses and protocol. Returns the offset of the UDP header, or null without one.
 std::optional<size_t> read_ip(std::span<const uint8_t> msdu, FiveTuple& flow) {
   constexpr size_t kIpAt = sizeof(Be16);
   const auto type = read<Be16>(msdu, 0);

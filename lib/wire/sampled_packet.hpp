@@ -1,5 +1,5 @@
-// Which packet a congestion notification message is about: what the first bytes of a sampled frame, which the message gives
-// back (congestion_notification.hpp), say of it. They are at most 64, so headers behind the BTH are mostly beyond them.
+// Identification of the packet to which a congestion notification message refers. The message contains the first bytes
+// of the sampled frame (congestion_notification.hpp). These are at most 64, so most headers after the BTH are missing.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ namespace roci {
 struct OpcodeInfo;
 
 struct SampledPacket {
-  FiveTuple flow;  // of a UDP packet
-  // Null when the sample ends before the BTH does, when the packet is not to RoCEv2's port (such as one with in-band
-  // telemetry), or when its opcode is not known. The following fields are its.
+  FiveTuple flow;  // of the UDP packet
+  // Null if the sample ends before the end of the BTH, if the UDP destination port is not that of RoCEv2 (as with
+  // in-band telemetry), or if the opcode is unknown. The fields below are then undefined.
   const OpcodeInfo* opcode = nullptr;
   Qpn destination_qp;
   Psn psn;
-  std::optional<Qpn> source_qp;  // from the DETH, where that is in the sample
+  std::optional<Qpn> source_qp;  // from the DETH if the sample contains it
 
-  // Of READ responses, which travel from a responder; else it is a request.
+  // Returns true for a READ response, sent by a responder; false for a request.
   [[nodiscard]] bool is_response() const;
 };
 
-// `msdu` begins with its EtherType. Null when it is not, or not up to its ports, a UDP packet with addresses that a wire can
-// have.
+// `msdu` starts with its EtherType. Returns null if it does not contain the headers of a UDP packet up to the ports, or
+// if the addresses cannot appear on the wire.
 std::optional<SampledPacket> read_sampled_packet(std::span<const uint8_t> msdu);
 
 }  // namespace roci

@@ -56,7 +56,7 @@ void SipHash::update(std::span<const uint8_t> bytes) {
 }
 
 uint64_t SipHash::finish() {
-  compress(tail_ | length_ << 56);  // the last word ends with the length modulo 256
+  compress(tail_ | length_ << 56);  // the last word contains the length modulo 256
   v_[2] ^= 0xff;
   for (int i = 0; i < 4; ++i) round(v_);
   return v_[0] ^ v_[1] ^ v_[2] ^ v_[3];
@@ -83,7 +83,7 @@ Result<SipKey> parse_sip_key(std::string_view text) {
 }
 
 bool is_same_mac(uint64_t a, uint64_t b) {
-  // Through memory that the compiler may not reason about, so that it cannot stop at the first difference.
+  // Accesses through volatile, so that the compiler cannot stop at the first difference.
   const volatile uint64_t difference = a ^ b;
   uint64_t folded = difference;
   folded |= folded >> 32;

@@ -15,8 +15,8 @@ constexpr uint32_t kMaxIpBytes = 0xffff;
 constexpr unsigned kHopWordsShift = 8;
 constexpr uint32_t kHeaderWords = sizeof(IntMdHeader) / 4;
 
-// Carries a UDP checksum over a change: take away what it covered before, add what it covers now. All pieces begin at an
-// even offset and are of even length, so the order of bytes in a word does not matter (RFC 1071 2).
+// Updates a UDP checksum for a change: subtracts the bytes that it covered before and adds those that it covers now.
+// All pieces start at an even offset and have an even length, so the byte order of a word does not matter (RFC 1071 2).
 class UdpChecksumUpdate {
  public:
   explicit UdpChecksumUpdate(const UdpHeader& udp) : none_(udp.checksum.get() == 0) {
@@ -29,7 +29,7 @@ class UdpChecksumUpdate {
   void add(const void* bytes, size_t length) {
     if (!none_) sum_ += rte_raw_cksum(bytes, length);
   }
-  // The header as it is now, and the checksum into it.
+  // Adds the changed header fields and stores the checksum.
   void finish(UdpHeader& udp) {
     if (none_) return;
     add(&udp.destination_port, sizeof udp.destination_port);
@@ -42,7 +42,7 @@ class UdpChecksumUpdate {
  private:
   void take_header(const UdpHeader& udp) {
     take(&udp.destination_port, sizeof udp.destination_port);
-    for (int i = 0; i < 2; ++i) take(&udp.length, sizeof udp.length);  // the pseudo header has it too
+    for (int i = 0; i < 2; ++i) take(&udp.length, sizeof udp.length);  // also in the pseudo header
   }
 
   uint32_t sum_ = 0;
@@ -84,7 +84,7 @@ IntEdit flagged(FrameFront& frame, const IntView& view, uint32_t flag, IntEdit e
   return edit;
 }
 
-// Writes metadata one after the other.
+// Writes metadata values sequentially.
 class HopWriter {
  public:
   explicit HopWriter(uint8_t* to) : to_(to) {}
@@ -102,12 +102,12 @@ class HopWriter {
   uint8_t* to_;
 };
 
-// Ones mean "not known", so an amount is at most one less.
+// All ones mean "not known", so the maximum of an amount is one less.
 constexpr uint32_t known(uint64_t value, uint32_t most) {
   return static_cast<uint32_t>(std::min<uint64_t>(value, most - 1));
 }
 
-// The standard's instruction of which `bit` is the bit.
+// Writes the value of the standard instruction `bit`.
 void put_instruction(HopWriter& hop, uint16_t bit, const HopReport& r) {
   using namespace int_instruction;  // NOLINT(google-build-using-namespace)
   constexpr uint32_t kMaxOccupancy = 0xffffff;
@@ -147,7 +147,7 @@ void put_hop(uint8_t* to, const IntMdHeader& header, const HopReport& report, ui
   hop.put_unknown(complement);
 }
 
-// Whether put_hop() writes just what the source has asked for.
+// Returns true if the hop that put_hop() writes has the length that the source specified.
 bool can_write_hop(const IntMdHeader& header, uint16_t domain) {
   const uint16_t instructions = header.instructions.get();
   const uint32_t wanted = header.hop_words() * 4;
@@ -236,7 +236,7 @@ IntEdit push_int_hop(FrameFront& frame, const IntView& view, const HopReport& re
   UdpChecksumUpdate checksum(udp);
   checksum.take(frame.data + view.shim_offset(), kIntHeaderBytes);
   shim.words = static_cast<uint8_t>(shim.words + changed.hop_words());
-  changed.flags.set(changed.flags.get() - 1);  // hops left, which are not 0
+  changed.flags.set(changed.flags.get() - 1);  // decrements hops left, which is not 0
   put_hop(frame.data + view.stack_offset(), changed, report, domain);
   checksum.add(frame.data + view.shim_offset(), kIntHeaderBytes + bytes);
   change_lengths(frame, view.udp, static_cast<int32_t>(bytes));

@@ -1,11 +1,12 @@
-// What switches and hosts do to the INT of a packet, in place: a source begins it, every switch pushes its hop, a sink
-// takes it out (telemetry_header.hpp draws it). The front of the frame moves; IP and UDP lengths, the IPv4 checksum and
-// the UDP port follow.
+// In-place edits of the INT headers of a packet: a source inserts the headers, each switch pushes its hop, and a sink
+// removes them (format: telemetry_header.hpp). An edit moves the front of the frame and updates IP and UDP lengths,
+// IPv4 checksum and UDP port.
 //
-// A UDP checksum of 0 stays 0. Any other is updated for what went in or out, for IPv4 as for IPv6 (INT v2.1, "Checksum
-// Update"): that costs as many bytes as the edit touches, needs no payload in reach, and a packet that came in damaged
-// goes out damaged, which a checksum set to 0 or computed anew would hide. Beginning and taking out again gives the same
-// bytes back, an IPv4 checksum that was written as ffff instead of 0 excepted (RFC 1624 writes 0).
+// A UDP checksum of 0 remains 0. Any other checksum is updated by the inserted or removed bytes, for IPv4 and IPv6 (INT
+// v2.1, "Checksum Update"). The cost depends only on the edited bytes, and the payload need not be in the first
+// segment. A damaged packet stays detectable, which a checksum of 0 or a recomputed one would prevent.
+//
+// Insertion and removal restore the original bytes. Exception: an IPv4 checksum of ffff becomes 0 (RFC 1624).
 #pragma once
 
 #include <cstdint>
@@ -16,51 +17,52 @@
 
 namespace roci {
 
-// What an INT source asks for.
+// Parameters of an INT source.
 struct IntSource {
-  uint16_t port = 0;          // UDP port of INT; not that of RoCEv2
-  uint16_t instructions = 0;  // the standard's
+  uint16_t port = 0;          // UDP port of INT; must differ from the RoCEv2 port
+  uint16_t instructions = 0;  // standard instructions
   uint16_t domain = 0;
-  uint16_t domain_instructions = int_domain_instruction::kCompactHop;  // ours
+  // Instructions of this project.
+  uint16_t domain_instructions = int_domain_instruction::kCompactHop;
   uint16_t domain_flags = 0;
-  uint8_t hops = 16;     // that may be pushed; fewer when a shim cannot say so many
-  bool discard = false;  // the packet is a copy for the sink alone
+  uint8_t hops = 16;     // maximum number of hops, limited further by the shim's length field
+  bool discard = false;  // the packet is a copy; the sink drops it
 };
-// Words a hop takes; more than kMaxIntHopWords, or none, cannot be begun.
+// Returns the words per hop. begin_int() rejects 0 and more than kMaxIntHopWords.
 uint32_t int_hop_words(const IntSource& source);
 
-// What became of an edit. The frame has changed with kDone, and in one bit with kHopsExceeded, kMtuExceeded and
-// kStackFull.
+// Result of an edit. kDone changes the frame. kHopsExceeded, kStackFull and, in push_int_hop(), kMtuExceeded set one
+// flag bit. All others leave the frame unchanged.
 enum class IntEdit : uint8_t {
   kDone,
-  kHopsExceeded,  // no hop left: nothing pushed, E set
-  kStackFull,     // the shim cannot say a longer stack: the same
-  kMtuExceeded,   // too long for the link with it: nothing pushed, M set, or INT not begun
-  kSkipped,       // the hop's length is not that of its instructions, so it cannot be written
-  kNotRoce,       // to begin on, and no RoCEv2 packet
-  kBadSource,     // an IntSource that cannot be begun
+  kHopsExceeded,  // no hops left: hop not pushed, E set
+  kStackFull,     // longer than the shim can specify: hop not pushed, E set
+  kMtuExceeded,   // would exceed the MTU of the link: hop not pushed and M set, or INT not inserted
+  kSkipped,       // the hop length does not match the instructions, so no hop is pushed
+  kNotRoce,       // insertion into a packet that is not RoCEv2
+  kBadSource,     // invalid IntSource
   kNoHeadroom,
 };
 inline constexpr unsigned kIntEditCount = 8;
 std::string_view int_edit_name(IntEdit edit);
 
-// `mtu` is the largest IP packet of the link that the frame leaves by, in bytes. Every edit leaves views of the frame
-// behind it out of date.
+// `mtu` is the largest IP packet, in bytes, of the link on which the frame is transmitted. Edits invalidate all views
+// of the frame.
 
-// Puts a header without hops into a RoCEv2 packet. A source pushes its own hop afterwards; that this may not fit any more
-// is then for M to say (INT v2.1, "MTU Settings").
+// Inserts INT headers without hops into a RoCEv2 packet. The source pushes its own hop afterwards. If that exceeds the
+// MTU, push_int_hop() sets the M flag (INT v2.1, "MTU Settings").
 IntEdit begin_int(FrameFront& frame, const IntSource& source, uint32_t mtu);
-// The same where the UDP header has been found already: `where` is what find_udp() says of the frame. With kDone `begun` is
-// what parse_int() would say of it now.
+// As above, for a UDP header that the caller has located: `where` is the result of find_udp() for the frame. With
+// kDone, `begun` is set to the result of parse_int() for the new frame.
 IntEdit begin_int(FrameFront& frame, const UdpLocation& where, const IntSource& source, uint32_t mtu,
                   IntView& begun);
 
-// `view` is what parse_int() accepted. Instructions that we cannot follow get ones, those of another domain than
-// `domain` too.
+// `view` must be accepted by parse_int(). Values of unsupported instructions and of domains other than `domain` are all
+// ones.
 IntEdit push_int_hop(FrameFront& frame, const IntView& view, const HopReport& report, uint16_t domain,
                      uint32_t mtu);
 
-// Back to the canonical packet. Copy the hops first; what kDiscard says is the caller's to do.
+// Restores the canonical packet. The caller copies the hops first and evaluates kDiscard.
 void strip_int(FrameFront& frame, const IntView& view);
 
 }  // namespace roci

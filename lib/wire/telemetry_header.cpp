@@ -33,7 +33,7 @@ IntOutcome outcome_of(UdpOutcome outcome) {
   return IntOutcome::kNotInt;
 }
 
-// From the shim on; the headers up to there are right.
+// Parses from the shim on. The caller has validated the headers before the shim.
 IntOutcome parse_behind_udp(IntView& view, std::span<const uint8_t> head) {
   const uint32_t payload = view.udp.end - view.shim_offset();
   if (payload < kIntHeaderBytes) return IntOutcome::kBeyondPacket;
@@ -53,7 +53,7 @@ IntOutcome parse_behind_udp(IntView& view, std::span<const uint8_t> head) {
   return IntOutcome::kAccepted;
 }
 
-// A switch that cannot say something writes ones (INT v2.1, "INT-MD Metadata Header Format").
+// A switch writes all ones for a value that it does not know (INT v2.1, "INT-MD Metadata Header Format").
 template <class T>
 bool is_unknown(const T& value) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(&value);

@@ -57,7 +57,7 @@ UdpLocation find_udp(std::span<const uint8_t> head, uint32_t frame_length) {
   uint16_t type =
       head.size() < sizeof(EthernetHeader) ? uint16_t{0} : at<EthernetHeader>(head, 0).ether_type.get();
   found.l3_offset = sizeof(EthernetHeader);
-  if (type != kEtherTypeIpv4 && type != kEtherTypeIpv6) {  // tags, or nothing for us
+  if (type != kEtherTypeIpv4 && type != kEtherTypeIpv6) {  // tags, or not IP
     const auto tagged = parse_link_tags(head);
     if (!tagged) {
       found.l3_offset = 0;

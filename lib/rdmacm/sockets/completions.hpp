@@ -1,4 +1,4 @@
-// A completion queue, and the descriptor by which somebody may sleep until it has something.
+// A completion queue with a descriptor for sleeping until a completion arrives.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -10,19 +10,19 @@ namespace roci::rdmacm::sockets {
 class Completions {
  public:
   Completions() = default;
-  ~Completions();  // after the queue pairs that use it
+  ~Completions();  // must follow the destruction of the queue pairs
   Completions(const Completions&) = delete;
   Completions& operator=(const Completions&) = delete;
-  // False, and errno.
+  // Returns false with errno on failure.
   bool make(ibv_context* context, uint32_t entries);
 
   [[nodiscard]] int event_fd() const { return channel_->fd; }
   [[nodiscard]] ibv_cq* queue() const { return queue_; }
 
   [[nodiscard]] bool armed() const { return armed_; }
-  // The next completion is an event. False, and errno: it cannot be.
+  // Requests an event for the next completion. Returns false with errno on failure.
   bool arm();
-  // Of the descriptor. Whether there were any.
+  // Consumes the events of the descriptor. Returns true if there were any.
   bool take_events();
 
  private:

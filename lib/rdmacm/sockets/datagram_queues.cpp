@@ -9,7 +9,7 @@ namespace roci::rdmacm::sockets {
 namespace {
 
 constexpr size_t kReceiveSlot = sizeof(ibv_grh) + kDatagramBuffer;
-constexpr uint64_t kIsSend = uint64_t{1} << 32;  // of request ids, whose rest is the slot
+constexpr uint64_t kIsSend = uint64_t{1} << 32;  // bit of request ids; the low bits are the slot
 
 uint32_t slots_for(uint32_t ring, uint32_t queue) {
   return std::clamp(ring / static_cast<uint32_t>(kDatagramBuffer), 1U, queue);

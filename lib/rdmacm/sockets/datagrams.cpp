@@ -15,12 +15,13 @@
 namespace roci::rdmacm::sockets {
 namespace {
 
-constexpr int kAskTimeout = 2000;  // ms, for the next hop's address
-// After so long a peer is asked again while something is sent to it: its program may be another one.
+constexpr int kAskTimeout = 2000;  // ms, for the address of the next hop
+// A peer is resolved again before a send if it was last confirmed this time ago, since another process may have its
+// port.
 constexpr std::chrono::seconds kTrust{3};
-constexpr std::chrono::seconds kPatience{2};  // of close() with answers that have not come
+constexpr std::chrono::seconds kPatience{2};  // time for which close() waits for unsent datagrams
 constexpr size_t kMostWaiting = 64;           // datagrams for one peer
-constexpr size_t kMostLearned = 4096;         // peers
+constexpr size_t kMostLearned = 4096;         // limit of peers learned from received datagrams
 constexpr int kDatagramFlags = MSG_DONTWAIT | MSG_NOSIGNAL | MSG_WAITALL | MSG_PEEK | MSG_TRUNC;
 
 rdma_conn_param with_queue_pair(uint32_t qpn) {
@@ -49,7 +50,7 @@ Datagrams::~Datagrams() {
   if (listener_ != nullptr) rdma_destroy_id(listener_);
 }
 
-// ---- Names.
+// ---- Addresses.
 
 int Datagrams::bind(const sockaddr& address, socklen_t length) {
   const Lock guard(mutex_);
@@ -119,9 +120,9 @@ int Datagrams::name(bool of_peer, sockaddr* address, socklen_t* length) {
   return 0;
 }
 
-// ---- Who has which queue pair.
+// ---- Resolution of queue pairs.
 
-// Each answer and each question has an identifier of its own.
+// Each request and each response has its own identifier.
 bool Datagrams::on_connection_event(const rdma_cm_event& event) {
   if (event.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
     answer(event);
@@ -134,7 +135,7 @@ bool Datagrams::on_connection_event(const rdma_cm_event& event) {
 
 void Datagrams::answer(const rdma_cm_event& request) {
   rdma_conn_param param = with_queue_pair(queues_->qpn());
-  // Who does not get the answer asks again.
+  // A peer that does not receive the response retransmits its request.
   static_cast<void>(rdma_accept(request.id, &param));
 }
 
@@ -165,7 +166,7 @@ bool Datagrams::on_answer(Peer& peer, const rdma_cm_event& event) {
       break;
     }
     default:
-      // Nobody has the port, or nobody the address. A program hears of it as of a port that is closed.
+      // The port or the address has no owner. The program gets an error as for a closed port.
       if (connected_ && &peers_[*connected_] == &peer) pending_error_ = ECONNREFUSED;
       peer.waiting.clear();
       if (peer.way != nullptr) ibv_destroy_ah(std::exchange(peer.way, nullptr));
@@ -188,7 +189,7 @@ void Datagrams::take_way(Peer& peer, ibv_ah* way, uint32_t qpn) {
   }
 }
 
-// ---- What comes.
+// ---- Reception.
 
 void Datagrams::progress() {
   take_connection_events();
@@ -250,7 +251,7 @@ ssize_t Datagrams::receive(std::span<const iovec> to, int flags, sockaddr* from,
   return static_cast<ssize_t>(told);
 }
 
-// ---- What goes.
+// ---- Transmission.
 
 ssize_t Datagrams::send(std::span<const iovec> from, int flags, const sockaddr* to, socklen_t length) {
   if ((flags & ~kDatagramFlags) != 0) return failed(EOPNOTSUPP);
@@ -304,14 +305,14 @@ int Datagrams::close() {
                                     return entry.second.waiting.empty();
                                   }));
   };
-  // What has not gone by then is lost, as datagrams may be.
+  // Datagrams that were not sent by then are dropped.
   static_cast<void>(wait(lock, true, Clock::now() + kPatience, all_gone));
   closed_ = true;
   wait_point_.ring();
   return 0;
 }
 
-// ---- Polling and the rest.
+// ---- Polling and options.
 
 void Datagrams::arm() {
   do {

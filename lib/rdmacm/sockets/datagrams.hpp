@@ -1,7 +1,7 @@
-// SOCK_DGRAM: datagrams of a queue pair, which say from which address and port they are.
+// SOCK_DGRAM sockets: datagrams of a queue pair, with a header that contains the source address and port.
 //
-// Who has an address and a port is asked with a service request of the connection manager (SIDR) for that port, and learned from
-// what comes from there. Datagrams wait for the answer, a few of each receiver.
+// The queue pair of an address and port is resolved by a service request of the connection manager (SIDR) for that
+// port, and learned from received datagrams. Datagrams wait for the resolution; their number per receiver is limited.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ class Datagrams final : public Socket {
  public:
   explicit Datagrams(int domain) : Socket(domain) {}
   ~Datagrams() override;
-  // Of a device. False, and errno.
+  // Requires a device. Returns false with errno on failure.
   bool set_up();
 
   int bind(const sockaddr& address, socklen_t length) override;
@@ -30,13 +30,13 @@ class Datagrams final : public Socket {
 
  private:
   using Content = std::vector<uint8_t>;
-  // Somebody whom we send to.
+  // Destination of datagrams.
   struct Peer {
-    DatagramSource us;  // what we say to it that we are
+    DatagramSource us;  // local address and port in datagrams to this peer
     ibv_ah* way = nullptr;
     uint32_t qpn = 0;
-    rdma_cm_id* question = nullptr;  // who it is
-    Clock::time_point known{};       // when it was told last that it is this queue pair
+    rdma_cm_id* question = nullptr;  // pending resolution
+    Clock::time_point known{};       // time of the last confirmation of qpn
     std::deque<Content> waiting;
   };
   struct Arrived {
@@ -58,7 +58,7 @@ class Datagrams final : public Socket {
 
   bool on_connection_event(const rdma_cm_event& event) override;
   void answer(const rdma_cm_event& request);
-  // Whether the event was the last one of the question.
+  // Returns true if the event was the last one of the resolution.
   bool on_answer(Peer& peer, const rdma_cm_event& event);
   void ask(const DatagramSource& whom, Peer& peer);
   void on_received(const DatagramQueues::Received& received, ibv_wc& completion, ibv_grh& grh);

@@ -7,13 +7,13 @@
 namespace roci::rdmacm::sockets {
 namespace {
 
-// As rdma-core has them, but for the last one, which is what our devices can.
+// Limits as in rdma-core, except kMostInline, which is the limit of the device.
 constexpr uint32_t kLeastQueue = 16, kMostQueue = 0xfffe;
 constexpr uint32_t kLeastRing = 4096, kMostRing = 1U << 28;
 constexpr uint32_t kMostInline = 1024;
-constexpr uint32_t kMostMappings = 0x7f00;  // that the protocol can tell
+constexpr uint32_t kMostMappings = 0x7f00;  // limit of the protocol
 
-// Twice, as Linux does it, and even: it is granted by halves.
+// Doubled as in Linux, within limits. The result is even, because the ring is granted in halves.
 uint32_t ring_for(uint32_t asked) {
   return std::clamp(std::min(asked, kMostRing / 2) * 2, kLeastRing, kMostRing);
 }

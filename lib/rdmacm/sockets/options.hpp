@@ -1,4 +1,4 @@
-// What options of streams and of datagrams have in common.
+// Options that streams and datagrams have in common.
 #pragma once
 
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 
 namespace roci::rdmacm::sockets {
 
-// Null: the program gives less.
+// Returns null if the value of the program is shorter.
 template <class Value>
 std::optional<Value> value_of(const void* value, socklen_t length) {
   Value out{};
@@ -24,7 +24,7 @@ std::optional<Value> value_of(const void* value, socklen_t length) {
 Clock::duration duration_of(const timeval& time);
 timeval timeval_of(Clock::duration duration);
 
-// SO_SNDBUF, SO_RCVBUF and those of SOL_RDMA. False: it is another one.
+// SO_SNDBUF, SO_RCVBUF and the sizes of SOL_RDMA. False or null: another option.
 bool set_size(Sizes& sizes, int level, int option, int number);
 std::optional<int> size_of(const Sizes& sizes, int level, int option);
 

@@ -10,13 +10,13 @@
 namespace roci::rdmacm::sockets {
 namespace {
 
-// What programs ask for as streams do before they sleep.
+// Time of busy polling before sleep, as in the calls of streams.
 constexpr std::chrono::microseconds kBusyPolling{20};
 
 struct Poll {
   std::span<pollfd> entries;
-  std::vector<std::shared_ptr<Socket>> sockets;  // by entry; null: the kernel's
-  std::vector<pollfd> kernel;                    // by entry: what it is asked
+  std::vector<std::shared_ptr<Socket>> sockets;  // by entry; null: a kernel descriptor
+  std::vector<pollfd> kernel;                    // by entry: argument of the kernel's poll()
 };
 
 Poll make_poll(std::span<pollfd> entries) {
@@ -28,7 +28,7 @@ Poll make_poll(std::span<pollfd> entries) {
   return out;
 }
 
-// Everybody is looked at, so that nobody starves.
+// Checks all entries, also after one is ready, so that none starves.
 int look_at_all(Poll& all) {
   const int ready = ::poll(all.kernel.data(), all.kernel.size(), 0);
   if (ready < 0) return -1;
@@ -41,7 +41,7 @@ int look_at_all(Poll& all) {
   return count;
 }
 
-// False: one of them has something, and nobody sleeps.
+// Prepares all sockets for sleep. Returns false if one of them is ready; the caller then must not sleep.
 bool go_to_sleep(Poll& all) {
   for (size_t i = 0; i < all.entries.size(); ++i) {
     if (all.sockets[i] == nullptr) continue;

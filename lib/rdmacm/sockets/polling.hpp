@@ -1,4 +1,4 @@
-// poll() and select() over sockets of ours and descriptors of the kernel's.
+// poll() and select() on rsockets and kernel descriptors.
 #pragma once
 
 #include <poll.h>
@@ -10,7 +10,7 @@
 
 namespace roci::rdmacm::sockets {
 
-// How many have something; 0 when the time is over; -1 and errno.
+// Return the number of ready entries; 0 after the timeout; -1 with errno on failure.
 int poll_all(std::span<pollfd> entries, Clock::time_point until);
 int select_all(int count, fd_set* read, fd_set* write, fd_set* except, Clock::time_point until);
 

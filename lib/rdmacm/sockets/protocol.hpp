@@ -1,9 +1,9 @@
-// The protocol of sockets over RDMA as librdmacm of rdma-core speaks it (its docs/rsocket), so that peers may be either. Of streams:
-// what both say of themselves when they connect, and the immediate data that tells what an RDMA WRITE was.
+// Protocol of rsockets, compatible with librdmacm of rdma-core (docs/rsocket there), which peers may use. For streams:
+// the connection data that both peers exchange, and the immediate data that specifies the type of an RDMA WRITE.
 //
 //   sender                                        receiver
-//   ring of what is sent  ── data, "n bytes" ──►  half a ring at a time, which the receiver has granted
-//   list of two grants    ◄── grant, "credits" ─  when half of its ring is free again, or half of its receives are used up
+//   send ring             ── data, "n bytes" ──►  half a ring at a time, which the receiver has granted
+//   list of two grants    ◄── grant, "credits" ─  when half of its ring is free again, or half of its receives are used
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace roci::rdmacm::sockets {
 
-// Both as they lie in memory that the peer writes, in the byte order of its owner.
+// Formats in memory that the peer writes, in the byte order of the memory's owner.
 struct Area {
   uint64_t address = 0;
   uint32_t key = 0;
@@ -30,7 +30,7 @@ struct Mapping {
 };
 static_assert(sizeof(Mapping) == 24);
 
-inline constexpr uint32_t kGrants = 2;  // in the list that a peer writes; the mappings lie behind it
+inline constexpr uint32_t kGrants = 2;  // entries of the list that a peer writes; the mappings follow it
 
 enum class Operation : uint8_t { kData = 0, kCredits = 4, kMapping = 6, kControl = 7 };
 enum class Control : uint32_t { kDisconnect = 0, kKeepAlive = 1, kShutdown = 2 };
@@ -44,12 +44,12 @@ constexpr uint32_t word(Operation operation, uint32_t operand) {
 constexpr Operation operation_of(uint32_t word) { return static_cast<Operation>(word >> kOperandBits); }
 constexpr uint32_t operand_of(uint32_t word) { return word & kMostOperand; }
 
-// What one side says of itself: private data of REQ and REP.
+// Parameters of one peer: private data of REQ and REP.
 struct ConnectionData {
   bool big_endian = false;
-  uint16_t credits = 0;   // receives that are posted
-  uint16_t mappings = 0;  // places for them
-  Area grants;            // the list; its length counts entries
+  uint16_t credits = 0;   // posted receives
+  uint16_t mappings = 0;  // entries for mappings of the peer
+  Area grants;            // the list; its length is the number of entries
   Area ring;              // the first grant
 };
 
@@ -72,7 +72,7 @@ struct WireConnectionData {
 };
 static_assert(sizeof(WireConnectionData) == 40);
 
-// Numbers of mappings are rounded to what fits into a byte: above 128 in units of 256.
+// The number of mappings is rounded to fit a byte: above 128 in units of 256.
 constexpr uint8_t scaled(uint32_t count) {
   return static_cast<uint8_t>(count <= 128 ? count : 128 | (count >> 8));
 }
@@ -81,10 +81,10 @@ constexpr uint16_t unscaled(uint8_t code) {
 }
 
 WireConnectionData to_wire(const ConnectionData& data);
-// Null: not this protocol.
+// Returns null for another protocol.
 std::optional<ConnectionData> from_wire(std::span<const uint8_t> data);
 
-// What goes into the memory of a peer that counts bytes the other way.
+// Values written into the memory of a peer with the other byte order.
 constexpr Area swapped(const Area& area) {
   return {__builtin_bswap64(area.address), __builtin_bswap32(area.key), __builtin_bswap32(area.length)};
 }
@@ -92,7 +92,7 @@ constexpr Mapping swapped(const Mapping& mapping) {
   return {__builtin_bswap64(mapping.offset), swapped(mapping.area)};
 }
 
-// Datagrams say in front of their bytes from which address and port of a socket they are.
+// Source of a datagram: the address and port in the header of each datagram.
 struct DatagramSource {
   IpAddress address;
   uint16_t port = 0;
@@ -100,11 +100,11 @@ struct DatagramSource {
   friend auto operator<=>(const DatagramSource&, const DatagramSource&) = default;
 };
 inline constexpr size_t kV4DatagramHeader = 8, kV6DatagramHeader = 24;
-inline constexpr size_t kDatagramBuffer = 2048;  // what every receiver takes, header included
+inline constexpr size_t kDatagramBuffer = 2048;  // buffer of each receiver, including the header
 
 size_t datagram_header_length(const DatagramSource& source);
 void write_datagram_header(const DatagramSource& source, std::span<uint8_t> out);
-// Null: none.
+// Returns null without a valid header.
 std::optional<DatagramSource> read_datagram_header(std::span<const uint8_t> data);
 
 }  // namespace roci::rdmacm::sockets

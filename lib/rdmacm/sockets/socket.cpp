@@ -18,18 +18,18 @@ struct Table {
   std::vector<std::shared_ptr<Socket>> by_number;
 };
 Table& table() {
-  static auto* const kTable = new Table;  // programs use sockets while they end, too
+  static auto* const kTable = new Table;  // never destroyed, since programs use sockets during exit
   return *kTable;
 }
 
-// Whether rdma_get_cm_event() has one; without asking the kernel.
+// Returns true if rdma_get_cm_event() has an event, without a system call.
 bool has_events(rdma_event_channel& channel) {
   Channel& ours = Channel::of(&channel);
   const std::scoped_lock guard(ours.mutex);
   return !ours.events.empty();
 }
 
-// An answer that comes at once is sooner here than a thread can be woken for it.
+// Time of busy polling before sleep. A fast response arrives sooner than a thread can be woken.
 constexpr std::chrono::microseconds kBusy{20};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What programs have of a socket over RDMA: the calls of sockets, which return -1 and say why in errno.
+// Interface of rsockets for the C API. Calls return -1 with errno on failure.
 #pragma once
 
 #include <fcntl.h>
@@ -39,19 +39,20 @@ class Socket {
   virtual int name(bool of_peer, sockaddr* address, socklen_t* length) = 0;
   virtual int set_option(int level, int option, const void* value, socklen_t length) = 0;
   virtual int get_option(int level, int option, void* value, socklen_t* length) = 0;
-  // EOPNOTSUPP of all but streams.
+  // EOPNOTSUPP for datagrams.
   virtual int listen(int backlog);
-  virtual std::shared_ptr<Socket> accept();  // null, and errno
+  virtual std::shared_ptr<Socket> accept();  // null with errno on failure
   virtual off_t map(void* memory, size_t length, int protection, off_t offset);
   virtual int unmap(void* memory, size_t length);
   virtual ssize_t write_mapped(const void* from, size_t length, off_t offset, int flags);
 
-  // What of `events` is so, and what poll() tells unasked.
+  // Returns the ready events among `events`, and POLLERR and POLLHUP.
   short look(short events);
-  // The same before somebody sleeps on fd(), who may do so only if it is nothing, and calls after_sleep() then.
+  // As look(), and prepares for a sleep on fd(). The caller may sleep only if the result is 0, and calls after_sleep()
+  // afterwards.
   short before_sleep(short events);
   void after_sleep();
-  // When somebody has to look even if nothing comes.
+  // Time at which a sleeping thread must call look() even without events.
   Clock::time_point next_look();
 
   [[nodiscard]] int status_flags() const { return O_RDWR | (non_blocking_ ? O_NONBLOCK : 0); }
@@ -60,34 +61,35 @@ class Socket {
  protected:
   [[nodiscard]] bool waits(int flags) const { return !non_blocking_ && (flags & MSG_DONTWAIT) == 0; }
 
-  // 0, or -1 and errno: EAGAIN when it may not sleep or the time is over. Also 0 when another thread closes the socket.
+  // Waits for ready(). Returns 0, or -1 with errno: EAGAIN if it may not sleep or after the timeout. Also returns 0 if
+  // another thread closes the socket.
   int wait(Lock& lock, bool may_sleep, Clock::time_point until, const std::function<bool()>& ready);
 
-  // False, and errno.
+  // Returns false with errno on failure.
   bool open_channel();
-  // Whether there were any.
+  // Returns true if there were any.
   bool take_connection_events();
-  // Whether the event was the last one of its identifier, which goes then.
+  // Returns true if the event was the last one of its identifier, which is then destroyed.
   virtual bool on_connection_event(const rdma_cm_event& event) = 0;
 
-  // With the lock. Takes what has come, of completions and of the connection manager, and does what follows.
+  // With the lock held: processes completions and events of the connection manager.
   virtual void progress() = 0;
-  // The same, and whatever comes next wakes who sleeps.
+  // As progress(), and requests an event that wakes sleeping threads.
   virtual void arm() = 0;
-  // What woke them. Whether there was any.
+  // Consumes the events that wake sleeping threads. Returns true if there were any.
   virtual bool take_events() = 0;
   [[nodiscard]] virtual short state() const = 0;  // for poll()
   [[nodiscard]] virtual Clock::time_point look_at() const = 0;
 
   const int domain_;
-  std::mutex mutex_;  // for all that is not atomic
+  std::mutex mutex_;  // protects all members that are not atomic
   bool closed_ = false;
   WaitPoint wait_point_;
   rdma_event_channel* channel_ = nullptr;
   std::atomic<bool> non_blocking_ = false;
 };
 
-// A place in the memory that a program names as a list of pieces.
+// A position in the memory that a program specifies as an iovec array.
 class Cursor {
  public:
   explicit Cursor(std::span<const iovec> pieces) : pieces_(pieces) {}
@@ -121,22 +123,22 @@ class Cursor {
 };
 
 size_t bytes_in(std::span<const iovec> pieces);
-// As getsockname() and its kin give addresses back: cut, with the whole length.
+// Returns an address as getsockname() does: truncated, with the complete length.
 void give_address(const sockaddr& from, sockaddr* to, socklen_t* length);
-// As getsockopt() gives values back.
+// Returns a value as getsockopt() does.
 int give_value(const void* from, size_t bytes, void* to, socklen_t* length);
-// Of an address that a program names; 0: it cannot be one.
+// Length of an address that a program specifies; 0: invalid.
 socklen_t address_length(const sockaddr& address, socklen_t given);
 
-// Streams and datagrams. Null, and errno.
+// Return null with errno on failure.
 std::shared_ptr<Socket> make_stream(int domain);
 std::shared_ptr<Socket> make_datagrams(int domain);
 
-// Which socket has a number; null and EBADF when none has.
+// Returns the socket with this number, or null with errno EBADF.
 std::shared_ptr<Socket> find(int number);
 bool is_socket(int number);
 int add(std::shared_ptr<Socket> socket);
-// Whose number nobody has any more.
+// Removes the socket from the table and returns it.
 std::shared_ptr<Socket> take(int number);
 
 }  // namespace roci::rdmacm::sockets

@@ -1,4 +1,4 @@
-// How streams are named, connected and closed.
+// Naming, connection and close of streams.
 #include "rdmacm/sockets/stream.hpp"
 
 #include <netinet/in.h>
@@ -12,8 +12,8 @@
 namespace roci::rdmacm::sockets {
 namespace {
 
-constexpr int kFindTimeout = 5000;  // ms, for the next hop's address
-// How long close() waits for the peer's device to have everything, unless SO_LINGER says otherwise.
+constexpr int kFindTimeout = 5000;  // ms, for the address of the next hop
+// Time for which close() waits until the peer's device has received all data, unless SO_LINGER specifies another one.
 constexpr std::chrono::seconds kLinger{20};
 
 int connect_error(const rdma_cm_event& event) {
@@ -36,7 +36,7 @@ rdma_conn_param parameters(const WireConnectionData& data) {
   out.private_data_len = sizeof data;
   out.flow_control = 1;
   out.retry_count = 7;
-  out.rnr_retry_count = 7;  // without end: a program need not read
+  out.rnr_retry_count = 7;  // infinite: a program need not read
   return out;
 }
 
@@ -106,7 +106,7 @@ std::shared_ptr<Socket> Stream::accept() {
   }
   if (wait(lock, waits(0), Clock::time_point::max(), [&] { return !accepted_.empty(); }) != 0) return nullptr;
   if (accepted_.empty()) {
-    errno = EBADF;  // closed meanwhile
+    errno = EBADF;  // closed by another thread
     return nullptr;
   }
   auto out = std::move(accepted_.front());
@@ -133,11 +133,11 @@ int Stream::connect(const sockaddr& address, socklen_t length) {
   if (stage_ == Stage::kListening) return failed(EOPNOTSUPP);
   const int status = wait_until_open(lock, waits(0));
   if (status != 0 && errno == EAGAIN) return failed(EINPROGRESS);
-  if (status != 0) pending_error_ = 0;  // is told here
+  if (status != 0) pending_error_ = 0;  // reported by this call
   return status;
 }
 
-// The identifier of a connection goes with its stream.
+// Never the last event: the identifier is destroyed with its stream.
 bool Stream::on_connection_event(const rdma_cm_event& event) {
   switch (event.event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -192,7 +192,7 @@ void Stream::open_with(const rdma_cm_event& event) {
   link_->progress();
 }
 
-// The peer's connection is gone, and it has said goodbye in the stream before unless its program ended without that.
+// The peer has disconnected. Unless its program ended abnormally, it has shut down the stream before.
 void Stream::on_disconnected() {
   if (opening()) fail(ECONNABORTED);
   if (link_ == nullptr) return;
@@ -205,14 +205,14 @@ void Stream::disconnect() {
   if (rdma_disconnect(id_) != 0 && link_ != nullptr) link_->fail(errno);
 }
 
-// Who does not speak the protocol is refused, and the program hears nothing of it.
+// Peers with another protocol are rejected. The program is not notified.
 std::shared_ptr<Stream> Stream::answer(const rdma_cm_event& request) {
   auto fresh = std::make_shared<Stream>(domain_);
   fresh->sizes_ = sizes_;
   fresh->options_ = options_;
   if (fresh->set_up() && answer_with(*fresh, request) == 0) return fresh;
   if (fresh->id_ == nullptr) fresh->id_ = request.id;
-  // It goes all the same: who asked hears of it from the time that passes, then.
+  // Otherwise the peer detects the rejection by timeout.
   static_cast<void>(rdma_reject(request.id, nullptr, 0));
   return nullptr;
 }
@@ -239,7 +239,7 @@ int Stream::shutdown(int how) {
   link_->shut(how);
   wait_point_.ring();
   if (how == SHUT_RD) return 0;
-  // So that a program may end now; what takes longer goes on by itself.
+  // After this the program may exit. A longer transmission continues without the call.
   const int status =
       wait(lock, true, Clock::now() + kLinger, [&] { return link_->all_sent() || link_->gone(); });
   return status != 0 && errno == EAGAIN ? 0 : status;
@@ -254,7 +254,7 @@ int Stream::close() {
                                      ? Clock::duration(std::chrono::seconds(options_.on_close.l_linger))
                                      : kLinger;
     const auto until = Clock::now() + time;
-    // A signal does not keep anybody from closing; what is not there by then is lost, as SO_LINGER has it.
+    // A signal does not interrupt the close. Data that the peer has not received by then is lost, as with SO_LINGER.
     while (wait(lock, true, until, [&] { return link_->all_sent() || link_->gone(); }) != 0 &&
            errno == EINTR) {
     }

@@ -1,10 +1,10 @@
-// SOCK_STREAM: a connection of the connection manager, and a link over it.
+// SOCK_STREAM sockets: a connection of the connection manager, with a StreamLink over it.
 //
 //   fresh ─► bound ─► listening ─► (accept) ─► accepting ─┐
 //     └───────┴─► finding ─► routing ─► connecting ───────┴─► open      failed: from any of finding … accepting
 //
-// Nothing goes on by itself: calls for the socket take what has come, of the connection's events and of completions. One thread may
-// send while another receives; more than one of a kind take turns.
+// The socket has no thread. Calls for the socket process events of the connection and completions. One thread may send
+// while another one receives. Concurrent senders are serialized, and so are concurrent receivers.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ class Stream final : public Socket {
  public:
   explicit Stream(int domain);
   ~Stream() override;
-  // False, and errno.
+  // Returns false with errno on failure.
   bool set_up() { return open_channel(); }
 
   int bind(const sockaddr& address, socklen_t length) override;
@@ -42,10 +42,10 @@ class Stream final : public Socket {
     kFresh,
     kBound,
     kListening,
-    kFinding,  // the next hop
+    kFinding,  // resolution of the next hop
     kRouting,
-    kConnecting,  // for the peer's answer
-    kAccepting,   // for the peer to have ours
+    kConnecting,  // waits for the reply of the peer
+    kAccepting,   // waits until the peer has the reply
     kOpen,
     kFailed,
   };
@@ -53,7 +53,7 @@ class Stream final : public Socket {
     bool reuse_address = false, keep_alive = false, oob_inline = false, no_delay = false, v6_only = false;
     int keep_idle = 7200;  // s
     linger on_close{0, 0};
-    Clock::duration receive_timeout{0}, send_timeout{0};  // 0: none
+    Clock::duration receive_timeout{0}, send_timeout{0};  // 0: no timeout
   };
 
   bool make_id();
@@ -83,15 +83,15 @@ class Stream final : public Socket {
   [[nodiscard]] bool may_not_send() const;
   [[nodiscard]] ssize_t moved_or(size_t moved) const;
 
-  std::mutex sender_, receiver_;  // who copies; taken before the lock
+  std::mutex sender_, receiver_;  // held while copying; locked before mutex_
   Stage stage_ = Stage::kFresh;
   int pending_error_ = 0;  // for SO_ERROR
   Options options_;
   Sizes sizes_;
   rdma_cm_id* id_ = nullptr;
   std::unique_ptr<StreamLink> link_;
-  std::deque<std::shared_ptr<Stream>> accepted_;  // of a listener, not fetched
-  Clock::time_point heard_ = Clock::now();        // when there was a completion
+  std::deque<std::shared_ptr<Stream>> accepted_;  // of a listener, not fetched by accept()
+  Clock::time_point heard_ = Clock::now();        // time of the last completion
 };
 
 }  // namespace roci::rdmacm::sockets

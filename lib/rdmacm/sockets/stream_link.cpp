@@ -1,4 +1,4 @@
-// How a link is made, what it says of itself, and how it sends. stream_progress.cpp has what comes back.
+// Creation, connection data and transmission of a stream link. Reception is in stream_progress.cpp.
 #include "rdmacm/sockets/stream_link.hpp"
 
 #include <sys/socket.h>
@@ -11,11 +11,12 @@
 namespace roci::rdmacm::sockets {
 namespace {
 
-constexpr uint32_t kControlPlaces = 4;  // of the send queue, for what data must not keep back
-// Receives beyond those that are told of, for messages that need no credit: else the peer would run into RNR NAKs with them.
+constexpr uint32_t kControlPlaces = 4;  // send queue entries that data cannot use
+// Receives in addition to the announced ones, for messages without credit. Without them the peer would receive RNR
+// NAKs.
 constexpr uint32_t kSpareReceives = 8;
-constexpr uint32_t kLowWater = 2048;  // bytes of room that are worth a message
-// So that the peer reads the beginning of much while the rest is on its way.
+constexpr uint32_t kLowWater = 2048;  // minimum bytes of space for a message
+// The peer can read the first part of a large transfer while the rest is in flight.
 constexpr uint32_t kMostPerMessage = 1U << 16;
 
 Pieces pieces_of(std::vector<uint8_t>& ring, size_t at, size_t bytes) {
@@ -73,7 +74,7 @@ bool StreamLink::register_memory() {
   receive_region_ = add(receive_ring_, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
   told_region_ = add(told_, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
   send_free_ = sizes_.send_ring;
-  granted_ = freed_ = grant_at_ = half_;  // the first half is in our terms, the second one is free
+  granted_ = freed_ = grant_at_ = half_;  // the connection data grants the first half; the second is free
   due_ = static_cast<uint16_t>(sizes_.receive_queue / 2);
   return send_region_ != nullptr && receive_region_ != nullptr && told_region_ != nullptr;
 }
@@ -113,7 +114,7 @@ bool StreamLink::arm() {
 void StreamLink::fail(int code) {
   if (gone()) return;
   if (over()) {
-    gone_ = true;  // both sides had said all
+    gone_ = true;  // both peers had finished
   } else {
     error_ = code;
   }
@@ -215,7 +216,7 @@ void StreamLink::shut(int how) {
   if (over()) return;
   if (how != SHUT_WR) receives_ = false;
   if (how != SHUT_RD) sends_ = false;
-  if (sends_) return;  // that nobody reads is no news for the peer
+  if (sends_) return;  // SHUT_RD alone is not reported to the peer
   if (receives_ && said) return;
   owed_ = receives_ ? Control::kShutdown : Control::kDisconnect;
   say_what_is_owed();

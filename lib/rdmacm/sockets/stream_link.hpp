@@ -1,8 +1,8 @@
-// The two directions of a connected stream: a queue pair, the rings on both ends, and the credits between them. It knows neither
-// threads nor calls that wait: who owns it holds its lock, except that one sender and one receiver may copy without it.
+// The two directions of a connected stream: a queue pair, the rings of both peers, and credits. Not thread-safe, and
+// calls do not wait. The owner holds its lock, except that one sender and one receiver may copy without it.
 //
-// Room for sending needs all of: a place in the send queue, some of our ring, a credit (a receive of the peer's), and a grant (a
-// part of its ring). A received message is given back, as credit and as ring, when the program has read it.
+// Sending requires a send queue entry, space in the send ring, a credit (a posted receive of the peer), and a grant (a
+// part of the peer's ring). The receiver returns credit and ring space after the program has read the message.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -22,19 +22,19 @@
 
 namespace roci::rdmacm::sockets {
 
-// What programs choose before they connect. Defaults are rdma-core's, and so are the bounds.
+// Sizes that programs choose before they connect. Defaults and limits are those of rdma-core.
 struct Sizes {
   uint32_t send_ring = 1U << 17, receive_ring = 1U << 17;  // bytes
   uint32_t most_inline = 64;
   uint32_t send_queue = 384, receive_queue = 384;  // requests
-  uint16_t mappings = 0;                           // that the peer may tell us of
+  uint16_t mappings = 0;                           // maximum number of mappings that the peer may announce
 };
 
-using Pieces = std::array<std::span<uint8_t>, 2>;  // of a ring, around its end
+using Pieces = std::array<std::span<uint8_t>, 2>;  // parts of a ring before and after its end
 
 class StreamLink {
  public:
-  // With a queue pair for the id, receives posted. Null, and errno.
+  // Creates a queue pair for the id and posts receives. Returns null with errno on failure.
   static std::unique_ptr<StreamLink> make(rdma_cm_id* id, const Sizes& sizes);
   ~StreamLink();
   StreamLink(const StreamLink&) = delete;
@@ -43,30 +43,30 @@ class StreamLink {
   [[nodiscard]] int event_fd() const { return completions_.event_fd(); }
   [[nodiscard]] ConnectionData connection_data() const;
   void agree(const ConnectionData& peer);
-  void open() { open_ = true; }  // from now on it may send
+  void open() { open_ = true; }  // permits sending
 
-  // Takes completions, gives credits. Whether there were any.
+  // Processes completions and returns credits. Returns true if there were completions.
   bool progress();
-  // The next completion is an event. False: that was so already.
+  // Requests an event for the next completion. Returns false if it is already requested.
   bool arm();
   bool take_events() { return completions_.take_events(); }
 
   [[nodiscard]] bool readable() const { return unread_ > 0; }
-  [[nodiscard]] bool receives() const { return receives_; }         // more may come
-  [[nodiscard]] bool ended() const { return ended_; }               // the peer has said that there is no more
-  [[nodiscard]] bool sends() const { return sends_; }               // more may be sent
-  [[nodiscard]] bool gone() const { return gone_ || error_ != 0; }  // nobody is there any more
+  [[nodiscard]] bool receives() const { return receives_; }  // more data may arrive
+  [[nodiscard]] bool ended() const { return ended_; }        // the peer has announced the end of its data
+  [[nodiscard]] bool sends() const { return sends_; }        // more data may be sent
+  [[nodiscard]] bool gone() const { return gone_ || error_ != 0; }  // the peer has disconnected, or an error
   [[nodiscard]] bool over() const { return gone() || (!receives_ && !sends_); }
-  [[nodiscard]] int error() const { return error_; }  // why it is gone; 0: the peer has said so
+  [[nodiscard]] int error() const { return error_; }  // cause of gone(); 0: disconnected by the peer
   void fail(int code);
 
-  // Bytes that can be sent now, 0 when there is no room worth it.
+  // Bytes that can be sent now; 0 if the space is below kLowWater.
   [[nodiscard]] uint32_t room() const;
-  // Where the next bytes are put before write() or write_at() sends them.
+  // Space for the next bytes, to be filled before write() or write_at() sends them.
   Pieces outgoing(uint32_t bytes);
   bool write(uint32_t bytes);
   bool write_at(uint32_t bytes, uint64_t address, uint32_t key);
-  // The same for room that no grant limits.
+  // As room(), without the limit of a grant.
   [[nodiscard]] uint32_t direct_room() const;
   [[nodiscard]] const Mapping* mapping_at(uint64_t offset) const;
 
@@ -74,13 +74,14 @@ class StreamLink {
   Pieces incoming(size_t skip, size_t bytes);
   void consume(size_t bytes);
 
-  // SHUT_RD, SHUT_WR or SHUT_RDWR; the peer is told as soon as there is a place for that.
+  // SHUT_RD, SHUT_WR or SHUT_RDWR. The peer is notified as soon as a send queue entry is free.
   void shut(int how);
   [[nodiscard]] bool all_sent() const;
-  // An empty write, which costs the peer nothing and fails when it is no more.
+  // Sends an empty RDMA WRITE, which costs the peer nothing and fails if the peer has exited.
   void probe();
 
-  // Registers memory for the peer's riowrite(); it is told as soon as there is room. False, and errno.
+  // Registers memory for riowrite() of the peer, which is notified as soon as possible. Returns false with errno on
+  // failure.
   bool map(void* address, size_t length, bool writable, uint64_t offset);
   bool unmap(void* address, size_t length);
   [[nodiscard]] bool mappings_wait() const;
@@ -90,7 +91,7 @@ class StreamLink {
   struct Mapped {
     ibv_mr* region;
     uint64_t offset;
-    int index;  // at the peer; below 0: it is not told
+    int index;  // index at the peer; negative: not announced
     bool told;
   };
 
@@ -110,7 +111,7 @@ class StreamLink {
   void say_what_is_owed();
   bool post(ibv_send_wr& wr, Kind kind, uint32_t bytes);
   bool post_outgoing(uint32_t bytes, ibv_send_wr& wr, Kind kind);
-  // `content` goes along inline.
+  // `content` is sent inline.
   bool post_word(Kind kind, uint32_t immediate, std::span<const uint8_t> content = {}, uint64_t address = 0,
                  uint32_t key = 0);
 
@@ -120,12 +121,12 @@ class StreamLink {
   bool open_ = false;
   bool receives_ = true, sends_ = true, ended_ = false, gone_ = false;
   int error_ = 0;
-  std::optional<Control> owed_;  // not said yet
+  std::optional<Control> owed_;  // not sent yet
 
-  // The peer.
+  // State of the peer.
   bool swap_ = false;
   Area peer_grants_;
-  uint32_t peer_grant_ = 1;  // which of its list is written next; the first came with its terms
+  uint32_t peer_grant_ = 1;  // next entry of its list to write; the connection data contained the first grant
   Area peer_mappings_;
 
   // Sending.
@@ -133,12 +134,12 @@ class StreamLink {
   ibv_mr* send_region_ = nullptr;
   uint32_t send_at_ = 0, send_free_ = 0;
   uint32_t data_places_ = 0, control_places_ = 0;
-  uint16_t sent_ = 0, allowed_ = 0;  // messages
+  uint16_t sent_ = 0, allowed_ = 0;  // number of messages
   std::deque<Area> grants_;
   uint32_t next_grant_ = 1;
   bool probing_ = false;
 
-  // What the peer writes: grants, and mappings behind them.
+  // Memory that the peer writes: grants, then mappings.
   std::vector<uint64_t> told_;
   ibv_mr* told_region_ = nullptr;
 
@@ -146,11 +147,11 @@ class StreamLink {
   std::vector<uint8_t> receive_ring_;
   ibv_mr* receive_region_ = nullptr;
   uint32_t half_ = 0, read_at_ = 0, grant_at_ = 0;
-  uint32_t freed_ = 0;    // read and not granted again
-  uint32_t granted_ = 0;  // and not yet written
+  uint32_t freed_ = 0;    // bytes read and not granted again
+  uint32_t granted_ = 0;  // bytes granted and not yet written
   size_t unread_ = 0;
-  std::deque<uint32_t> messages_;    // of which that is
-  uint16_t consumed_ = 0, due_ = 0;  // messages; when the next credits are
+  std::deque<uint32_t> messages_;    // unread bytes of each message
+  uint16_t consumed_ = 0, due_ = 0;  // messages; due_: value of consumed_ at which credits are returned
   std::list<Mapped> mapped_;
 };
 

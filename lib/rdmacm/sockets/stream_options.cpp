@@ -1,4 +1,4 @@
-// Options of streams. Sizes count for connections that are made afterwards; what accept() returns has those of its listener.
+// Options of streams. Sizes apply to connections made afterwards. accept() copies the options of the listener.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <rdma/rsocket.h>
@@ -76,7 +76,7 @@ int Stream::set_tcp_option(int option, int number) {
       if (number <= 0) return failed(EINVAL);
       options_.keep_idle = number;
       return 0;
-    case TCP_KEEPCNT:  // of a reliable connection there is nothing to count, and nothing to cut
+    case TCP_KEEPCNT:  // accepted and ignored: not applicable to a reliable connection
     case TCP_KEEPINTVL:
     case TCP_MAXSEG:
       return 0;

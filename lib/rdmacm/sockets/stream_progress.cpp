@@ -1,4 +1,4 @@
-// What becomes of a link: completions, credits in both directions, and the memory that programs map.
+// Completions of a stream link, credits in both directions, and mapped memory.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -15,7 +15,7 @@ std::span<const uint8_t> bytes_of(const Value& value) {
   return {reinterpret_cast<const uint8_t*>(&value), sizeof value};
 }
 
-// What a failed request tells of the peer.
+// Error for a failed request.
 int code_of_status(ibv_wc_status status) {
   return status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR ? ETIMEDOUT : ECONNRESET;
 }
@@ -138,8 +138,8 @@ void StreamLink::on_sent(const ibv_wc& completion) {
   if (completion.status != IBV_WC_SUCCESS) fail(code_of_status(completion.status));
 }
 
-// A message of credits does not tell whether the list has changed, so the list is read: a length there is a grant that was not
-// taken. The peer writes no place again before what was granted there is used up.
+// A credit message does not specify whether the list has changed, so the list is read. A nonzero length is a grant that
+// was not taken yet. The peer reuses an entry only after its grant is used up.
 void StreamLink::take_grants() {
   struct KeyAndLength {
     uint32_t key, length;

@@ -1,4 +1,4 @@
-// What streams move, and who waits for that.
+// Data transfer of streams, and waiting for it.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace roci::rdmacm::sockets {
 namespace {
 
-// A connection that is silent for so long is probed while somebody cares, so that nobody waits for a peer that is no more: if it
-// has just ended nothing else would tell.
+// A connection without completions for this time is probed while a thread waits for it. An exited peer might not be
+// detected otherwise.
 constexpr std::chrono::seconds kSilence{1};
 constexpr int kKnownFlags =
     MSG_DONTWAIT | MSG_NOSIGNAL | MSG_WAITALL | MSG_PEEK | MSG_MORE | MSG_CMSG_CLOEXEC;
@@ -29,7 +29,7 @@ void Stream::progress() {
   const auto time = Clock::now();
   if (any) heard_ = time;
   if (any && stage_ == Stage::kAccepting) {
-    // The peer sends, so it has our answer, even if its last word was lost.
+    // The peer sends, so it has received the reply, even if its RTU was lost.
     stage_ = Stage::kOpen;
     if (rdma_notify(id_, IBV_EVENT_COMM_EST) != 0 && errno != EISCONN) link_->fail(errno);
     link_->open();
@@ -65,7 +65,7 @@ int Stream::wait_until_open(Lock& lock, bool may_sleep) {
 
 bool Stream::may_not_send() const { return closed_ || !link_->sends(); }
 
-// What came before an error is told first.
+// Data transferred before an error is reported first.
 ssize_t Stream::moved_or(size_t moved) const { return moved > 0 ? static_cast<ssize_t>(moved) : -1; }
 
 ssize_t Stream::send(std::span<const iovec> from, int flags, const sockaddr* to, socklen_t) {
@@ -91,7 +91,7 @@ ssize_t Stream::send(std::span<const iovec> from, int flags, const sockaddr* to,
     lock.unlock();
     for (const std::span<uint8_t> piece : pieces) after.copy_out(piece);
     lock.lock();
-    if (may_not_send() || link_->room() < some) continue;  // a mapping has taken the last credit
+    if (may_not_send() || link_->room() < some) continue;  // a mapping used the last credit
     cursor = after;
     if (!link_->write(some)) return moved_or(sent);
     sent += some;
@@ -169,7 +169,7 @@ ssize_t Stream::write_mapped(const void* from, size_t length, off_t offset, int 
 off_t Stream::map(void* memory, size_t length, int protection, off_t offset) {
   Lock lock(mutex_);
   if ((protection & ~PROT_WRITE) != 0 || length == 0) return failed(EINVAL);
-  // Of an accepted connection it is told as soon as that is open.
+  // On an accepted connection the mapping is announced when it opens.
   if (stage_ != Stage::kAccepting && wait_until_open(lock, waits(0)) != 0) return -1;
   const off_t at = offset != -1 ? offset : static_cast<off_t>(reinterpret_cast<uintptr_t>(memory));
   return link_->map(memory, length, (protection & PROT_WRITE) != 0, static_cast<uint64_t>(at)) ? at : -1;
@@ -202,7 +202,7 @@ short Stream::state() const {
   if (link_->readable() || !link_->receives()) out |= POLLIN | POLLRDNORM;
   if (link_->room() > 0 || !link_->sends()) out |= POLLOUT | POLLWRNORM;
   if (!link_->receives()) out |= POLLRDHUP;
-  if (link_->over() && !link_->readable()) out |= POLLHUP;  // programs stop reading when they see it
+  if (link_->over() && !link_->readable()) out |= POLLHUP;  // programs stop reading after POLLHUP
   if (link_->error() != 0) out |= POLLERR;
   return static_cast<short>(out);
 }

@@ -1,6 +1,6 @@
-// Where threads sleep until a socket has something to look at: one descriptor for its completions and for the events of its
-// connection. Any number of threads may sleep there, in calls that wait and in rpoll(): who takes an event wakes the others, since
-// it may have been what they wait for.
+// Wake-up of threads that wait for a socket: one descriptor for its completions and connection events. Any number of
+// threads may sleep on it, in blocking calls and in rpoll(). A thread that consumes an event wakes the others, since
+// the event may concern them.
 #pragma once
 
 #include <chrono>
@@ -16,14 +16,14 @@ class WaitPoint {
   WaitPoint(const WaitPoint&) = delete;
   WaitPoint& operator=(const WaitPoint&) = delete;
 
-  // Readable when there is something to look at; the number that programs have for the socket. Below 0: none, and errno.
+  // Readable if events are pending; also the number of the socket for programs. Negative with errno on failure.
   [[nodiscard]] int fd() const { return set_; }
   bool watch(int fd) const;
 
-  // With the socket's lock: before it is let go for sleeping, and when it is taken again.
+  // With the socket's lock held: before it is released for sleeping, and after it is locked again.
   void enter() { ++sleepers_; }
   void leave(bool took_events);
-  // Everybody shall look again.
+  // Wakes all sleeping threads.
   void ring();
 
  private:
@@ -33,9 +33,9 @@ class WaitPoint {
   bool rung_ = false;
 };
 
-// Sleeps until one of the descriptors is ready or the time has come. -1 and errno: a signal.
+// Sleeps until the descriptor is readable or the time is reached. Returns -1 with errno after a signal.
 int sleep_on(int fd, Clock::time_point until);
-// As poll() wants it: rounded up, at most a minute.
+// Timeout for poll(): rounded up, at most a minute.
 int milliseconds_until(Clock::time_point until);
 
 }  // namespace roci::rdmacm::sockets
