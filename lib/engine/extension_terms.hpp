@@ -1,5 +1,5 @@
-// Derives the extensions that a queue pair may use from the knowledge
-// about its peer, and updates them when the knowledge changes.
+// Extension terms of a queue pair: the extensions that it may use, derived from the knowledge about its peer and updated
+// when that changes.
 #pragma once
 
 #include <memory>

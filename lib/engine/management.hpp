@@ -54,7 +54,7 @@ class Management {
   [[nodiscard]] bool has_users() const { return classes_[0].user != nullptr || classes_[1].user != nullptr; }
 
   // Whether a UD packet to queue pair 1 is within the rate limits; checked before its ICRC is validated, so that
-  // dropped packets cost almost nothing. MADs of unknown senders have a separate limit, because floods consist of them.
+  // dropped packets cost almost nothing. MADs without existing state have a separate limit: floods consist of them.
   bool admits(const FrameView& view, const rte_mbuf* frame, Nanos now);
   // Processes an admitted packet whose ICRC is valid.
   void handle(const FrameView& view, const rte_mbuf* frame, Nanos now);

@@ -1,5 +1,5 @@
-// Removes in-band telemetry from received packets, so that later stages process the packet as its sender created it.
-// The ICRC covers that packet (wire/telemetry_header.hpp).
+// Sink of in-band telemetry: removes it from received packets, so that later stages process the packet as its sender
+// created it. The ICRC covers that packet (wire/telemetry_header.hpp).
 #pragma once
 
 #include <rte_mbuf.h>

@@ -167,7 +167,7 @@ bool Worker::take_doorbells() {
   while (in_order != nullptr) {
     AttachedQueuePair& qp = *in_order;
     in_order = qp.next_rung;
-    // Before the queue is checked. An exchange, so that posts of threads that found `rung` set are visible.
+    // Cleared before the queue is checked, with an exchange: posts of threads that found `rung` set are then visible.
     qp.rung.exchange(false, std::memory_order_seq_cst);
     make_ready(qp);
   }
@@ -296,7 +296,7 @@ PathSource::Answer Worker::find(AddressPath& to, Nanos now) {
 // Serves the ready queue pairs round robin, each for a quantum.
 bool Worker::serve_ready(TransportContext& context) {
   bool worked = false;
-  // Is some turns ahead of the served queue pair, for prefetching.
+  // `ahead` is some turns ahead of the served queue pair, for prefetching.
   AttachedQueuePair* ahead = queue_pairs_.size() > kFew ? ready_.first : nullptr;
   const auto fetch = [&ahead] {
     if (ahead == nullptr) return;

@@ -1,5 +1,5 @@
-// Computes how long a process of the network could not respond (peer_presence.hpp), from the engine time in its slot
-// and its read position in a ring.
+// Clock of a peer process: computes how long a process of the network could not respond (peer_presence.hpp), from the
+// engine time in its slot and its read position in a ring.
 #pragma once
 
 #include <cstdint>

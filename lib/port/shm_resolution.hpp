@@ -1,5 +1,5 @@
-// Answers ARP requests and neighbor solicitations on behalf of the processes of a shared-memory network. Their
-// addresses are known, so a busy process need not answer.
+// Address resolution within a shared-memory network: answers ARP requests and neighbor solicitations on behalf of the
+// processes. Their addresses are known, so a busy process need not answer.
 #pragma once
 
 #include <cstdint>

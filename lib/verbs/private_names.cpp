@@ -13,7 +13,7 @@ using Pointer = void*;
 
 extern "C" {
 
-// A provider registers itself; it is ignored.
+// Registration of a provider, which is ignored.
 void verbs_register_driver_34(const void* /*operations*/) {}
 
 void __verbs_log(void* /*context*/, uint32_t /*level*/, const char* /*format*/, ...) {}

@@ -33,8 +33,8 @@ constexpr std::chrono::milliseconds kSettle{20};
 // frames that the peer has not read when this process exits.
 constexpr std::chrono::milliseconds kLinger{2};
 
-// libmlx5 and libefa treat any ibv_device as their own and read a pointer
-// after its end. Null means that the device is not theirs.
+// libmlx5 and libefa treat any ibv_device as their own struct and read a pointer after its end. Null means that the
+// device belongs to another provider.
 struct ListedDevice {
   ibv_device verbs{};
   std::byte behind[1024]{};
