@@ -1,5 +1,5 @@
-// Extension terms of a queue pair: the extensions that it may use, derived from the knowledge about its peer and updated
-// when that changes.
+// Extension terms of a queue pair: the extensions that it may use, derived from the knowledge about its peer and
+// updated when that changes.
 #pragma once
 
 #include <memory>
