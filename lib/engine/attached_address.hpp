@@ -1,4 +1,4 @@
-// An address handle with what the engine needs to send to it, and the finding of its next hop.
+// An address handle with the engine's state for sending to it, and the resolution of its next hop.
 #pragma once
 
 #include <memory>
@@ -9,29 +9,29 @@
 
 namespace roci {
 
-// One worker's view of an address: its next hop, and headers laid out with that one's MAC.
+// A worker's state of an address: the next hop, and prepared headers with its MAC address.
 struct AddressView {
-  NeighbourRef neighbour;  // empty until the worker first sends there
+  NeighbourRef neighbour;  // empty until the worker first sends to the address
   uint32_t neighbour_version = 0;
   bool laid_out = false;
   RoceWriter writer;
 };
 
-// Each view is owned by whoever holds its worker's token; made and destroyed with all tokens in hand.
+// A view is owned by the holder of its worker's token. Created and destroyed while all tokens are held.
 struct AttachedAddress final : AddressPath {
   AttachedAddress(const RocePath& to, PdNumber domain, uint32_t most, size_t workers)
       : AddressPath(to, domain, most), views(workers) {}
-  std::vector<AddressView> views;  // by the worker's index
+  std::vector<AddressView> views;  // indexed by worker
 };
 
-// The next hops of one worker's datagrams.
+// Resolves the next hops of one worker's datagrams.
 class AddressResolver {
  public:
   AddressResolver(Neighbours& neighbours, size_t worker, RoceWriter::Contents contents)
       : neighbours_(neighbours), worker_(worker), contents_(contents) {}
 
   PathSource::Answer find(AttachedAddress& to, Nanos now);
-  // Whether an answer has been kPending since the last call: then the queue pair that was served waits.
+  // Whether find() has returned kPending since the last call: the queue pair that is being served must then wait.
   bool take_pending() { return std::exchange(pending_, false); }
 
  private:
@@ -41,7 +41,7 @@ class AddressResolver {
   bool pending_ = false;
 };
 
-// Address handles whose owners have let go of them while posted requests still name them. All tokens in hand.
+// Address handles that were destroyed while posted requests still refer to them. Requires all tokens.
 class RetiredAddresses {
  public:
   void add(std::unique_ptr<AttachedAddress> address);

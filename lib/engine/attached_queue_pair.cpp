@@ -17,7 +17,7 @@ struct Attached final : AttachedQueuePair {
   Service service;
 };
 
-// What an idle queue pair takes: 12 cache lines, of which the headers name each.
+// Memory of an idle queue pair: 12 cache lines. The headers state the content of each line.
 static_assert(sizeof(AttachedQueuePair) == 2 * 64);
 static_assert(sizeof(Attached<ReliableQueuePair>) == 12 * 64 && alignof(Attached<ReliableQueuePair>) == 64);
 

@@ -25,7 +25,7 @@ CnmListener::CnmListener(const CongestionConfig& config, CongestionFlows& flows,
       guard_(config.cnm_key ? kSigningPoints : 0, config.cnm_tolerance, salt) {}
 
 bool CnmListener::has_its_form(const FrameView& view, const rte_mbuf& frame) const {
-  if (view.kind == FrameKind::kOther)  // then the whole front is there
+  if (view.kind == FrameKind::kOther)  // then the complete front is contiguous
     return view.at<Be16>(static_cast<uint32_t>(view.l3_offset) - 2).get() == kEtherTypeCnm;
   const bool ipv4 = view.kind == FrameKind::kIpv4;
   if (port_ == 0 || (!ipv4 && view.kind != FrameKind::kIpv6)) return false;
@@ -58,7 +58,7 @@ std::optional<HeardCnm> CnmListener::read(const FrameView& view, const rte_mbuf&
   return heard;
 }
 
-// By its CN-TAG where it has one; a flow of 0 is that of frames without.
+// By its CN-TAG if it has one. Flow 0 in a CN-TAG means that the sampled frame had none.
 std::optional<Qpn> CnmListener::find(const HeardCnm& heard) const {
   if (heard.tag.value_or(0) != 0) return tags_ ? flows_.find(*heard.tag) : std::nullopt;
   if (!heard.sampled || heard.sampled->opcode == nullptr) return std::nullopt;
@@ -103,7 +103,8 @@ CnmListener::Proof CnmListener::prove(const HeardCnm& heard, const QueuePairCore
   const SampledPacket& sampled = *heard.sampled;
   if (heard.flow && *heard.flow != sampled.flow) return Proof::kWrong;
   if (!is_addressed_as(sampled, qp)) return Proof::kWrong;
-  if (sampled.flow.destination_port != kRoceUdpPort) return Proof::kShort;  // telemetry stands before the BTH
+  // A telemetry header precedes the BTH.
+  if (sampled.flow.destination_port != kRoceUdpPort) return Proof::kShort;
   if (sampled.opcode == nullptr) return heard.cnm.msdu.size() < kMaxCnmMsdu ? Proof::kShort : Proof::kWrong;
   if (sampled.opcode->transport != qp.service) return Proof::kWrong;
   if (qp.config.type != IBV_QPT_UD && sampled.destination_qp != qp.attributes.remote_qp) return Proof::kWrong;
@@ -113,7 +114,7 @@ CnmListener::Proof CnmListener::prove(const HeardCnm& heard, const QueuePairCore
   return ago > 0 && ago <= kRecent ? Proof::kRight : Proof::kWrong;
 }
 
-// Datagrams go anywhere, and each address may have a port of its own.
+// UD queue pairs have no fixed destination, and each address handle may have its own UDP source port.
 bool CnmListener::is_addressed_as(const SampledPacket& sampled, const QueuePairCore& qp) const {
   const uint16_t port = sampled.flow.destination_port;
   if (port != kRoceUdpPort && (int_port_ == 0 || port != int_port_)) return false;

@@ -1,10 +1,10 @@
-// Hears congestion notification messages and believes them or not. One that came in layer 2 and one that came through routers
-// differ in how they are read and in how their flow is found; from there on they are the same (L3QCN 6).
+// Reception and validation of congestion notification messages. Layer 2 and layer 3 messages differ in parsing and in
+// how their flow is found; the remaining steps are the same (L3QCN 6).
 //
-//   a frame -> is it whole, signed? -> whose flow? -> (to that worker) -> is the sampled packet one of it? -> not too often?
+//   frame -> well-formed, signed? -> flow? -> (handover to its worker) -> packet sampled from it? -> rate limit
 //
-// Anybody on the way can make such a message. So it must give back the beginning of a packet that its queue pair has sent
-// lately: with the right addresses and ports, to the right queue pair, with a PSN that has been used.
+// Any device on the path can forge such a message. Therefore it must contain the start of a packet that its queue pair
+// has recently sent: with the correct addresses and ports, to the correct queue pair, and with a PSN that was used.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -22,37 +22,39 @@
 
 namespace roci {
 
-// A message that is whole. Lies in its frame.
+// A well-formed message. Refers to memory of its frame.
 struct HeardCnm {
   Cnm cnm;
   L3CnmTlvs more;
   std::optional<uint16_t> tag;    // of its CN-TAG
-  std::optional<FiveTuple> flow;  // of one through routers
+  std::optional<FiveTuple> flow;  // of a layer 3 message
   std::optional<SampledPacket> sampled;
 };
 
-// Of one worker, and owned by it.
+// CNM receiver of one worker, which owns it.
 class CnmListener {
  public:
-  // `int_port`: of packets with in-band telemetry, 0 without; `workers`: that share the limits; `salt`: unknown to others.
+  // `int_port`: UDP port of packets with in-band telemetry, 0:
+  // none; `workers`: that share the rate limits; `salt`: secret.
   CnmListener(const CongestionConfig& config, CongestionFlows& flows, uint16_t int_port, uint32_t workers,
               uint64_t salt);
 
-  // Whether this is a message for read(): parse_frame() has found no RoCEv2 in it. Never without a configuration.
+  // Whether the frame is for read(): parse_frame() has found
+  // that it is not RoCEv2. Always false without a configuration.
   [[nodiscard]] bool is_cnm(const FrameView& view, const rte_mbuf& frame) const {
     return listens_ && has_its_form(view, frame);
   }
-  // The frame in one piece. Null when it is to be dropped, which is counted.
+  // The frame must be contiguous. No value if the message must be dropped, which is counted.
   [[nodiscard]] std::optional<HeardCnm> read(const FrameView& view, const rte_mbuf& frame,
                                              Counters& counters) const;
-  // The queue pair that is meant, if it exists; null when none can be.
+  // The queue pair to which the message refers, which may not exist; no value if none matches.
   [[nodiscard]] std::optional<Qpn> find(const HeardCnm& heard) const;
-  // Records what it says about this queue pair, which has the number `flow`; counted, whatever comes of it.
+  // Validates the message and records it for this queue pair, which has the number `flow`. Counts every outcome.
   void take(const HeardCnm& heard, const QueuePairCore& qp, uint16_t flow, Nanos now, Counters& counters);
 
  private:
   static constexpr uint32_t kSigningPoints = 1024;
-  // So many PSNs back a packet may have been sent that is sampled now.
+  // Maximum age of a sampled packet in PSNs.
   static constexpr int32_t kRecent = 1 << 16;
   enum class Proof : uint8_t { kRight, kShort, kWrong };
 
@@ -67,7 +69,7 @@ class CnmListener {
   const uint16_t port_;
   const uint16_t int_port_;
   const std::optional<SipKey> key_;
-  const Nanos time_of_day_;  // to be added to the worker's clock
+  const Nanos time_of_day_;  // offset from the worker's clock
   RateLimit limit_;
   L3CnmGuard guard_;
 };

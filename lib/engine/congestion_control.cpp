@@ -15,7 +15,7 @@ uint32_t missing_of(const Profile& profile, uint32_t provides) {
   return profile.plugin->capabilities & kNeeds & ~provides;
 }
 
-// On the line, beside the payload: what the queue pair's packets have in front and behind it, without extended headers.
+// Bytes per packet on the line in addition to the payload, without extended headers.
 uint32_t overhead_of(const QueuePairCore& core) {
   const RocePath& path = core.attributes.path;
   const uint32_t ip = path.destination_ip.is_v4() ? sizeof(Ipv4Header) : sizeof(Ipv6Header);
@@ -24,7 +24,7 @@ uint32_t overhead_of(const QueuePairCore& core) {
          static_cast<uint32_t>(kEthernetLineOverhead.value());
 }
 
-// Most queue pairs never do.
+// False for most queue pairs.
 bool answers_reads(const QueuePairCore& core) {
   const SendFlow* flow = core.flow(Direction::kResponses);
   return flow != nullptr && flow->next > Lsn{};
@@ -46,7 +46,7 @@ CongestionControl::CongestionControl(Surroundings of)
       ids_(of.ids),
       runner_(cores_.empty() ? of.config.trace : 0) {}
 
-// The cores run no more.
+// The control cores have stopped.
 CongestionControl::~CongestionControl() {
   for (ControlCore* core : cores_) {
     core->forget(worker_);
@@ -77,7 +77,7 @@ bool CongestionControl::attach(AttachedQueuePair& qp, const Profile* profile, Na
     detach(qp);
     return false;
   }
-  qp.core.change_path();  // its headers may change with ECN
+  qp.core.change_path();  // ECN may change the headers
   decide(*controlled, now);
   return true;
 }
@@ -122,7 +122,7 @@ Status CongestionControl::change(AttachedQueuePair& qp, const Profile* profile, 
   return {};
 }
 
-// ------------------------------------------------------------------------------------------------- what may run
+// ------------------------------------------------------------------------------------------------- capabilities
 
 uint32_t CongestionControl::provided(const QueuePairCore& core, uint32_t direction,
                                      const Profile& profile) const {
@@ -151,7 +151,8 @@ uint32_t CongestionControl::provided(const QueuePairCore& core, uint32_t directi
   return provides;
 }
 
-// Whenever more is known of the peer. A direction goes on with what it runs as long as that is what should run.
+// Selects the profile of each direction, whenever more is known about the peer.
+// A direction keeps its flow if its profile does not change.
 void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
   QueuePairCore& core = controlled.qp->core;
   controlled.peer_version = controlled.qp->peer_version;
@@ -160,9 +161,9 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
   controlled.answers = answers_reads(core);
   const bool unknown =
       core.extensions_undecided || (core.session != nullptr && !core.session->terms.may_send);
-  // Before its first round a worker that somebody else drives does not know what time it is.
+  // A worker that the application polls does not know the time before its first round.
   if (controlled.since == Nanos{0}) controlled.since = now;
-  // A queue pair that has had nothing to say yet has no session, however long ago it was connected.
+  // A queue pair that has sent nothing yet has no session, regardless of the time since its connection.
   const bool undecided = controlled.qp->session_due || (unknown && now - controlled.since < kLongestPatience);
   controlled.phase = ControlledQueuePair::Phase::kRunning;
   for (uint32_t direction = 0; direction < 2; ++direction) {
@@ -173,7 +174,7 @@ void CongestionControl::decide(ControlledQueuePair& controlled, Nanos now) {
       provides = provided(core, direction, *profile);
       const uint32_t missing = missing_of(*profile, provides);
       if (missing == 0) break;
-      // A queue pair that answers a READ now and then is not refused for that.
+      // Missing capabilities for READ responses do not refuse the queue pair.
       const bool must_not = !profile->falls_back && direction == ROCI_CC_REQUESTS;
       if (!undecided) warn(controlled, direction, *profile, missing, profile->fallback);
       if (!must_not) continue;
@@ -242,12 +243,12 @@ bool CongestionControl::start(ControlledQueuePair& controlled, uint32_t directio
       return false;
     }
   }
-  const uint32_t id = next_flow_++ << 4 | worker_;  // of at most 16
+  const uint32_t id = next_flow_++ << 4 | worker_;  // at most 16 workers
   here.flow = ControlFlow::create(arena_, profile, info, id);
   if (here.flow == nullptr) return false;
   here.flow->owner = &controlled;
   here.flow->worker = worker_;
-  // What happened before is not this flow's.
+  // Events before the start do not count for this flow.
   roci_cc_event before{};
   gather(controlled, direction, now, before, here.told);
   here.flow->acked = before.acked;
@@ -333,7 +334,7 @@ void CongestionControl::tell(ControlledQueuePair& controlled, Nanos now) {
   }
 }
 
-// `kinds`: beside what is found out here.
+// `kinds`: in addition to the kinds that gather() finds.
 void CongestionControl::tell(ControlledQueuePair& controlled, uint32_t direction, Nanos now, uint32_t kinds) {
   ControlledDirection& here = controlled.directions[direction];
   roci_cc_event event{};
@@ -349,10 +350,10 @@ void CongestionControl::tell(ControlledQueuePair& controlled, uint32_t direction
   ControlFlow& flow = *here.flow;
   if (!cores_.empty()) {
     if (!hand_over(here) || !core_of(flow).events_of(worker_).push(flow, EventRing::What::kEvent, event)) {
-      touch(controlled.qp->core);  // what happened is said with the next event
+      touch(controlled.qp->core);  // the next event includes these changes
       return;
     }
-    // What is lost shall not be sent again at the old pace while the core thinks.
+    // Retransmissions must not be sent at the old rate before the core has decided.
     if ((event.kinds & (ROCI_CC_ON_LOSS | ROCI_CC_ON_TIMEOUT)) != 0)
       controlled.gate(direction).hold_until(now + kThinkingTime);
   }

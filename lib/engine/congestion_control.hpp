@@ -1,13 +1,14 @@
-// What brings transport and congestion control together: gathers what happened to the flows of a worker into events, has
-// their algorithms run here or on a core of their own (control_core.hpp), and puts what they decide into the gates of the
-// queue pairs (send_gate.hpp).
+// Interface between transport and congestion control of a worker. Gathers events of flows, runs
+// their algorithms on the worker or on a control core (control_core.hpp), and applies the decisions
+// to the send gates of the queue pairs (send_gate.hpp).
 //
 //   execute, time-outs --> touch() ----> tell(): gather --> FlowRunner ---------------------> apply --> SendGate
 //                                               \--> EventRing --> ControlCore --> poll() --^
 //
-// A queue pair has a flow for its requests and one for the READ responses that it sends. What an algorithm needs of the peer
-// is not known before the two hosts have spoken; until then a flow runs what its profile falls back to, or requests wait. What
-// cannot be had is said once for a peer; a queue pair whose profile has no fallback is refused then.
+// A queue pair has a flow for its requests and one for the READ responses that it sends. The capabilities
+// that an algorithm needs of the peer are unknown before the capability exchange. Until then a flow runs
+// the fallback of its profile, or requests wait. A missing capability is logged once per peer; a queue
+// pair whose profile has no fallback is then refused.
 #pragma once
 
 #include <array>
@@ -27,17 +28,17 @@ namespace roci {
 
 struct CongestionFlowReport;
 
-// What has been said about a direction so far.
+// Values of a direction that were already reported to its algorithm.
 struct Told {
-  uint64_t acked_packets = 0;    // by the transport's own count
-  uint64_t counted_packets = 0;  // SendFlow's: with CE-ECHO, that arrived
+  uint64_t acked_packets = 0;    // as counted by the transport
+  uint64_t counted_packets = 0;  // as counted by SendFlow; with CE-ECHO: that arrived
   uint64_t marked_packets = 0;
   Lsn acked{};
   uint64_t sent_bytes = 0;
   uint64_t sent_packets = 0;
-  uint64_t notice_from = 0;  // sent_bytes at the ON_SENT before
-  uint64_t echoes = 0;       // INT
-  uint64_t reports = 0;      // of switches
+  uint64_t notice_from = 0;  // sent_bytes at the last ON_SENT
+  uint64_t echoes = 0;       // INT echoes
+  uint64_t reports = 0;      // reports of switches
   uint64_t notices = 0;      // CNMs
   uint32_t losses = 0;
   uint32_t timeouts = 0;
@@ -45,46 +46,46 @@ struct Told {
   uint32_t rtt_samples = 0;
   uint32_t probes = 0;
   uint32_t receiver_window = UINT32_MAX;
-  Nanos resumed{0};  // after the packet that was sent then
+  Nanos resumed{0};  // last_sent at the last ON_RESUME
 };
 
 // One direction of a queue pair under control.
 struct ControlledDirection {
-  ControlFlow* flow = nullptr;  // null: not yet, or nothing controls it
-  bool handed_over = false;     // its core knows it
+  ControlFlow* flow = nullptr;  // null: not started, or no congestion control
+  bool handed_over = false;     // the control core knows the flow
   Told told;
-  // For people; what happened altogether.
+  // Totals, for reports.
   uint64_t cnps = 0, notices = 0, telemetry = 0;
 };
 
-// The receiving end of an algorithm that has one (roci_cc_plugin::receive): the peer's requests.
+// Receiver part of an algorithm that has one (roci_cc_plugin::receive), for the peer's requests.
 struct ReceivingEnd {
   const Profile* profile;
-  roci_cc_flow info;                 // of the peer's flow, as far as it is known
-  uint32_t packets = 0, marked = 0;  // heard so far
+  roci_cc_flow info;                 // of the peer's flow, as far as known
+  uint32_t packets = 0, marked = 0;  // received so far
   Lsn received{};
-  uint64_t noted = 0;  // with telemetry
+  uint64_t noted = 0;  // packets with telemetry
   [[nodiscard]] void* state() { return this + 1; }
 };
 
-// A queue pair under control; its gates come first.
+// A queue pair with congestion control. Its gates are the base class.
 struct ControlledQueuePair final : SendGates {
   enum class Phase : uint8_t {
-    kUndecided,  // it is not known yet what the peer gives, and there is nothing to do without: requests wait
-    kRunning,    // what runs is in the directions
-    kRefused,    // the peer does not give what the profile needs, and there is nothing to fall back to
+    kUndecided,  // the peer's capabilities are unknown and the profile has no fallback: requests wait
+    kRunning,    // `directions` has the running flows
+    kRefused,    // the peer lacks a required capability and the profile has no fallback
   };
   AttachedQueuePair* qp = nullptr;
-  const Profile* profile = nullptr;  // that was chosen
+  const Profile* profile = nullptr;  // the chosen profile
   Phase phase = Phase::kUndecided;
   bool touched = false;
   Nanos since{0};
-  uint32_t peer_version = 0;  // of what is known of the peer, when it was decided
+  uint32_t peer_version = 0;  // version of the peer's knowledge at the last decision
   const ExtensionSession* session = nullptr;
   bool could_send = false;  // extensions to the peer
   bool answers = false;     // READs
   std::array<ControlledDirection, 2> directions;
-  ReceivingEnd* receiving = nullptr;  // null: the algorithm has none
+  ReceivingEnd* receiving = nullptr;  // null: the algorithm has no receiver part
   ControlledQueuePair* next_touched = nullptr;
 
   [[nodiscard]] SendGate& gate(uint32_t direction) {
@@ -92,7 +93,7 @@ struct ControlledQueuePair final : SendGates {
   }
 };
 
-// Of a worker, and owned by it.
+// Congestion control of one worker, which owns it.
 class CongestionControl {
  public:
   struct Surroundings {
@@ -110,17 +111,19 @@ class CongestionControl {
   CongestionControl(const CongestionControl&) = delete;
   CongestionControl& operator=(const CongestionControl&) = delete;
 
-  // The queue pair, which is about to be connected, gets what this profile says; null for nothing. False without memory.
+  // Starts congestion control with this profile before the queue pair
+  // is connected; null for none. False if there is no memory.
   bool attach(AttachedQueuePair& qp, const Profile* profile, Nanos now);
   void detach(AttachedQueuePair& qp);
-  // A connected queue pair runs what this profile says from now on; null for nothing. Fails, with everything as it was, where it
-  // was connected with none, where its peer is not known to give what is needed, and without memory.
+  // Changes the profile of a connected queue pair; null for none. Fails without any change
+  // if the queue pair was connected without congestion control, if its peer is not known
+  // to have the required capabilities, or if there is no memory.
   Status change(AttachedQueuePair& qp, const Profile* profile, Nanos now);
   [[nodiscard]] static ControlledQueuePair* of(const QueuePairCore& core) {
     return static_cast<ControlledQueuePair*>(core.gates);
   }
 
-  // Something has come for the queue pair, or its time.
+  // An event of the queue pair, or a timer, may have changed its state.
   void touch(QueuePairCore& core) {
     if (core.gates == nullptr || of(core)->touched) return;
     ControlledQueuePair& controlled = *of(core);
@@ -128,35 +131,38 @@ class CongestionControl {
     controlled.next_touched = touched_;
     touched_ = &controlled;
   }
-  // Whether there is anything to do here at all: a queue pair under control, or one whose core still knows it.
+  // Whether congestion control has any work: a controlled queue pair exists, or algorithms run on control cores.
   [[nodiscard]] bool any() const { return controlled_ > 0 || !cores_.empty(); }
-  // Tells the algorithms about all that were touched. `flows`: that have sent to this host of late.
+  // Reports the events of all touched queue pairs to their algorithms. `flows`:
+  // number of flows that have recently sent to this host.
   void tell(Nanos now, uint32_t flows);
-  // Decisions of other cores, and timers; ready(AttachedQueuePair&) is called for who may send now.
+  // Applies decisions of control cores and runs timers; calls
+  // ready(AttachedQueuePair&) for queue pairs that may send now.
   template <class Ready>
   bool poll(Nanos now, Ready&& ready);
   [[nodiscard]] Nanos next_deadline() const;
 
-  // Before a controlled queue pair's turn to send. False when it is refused.
+  // Called before a controlled queue pair sends in its turn. False if the queue pair is refused.
   bool prepare(ControlledQueuePair& controlled, Nanos now);
-  // After it.
+  // Called after its turn.
   void after_turn(ControlledQueuePair& controlled, Nanos now);
 
-  // Which flows of a queue pair there is something to say about, a bit for each direction; none without control.
+  // Bitmap of the directions of a queue pair that report() includes; 0 without congestion control.
   [[nodiscard]] static uint32_t directions(const QueuePairCore& core);
-  // What is done with them.
+  // Appends a report per direction.
   static void report(AttachedQueuePair& qp, std::vector<CongestionFlowReport>& out);
 
-  // For whoever holds the worker: what its algorithms were told here, and their number of events.
+  // For the holder of the worker's token: recorded traces and
+  // the number of events of algorithms that run on this worker.
   [[nodiscard]] const FlowRunner& runner() const { return runner_; }
 
  private:
-  // How often who waits for the peer looks again.
+  // Retry interval of a queue pair that waits for the peer's capabilities.
   static constexpr Nanos kPatience{200'000};
-  static constexpr Nanos kLongestPatience{1'000'000'000};  // then what is not known is not there
-  // That a direction has sent within, which a CNP may be about.
+  static constexpr Nanos kLongestPatience{1'000'000'000};  // unknown capabilities are then treated as missing
+  // A CNP is attributed to a direction that has sent within this time.
   static constexpr Nanos kAboutCnps{10'000'000};
-  static constexpr Nanos kThinkingTime{20'000};  // that a core gets to answer a loss
+  static constexpr Nanos kThinkingTime{20'000};  // for a control core to decide after a loss
   static constexpr BitsPerSec kUnknownLine{100'000'000'000};
 
   void decide(ControlledQueuePair& controlled, Nanos now);
@@ -189,21 +195,21 @@ class CongestionControl {
 
   const CongestionControlConfig& config_;
   SparseArena& arena_;
-  std::vector<ControlCore*> cores_;  // none: algorithms run here
+  std::vector<ControlCore*> cores_;  // empty: algorithms run on the worker
   CongestionFlows& congestion_flows_;
   BitsPerSec line_rate_;
   Nanos burst_;
   std::string device_;
   uint32_t worker_;
   IdSource& ids_;
-  std::optional<uint64_t> seed_;  // of flows; drawn for the first
+  std::optional<uint64_t> seed_;  // for flows; drawn at the first flow
   uint32_t next_flow_ = 0;
   FlowRunner runner_;
   uint32_t controlled_ = 0;  // queue pairs
   ControlledQueuePair* touched_ = nullptr;
-  ControlFlow* to_be_ended_ = nullptr;  // whose core could not be told yet, by next_ended
+  ControlFlow* to_be_ended_ = nullptr;  // the ring of their core was full; linked by next_ended
   roci_cc_path path_{};
-  std::vector<std::string> warned_;  // what was said once
+  std::vector<std::string> warned_;  // warnings that were logged
 };
 
 template <class Ready>

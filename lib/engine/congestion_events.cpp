@@ -1,4 +1,4 @@
-// The part of congestion control that looks at what happened: what is new about a flow, and about the peer's.
+// The part of congestion control that gathers events of a flow, and arrivals of the peer's flow.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -24,7 +24,7 @@ void put_hop(const IntHop& from, roci_cc_hop& to) {
         .reserved = 0};
 }
 
-// They come newest first.
+// Echoed hops are ordered newest first.
 void put_path(const EchoedHops& echoed, roci_cc_path& path) {
   path.hops = std::min<uint32_t>(echoed.path.count, ROCI_CC_MOST_HOPS);
   path.flags = 0;
@@ -48,7 +48,7 @@ void put_notice(const CongestionNotice& from, roci_cc_notice& to) {
 
 }  // namespace
 
-// What is new since `told`, which then knows it. Returns the kinds.
+// Fills in the changes since `told` and updates `told`. Returns the kinds of the event.
 uint32_t CongestionControl::gather(ControlledQueuePair& controlled, uint32_t direction, Nanos now,
                                    roci_cc_event& event, Told& told) {
   const QueuePairCore& core = controlled.qp->core;
@@ -75,7 +75,7 @@ uint32_t CongestionControl::gather(ControlledQueuePair& controlled, uint32_t dir
     event.acked = acked.value();
     const uint64_t bytes = acked > told.acked ? acked - told.acked : 0;
     told.acked = std::max(told.acked, acked);
-    // With CE-ECHO, what arrived; otherwise what was acknowledged. Nobody has more than was sent.
+    // With CE-ECHO: packets that arrived; otherwise acknowledged packets. Limited to the number of packets sent.
     const uint64_t counted = flow->packets_acked - std::exchange(told.counted_packets, flow->packets_acked);
     const uint64_t marked = flow->packets_marked - std::exchange(told.marked_packets, flow->packets_marked);
     const uint64_t mtu = core.attributes.path_mtu;
@@ -116,7 +116,7 @@ uint32_t CongestionControl::gather(ControlledQueuePair& controlled, uint32_t dir
       put_path(echoed, path_);
       event.path = &path_;
     }
-    // A switch speaks of one packet; when an echo has come too it says the same and more.
+    // A switch report covers one packet. An echo in the same event contains the same information and more.
     const SwitchReport& report = telemetry->report();
     if (report.reports != std::exchange(told.reports, report.reports) && report.of == hops_of(which) &&
         event.path == nullptr) {
@@ -139,9 +139,9 @@ uint32_t CongestionControl::gather(ControlledQueuePair& controlled, uint32_t dir
   return kinds;
 }
 
-// ------------------------------------------------------------------------------------------------- the receiving end
+// ------------------------------------------------------------------------------------------------- receiver part
 
-// True also where there is nothing to receive with.
+// Also returns true if the algorithm has no receiver part.
 bool CongestionControl::begin_receiving(ControlledQueuePair& controlled) {
   const QueuePairCore& core = controlled.qp->core;
   if (controlled.profile == nullptr || controlled.profile->plugin->receive == nullptr ||
@@ -153,7 +153,7 @@ bool CongestionControl::begin_receiving(ControlledQueuePair& controlled) {
   controlled.receiving = new (memory)
       ReceivingEnd{.profile = &profile, .info = flow_info(controlled, ROCI_CC_REQUESTS, profile, 0)};
   std::memset(controlled.receiving->state(), 0, profile.plugin->receiver_state_bytes);
-  if (const ReceiveFlow* flow = core.received_requests(); flow != nullptr) {  // what came before is not its
+  if (const ReceiveFlow* flow = core.received_requests(); flow != nullptr) {  // earlier packets do not count
     controlled.receiving->packets = flow->packets;
     controlled.receiving->marked = flow->marked;
     controlled.receiving->received = flow->received;

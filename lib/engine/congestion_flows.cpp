@@ -17,7 +17,7 @@ CongestionFlows::~CongestionFlows() {
 uint16_t CongestionFlows::take_number() {
   if (fresh_left_ > 0) {
     --fresh_left_;
-    const auto number = static_cast<uint16_t>(next_fresh_ + 1);  // 0 is no flow's (802.1Q 33.2)
+    const auto number = static_cast<uint16_t>(next_fresh_ + 1);  // 0: no flow (802.1Q 33.2)
     next_fresh_ = (next_fresh_ + 1) % kMost;
     return number;
   }
@@ -55,7 +55,8 @@ void CongestionFlows::link(uint16_t flow, Slot& of, uint64_t hash) {
   bucket(hash).store(flow, std::memory_order_release);
 }
 
-// Whoever stands at it just now goes on from it, and at worst does not find what is in another place by then.
+// A concurrent find() at this entry continues from it. At worst
+// it does not find a flow that has moved to another bucket.
 void CongestionFlows::unlink(uint16_t flow, Slot& of) {
   std::atomic<uint16_t>* at = &bucket(of.hash.load(std::memory_order_relaxed));
   while (at->load(std::memory_order_relaxed) != flow) at = &slot(at->load(std::memory_order_relaxed))->next;

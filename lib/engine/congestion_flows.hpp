@@ -1,9 +1,9 @@
-// The flows of a host that congestion notification messages are about: each queue pair that sends has a number, which its
-// packets carry as their CN-TAG (802.1Q calls it flow identifier, L3QCN RPID), and is found by it, or by what a sampled
-// packet of it says where there is no CN-TAG: addresses, UDP source port and the queue pair number at the other end.
+// Flows of a host to which congestion notification messages refer. Each sending queue pair has a number, which its
+// packets carry in their CN-TAG (802.1Q: flow identifier, L3QCN: RPID). A flow is found by its number, or without
+// CN-TAG by fields of a sampled packet: IP addresses, UDP source port and destination queue pair.
 //
-// There are 65,535 numbers. One is given away again as late as possible, so that a message about a queue pair that is gone
-// meets nobody. Queue pairs beyond that are not told.
+// There are 65,535 numbers. A released number is reused as late as possible, so that a message about a destroyed queue
+// pair does not match another one. Further queue pairs get no notifications.
 #pragma once
 
 #include <array>
@@ -22,41 +22,42 @@
 
 namespace roci {
 
-// What packets of a connected queue pair have in common.
+// Fields that all packets of a connected queue pair share.
 struct SentFlow {
   IpAddress source, destination;
   Qpn remote_qp;
   uint16_t udp_source_port = 0;
 };
 
-// Whether packets on this way are of a priority that is told.
+// Whether packets of this path have a priority with congestion notification.
 inline bool is_notified(const CongestionConfig& config, const RocePath& path) {
   const unsigned priority = config.trust_pcp ? path.priority : path.traffic_class >> 5;
   return (config.priorities >> priority & 1U) != 0;
 }
 
-// Of a host. Entering and leaving may be done by any thread, a record belongs to the worker of its queue pair, and find()
-// is for all workers at any time: what it finds while its queue pair leaves, the worker does not find any more.
+// Flow table of a host. Any thread may call enter() and leave(). A record belongs to the worker
+// of its queue pair. All workers may call find() at any time: while a queue pair leaves, find()
+// may return it although the worker no longer has it.
 class CongestionFlows {
  public:
   static constexpr uint32_t kMost = 65535;
 
-  // `first`: the number that is given away first.
+  // `first`: the first number to assign.
   CongestionFlows(bool enabled, uint32_t first, uint64_t salt);
   CongestionFlows(const CongestionFlows&) = delete;
   CongestionFlows& operator=(const CongestionFlows&) = delete;
   ~CongestionFlows();
 
   [[nodiscard]] bool enabled() const { return !buckets_.empty(); }
-  // The number of the queue pair from now on, with records as new; 0 when there is none left. Without `sent` it is found by
-  // its number alone.
+  // Assigns a number to the queue pair and resets its records; 0 if no number is free.
+  // Without `sent` the queue pair is found only by its number.
   uint16_t enter(Qpn qp, const SentFlow* sent);
   void leave(uint16_t flow);
 
   [[nodiscard]] std::optional<Qpn> find(uint16_t flow) const;
   [[nodiscard]] std::optional<Qpn> find(const SentFlow& sent) const;
 
-  // Of a flow that has entered.
+  // `flow` must be assigned.
   [[nodiscard]] CongestionRecord& requests(uint16_t flow) { return slot(flow)->requests; }
   [[nodiscard]] CongestionRecord& responses(uint16_t flow) { return slot(flow)->responses; }
   [[nodiscard]] uint32_t size() const;
@@ -65,8 +66,8 @@ class CongestionFlows {
   static constexpr uint32_t kChunk = 256;
   static constexpr uint32_t kLongestChain = 64;
   struct Slot {
-    std::atomic<uint32_t> qp{0};    // 0: nobody's
-    std::atomic<uint16_t> next{0};  // in its bucket; 0: the last
+    std::atomic<uint32_t> qp{0};    // 0: free
+    std::atomic<uint16_t> next{0};  // in its bucket; 0: end of chain
     bool in_bucket = false;
     std::atomic<uint64_t> hash{0};
     CongestionRecord requests, responses;
@@ -81,13 +82,13 @@ class CongestionFlows {
   void unlink(uint16_t flow, Slot& of);
 
   const uint64_t salt_;
-  mutable std::vector<std::atomic<uint16_t>> buckets_;  // first of each chain; none when it is not enabled
-  std::array<std::atomic<Chunk*>, 65536 / kChunk> chunks_{};  // made when first needed
+  mutable std::vector<std::atomic<uint16_t>> buckets_;        // first flow of each chain; empty if disabled
+  std::array<std::atomic<Chunk*>, 65536 / kChunk> chunks_{};  // allocated when first needed
 
   mutable std::mutex changes_;
-  uint32_t next_fresh_;  // number that nobody has had
+  uint32_t next_fresh_;  // next number that was never assigned
   uint32_t fresh_left_;
-  std::deque<uint16_t> free_;  // given back, the longest ago first
+  std::deque<uint16_t> free_;  // released numbers, oldest first
 };
 
 }  // namespace roci

@@ -1,4 +1,4 @@
-// The part of congestion control that shows what it does.
+// The part of congestion control that reports its state.
 #include "roci/congestion_report.hpp"
 
 #include "congestion/labels.hpp"

@@ -35,7 +35,7 @@ ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& conf
   }
   if (agreed.has(Capability::kSelectiveRepeat)) {
     terms.keeps = kReorderWindow;
-    // What we remember of the peer's packets is bounded, whatever it says it keeps.
+    // The state per queue pair is bounded, regardless of the window that the peer advertises.
     terms.peer_keeps = std::bit_floor(std::min(peer.window, 4 * kReorderWindow));
   }
   if ((agreed.extensions() & bit_of(kAuth)) != 0) {
@@ -47,7 +47,7 @@ ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& conf
 }
 
 uint8_t int_echo_hops(uint16_t port_mtu) {
-  // All that feedback can have beside hops; the response to a probe is shorter.
+  // The maximum size of feedback without hops; the response to a probe is shorter.
   constexpr uint32_t kWithoutHops = 40 + 8 + sizeof(Bth) + sizeof(Aeth) + kIcrcBytes + kExtensionHeaderBytes +
                                     sizeof(CeEcho) + sizeof(LsnValue) + sizeof(TimestampEcho) +
                                     sizeof(RxWindow) + sizeof(Flows) + sizeof(IntEchoHeader) + sizeof(Sack) +
@@ -95,8 +95,8 @@ void PeerExtensions::adopt(AttachedQueuePair& qp) {
   if (config_.mode == ExtensionMode::kOn || config_.receive_window != 0) make_session(qp, known);
 }
 
-// Without memory for it the queue pair cannot read what its peer sends: it refuses that as if it did not know the peer
-// yet, and tries again with the next packet.
+// Without memory for a session, the queue pair refuses packets with extensions as if it
+// did not know the peer yet, and retries with the next packet.
 void PeerExtensions::make_session(AttachedQueuePair& qp, const PeerKnowledge& known) {
   std::unique_ptr<ExtensionSession>& session = qp.core.session;
   const ExtensionTerms terms =

@@ -1,4 +1,5 @@
-// From what is known of a peer to what one queue pair may say to it, and keeping that true while more becomes known.
+// Extension terms of a queue pair: the extensions that it may use, derived from the knowledge about its peer and
+// updated when that changes.
 #pragma once
 
 #include <memory>
@@ -12,47 +13,47 @@
 
 namespace roci {
 
-// Packets behind a gap that a queue pair keeps: 256 KiB to 1 MiB of flight at the usual path MTUs.
+// Number of packets beyond a gap that a queue pair buffers: 256 KiB to 1 MiB in flight at the usual path MTUs.
 inline constexpr uint32_t kReorderWindow = 256;
 
-// `peer` has agreed. `port_mtu`: of our port, which has to take a full packet with its block.
+// `peer` must have agreed. `port_mtu`: of the local port, which must accept a full packet with its extension block.
 ExtensionTerms make_terms(const PeerKnowledge& peer, const ExtensionConfig& config,
                           const HostTelemetryConfig& telemetry, const QueuePairConfig& qp,
                           const QueuePairAttributes& attributes, uint16_t port_mtu);
-// Hops of the longest INT-ECHO that fits into every packet which may have one, on a port of this MTU.
+// Number of hops of the longest INT-ECHO that fits into every packet that may carry one, on a port with this MTU.
 uint8_t int_echo_hops(uint16_t port_mtu);
 
-// What the queue pairs of one worker speak beyond the standard; owned by the worker.
+// Extension sessions of the queue pairs of one worker, which owns it.
 class PeerExtensions {
  public:
-  // `device` names the worker in the log.
+  // `device`: the worker's name in the log.
   PeerExtensions(std::string device, const ExtensionConfig& config, const HostTelemetryConfig& telemetry,
                  uint16_t port_mtu)
       : device_(std::move(device)), config_(config), telemetry_(telemetry), port_mtu_(port_mtu) {}
 
   [[nodiscard]] bool enabled() const { return config_.mode != ExtensionMode::kOff; }
   [[nodiscard]] const ExtensionConfig& config() const { return config_; }
-  // What the port takes beside the longest packets of the largest path MTU.
+  // Bytes that the port accepts beyond the longest packets of the largest path MTU.
   [[nodiscard]] uint16_t extra_bytes() const;
-  // Hops of the longest INT-ECHO that this host takes; 0 when it knows nothing of telemetry.
+  // Number of hops of the longest INT-ECHO that this host accepts; 0 without telemetry.
   [[nodiscard]] uint8_t int_hops() const {
     return telemetry_.enabled() ? int_echo_hops(port_mtu_) : uint8_t{0};
   }
 
-  // The queue pair talks to this peer from now on; null for one that is spoken to as the standard says.
+  // Sets the peer of the queue pair; null for a queue pair without extensions.
   void set_peer(AttachedQueuePair& qp, std::shared_ptr<const PeerRecord> peer);
-  // The queue pair takes over what has become known of its peer, if anything. Before its first packet it needs no session,
-  // unless it is to speak by itself; `arrived`: there is one to take.
+  // Updates the queue pair if the knowledge about its peer has changed. A session is created before the first packet is
+  // sent, or earlier if the queue pair sends extensions by itself. `arrived`: a packet was received.
   void follow(AttachedQueuePair& qp, bool arrived) {
     if (qp.peer == nullptr) return;
     if (qp.peer->version() != qp.peer_version) adopt(qp);
     if (qp.session_due && (arrived || !qp.core.send_queue.empty())) make_session(qp, qp.peer->read());
   }
-  // Whether the queue pair need not wait until it is known what its peer speaks.
+  // Whether the queue pair may send, or must wait for the peer's capabilities.
   enum class Talk : uint8_t {
     kYes,
     kNotYet,
-    kRefused,  // it must have extensions and its peer has none
+    kRefused,  // extensions are required and the peer has none
   };
   [[nodiscard]] Talk may_talk(const AttachedQueuePair& qp) const;
 
@@ -64,7 +65,7 @@ class PeerExtensions {
   const ExtensionConfig config_;
   const HostTelemetryConfig telemetry_;
   const uint16_t port_mtu_;
-  KeepBudget keep_budget_;  // of all these queue pairs
+  KeepBudget keep_budget_;  // of all queue pairs of the worker
 };
 
 }  // namespace roci

@@ -74,7 +74,7 @@ void FlowControl::write(std::span<uint8_t, kPauseFrameBytes> out) const {
   build_pause(message, out);
 }
 
-// Said again before the pause ends, with as much to spare as it takes.
+// Sends the pause again after half of its duration, before it expires.
 void FlowControl::told(Nanos now) {
   told_to_stop_ = backed_up();
   again_ = told_to_stop_ ? now + pause_time(kQuanta, rate_) / 2 : kNever;

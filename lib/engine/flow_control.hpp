@@ -1,9 +1,9 @@
-// Priority-based flow control (802.1Q 36) of a host's port, for all its workers.
+// Priority-based flow control (802.1Q 36) of a host's port, shared by all its workers.
 //
-//   a pause comes in -> the first worker takes it -> every worker looks once a round which priorities are stopped
-//   frames wait      -> every worker says whether it keeps up -> the first one tells the neighbour
+//   received pause -> processed by the first worker -> each worker reads the stopped priorities once per round
+//   frames wait    -> each worker reports whether it is congested -> the first worker sends a pause to the link partner
 //
-// Queue pairs of a stopped priority are not served and are put aside (worker.hpp); the others go on.
+// Queue pairs of a stopped priority are parked and not served (worker.hpp); other queue pairs continue.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -22,7 +22,7 @@
 
 namespace roci {
 
-// A frame to whoever is at the other end of the line, and not of the network.
+// Whether the frame is for the link partner only, and is not forwarded.
 constexpr bool is_mac_control(const EthernetHeader& ethernet) {
   return ethernet.ether_type.get() == kEtherTypeMacControl && ethernet.destination == kMacControlGroup;
 }
@@ -34,30 +34,30 @@ class FlowControl {
   FlowControl(const FlowControlConfig& config, BitsPerSec link_rate, const MacAddress& mac);
 
   [[nodiscard]] bool enabled() const { return config_.enabled(); }
-  // Whether the neighbour is told when this host does not keep up.
+  // Whether this host sends pauses when it is congested.
   [[nodiscard]] bool tells() const { return config_.enabled() && config_.xoff > 0; }
   [[nodiscard]] unsigned priority_of(const RocePath& path) const {
     return config_.trust_pcp ? path.priority : path.traffic_class >> 5;
   }
 
-  // The first worker's. A MAC control frame has come in.
+  // Called by the first worker for a received MAC control frame.
   void take(const rte_mbuf* frame, Nanos now, Counters& counters);
-  // Ends what has been stopped for too long.
+  // Ends pauses that exceed the watchdog's limit.
   void watch(Nanos now, Counters& counters);
-  // Whether the neighbour is to be told something now; told() when it has been, which is what write() has written.
+  // Whether a pause frame must be sent now. After write() and transmission, the caller calls told().
   [[nodiscard]] bool must_tell(Nanos now) const;
   void write(std::span<uint8_t, kPauseFrameBytes> out) const;
   void told(Nanos now);
   [[nodiscard]] Nanos tell_again_at() const { return again_; }
 
-  // Any worker's. Priorities that are stopped, a bit for each, and when the first of some goes on.
+  // Any worker: bitmap of the stopped priorities; and the time at which the first of `priorities` resumes.
   [[nodiscard]] uint8_t stopped(Nanos now) const;
   [[nodiscard]] Nanos over(uint8_t priorities) const;
-  // So many frames wait for this worker.
+  // Sets the number of frames that wait for this worker.
   void note_waiting(uint32_t worker, uint32_t frames);
 
  private:
-  // The longest pause there is, so that it is rarely said again; the end is said too.
+  // The longest possible pause, so that it rarely has to be repeated. The end of congestion is sent explicitly.
   static constexpr uint16_t kQuanta = kMaxPauseQuanta;
 
   void publish(unsigned priority);
@@ -67,13 +67,13 @@ class FlowControl {
   const BitsPerSec rate_;
   const MacAddress mac_;
   const PauseWatchdogConfig watchdog_;
-  // The first worker's.
+  // Used by the first worker.
   std::array<PauseState, kPriorities> heard_;
   bool told_to_stop_ = false;
   Nanos again_ = kNever;
-  // Written by the first worker, read by all: when each priority goes on.
+  // Time at which each priority resumes. Written by the first worker, read by all workers.
   std::array<std::atomic<int64_t>, kPriorities> over_{};
-  std::atomic<uint32_t> backed_up_{0};  // workers that do not keep up, a bit for each
+  std::atomic<uint32_t> backed_up_{0};  // bitmap of the congested workers
 };
 
 }  // namespace roci

@@ -1,5 +1,5 @@
-// How many queue pairs of a worker have received requests of late: what a receiver tells its senders, so that each can
-// take its share of the receiver's link (NFLOWS).
+// Number of queue pairs that have recently received requests. A receiver advertises it to its senders, so that each can
+// use its share of the receiver's link (NFLOWS).
 #pragma once
 
 #include <algorithm>
@@ -11,12 +11,12 @@
 
 namespace roci {
 
-// Written by one worker, read by all.
+// Flow count of one worker. Written by the worker, read by all workers.
 class FlowCount {
  public:
   static constexpr Nanos kEpoch{1'000'000};
 
-  // A queue pair has received; `seen` is its own memory of the last time it was counted, 0 at first.
+  // A queue pair has received a request. `seen` is its epoch of the last count, initially 0.
   void note(uint32_t& seen, Nanos now) {
     advance(now);
     if (seen == epoch_) return;
@@ -24,7 +24,7 @@ class FlowCount {
     ++current_;
     publish();
   }
-  // The larger of the epoch under way and the one before.
+  // The larger count of the current and the previous epoch.
   [[nodiscard]] uint32_t count() const { return published_.load(std::memory_order_relaxed); }
   void advance(Nanos now) {
     if (now - start_ < kEpoch) return;
@@ -44,7 +44,7 @@ class FlowCount {
   std::atomic<uint32_t> published_{0};
 };
 
-// Those of all workers of a host.
+// The flow counts of all workers of a host.
 class FlowCounts {
  public:
   explicit FlowCounts(uint32_t workers) : of_worker_(workers) {}

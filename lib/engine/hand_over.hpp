@@ -1,11 +1,11 @@
-// How the workers of a host pass each other frames, through bounded rings with one thread at each end:
+// Handover of frames between the workers of a host, through bounded rings with one producer and one consumer thread:
 //
-//   inbox(from, to)   received packets whose queue pair belongs to `to`; what does not fit is lost, as on a full port
-//   outgoing(from)    frames to be sent by a worker that has no port queue of its own; its relay sends them, and when
-//                     the ring is full they wait
+//   inbox(from, to)   received packets whose queue pair belongs to `to`; dropped if the ring is full, as on a full port
+//   outgoing(from)    frames of a worker without a port queue of its own; its relay sends them; while the ring is
+//                     full, the frames wait
 //
-// A worker without a queue could share one under a lock for each burst instead. The relay keeps a port queue with one
-// thread, as ethdev wants it, nobody spins while another sends, and virtual time does the same thing every time.
+// Alternatively, workers could share a port queue with a lock per burst. With a relay, each port queue is used by one
+// thread, as ethdev requires, no worker spins while another sends, and runs in virtual time are deterministic.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -21,29 +21,29 @@ namespace roci {
 
 using FrameRing = SpscRing<rte_mbuf*>;
 
-// The worker that a queue pair belongs to. The special queue pairs 0 and 1 are the first one's (IBTA 3.9.1).
+// The worker that owns a queue pair. The special queue pairs 0 and 1 belong to the first worker (IBTA 3.9.1).
 constexpr uint32_t worker_of(Qpn number, uint32_t workers) {
   return workers == 1 || number.value() <= 1 ? 0 : number.value() % workers;
 }
 
 class HandOver {
  public:
-  // A worker takes 32 frames of each of its rings per round; the rest is for those whose thread has lost its core for a
-  // while.
+  // Ring size. A worker takes 32 frames of each of its rings per round; the rest
+  // buffers frames for a worker whose thread is not scheduled.
   static constexpr uint32_t kRing = 512;
 
-  // `queues` of the port: with fewer than workers, the first as many workers have one each.
+  // `queues`: of the port. If there are fewer queues than workers, only the first `queues` workers have one.
   HandOver(uint32_t workers, uint32_t queues);
-  ~HandOver();  // frees what nobody has taken
+  ~HandOver();  // frees the frames in the rings
   HandOver(const HandOver&) = delete;
   HandOver& operator=(const HandOver&) = delete;
 
   [[nodiscard]] uint32_t workers() const { return workers_; }
   [[nodiscard]] uint32_t queues() const { return queues_; }
-  // Of two different workers.
+  // `from` and `to` must differ.
   [[nodiscard]] FrameRing& inbox(uint32_t from, uint32_t to) { return *inboxes_[from * workers_ + to]; }
   [[nodiscard]] bool needs_relay(uint32_t worker) const { return worker >= queues_; }
-  // Of one that needs a relay.
+  // `from` must need a relay.
   [[nodiscard]] FrameRing& outgoing(uint32_t from) { return *outgoing_[from]; }
   [[nodiscard]] uint32_t relay_of(uint32_t worker) const { return worker % queues_; }
 

@@ -51,7 +51,7 @@ void Management::handle(const FrameView& view, const rte_mbuf* frame, Nanos now)
   user->on_mad(
       {.local = view.destination_ip(), .remote = view.source_ip(), .next_hop = view.ethernet().source}, mad,
       now);
-  wake();  // it may have something to do soon, about what it has heard
+  wake();  // the MAD may require work before the last deadline
 }
 
 Resolution Management::find_path(const MadRoute& route, RocePath& path, Nanos now) {
@@ -76,7 +76,7 @@ MadSent Management::send(const MadRoute& route, std::span<const uint8_t, kMadByt
   SendOutcome outcome = SendOutcome::kNoRoom;
   if (waiting_.empty()) outcome = send_now(path, mad);
   if (outcome == SendOutcome::kSent) return MadSent::kYes;
-  if (outcome == SendOutcome::kGivenUp) return MadSent::kUnreachable;  // it does not fit the port
+  if (outcome == SendOutcome::kGivenUp) return MadSent::kUnreachable;  // longer than the port's MTU
   if (waiting_.size() == kMostWaiting) return MadSent::kLater;
   Waiting& last = waiting_.emplace_back();
   last.path = path;

@@ -1,5 +1,5 @@
-// Queue pair 1 of a host, the general services interface (IBTA 13.5): management datagrams in and out, in frames as the Linux
-// kernel's are. What is in them is for whoever has their class.
+// Queue pair 1 of a host, the general services interface (IBTA 13.5): sends and receives management datagrams, in
+// frames with the Linux kernel's format. Users of a management class process the contents.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace roci {
 
-// Who has a class of management datagrams. Called by the holder of the first worker's token.
+// User of a class of management datagrams. Called by the holder of the first worker's token.
 class ManagementClass {
  public:
   ManagementClass() = default;
@@ -25,22 +25,22 @@ class ManagementClass {
   ManagementClass& operator=(const ManagementClass&) = delete;
   virtual ~ManagementClass() = default;
 
-  // One for this class, with the right Q_Key, between queue pairs 1.
+  // Receives a MAD of this class, with a valid Q_Key and between queue pairs 1.
   virtual void on_mad(const MadRoute& back, std::span<const uint8_t, kMadBytes> mad, Nanos now) = 0;
-  // Whether it is about nothing that there is yet, which anybody may send at any time.
+  // Whether the MAD refers to no existing state, and can therefore be sent by any host at any time.
   [[nodiscard]] virtual bool is_from_stranger(const MadHeader& mad) const = 0;
-  // Does what is due. Returns whether anything was.
+  // Does the work that is due. Returns whether there was any.
   virtual bool poll(Nanos now) = 0;
   [[nodiscard]] virtual Nanos next_deadline() const = 0;
 };
 
-// Over IPv6, with a VLAN tag.
+// Length over IPv6, with a VLAN tag.
 inline constexpr uint32_t kMostMadFrame = 14 + 4 + 40 + 8 + 12 + 8 + kMadBytes + kIcrcBytes;
 
 enum class MadSent : uint8_t {
-  kYes,          // or it waits for room
-  kLater,        // nobody has said yet where the next hop is, or very many wait already
-  kUnreachable,  // nobody answers for it, or no network leads there
+  kYes,          // sent or queued
+  kLater,        // the next hop is being resolved, or the queue is full
+  kUnreachable,  // the next hop does not reply, or there is no route to it
 };
 
 // Owned by the holder of the first worker's token.
@@ -49,28 +49,29 @@ class Management {
   Management(MacAddress mac, uint16_t vlan_id, PacketSink& sink, Neighbours& neighbours, Counters& counters)
       : mac_(mac), vlan_id_(vlan_id), sink_(sink), neighbours_(neighbours), counters_(counters) {}
 
-  // From now on, or nobody with null.
+  // Sets the user of a class; null removes it.
   void set_class(uint8_t management_class, ManagementClass* user);
   [[nodiscard]] bool has_users() const { return classes_[0].user != nullptr || classes_[1].user != nullptr; }
 
-  // Whether a UD packet to queue pair 1 is worth the sum of its ICRC and all that follows: so many a second are, those that begin
-  // something apart from the others, since floods are made of them. What is dropped here costs next to nothing.
+  // Whether a UD packet to queue pair 1 is within the rate limits; checked before its ICRC is validated, so that
+  // dropped packets cost almost nothing. MADs without existing state have a separate limit: floods consist of them.
   bool admits(const FrameView& view, const rte_mbuf* frame, Nanos now);
-  // Such a packet with a right ICRC.
+  // Processes an admitted packet whose ICRC is valid.
   void handle(const FrameView& view, const rte_mbuf* frame, Nanos now);
-  // Nothing repeats most of them soon, so what finds no room goes out in a later round.
+  // MADs that the full port does not accept are queued and sent in
+  // a later round, because few of them are retransmitted soon.
   MadSent send(const MadRoute& route, std::span<const uint8_t, kMadBytes> mad, Nanos now);
-  // Writes the frame that send() would send into `frame`, for somebody else to. How long it is; 0 when nobody has said where the
-  // next hop is.
+  // Writes the frame that send() would send, for transmission by another process.
+  // Returns its length; 0 if the next hop is not resolved.
   uint32_t write(const MadRoute& route, std::span<const uint8_t, kMadBytes> mad,
                  std::span<uint8_t, kMostMadFrame> frame, Nanos now);
 
-  // Asked in every round, so this must cost next to nothing.
+  // Called in every round, so it must cost almost nothing.
   bool poll(Nanos now) { return now >= due_ && poll_classes(now); }
   [[nodiscard]] Nanos next_deadline() const { return due_; }
-  // Whether something has found no room yet.
+  // Whether MADs are queued.
   [[nodiscard]] bool has_waiting() const { return !waiting_.empty(); }
-  // A class has something to do earlier than it said.
+  // A class has work before its last reported deadline.
   void wake() { due_ = Nanos{0}; }
 
  private:
@@ -82,17 +83,17 @@ class Management {
     RocePath path;
     std::array<uint8_t, kMadBytes> mad;
   };
-  static constexpr uint32_t kFromStrangers = 50'000, kOthers = 100'000;  // a second
+  static constexpr uint32_t kFromStrangers = 50'000, kOthers = 100'000;  // per second
   static constexpr size_t kMostWaiting = 16384;
 
   bool poll_classes(Nanos now);
-  // The way to the peer, when it is known.
+  // Fills in the path to the peer, if the next hop is resolved.
   Resolution find_path(const MadRoute& route, RocePath& path, Nanos now);
   [[nodiscard]] DatagramFields fields() const;
   SendOutcome send_now(const RocePath& path, std::span<const uint8_t, kMadBytes> mad);
-  // Whether any found room.
+  // Returns whether any was sent.
   bool send_waiting();
-  // Null when nobody has it.
+  // Null if the class has no user.
   [[nodiscard]] ManagementClass* user_of(uint8_t number) const;
 
   const MacAddress mac_;
@@ -103,8 +104,8 @@ class Management {
   std::array<Class, 2> classes_{};
   std::deque<Waiting> waiting_;
   RateLimit from_strangers_{kFromStrangers}, others_{kOthers};
-  Nanos due_ = kNever;  // of the first class; 0: nobody has looked yet
-  Psn psn_{};           // of the next datagram, as the Linux kernel counts; it means nothing
+  Nanos due_ = kNever;  // earliest deadline of the classes; 0: poll in the next round
+  Psn psn_{};           // of the next datagram, counted as in the Linux kernel; receivers ignore it
 };
 
 }  // namespace roci

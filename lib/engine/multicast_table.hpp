@@ -1,4 +1,4 @@
-// Which queue pairs of a host are attached to which multicast group (IBTA 10.5.2).
+// Table of the queue pairs that are attached to each multicast group of a host (IBTA 10.5.2).
 #pragma once
 
 #include <span>
@@ -12,19 +12,19 @@ namespace roci {
 
 struct AttachedQueuePair;
 
-// Changed with all tokens in hand, read with any.
+// Modified while all tokens are held, read with any token.
 class MulticastTable {
  public:
   static constexpr size_t kMaxGroups = 8192;
-  static constexpr size_t kMaxMembers = 240;  // of a group
+  static constexpr size_t kMaxMembers = 240;  // per group
 
-  // Twice is as good as once: a queue pair gets one copy. ENOMEM when the table or the group is full.
+  // A second attach of the same queue pair has no effect: it gets one copy. ENOMEM if the table or the group is full.
   Status attach(const Gid& group, AttachedQueuePair& qp);
-  // EINVAL when it is not attached.
+  // EINVAL if the queue pair is not attached.
   Status detach(const Gid& group, AttachedQueuePair& qp);
   void detach_all(const AttachedQueuePair& qp);
 
-  // Empty for a group that nobody is attached to.
+  // Empty for a group without attached queue pairs.
   [[nodiscard]] std::span<AttachedQueuePair* const> members(const Gid& group) const {
     const auto found = groups_.find(group);
     if (found == groups_.end()) return {};

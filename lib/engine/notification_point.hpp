@@ -1,5 +1,5 @@
-// The receiving end of DCQCN (its notification point): packets that arrive with CE are answered with a CNP to the queue pair
-// that sent them, and then for a time with none (IBTA A17.9.3).
+// Notification point of DCQCN: answers packets marked CE with a CNP to the
+// sending queue pair, at most one per interval (IBTA A17.9.3).
 #pragma once
 
 #include <array>
@@ -10,14 +10,14 @@
 
 namespace roci {
 
-// Which queue pairs were answered lately. Of a worker, and owned by it.
+// Table of the queue pairs for which a CNP was recently sent. Owned by one worker.
 class NotificationPoint {
  public:
   explicit NotificationPoint(const NotificationPointConfig& config)
       : interval_(config.interval), sets_(config.enabled ? std::make_unique<Sets>() : nullptr) {}
 
   [[nodiscard]] bool enabled() const { return sets_ != nullptr; }
-  // Whether a packet for this queue pair of ours that bore CE is to be answered now; then it has been.
+  // Whether a CE-marked packet to this local queue pair must be answered now. If so, starts a new interval.
   [[nodiscard]] bool due(Qpn number, Nanos now) {
     Set& set = (*sets_)[number.value() % kSets];
     Entry* oldest = set.data();
@@ -34,7 +34,7 @@ class NotificationPoint {
   }
 
  private:
-  // In an interval more queue pairs than that hardly get marks. One that has been displaced is answered a little too often.
+  // Capacity: more queue pairs are rarely marked within one interval. An evicted queue pair may get CNPs too often.
   static constexpr size_t kSets = 512;
   struct Entry {
     Nanos next{0};

@@ -9,7 +9,7 @@
 namespace roci {
 namespace {
 
-constexpr Nanos kNeighbourWait{1'000'000};  // between looks whether the peer's MAC is known
+constexpr Nanos kNeighbourWait{1'000'000};  // poll interval for the peer's MAC address
 
 uint32_t bit(Capability c) { return static_cast<uint32_t>(c); }
 
@@ -43,7 +43,7 @@ Peers::Peers(const ExtensionConfig& config, uint32_t window, uint16_t extra, uin
 
 Peers::~Peers() {
   if (enabled()) management_.set_class(kCapabilityClass, nullptr);
-  for (auto& [address, peer] : peers_) timers_.cancel(peer);  // an answer may still be awaited
+  for (auto& [address, peer] : peers_) timers_.cancel(peer);  // a request may be outstanding
 }
 
 std::shared_ptr<const PeerRecord> Peers::want(const RocePath& path, Nanos now) {
@@ -59,7 +59,7 @@ Peers::Peer* Peers::find_or_make(const IpAddress& address, Nanos now) {
   const auto known = peers_.find(address);
   if (known != peers_.end()) return &known->second;
   if (peers_.size() >= kMost) {
-    // When all were in use, strangers must not make us look through them again and again.
+    // Limits how often unknown peers can cause a full scan.
     if (now - swept_at_ < kFresh) return nullptr;
     swept_at_ = now;
     std::erase_if(peers_, [](const auto& entry) {
@@ -70,7 +70,7 @@ Peers::Peer* Peers::find_or_make(const IpAddress& address, Nanos now) {
   return &peers_.try_emplace(address).first->second;
 }
 
-// The key material differs from peer to peer, so that one cannot forge what another says.
+// The key material differs per peer, so that a peer cannot forge packets of another peer.
 CapabilityOffer Peers::offer_to(const IpAddress& peer) const {
   CapabilityOffer offer;
   offer.capabilities = capabilities_of(config_, int_hops_ > 0);
@@ -100,17 +100,18 @@ void Peers::ask(Peer& peer, Nanos now) {
 
 void Peers::step(Peer& peer, Nanos now) {
   PeerKnowledge knowledge = peer.record->read();
-  // A peer that has asked is there, and its answers have been lost: a queue pair that requires extensions waits for one.
+  // A peer that has sent a request is running, and its responses were lost:
+  // a queue pair that requires extensions waits for a response.
   const bool waits = knowledge.status == PeerStatus::kAgreed && !knowledge.confirmed &&
                      config_.mode == ExtensionMode::kOn && peer.record.use_count() > 1;
   if (peer.attempts >= (waits ? kMostAttempts : kAttempts)) {
-    peer.answered_at = now;  // by silence
+    peer.answered_at = now;  // by time-out
     if (knowledge.status != PeerStatus::kUnknown && !waits) return;
     knowledge.status = PeerStatus::kStandard;
     peer.record->write(knowledge);
     return;
   }
-  // An unreachable peer is as silent as one that does not answer.
+  // An unreachable peer is treated like one that does not respond.
   if (send(peer.route, peer.request, now) == MadSent::kLater) {
     timers_.schedule(peer, now + kNeighbourWait);
     return;
@@ -152,9 +153,9 @@ void Peers::on_request(const MadRoute& back, const CapabilityMessage& message, N
   response.peer_incarnation = message.offer.incarnation;
   response.offer = offer_to(address);
   const bool restarted = peer->record->read().incarnation != message.offer.incarnation;
-  if (send(back, response, now) != MadSent::kYes) return;  // it asks again
+  if (send(back, response, now) != MadSent::kYes) return;  // the peer retries
   learn(*peer, response.offer, message.offer, false);
-  // Who starts anew has forgotten that it ever confirmed anything; queue pairs to it want to know again.
+  // A restarted peer has lost its confirmation, and queue pairs to it need a new one.
   if (restarted && peer->record.use_count() > 1 && !peer->is_asking()) ask(*peer, now);
 }
 

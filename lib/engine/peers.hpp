@@ -1,13 +1,13 @@
-// Which hosts have which extensions: the capability exchange over queue pair 1 (docs/wire-extensions.md), its answers
-// and its time-outs, and what came of it.
+// Extensions of peers: the capability exchange over queue pair 1 (docs/wire-extensions.md), with its
+// time-outs and results.
 //
-//   want()            response                              kUnknown ── no answer to 4 ──► kStandard
-//   ──────► request ───────────► agreed, and confirmed:        │                              │
-//              ▲                 we may send extensions        └── response ──► kAgreed ◄─────┘ the peer asks us
+//   want()            response                              kUnknown ── no reply to 4 ───► kStandard
+//   ──────► request ───────────► agreed and confirmed:         │                              │
+//              ▲                 extensions may be sent        └── response ──► kAgreed ◄─────┘ request of the peer
 //              └ 20, 40, 80 ms                                   or request
 //
-// A host takes extensions from a peer as soon as it has answered that peer's request or had its own answered. It sends
-// them only when its own request was answered: then the peer takes them for certain.
+// A host accepts extensions from a peer after either of their requests was answered. It sends extensions only after its
+// own request was answered, which proves that the peer accepts them.
 #pragma once
 
 #include <atomic>
@@ -29,16 +29,16 @@ namespace roci {
 
 enum class PeerStatus : uint8_t { kUnknown, kStandard, kAgreed };
 
-// What is known of a peer. Written by the first worker, read by all: who has a copy compares version().
+// Knowledge about a peer. Written by the first worker, read by all workers. Holders of a copy compare version().
 struct PeerKnowledge {
   PeerStatus status = PeerStatus::kUnknown;
-  bool confirmed = false;  // the peer takes extensions from us
+  bool confirmed = false;  // the peer accepts extensions from this host
   CapabilityAgreement agreement;
-  uint32_t window = 0;        // packets that the peer keeps behind a gap
-  uint32_t time_unit = 1000;  // of the times it sends, ps
+  uint32_t window = 0;        // number of packets that the peer buffers beyond a gap
+  uint32_t time_unit = 1000;  // unit of the peer's timestamps, ps
   uint64_t incarnation = 0;   // of the peer
-  AuthMaterial theirs{},
-      ours{};  // keys of packets to the peer are made from its own, and the other way round
+  // `theirs` derives keys of packets to the peer, `ours` keys of packets from it.
+  AuthMaterial theirs{}, ours{};
 };
 
 class PeerRecord {
@@ -61,18 +61,19 @@ class PeerRecord {
   std::atomic<uint32_t> version_{1};
 };
 
-// Owned by the holder of the first worker's token, but for the records it gives out.
+// Capability exchange of a host. Owned by the holder of the first
+// worker's token, except for the records that want() returns.
 class Peers final : private ManagementClass {
  public:
-  static constexpr Nanos kFirstWait{20'000'000};  // for an answer; each of the next waits twice as long
+  static constexpr Nanos kFirstWait{20'000'000};  // for a response; doubles with each attempt
   static constexpr uint32_t kAttempts = 4;
-  static constexpr uint32_t kMostAttempts =
-      32;  // 4.8 s, at a peer that has asked itself and where extensions are required
-  static constexpr Nanos kFresh{1'000'000'000};  // an answer is as good as a new one for so long
-  static constexpr size_t kMost = 65536;  // peers that are remembered without a queue pair that needs them
+  // 4.8 s; if the peer has sent a request and extensions are required.
+  static constexpr uint32_t kMostAttempts = 32;
+  static constexpr Nanos kFresh{1'000'000'000};  // validity of a response
+  static constexpr size_t kMost = 65536;         // maximum number of peers; unused ones are removed first
 
-  // `window` packets are kept behind a gap, 0 without selective repeat; `extra`: bytes that the port
-  // takes beyond the largest path MTU. `int_hops`: of the longest INT-ECHO that it takes, 0 without telemetry.
+  // `window`: packets that are buffered beyond a gap, 0 without selective repeat. `extra`: bytes that the port accepts
+  // beyond the largest path MTU. `int_hops`: hops of the longest INT-ECHO that is accepted, 0 without telemetry.
   Peers(const ExtensionConfig& config, uint32_t window, uint16_t extra, uint8_t int_hops, IdSource& ids,
         Management& management, Counters& counters);
   ~Peers() override;
@@ -80,21 +81,21 @@ class Peers final : private ManagementClass {
   [[nodiscard]] bool enabled() const { return config_.mode != ExtensionMode::kOff; }
   [[nodiscard]] const ExtensionConfig& config() const { return config_; }
 
-  // A queue pair is about to talk to the host at the other end of `path`. Asks it, unless it has just answered. Null
-  // when extensions are off.
+  // Called before a queue pair sends to the remote host of `path`. Sends a request unless the host has recently
+  // responded. Null if extensions are disabled.
   std::shared_ptr<const PeerRecord> want(const RocePath& path, Nanos now);
   [[nodiscard]] size_t size() const { return peers_.size(); }
 
  private:
   struct Peer : Timer {
     std::shared_ptr<PeerRecord> record = std::make_shared<PeerRecord>();
-    MadRoute route;             // as of the queue pair that asked last
-    CapabilityMessage request;  // the one under way, or the last
-    uint32_t attempts = 0;      // of it
+    MadRoute route;             // of the queue pair that last called want()
+    CapabilityMessage request;  // the outstanding request, or the last
+    uint32_t attempts = 0;      // of the request
     Nanos answered_at{-kFresh};
     [[nodiscard]] bool is_asking() const { return is_scheduled(); }
   };
-  // Null when there are as many as may be, all in use.
+  // Null if the maximum number of peers is in use.
   Peer* find_or_make(const IpAddress& address, Nanos now);
   [[nodiscard]] CapabilityOffer offer_to(const IpAddress& peer) const;
   void ask(Peer& peer, Nanos now);
@@ -108,7 +109,7 @@ class Peers final : private ManagementClass {
   MadSent send(const MadRoute& route, const CapabilityMessage& message, Nanos now);
   void on_request(const MadRoute& back, const CapabilityMessage& message, Nanos now);
   void on_response(const MadRoute& back, const ParsedMad& parsed, Nanos now);
-  // Puts what the peer offers into the record. An incarnation other than the known one is another host.
+  // Stores the peer's offer in the record. Another incarnation means another host.
   static void learn(Peer& peer, const CapabilityOffer& ours, const CapabilityOffer& theirs, bool confirmed);
 
   ExtensionConfig config_;
@@ -121,9 +122,9 @@ class Peers final : private ManagementClass {
   Management& management_;
   Counters& counters_;
   std::unordered_map<IpAddress, Peer> peers_;
-  TimingWheel timers_;  // of requests that wait for an answer; goes before the peers whose timers it holds
+  TimingWheel timers_;  // requests that wait for a response; destroyed before the peers whose timers it holds
   RateLimit answers_{10'000};
-  Nanos swept_at_{-kFresh};  // when room was last made
+  Nanos swept_at_{-kFresh};  // when unused peers were last removed
 };
 
 }  // namespace roci

@@ -23,7 +23,7 @@ ReceivePoint::ReceivePoint(const CongestionConfig& config, const MacAddress& mac
       limit_(config.cnm_rate == 0 ? 0 : std::max(1U, config.cnm_rate / workers)),
       time_of_day_(config.time_of_day.value_or(Nanos{0})) {}
 
-// The frames that wait are taken to be as long as this one.
+// The queue length in bytes assumes that the waiting frames are as long as this frame.
 std::optional<QcnFeedback> ReceivePoint::taken(uint32_t bytes) {
   if (!point_.is_due(bytes)) return std::nullopt;
   QcnFeedback feedback = point_.sample(waiting_ * static_cast<uint64_t>(kFrameUnit));
@@ -44,7 +44,7 @@ uint32_t ReceivePoint::write(std::span<const uint8_t> sampled, bool tagged, cons
   if (tagged) return build_cnm_frame(*CnmLink::answering(sampled, mac_), *cnm, out);
   const auto flow = read_five_tuple(sampled);
   if (!flow) return 0;
-  // As if the receiver of the flow had sent it, which it has (L3QCN 5.2.2 step 3).
+  // The source is the receiver of the flow, which is this host (L3QCN 5.2.2 step 3).
   back.source_ip = flow->destination;
   back.destination_ip = flow->source;
   back.udp_source_port = flow->source_port;

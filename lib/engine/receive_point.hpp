@@ -1,5 +1,6 @@
-// The receive side of a host as a congestion point of QCN (802.1Q 30.2): its queue are the frames that wait to be received.
-// What comes in is sampled as in a switch, and whoever sent a sampled packet is told when too much waits behind it.
+// The receive side of a host as a QCN congestion point (802.1Q 30.2). Its queue is the set of
+// frames that wait to be received. Received packets are sampled as in a switch, and the sender
+// of a sampled packet is notified if the queue is congested.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +16,26 @@
 
 namespace roci {
 
-// Of one worker, and owned by it.
+// Congestion point of one worker, which owns it.
 class ReceivePoint {
  public:
-  // `index`: of the worker; `workers`: that share the limit.
+  // `index`: of the worker; `workers`: number of workers that share the rate limit.
   ReceivePoint(const CongestionConfig& config, const MacAddress& mac, uint32_t index, uint32_t workers,
                uint64_t seed);
 
-  // So many frames wait.
+  // Sets the number of waiting frames.
   void note_waiting(uint32_t frames) { waiting_ = frames; }
-  // A packet of `bytes` has been taken out. What its sender is to be told, if it is sampled and too much waits.
+  // A packet of `bytes` was received. Returns the feedback for its
+  // sender if the packet is sampled and the queue is congested.
   std::optional<QcnFeedback> taken(uint32_t bytes);
 
-  // Writes the message to whoever sent `sampled`: in layer 2 if it has a CN-TAG, else through routers, if that is configured,
-  // to the way `back`. How long it is; 0 when there is none, or too many.
+  // Writes the notification for the sender of `sampled`: in layer 2 if the frame has a CN-TAG, else in UDP to `back`,
+  // if configured. Returns the frame length; 0 if there is no notification or the rate limit is exceeded.
   uint32_t write(std::span<const uint8_t> sampled, bool tagged, const QcnFeedback& feedback, RocePath back,
                  Nanos now, std::span<uint8_t, kMaxL3CnmFrame> out);
 
  private:
-  // A frame is as many bytes to the congestion point, whose feedback is the same whatever they are.
+  // Assumed frame length in bytes. The feedback of the congestion point does not depend on it.
   static constexpr int64_t kFrameUnit = 1024;
 
   const MacAddress mac_;
@@ -43,7 +45,7 @@ class ReceivePoint {
   CongestionPoint point_;
   RateLimit limit_;
   uint32_t waiting_ = 0;
-  const Nanos time_of_day_;  // to be added to the worker's clock
+  const Nanos time_of_day_;  // offset from the worker's clock
   L3CnmSequence sequence_;
 };
 

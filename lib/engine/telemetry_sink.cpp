@@ -33,7 +33,7 @@ std::optional<Qpn> TelemetrySink::destination_of(rte_mbuf& frame) const {
   return Qpn{reinterpret_cast<const Bth*>(view.frame + bth)->destination_qp.get()};
 }
 
-// Hops that say nothing, or in words that are not ours, leave a path that is not whole.
+// Hops without data, or with an unknown format, mark the path as incomplete.
 void TelemetrySink::read(const IntView& view, PacketHops& out) const {
   out.count = 0;
   out.incomplete = view.header().has(IntMdHeader::kHopsExceeded) ||

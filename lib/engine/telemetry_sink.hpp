@@ -1,5 +1,5 @@
-// Takes in-band telemetry out of packets that come in, so that everything behind it sees the packet that its sender made:
-// the ICRC is that one's (wire/telemetry_header.hpp).
+// Sink of in-band telemetry: removes it from received packets, so that later stages process the packet as its sender
+// created it. The ICRC covers that packet (wire/telemetry_header.hpp).
 #pragma once
 
 #include <rte_mbuf.h>
@@ -17,22 +17,25 @@
 
 namespace roci {
 
-// Of one worker, and owned by it.
+// Telemetry sink of one worker, which owns it.
 class TelemetrySink {
  public:
-  // `packets`: that may be in the worker's hands at a time. `pool` gives copies of packets that are not this host's alone.
+  // `packets`: maximum number of packets in processing at a time.
+  // `pool` provides copies of packets whose memory is shared.
   TelemetrySink(const HostTelemetryConfig& config, uint32_t packets, rte_mempool* pool)
       : port_(config.udp_port), domain_(config.domain), pool_(pool), hops_(config.enabled() ? packets : 0) {}
 
-  // Whether this is a packet for strip(): parse_frame() has found IP in it, and no RoCEv2. Never without a configuration.
+  // Whether the packet is for strip(): parse_frame() has found an IP packet
+  // that is not RoCEv2. Always false without a configuration.
   [[nodiscard]] bool is_telemetry(const FrameView& view, const rte_mbuf& frame) const {
     return port_ != 0 && is_for_port(view, frame);
   }
-  // The queue pair that the packet inside goes to, for who is to hand it over as it is; null when it is malformed.
+  // Destination queue pair of the inner packet, for handing over
+  // the unmodified frame; no value if the packet is malformed.
   [[nodiscard]] std::optional<Qpn> destination_of(rte_mbuf& frame) const;
-  // The packet without telemetry: itself, or a copy of which this host may change the front, and then `frame` is freed. Its
-  // hops are at hops()[slot] until the slot is used again. Null, with `frame` as it was, when it is to be dropped, which is
-  // counted.
+  // Returns the packet without telemetry: the frame itself, or a private copy, in which case `frame` is freed. The
+  // packet's hops are at hops()[slot] until the slot is used again. Returns null if the packet must be dropped, which
+  // is counted; `frame` is then unchanged.
   rte_mbuf* strip(rte_mbuf* frame, uint32_t slot, Counters& counters);
 
   [[nodiscard]] const PacketHops* hops() const { return hops_.data(); }

@@ -1,5 +1,5 @@
-// A worker's buffers for frames to come, taken from the pool many at a time: other cores had them last, and what they
-// left in their caches comes here while the first of them is being filled.
+// Transmit buffers of a worker, allocated from the pool in bulk and ahead of use. Other cores used them last, so their
+// cache lines are prefetched while earlier buffers are filled.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -23,7 +23,7 @@ class TxBuffers {
   TxBuffers(const TxBuffers&) = delete;
   TxBuffers& operator=(const TxBuffers&) = delete;
 
-  // An empty buffer; null when the pool has none.
+  // Returns an empty buffer; null if the pool is empty.
   rte_mbuf* take() {
     if (held() <= kAhead) refill();
     if (first_ == end_) return nullptr;
@@ -33,24 +33,24 @@ class TxBuffers {
     return frame;
   }
   [[nodiscard]] rte_mempool* pool() const { return pool_->get(); }
-  // Taken from the pool and not used yet.
+  // Number of allocated buffers that are not used yet.
   [[nodiscard]] uint32_t held() const { return end_ - first_; }
 
  private:
   static constexpr uint32_t kAtOnce = 32;
   static constexpr uint32_t kAhead = 8;
-  static constexpr uint32_t kSlots = 64;  // a power of two with room for kAhead and kAtOnce
+  static constexpr uint32_t kSlots = 64;  // power of two, at least kAhead + kAtOnce
   static_assert(kAhead + kAtOnce <= kSlots);
 
   [[nodiscard]] rte_mbuf*& at(uint32_t number) { return slots_[number & (kSlots - 1)]; }
 
-  // To be written: another core had the line. Compilers take PREFETCHW for newer than the processors we build for, but
-  // all that run 64-bit programs have it, or do nothing.
+  // Prefetches for writing, because another core had the line. Compilers do not emit PREFETCHW for the baseline target,
+  // but every x86-64 CPU executes or ignores it.
   static void fetch_to_write(const void* line) {
     asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
   }
-  // As rte_pktmbuf_reset(), but only in the first line of what describes the buffer. A buffer in a pool has no next one,
-  // and who frees it only reads the second line, which so stays in both cores' caches.
+  // Like rte_pktmbuf_reset(), but writes only the first cache line of the mbuf. `next` of a buffer in a pool is null,
+  // and the freeing core only reads the second line, which therefore stays in the caches of both cores.
   static void begin_frame(rte_mbuf& frame) {
     frame.pkt_len = 0;
     frame.data_len = 0;
@@ -61,7 +61,7 @@ class TxBuffers {
     frame.port = RTE_MBUF_PORT_INVALID;
     __rte_mbuf_sanity_check(&frame, 1);
   }
-  // What describes a buffer, and as much of it as headers and a short message take.
+  // Prefetches the mbuf and the part of its data room that headers and a short message use.
   void fetch_ahead() {
     if (held() < kAhead) return;
     const auto* frame = reinterpret_cast<const char*>(at(first_ + kAhead - 1));
@@ -77,13 +77,13 @@ class TxBuffers {
       if (held() > 0) return;
       count = rte_mempool_get(pool_->get(), taken.data()) == 0 ? 1 : 0;
     }
-    // The oldest first: large messages were 4 % slower the other way round.
+    // Oldest first: large messages were 4 % slower in the reverse order.
     while (count > 0) at(end_++) = static_cast<rte_mbuf*>(taken[--count]);
   }
 
   std::shared_ptr<MbufPool> pool_;
   std::array<rte_mbuf*, kSlots> slots_{};
-  uint32_t first_ = 0, end_ = 0;  // number slots and wrap
+  uint32_t first_ = 0, end_ = 0;  // slot numbers, which wrap
 };
 
 }  // namespace roci

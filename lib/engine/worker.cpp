@@ -10,7 +10,7 @@
 namespace roci {
 namespace {
 
-// How long a queue pair that needs extensions waits before it looks again whether its peer has them.
+// Interval at which a queue pair that requires extensions checks for its peer's capabilities.
 constexpr Nanos kPeerWait{5'000'000};
 
 std::vector<ControlCore*> cores_of(const WorkerSurroundings& surroundings) {
@@ -112,7 +112,7 @@ bool Worker::attach(AttachedQueuePair& qp) {
 }
 
 void Worker::detach(AttachedQueuePair& qp) {
-  take_doorbells();  // empties the stack that may hold it
+  take_doorbells();  // empties the stack, which may contain the queue pair
   queue_pairs_.erase(qp.core.number().value());
   count_waiting(qp, false);
   leave_congestion(qp);
@@ -151,7 +151,7 @@ void Worker::unlink(AttachedQueuePair& qp, QueuePairList& list) {
 }
 
 void Worker::ring(AttachedQueuePair& qp) {
-  // While `rung` is set the worker has not yet looked at the queue, and will.
+  // While `rung` is set, the worker has not yet checked the queue, and will do so.
   if (qp.rung.exchange(true, std::memory_order_seq_cst)) return;
   qp.next_rung = rung_.load(std::memory_order_relaxed);
   while (
@@ -167,14 +167,14 @@ bool Worker::take_doorbells() {
   while (in_order != nullptr) {
     AttachedQueuePair& qp = *in_order;
     in_order = qp.next_rung;
-    // Before the queue is looked at. An exchange, to see what those posted who found it set and went away.
+    // Cleared before the queue is checked, with an exchange: posts of threads that found `rung` set are then visible.
     qp.rung.exchange(false, std::memory_order_seq_cst);
     make_ready(qp);
   }
   return true;
 }
 
-// A change of the link is an event (IBTA 11.6.3.3). Queue pairs notice nothing but the loss.
+// A change of the link state is an event (IBTA 11.6.3.3). Queue pairs only see packet loss.
 bool Worker::watch_link(TransportContext& context) {
   link_watched_ = context.now;
   const bool up = port_.link_up();
@@ -205,7 +205,7 @@ bool Worker::poll(Nanos now) {
   if (controls) worked |= control_.poll(now, [this](AttachedQueuePair& qp) { make_ready(qp); });
   worked |= receive(context);
   if (peer_presence_ != nullptr) worked |= note_exits(context);
-  // An answer that arrived in time may still wait behind a full burst.
+  // After a full burst, responses that arrived in time may still wait in the port.
   context.frames_wait = full_in_a_row_ > 0 && full_in_a_row_ < kMostBursts;
   context.frames_unsent = staged_count_ > 0 && now - port_took_ < kPortStalled;
   worked |= run_timers(context);
@@ -221,7 +221,7 @@ bool Worker::poll(Nanos now) {
   if (management_ != nullptr) worked |= management_->poll(now);
   worked |= wake_waiting();
   if (to_ourselves_.size() >= kToOurselves) [[unlikely]]
-    blocked_ = true;  // what we have sent ourselves is received first
+    blocked_ = true;  // loopback frames are received first
   worked |= serve_ready(context);
   if (passed_on_) deliver_outboxes();  // own multicasts
   worked |= relay();
@@ -241,7 +241,7 @@ void Worker::count_waiting(AttachedQueuePair& qp, bool waits) {
 bool Worker::run_timers(TransportContext& context) {
   return timers_.advance(context.now, [&](Timer& timer) {
     auto& qp = static_cast<AttachedQueuePair&>(timer);
-    if (stopped_ != 0 && park_if_stopped(qp)) return;  // it could not send what the time was for
+    if (stopped_ != 0 && park_if_stopped(qp)) return;  // the queue pair could not send at this time
     qp.core.on_deadline(context);
     control_.touch(qp.core);
     make_ready(qp);
@@ -293,10 +293,10 @@ PathSource::Answer Worker::find(AddressPath& to, Nanos now) {
   return addresses_->find(static_cast<AttachedAddress&>(to), now);
 }
 
-// Round robin over the queue pairs that have something to do, each for a quantum.
+// Serves the ready queue pairs round robin, each for a quantum.
 bool Worker::serve_ready(TransportContext& context) {
   bool worked = false;
-  // Runs some turns in front, where it fetches.
+  // `ahead` is some turns ahead of the served queue pair, for prefetching.
   AttachedQueuePair* ahead = queue_pairs_.size() > kFew ? ready_.first : nullptr;
   const auto fetch = [&ahead] {
     if (ahead == nullptr) return;
@@ -324,7 +324,7 @@ bool Worker::serve_ready(TransportContext& context) {
     const bool reachable = !waits_for_peer && refresh_path(context, qp);
     const ibv_qp_state state = qp.core.state();
     if (state == IBV_QPS_ERR) withdraw_grants(qp);
-    if (reachable || state == IBV_QPS_ERR || state == IBV_QPS_SQD)  // some of their duties need no peer
+    if (reachable || state == IBV_QPS_ERR || state == IBV_QPS_SQD)  // some of their work needs no peer
       more = transmit(context, qp, quanta);
     if (controlled != nullptr) control_.after_turn(*controlled, context.now);
     if (const bool waits = qp.core.waits_to_send(); waits != qp.waits_to_send) count_waiting(qp, waits);
@@ -333,7 +333,8 @@ bool Worker::serve_ready(TransportContext& context) {
     const bool sent = counters_.get(Counter::kTxFrames) != sent_before;
     worked |= sent;
     if (more) {
-      // Who found no room has not had its turn: behind the others it would meet the same full port in each round.
+      // A queue pair that found the port full has not had its turn. At
+      // the end of the list it would find a full port in each round.
       if (blocked_ && !sent && !qp.ready) {
         link_first(qp, ready_);
       } else {
@@ -347,11 +348,11 @@ bool Worker::serve_ready(TransportContext& context) {
       set_timer(qp);
     }
   }
-  // Those whose turn has not come may have something to do although nobody in front of them had.
+  // If some queue pairs have not had their turn, there may be work although no served queue pair had any.
   return worked || (more_than_a_round && !blocked_);
 }
 
-// Whether the queue pair has more to send.
+// Returns whether the queue pair has more to send.
 bool Worker::transmit(TransportContext& context, AttachedQueuePair& qp, uint32_t quanta) {
   bytes_in_turn_ = 0;
   while (qp.core.transmit(context, quantum_)) {
@@ -360,12 +361,12 @@ bool Worker::transmit(TransportContext& context, AttachedQueuePair& qp, uint32_t
   return false;
 }
 
-// Whether the peer can be sent to. If not, the queue pair waits until the neighbour table changes.
+// Returns whether the peer is reachable. If not, the queue pair waits until the neighbor table changes.
 bool Worker::refresh_path(TransportContext& context, AttachedQueuePair& qp) {
-  if (qp.core.config.type == IBV_QPT_UD) return true;  // each of its requests has a path of its own
+  if (qp.core.config.type == IBV_QPT_UD) return true;  // each request has its own path
   const ibv_qp_state state = qp.core.state();
   const bool connected = state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD;
-  // The first packet of all may be one that is refused: the NAK needs the path.
+  // The first packet may be a request that is refused; its NAK needs the path.
   const bool refuses = state == IBV_QPS_ERR && qp.core.owes_answers();
   if (!connected && !refuses) return qp.core.path_ready();
   auto result = Resolution::kFailed;
@@ -441,7 +442,7 @@ rte_mbuf* Worker::allocate_direct(const MacAddress& to, uint32_t bytes) {
   const PortQueue::DirectBuffer buffer = queues_[0]->take_direct(to, bytes, now_);
   if (buffer.outcome == PortQueue::DirectBuffer::Outcome::kUnavailable) return allocate();
   if (buffer.frame == nullptr) {
-    flush();  // what is staged may be what fills the receiver's memory
+    flush();  // the staged frames may occupy the receiver's memory
     blocked_ = true;
   }
   return buffer.frame;
@@ -457,14 +458,13 @@ rte_mbuf* Worker::allocate() {
   return frame;
 }
 
-// A frame for ourselves is received in the next round. It would not come back from the network: no switch sends a frame out of
-// the port that it came in by. NICs do the same.
+// A frame to the host itself is received in the next round. The network would not return it, because a switch does not
+// send a frame to the port on which it arrived. NICs loop back as well.
 void Worker::send(rte_mbuf* frame) {
   bytes_in_turn_ += frame->pkt_len;
   counters_.add(Counter::kTxFrames);
-  if (!RTE_MBUF_HAS_EXTBUF(
-          frame)) {      // a direct buffer goes where it was taken for, whatever the receiver makes of it
-    uint64_t first = 0;  // bytes: the destination, and two of the source
+  if (!RTE_MBUF_HAS_EXTBUF(frame)) {  // a direct buffer always goes to the receiver for which it was taken
+    uint64_t first = 0;               // destination, and two bytes of the source
     std::memcpy(&first, rte_pktmbuf_mtod(frame, const void*), sizeof first);
     if (((first ^ mac_bits_) << 16) == 0) [[unlikely]]
       return keep_for_ourselves(frame);
@@ -477,13 +477,15 @@ void Worker::keep_for_ourselves(rte_mbuf* frame) {
   if (to_ourselves_.size() >= kToOurselves) blocked_ = true;
 }
 
-// Stages what workers without a port queue want sent, as far as half of the stage has room. Whether there was any.
+// Stages the frames of workers without a port queue, while at most
+// half of the stage is in use. Returns whether there were any.
 bool Worker::relay() {
   bool worked = false;
   for (size_t i = 0; i < relayed_.size(); ++i) {
     if (staged_count_ > kTxStage / 2) flush();
     if (staged_count_ > kTxStage / 2) break;
-    next_relayed_ = (next_relayed_ + 1) % relayed_.size();  // goes on where a full port stopped it
+    // Continues after the worker at which a full port stopped it.
+    next_relayed_ = (next_relayed_ + 1) % relayed_.size();
     const uint32_t count = relayed_[next_relayed_]->pop({&staged_[staged_count_], kTxStage / 2});
     staged_count_ += count;
     worked |= count > 0;
@@ -491,7 +493,7 @@ bool Worker::relay() {
   return worked;
 }
 
-// Whether the port took anything.
+// Returns whether the port accepted any frame.
 bool Worker::flush() {
   if (staged_count_ == 0) return false;
   const std::span<rte_mbuf*> staged(staged_.data(), staged_count_);
@@ -505,8 +507,8 @@ bool Worker::flush() {
   return flush_direct() || taken > 0;
 }
 
-// Sends the direct buffers of the stage. The frame that the port has refused may wait for room that direct buffers behind it hold
-// until they are sent.
+// Sends the direct buffers of the stage. A refused frame may wait for
+// space that later direct buffers occupy until they are sent.
 bool Worker::flush_direct() {
   std::array<rte_mbuf*, kTxStage + kTxFirst> direct{};
   size_t count = 0, others = 0;

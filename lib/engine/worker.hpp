@@ -1,15 +1,15 @@
-// A poll loop of a host: port to queue pairs and back, in bounded batches. A host has one or several, each with its own
-// queue pairs.
+// Worker: a poll loop of a host, which moves packets between the port and its queue pairs in bounded batches. A host
+// has one or several workers, each with its own queue pairs.
 //
 //   doorbells --+                                  +--> completions
 //   timers -----+--> ready list --> transmit --+   |
 //   rx burst -> parse -> ICRC -> look-up -> execute-+        (one pass over the batch for each arrow)
 //          |  ^                                +--> staged frames --> tx burst
 //          v  |
-//         other workers: packets whose queue pair is theirs, or ours
+//         other workers: packets of their queue pairs out, packets of this worker's queue pairs in
 //
-// Answers are not sent while requests are executed: the queue pair becomes ready and sends when its turn comes, so a
-// batch of requests is acknowledged once, and a full port never stops reception.
+// Responses are not sent while requests are executed. The queue pair becomes ready and sends in its turn. A batch of
+// requests is therefore acknowledged once, and a full port never stops reception.
 #pragma once
 
 #include <array>
@@ -48,23 +48,23 @@
 
 namespace roci {
 
-// What the workers of a host share; outlives them.
+// Objects that the workers of a host share. Must outlive the workers.
 struct WorkerSurroundings {
   Port& port;
-  MemoryTable& memory;  // what a work request may not change, only a holder of all workers' tokens does
-  const MulticastTable& groups;  // likewise
+  MemoryTable& memory;           // only modified while all tokens are held, except by work requests
+  const MulticastTable& groups;  // only modified while all tokens are held
   EventSink& events;
   HandOver& hand_over;
   FlowCounts& flows;
-  std::shared_ptr<MbufPool> tx_pool;  // of whole frames in one segment each
+  std::shared_ptr<MbufPool> tx_pool;  // each buffer holds a whole frame in one segment
   const ExtensionConfig& extensions;
   const HostTelemetryConfig& telemetry;
   FlowControl& flow_control;
   const CongestionConfig& congestion;
   CongestionFlows& congestion_flows;
   const CongestionControlConfig& control;
-  const std::vector<std::unique_ptr<ControlCore>>&
-      control_cores;  // that algorithms run on; none: in the workers
+  // Cores that run algorithms; empty: the workers run them.
+  const std::vector<std::unique_ptr<ControlCore>>& control_cores;
   SparseArena& arena;
   IdSource& ids;
   bool check_before_placing;
@@ -72,10 +72,10 @@ struct WorkerSurroundings {
   bool without_payload;
 };
 
-// Owned by whoever holds token(), except for ring() and counters().
+// Poll loop of a host. Owned by the holder of token(), except for ring() and counters().
 class alignas(64) Worker final : public Poller, private PacketSink, private FrameSink, private PathSource {
  public:
-  // The worker with number `index` of those that hand_over knows. The first one answers ARP, ND and ping.
+  // `index`: number of the worker in hand_over. Worker 0 answers ARP, ND and echo requests.
   static Result<std::unique_ptr<Worker>> create(std::string name, uint32_t index,
                                                 const WorkerSurroundings& surroundings,
                                                 NeighbourConfig neighbours);
@@ -88,65 +88,67 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   [[nodiscard]] WorkerToken& token() { return token_; }
   // Whether frames wait for the port.
   [[nodiscard]] bool has_staged() const { return staged_count_ > 0; }
-  // Whether a round could bring anything to the port at once: requests, or answers.
+  // Whether a round could pass frames to the port at once: requests or responses.
   [[nodiscard]] bool has_something_to_send() const {
     return staged_count_ > 0 || !to_ourselves_.empty() || ready_.count > 0 ||
            rung_.load(std::memory_order_relaxed) != nullptr ||
            (management_ != nullptr && management_->has_waiting());
   }
-  // Queue pairs that send on when their peer acknowledges.
+  // Number of queue pairs that can send more after an acknowledgment of their peer.
   [[nodiscard]] uint32_t waiting_to_send() const { return waiting_to_send_.load(std::memory_order_relaxed); }
-  // Taken from the pool for frames to come.
+  // Number of buffers allocated from the pool for future frames.
   [[nodiscard]] uint32_t tx_buffers_held() const { return tx_buffers_.held(); }
   [[nodiscard]] Counters& counters() { return counters_; }
   [[nodiscard]] Neighbours& neighbours() { return *neighbours_; }
-  // Of the first worker, which has queue pair 1 and does the capability exchange for all.
+  // Only in the first worker, which owns queue pair 1 and does the capability exchange for all workers.
   [[nodiscard]] Management& management() { return *management_; }
   [[nodiscard]] Peers& peers() { return *peers_; }
 
-  // From attach() to detach() packets for its number reach the queue pair. False when the number is taken.
+  // From attach() to detach(), packets to its number reach the queue pair. False if the number is taken.
   bool attach(AttachedQueuePair& qp);
   void detach(AttachedQueuePair& qp);
-  // Null when no queue pair has this number.
+  // Null if no queue pair has this number.
   [[nodiscard]] AttachedQueuePair* find(Qpn number) const { return queue_pairs_.find(number.value()); }
   [[nodiscard]] size_t queue_pairs() const { return queue_pairs_.size(); }
   template <class F>
   void for_each_queue_pair(F&& visit) const {  // visit(AttachedQueuePair&)
     queue_pairs_.for_each([&](uint32_t, AttachedQueuePair& qp) { visit(qp); });
   }
-  // Their numbers in pieces, with the token given back between them (IdTable::walk).
+  // Visits queue pair numbers in pieces; the token may be released between them (IdTable::walk).
   using QueuePairWalk = IdTable<AttachedQueuePair>::Walk;
   template <class F>
   bool walk_queue_pairs(QueuePairWalk& walk, size_t most, F&& visit) const {  // visit(uint32_t number)
     return queue_pairs_.walk(walk, most, [&](uint32_t number, AttachedQueuePair&) { visit(number); });
   }
-  // The queue pair talks to this peer from now on; null for one that is spoken to as the standard says.
+  // Sets the peer of the queue pair; null for a queue pair without extensions.
   void set_peer(AttachedQueuePair& qp, std::shared_ptr<const PeerRecord> peer) {
     extensions_.set_peer(qp, std::move(peer));
   }
-  // The queue pair's session with its peer, for who wants to say something beside its packets. It is made before the first
-  // packet, or here. Null when the peer has not agreed to any.
+  // The queue pair's session with its peer, for callers that send more than the queue pair's packets. It is created
+  // before the first packet, or here. Null if the peer has not agreed to extensions.
   ExtensionSession* session_of(AttachedQueuePair& qp) {
     extensions_.follow(qp, true);
     return qp.core.session.get();
   }
-  // After the queue pair got its peer, or another way to it: it is a flow that can be told of congestion; and no longer.
+  // Called after the queue pair got its peer or another path: registers it as a flow for congestion notification.
+  // leave_congestion() removes it.
   void enter_congestion(AttachedQueuePair& qp);  // worker_congestion.cpp
   void leave_congestion(AttachedQueuePair& qp);
-  // The queue pair is about to be connected: its congestion control, or null for none. False without memory for it.
+  // Starts congestion control before the queue pair is connected; null: none. False if there is no memory.
   bool control_congestion(AttachedQueuePair& qp, const Profile* profile) {
     return control_.attach(qp, profile, now_);
   }
-  // The same for one that is connected; its error says why it keeps what it has.
+  // Changes congestion control of a connected queue pair. On an error
+  // the current profile remains; the error states the reason.
   Status change_congestion_control(AttachedQueuePair& qp, const Profile* profile) {
     ROCI_TRY(control_.change(qp, profile, now_));
     make_ready(qp);
     return {};
   }
   [[nodiscard]] const CongestionControl& control() const { return control_; }
-  // What time it is before the first round, for what is begun until then.
+  // Sets the time before the first round, for operations until then.
   void begin(Nanos now) { now_ = now; }
-  // The queue pair may have something to do: after a change of its state.
+  // The queue pair may have work: called after a change of its state.
   void make_ready(AttachedQueuePair& qp) {
     if (!qp.ready) {
       link_ready(qp);
@@ -155,7 +157,7 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
     }
   }
 
-  // The queue pair's peer places no WRITEs any more (port/placement.hpp): before the state or the access flags change.
+  // Revokes placement of WRITEs by the peer (port/placement.hpp); called before the state or the access flags change.
   void withdraw_grants(AttachedQueuePair& qp) {
     if (std::exchange(qp.core.granted, false)) placement_->revoke();
   }
@@ -166,42 +168,42 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
  private:
   Worker(std::string name, uint32_t index, const WorkerSurroundings& surroundings);
 
-  static constexpr Nanos kLinkWatch{100'000'000};  // between two looks at the port's link
-  static constexpr Nanos kPortStalled{
-      100'000'000};  // without a frame taken, the port is not expected to take more
+  static constexpr Nanos kLinkWatch{100'000'000};  // interval between checks of the port's link
+  // A port that has accepted no frame for this time counts as stalled.
+  static constexpr Nanos kPortStalled{100'000'000};
   static constexpr uint16_t kRxBurst = 32;
-  // So many full bursts hold more than a port keeps: what came before a time-out has been received by then.
+  // After this number of consecutive full bursts, frames that were in the port
+  // at a time-out have been received: a port holds fewer frames.
   static constexpr uint32_t kMostBursts = 256;
   static constexpr size_t kTxStage = 64;
-  static constexpr size_t kTxFirst =
-      16;  // more, of what is said to the network and to senders while the port is full
-  // A turn of a queue pair is one quantum of packets. When few queue pairs are ready each gets more of them in a round,
-  // but none after it has sent kBytesPerTurn.
-  static constexpr uint32_t kQuantum = 16;  // unless the device says another
+  static constexpr size_t kTxFirst = 16;  // additional slots for send_first() while the port is full
+  // A turn of a queue pair is one quantum of packets. If few queue pairs are ready, each gets several quanta in a
+  // round, until it has sent kBytesPerTurn.
+  static constexpr uint32_t kQuantum = 16;  // default
   static constexpr uint32_t kQuantaPerRound = 4;
   static constexpr uint64_t kBytesPerTurn = 32768;
   static constexpr uint32_t kTurnsPerRound = 64;  // queue pairs served between two receptions
-  static constexpr uint32_t kTurnsAhead = 3;      // between fetching a queue pair from memory and its turn
-  static constexpr size_t kFew = 64;              // queue pairs that stay in the caches by themselves
-  // Above so many frames in it an inbox takes no copies: a storm of ARP must not crowd out packets.
+  static constexpr uint32_t kTurnsAhead = 3;      // between prefetching a queue pair and its turn
+  static constexpr size_t kFew = 64;              // queue pairs that stay in the CPU caches
+  // An inbox with at least this number of frames accepts no copies, so that an ARP storm does not displace packets.
   static constexpr uint32_t kCopiesBelow = 64;
   static constexpr size_t kLoopback = 256;  // copies of own multicasts that wait for the next reception
-  static constexpr size_t kToOurselves =
-      256;  // frames from queue pairs of the host to others of it that do the same
+  // Limit of frames between queue pairs of this host that wait for the next reception.
+  static constexpr size_t kToOurselves = 256;
 
   struct Received {
     rte_mbuf* frame = nullptr;
     FrameView view;
     AttachedQueuePair* qp = nullptr;
-    bool unchecked = false;  // its ICRC is checked while its payload is copied
+    bool unchecked = false;  // the ICRC is validated while the payload is copied
   };
   enum class Origin : uint8_t { kPort, kOtherWorker };
   enum class Fate : uint8_t {
-    kForQueuePair,  // RoCEv2 for a queue pair of ours, with a right ICRC, or one that is checked late
+    kForQueuePair,  // RoCEv2 for a queue pair of this worker; ICRC valid, or validated later
     kDone,
-    kPassedOn,  // is another worker's now
+    kPassedOn,  // handed over to another worker
   };
-  // What goes to one other worker at the end of the burst.
+  // Frames for one other worker, passed at the end of the burst.
   struct Outbox {
     FrameRing* ring = nullptr;
     uint32_t count = 0;
@@ -217,14 +219,14 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   Answer find(AddressPath& to, Nanos now) override;
   void loop_back(const rte_mbuf& frame, const IpAddress& group) override;  // worker_receive.cpp
 
-  // Queue pairs with something to do, in order.
+  // Queue pairs with work, in order.
   struct QueuePairList {
     AttachedQueuePair* first = nullptr;
     AttachedQueuePair* last = nullptr;
     uint32_t count = 0;
   };
 
-  // PFC: queue pairs of priorities that the neighbour has stopped are put aside and make nobody wait.
+  // PFC: queue pairs of priorities that the link partner has paused are parked, and do not delay other queue pairs.
   void follow_pauses(Nanos now);
   [[nodiscard]] bool is_stopped(unsigned priority) const { return (stopped_ >> priority & 1U) != 0; }
   bool park_if_stopped(AttachedQueuePair& qp);
@@ -288,31 +290,32 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   std::string name_;
   const uint32_t index_;
   Port& port_;
-  // Of the port; null where it knows nothing of peers' processes, and with several workers, since it is for one thread.
+  // Of the port. Null if the port does not know its peers' processes,
+  // and with several workers, because it is for one thread.
   PeerPresence* const peer_presence_;
   Placement* const placement_;  // likewise
-  uint32_t full_in_a_row_ = 0;  // rounds whose reception was a full burst
-  const MacAddress mac_;        // the port's
-  const uint64_t mac_bits_;     // the same
+  uint32_t full_in_a_row_ = 0;  // number of consecutive rounds with a full receive burst
+  const MacAddress mac_;        // of the port
+  const uint64_t mac_bits_;     // mac_ as an integer
   MemoryTable& memory_;
   const MulticastTable& groups_;
   EventSink& events_;
   TxBuffers tx_buffers_;
 
-  std::vector<PortQueue*> queues_;   // of the port, to receive from; we send on the first
-  FrameRing* outgoing_ = nullptr;    // without a queue: to the worker that sends for us
-  std::vector<FrameRing*> relayed_;  // from those we send for
+  std::vector<PortQueue*> queues_;   // port queues to receive from; the first is used for sending
+  FrameRing* outgoing_ = nullptr;    // without a port queue: to the relay
+  std::vector<FrameRing*> relayed_;  // from the workers for which this worker is the relay
   size_t next_relayed_ = 0;
   std::vector<FrameRing*> inboxes_;  // from each other worker
-  std::vector<Outbox> outboxes_;     // to each worker; ours is not used
-  const uint32_t quantum_;           // packets of a turn
+  std::vector<Outbox> outboxes_;     // to each worker; the own one is unused
+  const uint32_t quantum_;           // packets per turn
   const uint32_t quanta_a_round_;
-  const size_t stage_;  // frames that may wait for the port
+  const size_t stage_;  // maximum number of frames that wait for the port
   const bool without_payload_;
   const bool needs_icrc_;    // of the port
-  const bool sends_direct_;  // into memory of receivers, where the port offers it; with one worker
-  const bool place_early_;   // payloads in the middle of messages, while they are summed
-  bool passed_on_ = false;   // something waits in the outboxes
+  const bool sends_direct_;  // into the receiver's memory, if the port supports it; with one worker
+  const bool place_early_;   // place payloads of middle packets while their ICRC is computed
+  bool passed_on_ = false;   // an outbox has frames
   WorkerToken token_;
   Counters counters_;
   uint16_t vlan_ = 0;
@@ -320,25 +323,25 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
   std::unique_ptr<AddressResolver> addresses_;
   TelemetrySink telemetry_;
   PeerExtensions extensions_;
-  std::unique_ptr<Management> management_;  // null but in the first worker, like the next
+  std::unique_ptr<Management> management_;  // null except in the first worker; so is peers_
   std::unique_ptr<Peers> peers_;
-  bool link_up_;  // when it was last looked at, by the first worker
+  bool link_up_;  // at the last check, by the first worker
   Nanos link_watched_{0};
   HeardPeers heard_;
-  Nanos port_took_{0};  // the last of the staged frames
+  Nanos port_took_{0};  // time at which the port last accepted a frame
   FlowCounts& all_flows_;
-  FlowCount& flows_;                         // ours, in there
-  std::vector<AttachedQueuePair*> waiting_;  // for a neighbour to be resolved; each knows its place
-  uint64_t woken_generation_ = 0;            // of the neighbour table when they were last woken
+  FlowCount& flows_;                         // of this worker, in all_flows_
+  std::vector<AttachedQueuePair*> waiting_;  // for resolution of the next hop; indexed by waiting_at
+  uint64_t woken_generation_ = 0;            // of the neighbor table at the last wake_waiting()
   TimingWheel timers_;
   IdTable<AttachedQueuePair> queue_pairs_;
 
   FlowControl& flow_control_;
-  const bool pausable_;         // the neighbour may stop priorities
-  uint8_t stopped_ = 0;         // priorities, of the round under way
-  uint8_t stopped_to_ = 0;      // one more than the priority of the datagram that could not be sent; 0: none
-  const bool watches_backlog_;  // of frames to be received
-  uint32_t full_bursts_ = 0;    // in a row
+  const bool pausable_;         // the link partner may pause priorities
+  uint8_t stopped_ = 0;         // paused priorities in the current round
+  uint8_t stopped_to_ = 0;      // priority + 1 of the datagram that could not be sent; 0: none
+  const bool watches_backlog_;  // of received frames
+  uint32_t full_bursts_ = 0;    // consecutive
   std::array<QueuePairList, kPriorities> parked_;
 
   const CongestionConfig& congestion_;
@@ -350,16 +353,16 @@ class alignas(64) Worker final : public Poller, private PacketSink, private Fram
 
   QueuePairList ready_;
   std::atomic<uint32_t> waiting_to_send_{0};  // written by the token's holder
-  Nanos now_{0};                              // of the round under way
-  bool blocked_ = false;  // the port took nothing, or the pool is empty: no use in asking queue pairs
+  Nanos now_{0};                              // time of the current round
+  bool blocked_ = false;                      // the port is full or the pool is empty: no queue pair can send
   std::atomic<AttachedQueuePair*> rung_{nullptr};
 
   CompletionBatch completions_;
   std::array<Received, kRxBurst> received_{};
-  uint64_t bytes_in_turn_ = 0;  // that the queue pair whose turn it is has sent
+  uint64_t bytes_in_turn_ = 0;  // sent by the queue pair in its current turn
   std::array<rte_mbuf*, kTxStage + kTxFirst> staged_{};
   size_t staged_count_ = 0;
-  size_t staged_first_ = 0;  // of them, those of send_first()
+  size_t staged_first_ = 0;  // number of leading frames of send_first()
   GrowingRing<rte_mbuf*> loopback_{kLoopback};
   GrowingRing<rte_mbuf*> to_ourselves_{kToOurselves};
 };

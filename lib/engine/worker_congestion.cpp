@@ -1,5 +1,5 @@
-// The part of the worker that listens to congestion notification messages (cnm_listener.hpp), and sends them when it does
-// not keep up itself (receive_point.hpp).
+// The part of the worker that receives congestion notification messages (cnm_listener.hpp), and sends them if the
+// worker itself is congested (receive_point.hpp).
 #include "engine/worker.hpp"
 #include "wire/roce_cnp.hpp"
 
@@ -12,8 +12,8 @@ bool can_send(ibv_qp_state state) {
 
 }  // namespace
 
-// A number of its own for as long as the queue pair sends to the same peer on the same way. READ responses are sent from RTR
-// on.
+// The queue pair keeps its number while it sends to the same peer
+// on the same path. READ responses are sent from state RTR on.
 void Worker::enter_congestion(AttachedQueuePair& qp) {
   leave_congestion(qp);
   if (!congestion_flows_.enabled() || !can_send(qp.core.state())) return;
@@ -35,7 +35,7 @@ void Worker::leave_congestion(AttachedQueuePair& qp) {
 Worker::Fate Worker::take_cnm(Received& received, Nanos now, Origin origin) {
   rte_mbuf* frame = received.frame;
   if (frame->nb_segs > 1 && rte_pktmbuf_linearize(frame) == 0) parse(received);
-  if (received.view.ethernet().destination != mac_) {  // a CNM is for one
+  if (received.view.ethernet().destination != mac_) {  // a CNM has one destination
     counters_.add(Counter::kRxNotForUs);
     return Fate::kDone;
   }
@@ -44,7 +44,7 @@ Worker::Fate Worker::take_cnm(Received& received, Nanos now, Origin origin) {
   const std::optional<Qpn> number = cnms_.find(*heard);
   const auto workers = static_cast<uint32_t>(outboxes_.size());
   if (number && origin == Origin::kPort && worker_of(*number, workers) != index_) {
-    pass_on(worker_of(*number, workers), frame);  // which reads it again
+    pass_on(worker_of(*number, workers), frame);  // which parses it again
     return Fate::kPassedOn;
   }
   AttachedQueuePair* qp = number ? queue_pairs_.find(number->value()) : nullptr;
@@ -62,8 +62,8 @@ Worker::Fate Worker::take_cnm(Received& received, Nanos now, Origin origin) {
   return Fate::kDone;
 }
 
-// A packet with a right ICRC is about to be executed. Who is told is the peer, whose address it has, or whoever sends
-// datagrams.
+// Samples a packet with a valid ICRC before its execution. The notification goes to the packet's source: the peer of
+// the queue pair, or the sender of a datagram.
 void Worker::sample(const Received& packet, Nanos now) {
   const FrameView& view = packet.view;
   if (packet.qp == nullptr || !view.opcode->is_data()) return;
@@ -75,7 +75,7 @@ void Worker::sample(const Received& packet, Nanos now) {
   std::array<uint8_t, kMaxL3CnmFrame> bytes;
   RocePath back;
   back.source_mac = mac_;
-  back.destination_mac = view.ethernet().source;  // the sender's, or that of the router that it came by
+  back.destination_mac = view.ethernet().source;  // MAC address of the sender, or of the last router
   back.vlan_id = vlan_;
   back.priority = kCnmTransmitPriority;
   back.traffic_class = kFeedbackTrafficClass;
@@ -85,8 +85,8 @@ void Worker::sample(const Received& packet, Nanos now) {
   counters_.add(view.cn_tag ? Counter::kCnmsSent : Counter::kCnmsSentOverIp);
 }
 
-// A packet that bore CE is about to be executed. Its sender is the queue pair's peer, and knows where to slow down from the
-// queue pair's number.
+// Answers a CE-marked packet with a CNP before its execution. The sender is the queue pair's peer, which identifies the
+// flow by the queue pair number.
 void Worker::notify(const Received& packet, Nanos now) {
   const FrameView& view = packet.view;
   QueuePairCore& core = packet.qp->core;

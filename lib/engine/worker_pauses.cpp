@@ -1,4 +1,4 @@
-// The part of the worker that does what PFC says, and says it (flow_control.hpp).
+// The part of the worker that obeys and sends PFC pauses (flow_control.hpp).
 #include <algorithm>
 #include <cstring>
 
@@ -20,8 +20,8 @@ void Worker::follow_pauses(Nanos now) {
   stopped_ = stopped;
 }
 
-// Whether the queue pair has to wait for the end of a pause. One in error has to be flushed, whatever is paused, and
-// datagrams have an address each.
+// Parks the queue pair if its priority is paused, and returns whether it did. Queue pairs in error must flush
+// regardless of pauses. UD queue pairs have a priority per address handle.
 bool Worker::park_if_stopped(AttachedQueuePair& qp) {
   if (qp.core.config.type == IBV_QPT_UD || qp.core.state() == IBV_QPS_ERR) return false;
   const unsigned priority = flow_control_.priority_of(qp.core.attributes.path);
@@ -31,13 +31,13 @@ bool Worker::park_if_stopped(AttachedQueuePair& qp) {
 }
 
 void Worker::park(AttachedQueuePair& qp, unsigned priority) {
-  if (qp.parked != 0) return;  // its timer ran out meanwhile
+  if (qp.parked != 0) return;  // its timer has expired meanwhile
   if (qp.ready) unlink(qp, ready_);
   link(qp, parked_[priority]);
   qp.parked = static_cast<uint8_t>(priority + 1);
 }
 
-// Back among those with something to do.
+// Moves the queue pair back to the ready list.
 void Worker::unpark(AttachedQueuePair& qp) {
   unlink(qp, parked_[qp.parked - 1U]);
   qp.parked = 0;
@@ -48,7 +48,7 @@ void Worker::look_at_parked(AttachedQueuePair& qp) {
   if (qp.core.state() == IBV_QPS_ERR) unpark(qp);
 }
 
-// The first worker's to take; what is no IP packet mostly comes to it.
+// Processed by the first worker, which usually receives the frames without an IP packet.
 Worker::Fate Worker::take_mac_control(rte_mbuf* frame, Nanos now, Origin origin) {
   if (!pausable_) {
     counters_.add(Counter::kPausesIgnored);
@@ -62,8 +62,8 @@ Worker::Fate Worker::take_mac_control(rte_mbuf* frame, Nanos now, Origin origin)
   return Fate::kDone;
 }
 
-// How many frames wait to be received by this worker. A port that cannot tell has at least as many as were taken from it
-// without its running dry.
+// Updates the number of frames that wait for this worker. For a port that cannot report it, the estimate is the number
+// of frames received since the port was last empty.
 void Worker::note_backlog(const PortQueue& queue, bool full_burst) {
   full_bursts_ = full_burst ? std::min(full_bursts_ + 1, uint32_t{1} << 16) : 0;
   uint32_t waiting = queue.waiting().value_or(full_bursts_ * kRxBurst);
@@ -72,7 +72,7 @@ void Worker::note_backlog(const PortQueue& queue, bool full_burst) {
   if (receive_point_) receive_point_->note_waiting(waiting);
 }
 
-// In front of everything that waits to be sent. When there is no buffer or no room, with the next round.
+// Sends a pause ahead of all staged frames. If there is no buffer or no space, retries in the next round.
 bool Worker::tell_neighbour(Nanos now) {
   if (!flow_control_.tells() || !flow_control_.must_tell(now)) return false;
   std::array<uint8_t, kPauseFrameBytes> bytes;
@@ -83,8 +83,9 @@ bool Worker::tell_neighbour(Nanos now) {
   return true;
 }
 
-// A frame of ours in front of all data that wait to be sent: what slows others down must not wait for a line that is full. Such
-// frames keep their order, by which signed ones are believed. False when there is no buffer or no room.
+// Sends a frame ahead of all staged data: frames that slow down senders must not wait for a
+// congested line. These frames keep their order, because receivers of signed ones check sequence
+// numbers. Returns false if there is no buffer or no space.
 bool Worker::send_first(std::span<const uint8_t> bytes) {
   rte_mbuf* frame = staged_count_ < staged_.size() ? tx_buffers_.take() : nullptr;
   if (frame == nullptr) return false;

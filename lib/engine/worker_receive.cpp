@@ -1,5 +1,5 @@
-// The receive half of the worker: from the bursts of the port and of other workers to queue pairs, and copies to whoever
-// else wants to see a frame.
+// The receive half of the worker: passes frames from the port and from other
+// workers to queue pairs, and copies frames for other workers.
 #include <rte_ip.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 constexpr uint32_t kFramesAhead = 8;
 constexpr uint32_t kBytesAhead = 4;
 
-// The headers, and the whole of a short message.
+// Prefetches the headers, and the whole of a short message.
 void fetch_bytes(const rte_mbuf* frame) {
   const auto* bytes = rte_pktmbuf_mtod(frame, const uint8_t*);
   rte_prefetch0(bytes);
@@ -24,18 +24,18 @@ void fetch_bytes(const rte_mbuf* frame) {
   rte_prefetch0(bytes + 2 * RTE_CACHE_LINE_SIZE);
 }
 
-// Only datagrams have groups.
+// Only UD packets can have a multicast destination.
 bool is_multicast(const FrameView& view) {
   return view.opcode->transport == TransportClass::kUd && view.destination_qp() == kMulticastQp;
 }
 
-// Its payload is worth one pass instead of two, and its headers say nothing of where that goes.
+// Copying and summing the payload in one pass is worthwhile, and its headers do not contain the destination address.
 bool may_be_placed(const FrameView& view, const rte_mbuf& frame) {
   return view.opcode->position == Position::kMiddle && view.payload_length >= kCopyCrcWorthwhile &&
          frame.nb_segs == 1;
 }
 
-// Of a packet that has one. The sums are those of RFC 1071, not inverted.
+// For packets with a UDP checksum. The sums are those of RFC 1071, not inverted.
 bool has_right_udp_checksum(const FrameView& view, const rte_mbuf& frame) {
   const uint8_t* const ip = view.frame + view.l3_offset;
   const uint16_t addresses = view.ipv6 ? rte_ipv6_phdr_cksum(reinterpret_cast<const rte_ipv6_hdr*>(ip), 0)
@@ -83,9 +83,9 @@ bool Worker::receive_from_ourselves(TransportContext& context) {
   return count > 0;
 }
 
-// Takes over the frames.
+// Takes ownership of the frames.
 void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Origin origin) {
-  // Frames of another core: what describes each comes first, then its bytes.
+  // Another core wrote the frames: prefetches their mbufs first, then their data.
   for (uint32_t i = 0; i < std::min<size_t>(kBytesAhead, burst.size()); ++i) fetch_bytes(burst[i]);
   for (uint32_t i = kBytesAhead; i < std::min<size_t>(kFramesAhead, burst.size()); ++i)
     rte_prefetch0(burst[i]);
@@ -99,7 +99,7 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
     slot.frame = frame;
     const Fate fate = classify(slot, context.now, origin);
     if (fate == Fate::kPassedOn) continue;
-    burst[ours++] = slot.frame;  // its own copy, where it needed one
+    burst[ours++] = slot.frame;  // strip() may have replaced the frame by a copy
     if (fate == Fate::kForQueuePair) {
       queue_pairs_.prefetch(slot.view.destination_qp().value());
       ++good;
@@ -139,8 +139,8 @@ void Worker::execute(TransportContext& context, std::span<rte_mbuf*> burst, Orig
   rte_pktmbuf_free_bulk(burst.data(), ours);
 }
 
-// The peer's answer to our solicitation may have been lost, and the next solicitation may come after its retries: it sends requests,
-// which the queue pair cannot acknowledge without its MAC.
+// The reply to this host's solicitation may have been lost, and the next solicitation may be later than the peer's
+// retransmissions. The peer sends requests, which the queue pair cannot acknowledge without the MAC address.
 void Worker::learn_neighbour(const Received& packet, Nanos now) {
   const QueuePairCore& qp = packet.qp->core;
   if (qp.config.type == IBV_QPT_UD || packet.view.source_ip() != qp.attributes.path.destination_ip) return;
@@ -155,7 +155,7 @@ void Worker::parse(Received& received) const {
               extensions_.enabled() ? OpcodeRange::kWithPrivate : OpcodeRange::kStandard);
 }
 
-// Everything that is not for a queue pair of ours is done with here.
+// Processes all frames that are not for a queue pair of this worker.
 Worker::Fate Worker::classify(Received& received, Nanos now, Origin origin) {
   rte_mbuf* frame = received.frame;
   parse(received);
@@ -168,7 +168,8 @@ Worker::Fate Worker::classify(Received& received, Nanos now, Origin origin) {
   }
   const MacAddress& to = view.ethernet().destination;
   if ((to != mac_ && !to.is_multicast()) || (view.vlan_id() != vlan_)) {
-    if (is_mac_control(view.ethernet())) return take_mac_control(frame, now, origin);  // it has no tag
+    // MAC control frames have no tag.
+    if (is_mac_control(view.ethernet())) return take_mac_control(frame, now, origin);
     counters_.add(Counter::kRxNotForUs);
     return Fate::kDone;
   }
@@ -196,10 +197,10 @@ Worker::Fate Worker::classify(Received& received, Nanos now, Origin origin) {
   }
 }
 
-// What is inside is RoCEv2 or nothing: telemetry within telemetry is nobody's.
+// The inner packet must be RoCEv2; nested telemetry is not supported.
 Worker::Fate Worker::classify_telemetry(Received& received, Origin origin) {
   if (origin == Origin::kPort && outboxes_.size() > 1) {
-    // As it is: its hops are for the owner to read.
+    // Unmodified, because the owner reads the hops.
     const std::optional<Qpn> number = telemetry_.destination_of(*received.frame);
     const uint32_t owner = number && *number != kMulticastQp
                                ? worker_of(*number, static_cast<uint32_t>(outboxes_.size()))
@@ -236,7 +237,7 @@ Worker::Fate Worker::classify_roce(Received& received, Origin origin) {
       return Fate::kDone;
   }
   if (origin == Origin::kPort && outboxes_.size() > 1) {
-    // The ICRC is for its owner to check: that is the larger part of the work, and there the payload is needed next.
+    // The owner validates the ICRC: that is the larger part of the work, and the owner needs the payload next.
     const uint32_t owner = worker_of(view.destination_qp(), static_cast<uint32_t>(outboxes_.size()));
     if (is_multicast(view)) {
       copy_to_members(frame, view.destination_ip());
@@ -251,7 +252,7 @@ Worker::Fate Worker::classify_roce(Received& received, Origin origin) {
   }
   if (without_payload_ && view.opcode->transport != TransportClass::kUd) [[unlikely]] {
     received.unchecked = false;
-    received.view.placed = view.payload_length > 0;  // there is nothing to place
+    received.view.placed = view.payload_length > 0;  // no payload to place
     counters_.add(Counter::kRxRoce);
     return Fate::kForQueuePair;
   }
@@ -269,9 +270,9 @@ Worker::Fate Worker::classify_roce(Received& received, Origin origin) {
   return Fate::kForQueuePair;
 }
 
-// A packet whose ICRC was not looked at. If its queue pair knows where its payload goes, the payload goes there while it is
-// summed. False when the ICRC is wrong. When the place is not there (base/guarded_access.hpp) it goes the usual way, on which
-// it is refused.
+// Validates the ICRC of a packet that was not checked before, and returns whether it is valid. If the queue pair knows
+// the destination of the payload, the payload is copied while the ICRC is computed. If the destination is not mapped
+// (base/guarded_access.hpp), the packet takes the normal path, which refuses it.
 bool Worker::check_late(Received& received) {
   FrameView& view = received.view;
   uint8_t* place = received.qp != nullptr ? received.qp->core.place_of(memory_, view) : nullptr;
@@ -299,7 +300,7 @@ Worker::Fate Worker::classify_neighbourly(const FrameView& view, rte_mbuf* frame
   return Fate::kDone;
 }
 
-// At most one frame to each worker for each frame of a burst, so an outbox cannot run over.
+// At most one frame per worker for each frame of a burst, so an outbox cannot overflow.
 void Worker::pass_on(uint32_t worker, rte_mbuf* frame) {
   Outbox& outbox = outboxes_[worker];
   outbox.frames[outbox.count++] = frame;
@@ -312,9 +313,9 @@ void Worker::copy_to_all(const rte_mbuf* frame) {
   }
 }
 
-// To the other workers that have members of the group.
+// Copies the frame to the other workers that have members of the group.
 void Worker::copy_to_members(const rte_mbuf* frame, const IpAddress& group) {
-  uint64_t done = 0;  // by worker, of whom there are at most 16
+  uint64_t done = 0;  // bitmap of workers, at most 16
   for (const AttachedQueuePair* qp : groups_.members(group)) {
     const uint32_t other = qp->worker->index_;
     if (other == index_ || (done >> other & 1) != 0) continue;
@@ -350,8 +351,8 @@ void Worker::deliver_outboxes() {
   }
 }
 
-// Connected queue pairs look at both addresses of a packet. A datagram comes from anywhere, but to us, or to everybody who
-// is attached to a group: then all of MAC, IP and queue pair number say so (IBTA 9.6.1.3, 9.6.1.1.3).
+// Connected queue pairs check both addresses of a packet. A UD packet may come from any source, but must be sent to
+// this host or to a group: MAC address, IP address and queue pair number must agree (IBTA 9.6.1.3, 9.6.1.1.3).
 bool Worker::is_for_datagrams(const FrameView& view) const {
   const IpAddress to = view.destination_ip();
   const bool group = is_multicast(view);
@@ -359,7 +360,7 @@ bool Worker::is_for_datagrams(const FrameView& view) const {
   return group || neighbours_->is_own(to);
 }
 
-// To each attached queue pair of ours; each checks the packet for itself.
+// Delivers to each attached queue pair of this worker; each validates the packet itself.
 void Worker::deliver_multicast(TransportContext& context, const FrameView& view, const rte_mbuf* frame) {
   const auto members = groups_.members(view.destination_ip());
   if (members.empty()) {
@@ -385,8 +386,8 @@ bool Worker::receive_own_multicasts(TransportContext& context) {
   return any;
 }
 
-// A copy, since the port may do with the frame what it likes. The members get it in the next round: one of them may be
-// the sender, which is at work now.
+// Keeps a copy, because the port may modify the frame. The members receive the copy in the next round: one of them may
+// be the sender, which is being served now.
 void Worker::loop_back(const rte_mbuf& frame, const IpAddress& group) {
   copy_to_members(&frame, group);
   const auto members = groups_.members(group);

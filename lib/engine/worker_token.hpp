@@ -1,6 +1,6 @@
-// The right to touch a worker and everything it owns: its queue pairs, memory table, neighbours and timers. The poll
-// loop takes it for one round at a time; the control path takes it between two rounds. So every object has one owner
-// at any time, and nothing on the data path locks.
+// The right to access a worker and everything that it owns: queue pairs, memory table, neighbors and timers. The poll
+// loop takes the token for one round at a time, and the control path takes it between two rounds. Each object thus has
+// one owner at any time, without locks on the data path.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,13 @@ namespace roci {
 
 class WorkerToken {
  public:
-  // For the control path: waits for the end of the round under way. Meets the standard's BasicLockable.
+  // Called by the control path; waits for the end of the current round. Satisfies BasicLockable.
   void lock() {
     wanted_.fetch_add(1, std::memory_order_relaxed);
     for (Backoff backoff; taken_.exchange(true, std::memory_order_acquire);) backoff.wait();
     wanted_.fetch_sub(1, std::memory_order_relaxed);
   }
-  // For poll loops: steps back when somebody else is polling, or when the control path waits.
+  // Called by poll loops; fails while another thread polls or the control path waits.
   bool try_lock() {
     if (wanted_.load(std::memory_order_relaxed) > 0) return false;
     return !taken_.exchange(true, std::memory_order_acquire);

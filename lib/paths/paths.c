@@ -1,10 +1,11 @@
-/* The path shim: for the process that it is preloaded into, /dev/infiniband and /sys/class/infiniband look as if a device of
- * ours were there, without root and without touching either. Some programs (UCX) look for a device's files themselves, beside
- * what libibverbs tells them, and leave out one that has none.
+/* Path shim: shows a Rocinante device in /dev/infiniband and /sys/class/infiniband to the process into which it is
+ * preloaded, without root and without changing these folders. Some programs (UCX) check for a device's files in
+ * addition to libibverbs, and ignore devices without files.
  *
- * ROCI_PATHS names a tree with `sys/class/infiniband/NAME/...` and `dev/infiniband/NAME` in it. A path below one of the two
- * folders that the tree has, and that is not there or not accessible in the real ones, is redirected: in /sys into the tree, in
- * /dev to /dev/null, which is a character device that may be read and written. What really is there stays visible. */
+ * ROCI_PATHS is a tree with `sys/class/infiniband/NAME/...` and `dev/infiniband/NAME`. A path in one of the two
+ * folders is redirected if the tree contains it and the real path does not exist or is not accessible. Paths in /sys
+ * are redirected into the tree. Paths in /dev are redirected to /dev/null, a character device that can be read and
+ * written. Existing accessible files stay visible. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -24,14 +25,15 @@
 static const char kSys[] = "/sys/class/infiniband";
 static const char kDev[] = "/dev/infiniband";
 
-/* Not through access(), which is one of those below. */
+/* Does not call access(), which this file replaces. */
 static int may(const char* path, int mode) { return syscall(SYS_faccessat, AT_FDCWD, path, mode) == 0; }
 
 static int is_below(const char* path, const char* folder, size_t length) {
   return strncmp(path, folder, length) == 0 && (path[length] == '/' || path[length] == '\0');
 }
 
-/* The path to use instead, in `buffer` of PATH_MAX bytes where it is another. Leaves errno alone. */
+/* Returns the path to use: `path`, "/dev/null", or a path in `buffer`, which has PATH_MAX bytes. Does not change
+ * errno. */
 static const char* redirect(const char* path, char* buffer) {
   if (path == NULL || path[0] != '/') return path;
   const int in_sys = is_below(path, kSys, sizeof kSys - 1);
@@ -52,7 +54,7 @@ static const char* redirect(const char* path, char* buffer) {
   return instead;
 }
 
-/* libc's function of a name, found at the first call. */
+/* Resolves libc's function of this name at the first call. */
 #define REAL(result, name, ...)                  \
   static result (*real)(__VA_ARGS__);            \
   if (real == NULL) {                            \
@@ -95,7 +97,7 @@ EXPORT int statx(int folder, const char* path, int flags, unsigned mask, struct 
   REAL(int, statx, int, const char*, int, unsigned, struct statx*);
   return real(folder, redirect(path, buffer), flags, mask, out);
 }
-/* What programs call that were built against a glibc before 2.33. */
+/* Used by programs that were built with a glibc before 2.33. */
 EXPORT int __xstat(int version, const char* path, struct stat* out) {
   REAL(int, __xstat, int, const char*, struct stat*);
   return real(version, redirect(path, buffer), out);
@@ -130,7 +132,7 @@ EXPORT int faccessat(int folder, const char* path, int mode, int flags) {
   return real(folder, redirect(path, buffer), mode, flags);
 }
 
-/* The third argument is there when a file may be made. */
+/* open() has a third argument if it may create a file. */
 #define MODE_BEHIND(flags)                                          \
   mode_t mode = 0;                                                  \
   if (((flags)&O_CREAT) != 0 || ((flags)&O_TMPFILE) == O_TMPFILE) { \
@@ -160,7 +162,7 @@ EXPORT int openat64(int folder, const char* path, int flags, ...) {
   MODE_BEHIND(flags)
   return real(folder, redirect(path, buffer), flags, mode);
 }
-/* What the calls above become with _FORTIFY_SOURCE. */
+/* Variants of the calls above with _FORTIFY_SOURCE. */
 EXPORT int __open_2(const char* path, int flags) {
   REAL(int, __open_2, const char*, int);
   return real(redirect(path, buffer), flags);

@@ -41,7 +41,7 @@ bool flip_random_bits(rte_mbuf* frame, unsigned most, Rng& rng) {
   for (unsigned n = 0; n < count;) {
     const auto bit = static_cast<uint32_t>(rng.between(kSpared, bits - 1));
     const auto end = chosen.begin() + n;
-    if (std::find(chosen.begin(), end, bit) != end) continue;  // flipped twice would be whole again
+    if (std::find(chosen.begin(), end, bit) != end) continue;  // flipping a bit twice would restore it
     chosen[n++] = bit;
     flip_bit(frame, bit);
   }

@@ -1,4 +1,5 @@
-// A port that belongs to somebody else, for owners that want one of their own: the ends of a simulated link, for devices.
+// A port that forwards all calls to a port that it does not own. For owners that require a Port of their own: devices
+// on the ends of a simulated link.
 #pragma once
 
 #include "port/port.hpp"

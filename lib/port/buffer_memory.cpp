@@ -40,8 +40,8 @@ void* map_buffer_memory(size_t bytes) {
   const size_t before = (kHuge - reinterpret_cast<uintptr_t>(begin) % kHuge) % kHuge;
   if (before > 0) munmap(begin, before);
   munmap(begin + before + bytes, slack - before);
-  // A pool writes to each of its buffers at once, so huge pages cost nothing but what is left of the last one: that part
-  // stays small. Refused where transparent huge pages are not built in, and then small ones do.
+  // A pool writes to all of its buffers at once, so huge pages waste nothing. The part after the last whole huge page
+  // keeps small pages. madvise() fails on kernels without transparent huge pages, and all pages are then small.
   madvise(begin + before, bytes / kHuge * kHuge, MADV_HUGEPAGE);
   return begin + before;
 }

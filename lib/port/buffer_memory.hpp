@@ -1,5 +1,5 @@
-// Memory for packet buffers where there are no hugepages: private pages beside DPDK's own memory, transparent huge ones
-// where the system gives them. DPDK's own would be a shared file, which the system backs with small pages alone.
+// Memory for packet buffers without hugepages: private pages outside DPDK's memory, transparent huge pages if the
+// system provides them. DPDK's memory would be a shared file mapping, for which the system uses small pages only.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +7,11 @@
 
 namespace roci {
 
-// How much all pools of the process may take together. Called by start_eal().
+// Sets the limit for all pools of the process together. Called by start_eal().
 void allow_buffer_memory(uint64_t bytes);
 
-// All-or-nothing, with 0 in it; aligned to a huge page when it is as large as one. Null beyond what is allowed, and when
-// the system refuses. Any thread.
+// Maps zeroed memory, aligned to a huge page if it is at least as large as one. Null if the limit is exceeded or the
+// system refuses; there is no partial result. Any thread.
 void* map_buffer_memory(size_t bytes);
 void unmap_buffer_memory(void* memory, size_t bytes);
 

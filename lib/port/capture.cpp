@@ -34,7 +34,7 @@ CapturePort::~CapturePort() {
 }
 
 Status CapturePort::save() {
-  // Statistics stand at the end of the file and are replaced by the next save.
+  // The statistics are at the end of the file; the next save() replaces them.
   const size_t packets_end = buffer_.size();
   buffer_.add_statistics(0, config_.epoch + newest_, captured_ + not_captured_, not_captured_);
   const Status status = buffer_.write_to(descriptor_);
@@ -50,7 +50,7 @@ Status CapturePort::save() {
 uint16_t CapturePort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
   const uint16_t queues = port_->queues();
   uint16_t received = 0;
-  first_queue_ = static_cast<uint16_t>((first_queue_ + 1) % queues);  // a busy one does not hide the others
+  first_queue_ = static_cast<uint16_t>((first_queue_ + 1) % queues);  // a busy queue does not starve others
   for (uint16_t i = 0; i < queues && received < out.size(); ++i) {
     const auto queue = static_cast<uint16_t>((first_queue_ + i) % queues);
     received = static_cast<uint16_t>(received + port_->queue(queue).rx_burst(out.subspan(received), now));
@@ -68,8 +68,8 @@ Nanos CapturePort::next_arrival() const {
 }
 
 uint16_t CapturePort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
-  // A frame is the device's once it is accepted, so it is captured before, and what was refused is taken
-  // back.
+  // An accepted frame belongs to the device, so frames are captured before the call,
+  // and refused frames are removed from the capture afterwards.
   constexpr size_t kBatch = 64;
   size_t done = 0;
   while (done < frames.size()) {

@@ -1,5 +1,5 @@
-// A tap around any port: remembers the first frames that pass, both ways, and leaves them as a pcapng file
-// that Wireshark and tshark read.
+// A tap around any port: captures the first frames of both directions in
+// memory and writes a pcapng file, for Wireshark and tshark.
 #pragma once
 
 #include <memory>
@@ -15,16 +15,16 @@ struct CaptureConfig {
   std::string path;
   uint64_t max_packets = 10'000;  // further frames pass uncaptured and are counted
   size_t max_bytes = 64 << 20;    // of the file; memory of this size is reserved until the file is written
-  uint32_t snap_length = 65535;   // bytes kept of each frame
+  uint32_t snap_length = 65535;   // maximum number of bytes captured per frame
   Nanos epoch{0};  // added to `now`: the wall-clock time of the runner's origin, 0 under a virtual clock
 };
 
-// Owned by the thread that uses the port. It is one queue, so that the file has one order, and takes from all queues of the
-// port behind it. Frames are copied in memory as they pass; the file is written by save() and at the end, never on the data
-// path. On a port whose packets have no ICRC (PortCapabilities::needs_icrc) the file has the right one.
+// Owned by the thread that uses the port. The capture port has one queue, so that the file has one order, and receives
+// from all queues of the wrapped port. Frames are copied into memory; save() and the destructor write the file, never
+// the data path. On a port whose packets have no ICRC (PortCapabilities::needs_icrc), the file has the correct ICRC.
 class CapturePort final : public Port {
  public:
-  // Creates the file at once, so that a path that cannot be written is an error here.
+  // Creates the file at once, so that an unwritable path is an error of open().
   static Result<std::unique_ptr<CapturePort>> open(std::unique_ptr<Port> port, const CaptureConfig& config);
   ~CapturePort() override;
 
@@ -40,11 +40,11 @@ class CapturePort final : public Port {
   [[nodiscard]] PeerPresence* peers() override { return port_->peers(); }
   [[nodiscard]] std::vector<Detail> details() const override { return port_->details(); }
 
-  // Writes what was captured so far. Control path of the port's own thread.
+  // Writes the frames captured so far. Control path; called by the port's thread.
   Status save();
 
   [[nodiscard]] uint64_t captured() const { return captured_; }
-  // Frames that passed when a limit was reached.
+  // Frames that were not captured because a limit was reached.
   [[nodiscard]] uint64_t not_captured() const { return not_captured_; }
 
  private:
@@ -57,7 +57,7 @@ class CapturePort final : public Port {
   int descriptor_;
   PcapngBuffer buffer_;
   std::vector<uint8_t> completed_;  // a frame with its ICRC
-  uint16_t first_queue_ = 0;        // to receive from next time
+  uint16_t first_queue_ = 0;        // the next rx_burst() starts after this queue
   uint64_t captured_ = 0;
   uint64_t not_captured_ = 0;
   Nanos newest_{0};

@@ -26,7 +26,7 @@
 namespace roci {
 namespace {
 
-// Ethernet header and the two VLAN tags that may precede the IP packet.
+// Ethernet header and up to two VLAN tags before the IP packet.
 constexpr uint32_t kFrameOverhead = sizeof(EthernetHeader) + 2 * sizeof(VlanHeader);
 
 constexpr uint32_t round_up(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
@@ -73,8 +73,8 @@ Result<DeviceArgs> complete_af_packet(DeviceArgs args, uint16_t mtu) {
   if (const Status good = check_interface(*interface, mtu); !good)
     return fail(good.error().within(args.name));
   if (args.find("framesz") || args.find("blocksz") || args.find("framecnt")) return args;
-  // The driver takes frames to lie one behind the other through all blocks, the kernel wants blocks of whole
-  // pages: so a block is the least common multiple.
+  // The driver expects the frames to be contiguous across all blocks, and the kernel requires blocks of whole pages.
+  // Hence a block is the least common multiple of both.
   const uint32_t frame = af_packet_frame_size(mtu);
   const uint32_t block = std::lcm(frame, static_cast<uint32_t>(sysconf(_SC_PAGESIZE)));
   const uint32_t per_block = block / frame;
@@ -84,8 +84,8 @@ Result<DeviceArgs> complete_af_packet(DeviceArgs args, uint16_t mtu) {
   return args;
 }
 
-// Whether the socket file is open in this process. Several sockets may have its name, of which some end: the connections that
-// the listening one has accepted.
+// Whether this process has the socket file open. Several sockets can have its name: the listening socket, and the
+// connections that it has accepted, which other processes may hold.
 bool is_own_socket(const std::string& path) {
   std::ifstream table{"/proc/self/net/unix"};
   std::string line;
@@ -105,10 +105,10 @@ bool is_own_socket(const std::string& path) {
   return false;
 }
 
-// A server that died leaves its socket behind, and the next one could not bind to it: it is removed when nobody
-// answers there. Several devices of this process may share one socket. The question is asked with a socket of the wrong
-// type, which the kernel turns away for that reason if there is a listener: a client that connects and goes at
-// once makes the driver's interrupt thread in the server (DPDK 22.11) end its process.
+// Removes the socket file that an exited server has left, because the driver cannot bind to an existing file. Keeps it
+// if a server listens: several devices of this process may share one socket. The probe connects with the wrong socket
+// type, which the kernel rejects with EPROTOTYPE if there is a listener. A client that connects and disconnects at once
+// would make the interrupt thread of the server's driver (DPDK 22.11) end that process.
 Status prepare_server_socket(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -134,8 +134,8 @@ Result<DeviceArgs> complete_memif(DeviceArgs args, uint16_t mtu) {
       return fail(args.name + ": socket name \"" + *path + "\" is too long; at most " +
                   std::to_string(sizeof(sockaddr_un{}.sun_path) - 1) + " characters");
     }
-    // A path is a file here, as in other memif programs; the driver's default is an abstract name, which the
-    // driver cannot give back while the process lives.
+    // A path is a file here, as in other memif programs. The driver's default is an abstract socket name, which the
+    // driver cannot release before the process exits.
     if (path->starts_with('/') && !args.find("socket-abstract")) args.add("socket-abstract", "no");
     if (args.find("socket-abstract") == "no") {
       const std::filesystem::path folder = std::filesystem::path(*path).parent_path();
@@ -196,8 +196,8 @@ bool DeviceArgs::is_pci() const {
 }
 
 uint32_t af_packet_frame_size(uint16_t mtu) {
-  // What the kernel puts before the IP packet in a slot (tpacket_rcv() in net/packet/af_packet.c): the
-  // header, room for the link-layer header of at least 16 bytes, aligned.
+  // The bytes that the kernel puts before the IP packet in a slot (tpacket_rcv() in net/packet/af_packet.c): the header
+  // and at least 16 bytes for the link-layer header, aligned.
   const uint32_t before_ip = TPACKET_ALIGN(TPACKET2_HDRLEN + 16);
   return round_up(before_ip + kFrameOverhead + mtu, 256);
 }

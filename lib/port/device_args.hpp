@@ -1,6 +1,5 @@
-// The text that names a DPDK device: "driver-and-number,key=value,key=value". Checks what can be checked
-// before the driver sees it, because drivers answer with an error number, and adds the sizes that follow from
-// the MTU.
+// The text that specifies a DPDK device: "driver-and-number,key=value,key=value". Validates the options before the
+// driver reads them, because drivers return only an error number, and adds the buffer sizes that follow from the MTU.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +27,12 @@ struct DeviceArgs {
   [[nodiscard]] bool is_pci() const;
 };
 
-// The frame slot that net_af_packet needs for this MTU, and the bytes of it that a received frame may take.
+// The frame slot size that net_af_packet needs for this MTU, and how many bytes of a slot a received frame can occupy.
 uint32_t af_packet_frame_size(uint16_t mtu);
 uint32_t af_packet_data_bytes(uint32_t frame_size);
 
-// What is wrong with the options as far as it can be known without the driver, then the options completed.
+// Returns the options with the missing ones added, or an error if the options
+// are invalid. Checks what can be checked without the driver.
 Result<DeviceArgs> complete(DeviceArgs args, uint16_t mtu);
 
 }  // namespace roci

@@ -33,14 +33,14 @@ thread_local std::string first_error;
 std::atomic<bool> running{false};
 std::atomic<bool> shares_buffers{false};
 
-// The write function of DPDK's log stream.
+// Write function of DPDK's log stream.
 ssize_t forward_log(void*, const char* text, size_t size) {
   std::string_view line(text, size);
   while (!line.empty() && line.back() == '\n') line.remove_suffix(1);
   if (line.empty()) return static_cast<ssize_t>(size);
   const int level = rte_log_cur_msg_loglevel();
   if (level <= static_cast<int>(RTE_LOG_ERR)) {
-    // Callers turn these into an error sentence of their own; the raw text is for who asks for it.
+    // Callers include the first error in their own message; the raw text is logged at info level.
     if (first_error.empty()) first_error = line;
     log().info("DPDK: {}", line);
   } else if (level <= static_cast<int>(RTE_LOG_WARNING)) {
@@ -68,14 +68,14 @@ std::string cpu_list(const cpu_set_t& cpus) {
   return list;
 }
 
-// Two processes of one machine, even of two PID namespaces that share a file system, must not meet.
+// Unique per process, also for processes in different PID namespaces that share a file system.
 std::string unique_prefix() {
   char text[48];
   std::snprintf(text, sizeof text, "roci-%d-%08x", getpid(), static_cast<unsigned>(os_random()));
   return text;
 }
 
-// Why the telemetry socket of a process with this prefix cannot be made, or nothing. DPDK would not start at all.
+// Returns an error if the telemetry socket of a process with this prefix cannot be created: DPDK would then not start.
 Status check_telemetry_folder(const std::string& prefix) {
   const std::filesystem::path folder = dpdk_runtime_folder();
   const std::filesystem::path socket = folder / prefix / kTelemetrySocket;
@@ -92,13 +92,13 @@ Status check_telemetry_folder(const std::string& prefix) {
   return {};
 }
 
-// After DPDK has removed its sockets.
+// Called after DPDK has removed its sockets.
 void remove_runtime_folder() {
   if (const char* folder = rte_eal_get_runtime_dir(); folder != nullptr) rmdir(folder);
 }
 
-// What DPDK itself needs beside buffers that are not in its memory: devices, rings, and lists of the buffers, which take 8
-// bytes for each of at least 400.
+// Memory in MiB that DPDK needs in addition to packet buffers outside its memory: for devices, rings, and the lists of
+// the buffers, which take 8 bytes per buffer of at least 400 bytes.
 uint32_t dpdks_own_mib(const EalConfig& config) {
   constexpr uint32_t kLeast = 64;
   return config.share_buffers ? config.memory_mib : std::max(kLeast, config.memory_mib / 32);
@@ -114,7 +114,7 @@ std::vector<std::string> eal_arguments(const EalConfig& config, bool hugepages, 
                                      "--lcores",
                                      "0@(" + cpu_list(cpus) + ")"};
   if (hugepages) {
-    // Taken when needed, without files and without a mounted hugetlbfs.
+    // Allocated on demand, without files and without a mounted hugetlbfs.
     arguments.insert(arguments.end(), {"--in-memory", "--single-file-segments"});
   } else {
     arguments.insert(arguments.end(),
@@ -140,7 +140,8 @@ Status describe_failure(const EalConfig& config, bool hugepages, int code) {
   return fail(std::move(sentence), code == 0 ? EINVAL : code);
 }
 
-// Whether DPDK is to use hugepages, and is going to get them.
+// Whether DPDK is configured to use hugepages and can allocate
+// them. An error if they are required and cannot be allocated.
 Result<bool> choose_hugepages(const EalConfig& config) {
   if (config.hugepages == Hugepages::kOff) return false;
   const uint64_t wanted = uint64_t{config.memory_mib} << 20;
@@ -181,13 +182,13 @@ Status initialise(const EalConfig& config) {
   std::vector<std::string> arguments = eal_arguments(config, *hugepages, cpus, prefix, telemetry);
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
-  std::vector<char*> argv_copy = argv;  // EAL permutes it
+  std::vector<char*> argv_copy = argv;  // EAL permutes its argument vector
   argv_copy.push_back(nullptr);
-  // Registered before DPDK's own, so that it runs after it.
+  // Registered before DPDK's exit handler, because exit handlers run in reverse order.
   if (telemetry && std::atexit(remove_runtime_folder) != 0) log().info("DPDK's runtime folder will stay");
   rte_errno = 0;
   const auto [result, code] = [&] {
-    const QuietSignals quiet;  // of its threads
+    const QuietSignals quiet;  // DPDK's threads inherit the blocked signals
     const int status = rte_eal_init(static_cast<int>(argv.size()), argv_copy.data());
     return std::pair{status, rte_errno};
   }();
@@ -199,7 +200,7 @@ Status initialise(const EalConfig& config) {
     }
     return describe_failure(config, *hugepages, code);
   }
-  // With --no-shconf and without telemetry nothing lives there, so no empty folder is left behind.
+  // With --no-shconf and without telemetry, the folder has no files: remove it.
   if (!telemetry) remove_runtime_folder();
   return {};
 }

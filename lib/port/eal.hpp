@@ -1,5 +1,5 @@
-// Starting DPDK inside a process that has other things to do: by default without hugepages, root, a NIC,
-// files that another process could clash with, or any trace in the caller's thread.
+// Start of DPDK inside a process that has other tasks. By default it needs no hugepages, no root and no NIC, creates no
+// files that conflict with another process, and leaves the calling thread unchanged.
 #pragma once
 
 #include <cstdint>
@@ -14,50 +14,50 @@ struct rte_mempool;
 
 namespace roci {
 
-// Whether packet buffers lie in hugepages that the system has reserved (vm.nr_hugepages).
+// Whether packet buffers lie in reserved hugepages (vm.nr_hugepages).
 enum class Hugepages : uint8_t {
-  kAuto,     // when as many as `memory_mib` are free; else as with kOff
-  kOff,      // never; buffers are then in transparent hugepages where the system gives them (madvise)
-  kRequire,  // or it does not start; physical NICs want them
+  kAuto,     // if at least `memory_mib` of them is free; else as kOff
+  kOff,      // never; buffers lie in transparent hugepages if the system provides them (madvise)
+  kRequire,  // start_eal() fails without them; physical NICs need them
 };
 std::string_view hugepages_name(Hugepages hugepages);
 
 struct EalConfig {
   Hugepages hugepages = Hugepages::kAuto;
-  bool pci = false;           // look for PCI devices
-  uint32_t memory_mib = 512;  // for all pools of the process; taken when a pool is made
-  // Without hugepages: packet buffers in memory that a device may share with another process, as zero-copy memif and
-  // virtio-user do. There are no transparent hugepages for it then.
+  bool pci = false;           // probe PCI devices
+  uint32_t memory_mib = 512;  // for all pools of the process; allocated when a pool is created
+  // Without hugepages: packet buffers lie in memory that a device may share with another process, as zero-copy memif
+  // and virtio-user do. That memory has no transparent hugepages.
   bool share_buffers = false;
-  // DPDK's telemetry socket, by which other processes of the same user may ask this one (telemetry/endpoint.hpp). It is in
-  // DPDK's runtime folder; where that cannot be made the process starts without, and says so.
+  // DPDK's telemetry socket, through which other processes of the same user query this one
+  // (telemetry/endpoint.hpp). It is in DPDK's runtime folder. If the folder cannot be created,
+  // the process starts without telemetry and logs a warning.
   bool telemetry = false;
   std::vector<std::string> extra_args{};  // appended to EAL's own arguments
 
   friend bool operator==(const EalConfig&, const EalConfig&) = default;
 };
 
-// Whether buffers of pools lie in DPDK's own memory: in hugepages, or with share_buffers. After start_eal().
+// Whether pools allocate buffers from DPDK's memory: with hugepages, or with share_buffers. Valid after start_eal().
 bool buffers_are_dpdks();
 bool eal_is_running();
 
-// Starts the environment abstraction layer, once per process: later calls with the same config succeed at
-// once, with another config they fail. A process that has called rte_eal_init() itself keeps its own.
-// Thread-safe. The calling thread becomes lcore 0 and keeps its affinity; other threads that use mbufs a lot
-// should rte_thread_register(). DPDK's messages go to roci's log.
+// Starts the environment abstraction layer, once per process. Later calls succeed with the same config and fail with
+// another one. If the process has called rte_eal_init() itself, that configuration stays in use. Thread-safe. The
+// calling thread becomes lcore 0 and keeps its affinity; other threads that use mbufs often should call
+// rte_thread_register(). DPDK's messages go to Rocinante's log.
 Status start_eal(const EalConfig& config = {});
 
-// The first message of error level that DPDK has logged on this thread since the last clear, or empty: the
-// closest to the cause, because drivers complain before the layers above them do. For error sentences.
+// The first message of error level that DPDK logged on this thread since clear_dpdk_error(), or empty. The first is the
+// closest to the cause: drivers log before the layers above them do. For error messages.
 std::string last_dpdk_error();
 void clear_dpdk_error();
 
-// A pool of mbufs. Shared by whatever holds buffers of it: the memory is given back when the last owner lets
-// go.
+// A pool of mbufs, shared by all owners of its buffers. The memory is freed when the last owner releases the pool.
 class MbufPool {
  public:
-  // `count` buffers that hold `data_room` bytes of a frame each, behind the usual headroom. The name is for
-  // DPDK's tools; it need not be unique.
+  // `count` buffers, each with `data_room` bytes for a frame after the usual
+  // headroom. `name` is for DPDK's tools and need not be unique.
   static Result<std::shared_ptr<MbufPool>> create(const std::string& name, uint32_t count,
                                                   uint16_t data_room);
   ~MbufPool();
@@ -66,7 +66,7 @@ class MbufPool {
 
   [[nodiscard]] rte_mempool* get() const { return pool_; }
   [[nodiscard]] uint32_t size() const;
-  // Buffers that are neither in the pool nor in a thread's cache of it. Counts; not for the data path.
+  // Number of buffers that are neither in the pool nor in a thread's cache. Walks all caches: not for the data path.
   [[nodiscard]] uint32_t in_use() const;
 
  private:

@@ -20,13 +20,13 @@ namespace roci {
 namespace {
 
 constexpr uint16_t kMinMtu = RTE_ETHER_MIN_MTU;  // 68, RFC 791
-// A frame with two tags must still fit the 16-bit lengths of an mbuf.
+// A frame with two tags must fit into the 16-bit lengths of an mbuf.
 constexpr uint16_t kMaxMtu = UINT16_MAX - RTE_PKTMBUF_HEADROOM - 22;
 constexpr size_t kMaxBurst = 128;
 
-// Runs `work` on DPDK's interrupt thread and waits for it. The memif driver answers its other side there, without a lock
-// against whoever stops the device meanwhile: when both sides end at once, a message is freed by both threads. Alarms run
-// on the same thread, one after the other.
+// Runs `work` on DPDK's interrupt thread and waits for it. The memif driver processes messages of its peer there,
+// without a lock against a thread that stops the device: if both ends close at once, both threads free the same
+// message. Alarms run on the interrupt thread, one after the other.
 template <class Work>
 void on_interrupt_thread(Work work) {
   struct Call {
@@ -35,7 +35,7 @@ void on_interrupt_thread(Work work) {
   };
   const auto call = std::make_shared<Call>(Call{std::move(work)});
   const auto ring = [](void* passed) {
-    // A reference of its own: the waiting thread may be gone before set_value() has returned.
+    // Keeps its own reference: the waiting thread may have returned before set_value() returns.
     const std::unique_ptr<std::shared_ptr<Call>> ours(static_cast<std::shared_ptr<Call>*>(passed));
     (*ours)->work();
     (*ours)->done.set_value();
@@ -55,8 +55,8 @@ std::string reason(int code) {
   return detail.empty() ? rte_strerror(code) : detail;
 }
 
-// The largest MTU the device allows. Drivers that move frames of any length but report the classic Ethernet
-// limit (memif), or that take the limit from their own options (af_packet, checked before), are not asked.
+// The largest MTU that the device allows. memif is exempt: it reports the classic Ethernet limit, but accepts frames of
+// any length. af_packet is exempt: its limit follows from its options, which complete() has validated.
 uint32_t largest_mtu(const std::string& driver, const rte_eth_dev_info& info) {
   if (driver == "net_memif" || driver == "net_af_packet") return kMaxMtu;
   uint32_t mtu = std::min<uint32_t>(info.max_mtu, kMaxMtu);
@@ -66,11 +66,11 @@ uint32_t largest_mtu(const std::string& driver, const rte_eth_dev_info& info) {
   return mtu;
 }
 
-// How many pairs of queues the device gives. Both sides of a memif must have the same number, which neither can know of
-// the other, and the driver (22.11) does not notice when they have not: so one.
+// Number of queue pairs of the device. Always 1 for memif: both ends must have the same number, but cannot negotiate
+// it, and the driver (22.11) does not detect a mismatch.
 uint16_t usable_queues(const EthdevConfig& config, const std::string& driver, const rte_eth_dev_info& info) {
   if (driver == "net_memif") return 1;
-  if (driver == "net_af_packet") return info.max_rx_queues;  // the kernel fills the sockets of all of them
+  if (driver == "net_af_packet") return info.max_rx_queues;  // the kernel distributes to all sockets
   return std::max<uint16_t>(1, std::min({config.queues, info.max_rx_queues, info.max_tx_queues}));
 }
 
@@ -107,7 +107,7 @@ class EthdevPort::Rings {
       }
     }
   }
-  // What port `i` of the pair receives from, a ring for each queue.
+  // The rings from which port `i` of the pair receives, one per queue.
   rte_ring** operator[](size_t i) { return rings_[i].data(); }
 
  private:
@@ -126,7 +126,7 @@ EthdevPort::EthdevPort(std::string name, const EthdevConfig& config)
 
 uint16_t EthdevPort::data_room_for(const std::string& device, uint16_t mtu) {
   const uint32_t frame = uint32_t{mtu} + sizeof(EthernetHeader) + 2 * sizeof(VlanHeader);
-  constexpr uint32_t kLeastXdp = 2048;  // the kernel takes no smaller pieces of memory for XDP sockets
+  constexpr uint32_t kLeastXdp = 2048;  // the kernel accepts no smaller chunks for XDP sockets
   uint32_t room = frame;
   if (device.starts_with("net_af_packet")) {
     room = af_packet_data_bytes(af_packet_frame_size(mtu));
@@ -145,7 +145,7 @@ Result<std::unique_ptr<EthdevPort>> EthdevPort::open(const EthdevConfig& config)
     return fail(name + ": MTU " + std::to_string(config.mtu) + " is not possible; " +
                 std::to_string(kMinMtu) + " to " + std::to_string(kMaxMtu) + " is");
   }
-  // The kernel spreads over the sockets of a fan-out group, of which the driver makes one for each pair of queues.
+  // The kernel distributes packets to the sockets of a fan-out group; the driver creates one socket per queue pair.
   if (parsed->is_af_packet() && config.queues > 1 && !parsed->find("qpairs")) {
     parsed->add("qpairs", std::to_string(config.queues));
   }
@@ -192,7 +192,7 @@ Status EthdevPort::start_device() {
     clear_dpdk_error();
     const int result = rte_eth_dev_start(id_);
     if (result == 0) return {};
-    // A memif client whose server does not listen yet fails to start, and the driver does not try again.
+    // A memif client fails to start if its server does not listen yet, and the driver does not retry.
     if (!name_.starts_with("net_memif")) return fail("cannot be started: " + reason(-result), -result);
     if (waited >= connect_timeout_) {
       return fail(
@@ -238,7 +238,7 @@ Status EthdevPort::configure_queues(const EthdevConfig& config) {
     capabilities_.rx_multi_segment = true;
     log().info("{}: frames longer than a buffer ({} bytes) arrive in several segments", name_, room);
   }
-  if (driver == "net_ring") capabilities_.rx_multi_segment = true;  // what the other side chained
+  if (driver == "net_ring") capabilities_.rx_multi_segment = true;  // chains of the peer port
   if ((info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0) {
     conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
     capabilities_.tx_multi_segment = true;
@@ -262,7 +262,7 @@ Status EthdevPort::configure_queues(const EthdevConfig& config) {
   }
   for (uint16_t i = 0; i < queues; ++i) queues_.push_back(std::make_unique<Queue>(*this, i));
   if (driver == "net_memif") {
-    // A server has new clients to answer.
+    // A server answers new clients, so its interrupt thread runs more often.
     const Nanos patience = is_memif_client_ ? Nanos{20ms} : Nanos{5ms};
     for (const auto& queue : queues_) {
       queue->visitor_ = std::make_unique<MemifGate::Visitor>();
@@ -299,7 +299,7 @@ Status EthdevPort::set_mtu(const EthdevConfig& config) {
   rte_eth_dev_info info{};
   rte_eth_dev_info_get(id_, &info);
   const std::string_view driver = info.driver_name;
-  // af_packet would change the kernel's interface, which is its owner's to set.
+  // af_packet would change the MTU of the kernel's interface, which only the administrator may do.
   if (driver == "net_af_packet" || driver == "net_memif") return {};
   const int result = rte_eth_dev_set_mtu(id_, config.mtu);
   if (result == -ENOTSUP) {
@@ -333,7 +333,7 @@ void EthdevPort::set_addresses(const EthdevConfig& config) {
   if (promiscuous && rte_eth_promiscuous_enable(id_) != 0) {
     log().info("{}: has no promiscuous mode; it delivers what its driver delivers", name_);
   }
-  // Neighbour solicitations come by multicast.
+  // Neighbor solicitations are multicast.
   if (!promiscuous && rte_eth_allmulticast_enable(id_) != 0) {
     log().info("{}: has no all-multicast mode; it delivers what its driver delivers", name_);
   }
@@ -402,7 +402,7 @@ uint16_t EthdevPort::Queue::rx_burst(std::span<rte_mbuf*> out, Nanos) {
   return kept;
 }
 
-// Of the drivers that we use memif, af_packet, tap and rings cannot tell.
+// The memif, af_packet, tap and ring drivers do not support it.
 std::optional<uint32_t> EthdevPort::Queue::waiting() const {
   const int frames = rte_eth_rx_queue_count(port_.id_, index_);
   return frames < 0 ? std::nullopt : std::optional(static_cast<uint32_t>(frames));
@@ -434,7 +434,7 @@ bool EthdevPort::is_unsendable(const rte_mbuf& frame) const {
   return exceeds_mtu(frame, capabilities_.mtu) || (needs_copy(frame) && frame.pkt_len > pool_room_);
 }
 
-// Hands frames to the device, all of which it can send, and which have so many bytes.
+// Passes sendable frames, with `bytes` in total, to the device.
 uint16_t EthdevPort::Queue::send(std::span<rte_mbuf*> frames, uint64_t bytes) {
   const uint16_t accepted = send_by_device(frames.data(), static_cast<uint16_t>(frames.size()));
   for (const rte_mbuf* refused : frames.subspan(accepted)) bytes -= refused->pkt_len;
@@ -443,9 +443,8 @@ uint16_t EthdevPort::Queue::send(std::span<rte_mbuf*> frames, uint64_t bytes) {
   return accepted;
 }
 
-// The same for a batch that holds frames to be dropped or copied. A frame is dropped only once all before it
-// were accepted, and a chain stays whole until its copy is on its way, so that what is refused is still as it
-// was.
+// The same for a batch with frames to drop or to copy. A frame is dropped only after all frames before it were
+// accepted, and a chain is freed only after its copy was accepted. Refused frames are therefore unchanged.
 uint16_t EthdevPort::Queue::tx_carefully(std::span<rte_mbuf*> frames) {
   rte_mbuf* staged[kMaxBurst];
   uint16_t origin[kMaxBurst];
@@ -456,7 +455,7 @@ uint16_t EthdevPort::Queue::tx_carefully(std::span<rte_mbuf*> frames) {
     if (port_.is_unsendable(*frames[i])) continue;
     rte_mbuf* frame = port_.needs_copy(*frames[i]) ? port_.copy_to_one_segment(frames[i]) : frames[i];
     if (frame == nullptr) {
-      end = i;  // no buffer at the moment: refused, to be offered again
+      end = i;  // no free buffer: refused, the caller may offer it again
       break;
     }
     bytes += frame->pkt_len;
@@ -495,8 +494,8 @@ bool EthdevPort::link_up() const {
 
 Status EthdevPort::wait_for_link(Nanos timeout) {
   constexpr Nanos kStep = 5ms;
-  // A memif client that calls while the server still sets itself up, or has not noticed yet that the one before has gone, is
-  // turned away, and the driver does not try again. But a server may be slow, so it gets twice the time with each call.
+  // The server rejects a memif client that connects while the server is being set up or has not yet noticed the exit of
+  // its previous client, and the driver does not retry. A server may be slow, so the time between attempts doubles.
   Nanos patience = 200ms;
   Nanos call_again = patience;
   for (Nanos waited{0}; !link_up(); waited += kStep) {

@@ -1,6 +1,6 @@
-// A port over a device of DPDK: a physical NIC, or a virtual one (memif to another process, af_packet or tap
-// to the kernel, rings inside this process). What a device cannot do, this port does in software and says so
-// once at info level when it is opened.
+// A port on a DPDK device: a physical NIC, or a virtual device (memif to another process, af_packet or tap to the
+// kernel, rings inside this process). Functions that a device lacks are implemented in software and logged once at info
+// level when the port is opened.
 #pragma once
 
 #include <memory>
@@ -19,32 +19,31 @@ struct rte_ring;
 namespace roci {
 
 struct EthdevConfig {
-  // DPDK's name of the device with its options: "net_memif0,role=client,id=0,socket=/run/x.sock",
+  // DPDK's device name with options: "net_memif0,role=client,id=0,socket=/run/x.sock",
   // "net_af_packet0,iface=veth0", "net_tap0,iface=roci0", "net_null0", or a PCI address "0000:01:00.0".
-  // Buffer and frame sizes are chosen to fit the MTU unless given.
+  // Buffer and frame sizes that are not specified are derived from the MTU.
   std::string device;
   uint16_t mtu = 1500;
-  uint16_t queues = 1;             // wanted; a device may have others, and Port::queues() tells
-  uint16_t rx_descriptors = 1024;  // of each queue
+  uint16_t queues = 1;             // requested; Port::queues() returns the actual number
+  uint16_t rx_descriptors = 1024;  // per queue
   uint16_t tx_descriptors = 1024;
-  bool promiscuous = false;          // take frames for any MAC; a switch port wants it
+  bool promiscuous = false;          // receive frames for any MAC address; needed by switch ports
   Nanos connect_timeout = 5s;        // how long a memif client waits for its server to listen
-  std::optional<MacAddress> mac{};   // instead of the device's own
-  std::shared_ptr<MbufPool> pool{};  // received frames come from it
+  std::optional<MacAddress> mac{};   // replaces the device's address
+  std::shared_ptr<MbufPool> pool{};  // allocates the buffers of received frames
 
   friend bool operator==(const EthdevConfig&, const EthdevConfig&) = default;
 };
 
 class EthdevPort final : public Port {
  public:
-  // Probes, configures and starts the device; start_eal() comes before. Any thread; the result is used by
-  // one.
+  // Probes, configures and starts the device; requires start_eal(). Any thread; the port is then used by one thread.
   static Result<std::unique_ptr<EthdevPort>> open(const EthdevConfig& config);
-  // Stops and removes the device. Frames it has accepted and not sent yet are lost.
+  // Stops and removes the device. Frames that it has accepted but not sent are lost.
   ~EthdevPort() override;
 
-  // The bytes a buffer of the pool must hold so that this device can receive at this MTU. A memif port takes
-  // smaller ones too and then delivers chains.
+  // Minimum buffer size of the pool, in bytes, for this device to receive at this MTU. A memif port also accepts
+  // smaller buffers and then delivers chains.
   static uint16_t data_room_for(const std::string& device, uint16_t mtu);
 
   uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override { return queues_[0]->rx_burst(out, now); }
@@ -60,14 +59,14 @@ class EthdevPort final : public Port {
   [[nodiscard]] std::string_view name() const override { return name_; }
   [[nodiscard]] PortStats stats() const override;
 
-  // A memif port is up while its other side is connected; tx_burst() takes nothing before.
+  // A memif port is up while its peer is connected; until then tx_burst() accepts no frames.
   [[nodiscard]] bool link_up() const override;
   // Sleeps until the link is up; an error after `timeout`.
   [[nodiscard]] Status wait_for_link(Nanos timeout);
-  // Stops and starts the device, by the port's own thread: a memif client whose server went away connects
-  // again.
+  // Stops and starts the device, so that a memif client whose server
+  // has exited connects again. Called by the port's thread.
   [[nodiscard]] Status restart();
-  // Frames the device itself lost on reception: no buffer, no descriptor, broken.
+  // Frames that the device lost on reception: no buffer, no descriptor, or an error.
   [[nodiscard]] uint64_t device_rx_missed() const;
 
  private:
@@ -75,7 +74,7 @@ class EthdevPort final : public Port {
       const std::string& name, const std::shared_ptr<MbufPool>& pool, uint16_t mtu, uint32_t ring_size,
       uint16_t queues);
 
-  // The rings shared by the two ports of a pair; frees what is left in them.
+  // The rings shared by the two ports of a pair. The destructor frees the frames in them.
   class Rings;
 
   class alignas(64) Queue final : public PortQueue {
@@ -90,7 +89,7 @@ class EthdevPort final : public Port {
    private:
     uint16_t tx_carefully(std::span<rte_mbuf*> frames);
     uint16_t send(std::span<rte_mbuf*> frames, uint64_t bytes);
-    // Of the device; nothing while the interrupt thread has it.
+    // Pass a burst to the device. Return 0 while the interrupt thread uses the device.
     uint16_t receive_from_device(rte_mbuf** out, uint16_t room);
     uint16_t send_by_device(rte_mbuf** frames, uint16_t count);
 
@@ -98,7 +97,7 @@ class EthdevPort final : public Port {
     const EthdevPort& port_;
     const uint16_t index_;
     PortStats stats_;
-    std::unique_ptr<MemifGate::Visitor> visitor_;  // of a memif device
+    std::unique_ptr<MemifGate::Visitor> visitor_;  // only for memif devices
   };
 
   EthdevPort(std::string name, const EthdevConfig& config);
@@ -116,9 +115,9 @@ class EthdevPort final : public Port {
   std::shared_ptr<MbufPool> pool_;
   std::shared_ptr<Rings> rings_;
   Nanos connect_timeout_;
-  const bool is_memif_client_;      // it calls the other side, and not the other way round
-  uint16_t pool_room_;              // bytes that one buffer of the pool holds
-  uint16_t id_ = RTE_MAX_ETHPORTS;  // DPDK's; this value is none
+  const bool is_memif_client_;      // true: this end connects; false: the peer does
+  uint16_t pool_room_;              // data bytes per buffer of the pool
+  uint16_t id_ = RTE_MAX_ETHPORTS;  // DPDK's port number; RTE_MAX_ETHPORTS: no device
   MacAddress mac_;
   PortCapabilities capabilities_;
   std::vector<std::unique_ptr<Queue>> queues_;
@@ -126,10 +125,9 @@ class EthdevPort final : public Port {
 
 using EthdevPortPair = std::pair<std::unique_ptr<EthdevPort>, std::unique_ptr<EthdevPort>>;
 
-// Two ports of this process joined back to back: what one sends the other receives, without a copy, so a
-// received chain may point into the sender's memory. Each direction holds `ring_size` frames. Each port of
-// the pair may be used by its own thread. With several queues, what one port sends on a queue arrives on the same queue
-// of the other.
+// Two ports of this process, connected back to back. Each receives the frames that the other sends, without a copy, so
+// a received chain may point into the sender's memory. Each direction holds `ring_size` frames. Each port may be used
+// by its own thread. With several queues, frames sent on a queue arrive on the same queue of the other port.
 Result<EthdevPortPair> make_ring_pair(const std::string& name, const std::shared_ptr<MbufPool>& pool,
                                       uint16_t mtu, uint32_t ring_size, uint16_t queues = 1);
 

@@ -10,9 +10,10 @@
 namespace roci {
 namespace {
 
-constexpr unsigned kBitsSpoilt = 4;  // at most, of one frame; as SimFaults has it
+constexpr unsigned kBitsSpoilt = 4;  // maximum per frame, as in SimFaults.
 
-// Generators of their own, so that which frames are spoilt, and where, does not depend on which are lost.
+// Each fault has its own generator, so that the choice of corrupted
+// frames and bits does not depend on which frames are lost.
 constexpr uint64_t kCorruptionSeed = 0x9e3779b97f4a7c15;
 constexpr uint64_t kBitsSeed = 0xd1b54a32d192ed03;
 constexpr uint64_t kDuplicationSeed = 0x8cb92ba72f3d8dd7;
@@ -77,7 +78,7 @@ PortFaults FaultyPort::faults() const {
 
 uint16_t FaultyPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
   if (delay_ == Nanos{0} && !rearranges_ && held_.empty() && late_.frame == nullptr) {
-    // When all of a burst are lost there may be more behind them: nothing says that nothing has arrived.
+    // A burst may be lost completely while more frames wait: returning 0 would mean that no frame has arrived.
     for (unsigned bursts = 0; bursts < kMostBursts; ++bursts) {
       const uint16_t count = port_->rx_burst(out, now);
       const uint16_t kept = harm(out.first(count));
@@ -91,7 +92,7 @@ uint16_t FaultyPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
   return count;
 }
 
-// Takes what has arrived by now, for later.
+// Receives the frames that have arrived and queues them for later delivery.
 void FaultyPort::hold(Nanos now) {
   std::array<rte_mbuf*, kBurst> frames;
   for (unsigned bursts = 0; bursts < kMostBursts; ++bursts) {
@@ -103,7 +104,7 @@ void FaultyPort::hold(Nanos now) {
   if (late_.frame != nullptr && late_.until <= now) put(std::exchange(late_.frame, nullptr), now);
 }
 
-// Puts a frame behind those before it, or lets others overtake it; and doubles it.
+// Queues a frame, or holds it back until later frames have overtaken it; queues a duplicate first if one is due.
 void FaultyPort::rearrange(rte_mbuf* frame, Nanos now) {
   if (duplication_.happens()) {
     rte_mbuf* copy = copies_ == nullptr ? nullptr : rte_pktmbuf_copy(frame, copies_->get(), 0, UINT32_MAX);
@@ -125,7 +126,7 @@ void FaultyPort::rearrange(rte_mbuf* frame, Nanos now) {
   put(std::exchange(late_.frame, nullptr), now);
 }
 
-// Those that are put do not overtake each other, not even when the delay has become shorter.
+// Queued frames keep their order, even if the delay becomes shorter.
 void FaultyPort::put(rte_mbuf* frame, Nanos now) {
   if (held_.size() == kMostHeld) {
     bump(counters_.delay_full);
@@ -136,7 +137,7 @@ void FaultyPort::put(rte_mbuf* frame, Nanos now) {
   if (delay_ > Nanos{0}) bump(counters_.delayed);
 }
 
-// Leaves those that are not lost at the front, and says how many they are.
+// Moves the frames that are not lost to the front and returns their number.
 uint16_t FaultyPort::harm(std::span<rte_mbuf*> frames) {
   const auto count = static_cast<uint16_t>(frames.size());
   if (down_.load(std::memory_order_relaxed)) [[unlikely]] {

@@ -1,15 +1,15 @@
-// A wire with faults: a port around another one that loses, spoils, doubles, swaps and delays what arrives, by chance and
-// replayable by a seed, or is down. For real ports, to measure with and to try things in a lab; a simulated link (sim_link.hpp) has
-// faults of its own.
+// A port with fault injection, around another port: drops, corrupts, duplicates, reorders and delays received frames at
+// random, or is down. A seed makes the faults reproducible. For measurements and lab tests on real ports; a simulated
+// link (sim_link.hpp) has faults of its own.
 //
-//   what arrives   port -> ( down? lost? spoilt? doubled? late? ) -> [ delay ] -> rx_burst
-//   what leaves    tx_burst -> ( down? ) -> port
+//   receive   port -> ( down? lost? corrupted? duplicated? late? ) -> [ delay ] -> rx_burst
+//   send      tx_burst -> ( down? ) -> port
 //
-// All but the last are of what arrives alone; with one at each end they are of both directions. A wire that is
-// down carries nothing in either direction, and both rx_burst() and link_up() say so; what was on its way arrives.
-// Corruption flips 1 to 4 bits behind the Ethernet header, as if the line's own checksum had not seen it. A frame that is
-// doubled comes twice in a row. One that is late comes after up to kMostOvertaking that arrived behind it, or after
-// kLongestWait when fewer do; one is late at a time.
+// All faults except `down` apply to received frames only; a faulty port at each end affects both directions. A port
+// that is down transfers no frames in either direction, rx_burst() returns none and link_up() is false; frames that are
+// already delayed still arrive. Corruption flips 1 to 4 bits after the Ethernet header, as if the Ethernet FCS had not
+// detected the error. A duplicate directly precedes its frame. A late frame is delivered after up to kMostOvertaking
+// frames that arrived after it, or after kLongestWait. Only one frame is late at a time.
 #pragma once
 
 #include <array>
@@ -24,8 +24,8 @@
 namespace roci {
 
 struct PortFaults {
-  double loss = 0;        // probability of each frame, 0 to 1
-  double corruption = 0;  // the same
+  double loss = 0;  // probability per frame, 0 to 1; also the next three
+  double corruption = 0;
   double duplication = 0;
   double reordering = 0;
   Nanos delay{0};  // of every frame, up to kLongestFaultDelay; frames keep their order
@@ -35,7 +35,7 @@ struct PortFaults {
 };
 inline constexpr Nanos kLongestFaultDelay = 1s;
 
-// Written by the port's thread, readable from any.
+// Written by the port's thread, readable from any thread.
 struct PortFaultCounters {
   using Counter = std::atomic<uint64_t>;
   Counter lost{0};
@@ -43,25 +43,25 @@ struct PortFaultCounters {
   Counter duplicated{0};
   Counter reordered{0};
   Counter delayed{0};
-  Counter delay_full{0};  // lost because FaultyPort::kMostHeld frames were on their way
-  Counter no_buffer{
-      0};              // lost because there was no buffer for the copy that was to be spoilt; or not doubled
-  Counter down_rx{0};  // arrived while the wire was down
-  Counter down_tx{0};  // were sent while it was down
+  Counter delay_full{0};  // dropped because FaultyPort::kMostHeld frames were delayed
+  // Frames that were dropped for lack of a buffer for a corrupted copy, or duplicates that were not made.
+  Counter no_buffer{0};
+  Counter down_rx{0};  // received while down
+  Counter down_tx{0};  // sent while down
 };
 
-// Of a row of events each happens by chance and independently. Those between two that do are distributed geometrically,
-// so one draw for each that happens is enough.
+// A sequence of independent events, each of which happens with the same probability. The gaps between events that
+// happen are distributed geometrically, so only these events need a random number.
 class RareEvent {
  public:
   RareEvent(double probability, uint64_t seed) : rng_(seed) { set(probability); }
   void set(double probability);
 
-  // How many of the next events do not happen.
+  // Number of next events that do not happen.
   [[nodiscard]] uint64_t gap() const { return gap_; }
-  // So many, at most gap(), have not happened.
+  // Skips `count` events, at most gap(), that do not happen.
   void pass(uint64_t count) { gap_ -= count; }
-  // Whether the next one happens.
+  // Whether the next event happens.
   bool happens() {
     if (gap_ > 0) {
       --gap_;
@@ -79,16 +79,17 @@ class RareEvent {
   uint64_t gap_ = 0;
 };
 
-// One queue: all queues of the port behind it would share the generators. Owned by the thread that uses the port.
+// A port with one queue, because the queues of the wrapped port would share
+// the generators. Owned by the thread that uses the port.
 class FaultyPort final : public Port {
  public:
-  // Frames that are on their way when there is a delay; what arrives beyond that is lost.
+  // Maximum number of delayed frames; further frames are dropped.
   static constexpr size_t kMostHeld = 4096;
   static constexpr unsigned kMostOvertaking = 4;
   static constexpr Nanos kLongestWait = 100us;
 
-  // `copies` gives buffers for copies of frames that are to be spoilt and are not this port's alone, and of those that are
-  // doubled; without it the former are lost, and the latter come once.
+  // `copies` provides buffers for duplicates, and for corrupting frames whose memory is shared. Without it, shared
+  // frames are dropped instead of corrupted, and frames are not duplicated.
   FaultyPort(std::unique_ptr<Port> port, const PortFaults& faults, uint64_t seed,
              std::shared_ptr<MbufPool> copies = nullptr);
   ~FaultyPort() override;
@@ -107,7 +108,7 @@ class FaultyPort final : public Port {
   [[nodiscard]] PeerPresence* peers() override { return port_->peers(); }
   [[nodiscard]] std::vector<Detail> details() const override { return port_->details(); }
 
-  // From the next frame on; by the port's thread.
+  // Applies from the next frame on. Called by the port's thread.
   void set_faults(const PortFaults& faults);
   // Any thread.
   [[nodiscard]] PortFaults faults() const;
@@ -115,16 +116,16 @@ class FaultyPort final : public Port {
 
  private:
   static constexpr size_t kBurst = 32;
-  static constexpr unsigned kMostBursts = 32;  // at a time, of frames that are held or lost
+  static constexpr unsigned kMostBursts = 32;  // limit of one call while frames are delayed or lost
 
   struct Held {
     Nanos due{0};
     rte_mbuf* frame = nullptr;
   };
-  // The frame that others overtake.
+  // The frame that other frames overtake.
   struct Late {
     rte_mbuf* frame = nullptr;
-    unsigned overtaking = 0;  // how many are yet to
+    unsigned overtaking = 0;  // frames that are still to overtake it
     Nanos until{0};
   };
 
@@ -141,7 +142,7 @@ class FaultyPort final : public Port {
   Late late_;
   Nanos delay_{0};
   GrowingRing<Held> held_;
-  // What any thread may ask for.
+  // Copies of the settings for faults(), readable from any thread.
   std::atomic<double> told_loss_{0}, told_corruption_{0}, told_duplication_{0}, told_reordering_{0};
   std::atomic<int64_t> told_delay_{0};
   std::atomic<bool> down_{false};

@@ -30,7 +30,7 @@ FreeHugepages free_hugepages() {
     const std::string name = size.path().filename();
     if (!name.starts_with(kPrefix)) continue;
     const uint64_t bytes = std::strtoull(name.c_str() + std::strlen(kPrefix), nullptr, 10) << 10;
-    // Reserved ones are free, but promised to somebody.
+    // Reserved hugepages count as free, but are allocated to existing mappings.
     const uint64_t free = read_number(size.path() / "free_hugepages");
     const uint64_t promised = read_number(size.path() / "resv_hugepages");
     if (bytes == 0 || free <= promised) continue;

@@ -1,4 +1,4 @@
-// What hugepages the system has for this process.
+// The hugepages that this process can allocate.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 namespace roci {
 
 struct FreeHugepages {
-  uint64_t bytes = 0;   // of all sizes that are reserved and not in use
-  std::string refused;  // why this process does not get them all the same; empty when it does
+  uint64_t bytes = 0;   // of all page sizes: allocated in the system, and neither in use nor reserved
+  std::string refused;  // why this process cannot map them nevertheless; empty if it can
 };
-// Reads sysfs, and maps one page to see whether that is allowed.
+// Reads sysfs, and maps one page of each size to check that the process may do so.
 FreeHugepages free_hugepages();
 
 }  // namespace roci

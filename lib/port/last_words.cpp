@@ -21,7 +21,7 @@ constexpr LastWords::Slot kGrowth = 1024;
 constexpr size_t kReadAtOnce = 128;
 constexpr size_t kMapped = LastWords::kMost * sizeof(LastWordsSlot);
 
-// The process may die between any two stores: who reads must find a whole frame or none.
+// The process may die between any two stores: a reader must find a complete frame or none.
 void set_length(LastWordsSlot& slot, uint32_t length) {
   std::atomic_ref(slot.length).store(length, std::memory_order_release);
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -34,7 +34,7 @@ Result<std::unique_ptr<LastWords>> LastWords::open(const std::filesystem::path& 
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return fail("'" + folder.string() + "' cannot be made: " + error.message(), error.value());
-  // Under its name there is never one without a lock: whoever finds that takes the process for dead.
+  // The file is locked before it gets its name: an unlocked file under its name means that the process has exited.
   const std::filesystem::path file = folder / name, draft = folder / ("." + name);
   auto lock = ProcessLock::take(draft);
   if (!lock) return fail(lock.error());
@@ -49,7 +49,7 @@ Result<std::unique_ptr<LastWords>> LastWords::open(const std::filesystem::path& 
 
 LastWords::~LastWords() { munmap(slots_, kMapped); }
 
-// By allocated room: a store into a page that the file system cannot give would be a SIGBUS.
+// Allocates the file's blocks: a store into a page that the file system cannot allocate would raise SIGBUS.
 bool LastWords::grow() {
   if (size_ == kMost) return false;
   const auto offset = static_cast<off_t>(size_ * sizeof(LastWordsSlot));

@@ -1,8 +1,9 @@
-// Crash notification: frames for the peers of a process that is killed or calls _exit(). They are in a file that is locked while
-// the process lives. After its exit the switch at the other end of its port sends them (apps/roci-switch/last_words_speaker.hpp); in a
-// network without a switch each peer reads its own (net/peer_watch.hpp).
+// Crash notification: frames for the peers of a process that is killed or calls _exit(). The process keeps
+// them in a file, which is locked while the process runs. After the process has exited, the switch at the
+// other end of its port sends the frames (apps/roci-switch/last_words_speaker.hpp). In a network without a
+// switch each peer reads its own (net/peer_watch.hpp).
 //
-// The file is a row of slots: the length of a frame, 32 bits of this machine's order, 0 when there is none; and the frame.
+// The file is an array of slots: the length of the frame (32 bits, host byte order, 0: empty), then the frame.
 #pragma once
 
 #include <array>
@@ -25,23 +26,24 @@ struct LastWordsSlot {
   std::array<uint8_t, kMostBytes> frame{};
 };
 
-// Of the process itself. Any thread, one at a time.
+// Writer of the file, in the process itself. Any thread, one at a time.
 class LastWords {
  public:
   using Slot = uint32_t;
   static constexpr Slot kNone = ~Slot{0};
   static constexpr Slot kMost = 65536;
 
-  // Makes the file `name` in `folder`, and the folder when it is not there.
+  // Creates the file `name` in `folder`, and the folder if it does not exist.
   static Result<std::unique_ptr<LastWords>> open(const std::filesystem::path& folder,
                                                  const std::string& name);
-  // The file stays, without its lock.
+  // Keeps the file and releases its lock.
   ~LastWords();
   LastWords(const LastWords&) = delete;
   LastWords& operator=(const LastWords&) = delete;
 
-  // Keeps a frame, in the place of what `slot` has unless that is kNone. The slot that has it then; kNone when the frame is too
-  // long, when there are kMost or the file system has no room for more.
+  // Stores a frame, in place of the frame of `slot` unless that is kNone, and returns the
+  // frame's slot. Returns kNone if the frame is empty or too long (`slot` is then freed),
+  // if kMost frames are stored, or if the file system is full.
   Slot keep(Slot slot, std::span<const uint8_t> frame);
   void forget(Slot slot);
 
@@ -50,20 +52,21 @@ class LastWords {
   bool grow();
 
   ProcessLock lock_;
-  LastWordsSlot* slots_;  // kMost of them, of which the file has `size_`
+  LastWordsSlot* slots_;  // kMost are mapped, the file has `size_`
   Slot size_ = 0;
   std::vector<Slot> free_;
 };
 
-// What a process that is gone has left. One thread.
+// Reader of the frames of a process that has exited. One thread.
 class LeftWords {
  public:
-  // Nothing as long as the process lives, or when somebody else has taken them.
+  // Locks the file. No value while the process runs or another process has locked the file.
   static Result<std::optional<LeftWords>> take(const std::filesystem::path& file);
-  // The same for one of several that read it, and know that the process is gone. Nothing when there is no such file.
+  // Opens the file without a lock, for one of several readers that know that
+  // the process has exited. No value if the file does not exist.
   static std::optional<LeftWords> read(const std::filesystem::path& file);
 
-  // The next one, valid until the next call; empty when there is none any more. What is no frame is passed over.
+  // Returns the next frame, valid until the next call; empty at the end. Invalid lengths are skipped.
   std::span<const uint8_t> next();
 
  private:
@@ -82,10 +85,10 @@ class LeftWords {
   };
 
   std::optional<ProcessLock> lock_;
-  File file_;  // when it is read without the lock
+  File file_;  // if opened without the lock
   std::vector<LastWordsSlot> read_;
   size_t at_ = 0;
-  uint64_t slot_ = 0;  // that comes after `read_`
+  uint64_t slot_ = 0;  // the slot after `read_`
 };
 
 }  // namespace roci

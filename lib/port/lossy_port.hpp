@@ -1,6 +1,6 @@
-// A wire that loses frames: a port around another one that forgets some of what arrives, each frame by chance and
-// independently, replayable by a seed. With one at each end frames are lost in both directions. For measuring on real
-// ports; a simulated link (sim_link.hpp) has faults of its own.
+// A port that drops received frames, around another port: each frame independently with the same probability. A seed
+// makes the losses reproducible. With a lossy port at each end, frames are lost in both directions. For measurements on
+// real ports; a simulated link (sim_link.hpp) has faults of its own.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,11 @@
 
 namespace roci {
 
-// One queue: all queues of the port behind it would share the generator. Owned by the thread that uses the port.
+// A port with one queue, because the queues of the wrapped port would
+// share the generator. Owned by the thread that uses the port.
 class LossyPort final : public Port {
  public:
-  // `probability` of each frame, 0 to less than 1.
+  // `probability` per frame, at least 0 and below 1.
   LossyPort(std::unique_ptr<Port> port, double probability, uint64_t seed);
 
   uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) override;
@@ -37,7 +38,7 @@ class LossyPort final : public Port {
   std::unique_ptr<Port> port_;
   double probability_;
   Rng rng_;
-  uint64_t gap_;  // frames that still pass before the next one is lost
+  uint64_t gap_;  // frames before the next lost one
   uint64_t lost_ = 0;
 };
 

@@ -22,13 +22,13 @@ void give_back(rte_mempool_memhdr* memory, void* /*opaque*/) {
   unmap_buffer_memory(memory->addr, memory->len);
 }
 
-// As rte_pktmbuf_pool_create() with memory of ours. Null with rte_errno set.
+// Like rte_pktmbuf_pool_create(), with memory of map_buffer_memory(). Null with rte_errno set.
 rte_mempool* create_beside_dpdk(const char* name, uint32_t count, uint32_t cache, uint16_t data_bytes) {
   const auto refuse = [](int code) {
     rte_errno = code;
     return nullptr;
   };
-  // No buffer has to keep within a physical page, since no device is told physical addresses.
+  // A buffer may cross physical pages, because no device uses physical addresses.
   std::unique_ptr<rte_mempool, FreePool> pool(rte_mempool_create_empty(
       name, count, static_cast<unsigned>(sizeof(rte_mbuf)) + data_bytes, cache,
       sizeof(rte_pktmbuf_pool_private), SOCKET_ID_ANY, RTE_MEMPOOL_F_NO_IOVA_CONTIG));
@@ -43,7 +43,7 @@ rte_mempool* create_beside_dpdk(const char* name, uint32_t count, uint32_t cache
   const size_t bytes = each * count;
   void* memory = map_buffer_memory(bytes);
   if (memory == nullptr) return refuse(ENOMEM);
-  // Without hugepages DPDK knows no physical addresses: what a device gets is the virtual one.
+  // Without hugepages DPDK has no physical addresses: devices use virtual ones.
   const int made = rte_mempool_populate_iova(pool.get(), static_cast<char*>(memory),
                                              reinterpret_cast<rte_iova_t>(memory), bytes, give_back, nullptr);
   if (made != static_cast<int>(count)) {
@@ -59,7 +59,7 @@ rte_mempool* create_beside_dpdk(const char* name, uint32_t count, uint32_t cache
 Result<std::shared_ptr<MbufPool>> MbufPool::create(const std::string& name, uint32_t count,
                                                    uint16_t data_room) {
   static std::atomic<uint32_t> serial{0};
-  constexpr size_t kNameLength = 12;  // with the serial number it fits RTE_MEMPOOL_NAMESIZE
+  constexpr size_t kNameLength = 12;  // plus the serial number it fits into RTE_MEMPOOL_NAMESIZE
   constexpr uint32_t kMaxDataRoom = UINT16_MAX - RTE_PKTMBUF_HEADROOM;
   if (count == 0 || data_room == 0 || data_room > kMaxDataRoom) {
     return fail("packet pool \"" + name + "\" cannot have " + std::to_string(count) + " buffers of " +
@@ -69,7 +69,7 @@ Result<std::shared_ptr<MbufPool>> MbufPool::create(const std::string& name, uint
   // Without EAL the mempool functions crash instead of failing.
   if (!eal_is_running()) return fail("packet pool \"" + name + "\" needs DPDK; call start_eal() first");
   const std::string unique = name.substr(0, kNameLength) + "." + std::to_string(++serial);
-  // A cache of its own per thread; small pools do without, so that every buffer of them can be had.
+  // One cache per thread. Small pools have none, so that every buffer of them can be allocated by any thread.
   const uint32_t cache = count < 1024 ? 0 : std::min<uint32_t>(RTE_MEMPOOL_CACHE_MAX_SIZE / 2, count / 16);
   const auto data_bytes = static_cast<uint16_t>(data_room + RTE_PKTMBUF_HEADROOM);
   rte_mempool* pool = buffers_are_dpdks() ? rte_pktmbuf_pool_create(unique.c_str(), count, cache, 0,
@@ -89,7 +89,7 @@ Result<std::shared_ptr<MbufPool>> MbufPool::create(const std::string& name, uint
 
 MbufPool::~MbufPool() {
   if (const uint32_t missing = in_use(); missing != 0) {
-    // Freeing memory that somebody still reads would be worse than keeping it.
+    // Leaking the memory is safer than freeing memory that is still read.
     log().warn("packet pool {} is kept because {} of its buffers are still in use", pool_->name, missing);
     return;
   }

@@ -12,11 +12,12 @@
 namespace roci {
 namespace {
 
-// Until the next callback. DPDK calls at once what is due when a callback returns, and looks at nothing else meanwhile.
+// Delay until the next callback. An alarm that is due when a callback
+// returns runs at once, before the thread reads other events.
 constexpr uint64_t kOutMicroseconds = 20;
 constexpr Nanos kLongestStay = 20ms;
 
-// The driver's messages to a side that has gone would end the process.
+// A message of the driver to a closed peer would otherwise end the process.
 void ignore_broken_pipes() {
   sigset_t pipes;
   sigemptyset(&pipes);
@@ -28,7 +29,8 @@ void ignore_broken_pipes() {
 
 bool MemifGate::Visitor::enter() {
   const MemifGate& gate = instance();
-  // In this order, as the other side has its own two: one of both sees the other.
+  // Sets `inside_` before it reads `open_`; wait_inside() writes `open_` before
+  // it reads `inside_`. At least one of the two sees the other.
   inside_.store(true, std::memory_order_seq_cst);
   if (gate.open_.load(std::memory_order_seq_cst)) [[likely]]
     return true;
@@ -37,7 +39,7 @@ bool MemifGate::Visitor::enter() {
 }
 
 MemifGate& MemifGate::instance() {
-  // Never destroyed: DPDK's threads come by while static objects are torn down.
+  // Never destroyed: DPDK's threads may run while static objects are destroyed.
   static auto& gate = *new MemifGate;
   return gate;
 }
@@ -59,11 +61,11 @@ void MemifGate::hurry() {
   hurry_.notify_all();
 }
 
-// With the mutex in hand.
+// Requires the mutex.
 void MemifGate::arm() {
   armed_ = rte_eal_alarm_set(kOutMicroseconds, wait_inside, this) == 0;
   if (armed_) return;
-  // Nothing will shut it any more: better a race with a peer's end than a port that carries nothing.
+  // Without an alarm the gate stays open: a race at a peer's exit is better than a port without traffic.
   log().error("DPDK gives no alarm, so a peer that ends may end this process");
   open_.store(true, std::memory_order_seq_cst);
 }

@@ -1,14 +1,14 @@
-// Keeps the polling threads out of memif devices while DPDK's interrupt thread works on them.
+// Gate that excludes polling threads from memif devices while DPDK's interrupt thread works on the devices.
 //
-// The memif driver (22.11) talks to its other side on the interrupt thread. When that side goes it takes the shared memory down
-// there, without a lock against whoever is in a burst at that moment: a process that is killed could take its peers with it. So
-// bursts run only while the interrupt thread is known to do nothing: it waits in a callback of ours, and leaves it now and then,
-// after the last visitor is out, to do what has come up.
+// The memif driver (22.11) communicates with its peer on the interrupt thread. When the peer disconnects, that thread
+// unmaps the shared memory, without a lock against a thread that is in a burst: the exit of a process could crash its
+// peers. Therefore bursts run only while the interrupt thread waits in a callback of the gate. The callback returns
+// periodically, after the last visitor has left, so that the thread can process pending events.
 //
-//   interrupt thread   waits in the callback: visitors may enter --> shut, last one out --> events --> waits again …
-//   polling thread     enter() -- rx_burst, tx_burst -- leave(); a burst that may not enter finds nothing
+//   interrupt thread   waits in the callback: gate open --> closed, last visitor leaves --> events --> waits again …
+//   polling thread     enter() -- rx_burst, tx_burst -- leave(); if enter() fails, the burst transfers no frames
 //
-// It is shut for some 20 us every few milliseconds.
+// The gate is closed for about 20 us every few milliseconds.
 #pragma once
 
 #include <atomic>
@@ -22,10 +22,10 @@ namespace roci {
 
 class MemifGate {
  public:
-  // A queue that is polled, by one thread at a time.
+  // A polled queue; one thread at a time.
   class alignas(64) Visitor {
    public:
-    // Without success the devices must not be touched.
+    // If it returns false, the caller must not access the device.
     [[nodiscard]] bool enter();
     void leave() { inside_.store(false, std::memory_order_release); }
 
@@ -34,13 +34,14 @@ class MemifGate {
     std::atomic<bool> inside_{false};
   };
 
-  // One for the process. The EAL must be up when visitors come.
+  // One per process. The EAL must be started before add().
   static MemifGate& instance();
 
-  // From now on, and until it is removed. What its device has to say may wait for `patience`. Any thread but the interrupt one.
+  // Registers a visitor until remove(). Events of its device may
+  // wait for `patience`. Any thread except the interrupt thread.
   void add(Visitor& visitor, Nanos patience);
   void remove(Visitor& visitor);
-  // Lets the interrupt thread out at once, for who waits for something that runs there.
+  // Makes the interrupt thread leave the callback at once, for a caller that waits for work on that thread.
   void hurry();
 
  private:
@@ -58,7 +59,7 @@ class MemifGate {
   std::mutex mutex_;
   std::condition_variable hurry_;
   std::vector<Known> visitors_;
-  bool armed_ = false;  // the callback is due or runs
+  bool armed_ = false;  // the callback is scheduled or runs
   bool hurried_ = false;
 };
 

@@ -26,7 +26,7 @@ Neighbour* NeighbourTable::insert(const IpAddress& address) {
     index = ++used_;
     ++size_;
   } else {
-    index = slots_[kNone].newer_;  // behind the head: the oldest
+    index = slots_[kNone].newer_;  // after the head: the oldest
     if (index == kNone) return nullptr;
     unlink(slots_[index]);
     remove_from_bucket(slots_[index]);
@@ -83,7 +83,7 @@ uint32_t& NeighbourTable::bucket_of(const IpAddress& address) {
 void NeighbourTable::link_newest(Neighbour& entry) {
   Neighbour& head = slots_[kNone];
   const uint32_t index = entry.index_;
-  entry.older_ = head.older_;  // before the head: the newest so far
+  entry.older_ = head.older_;  // before the head: the newest
   entry.newer_ = kNone;
   slots_[head.older_].newer_ = index;
   head.older_ = index;

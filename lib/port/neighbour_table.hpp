@@ -1,5 +1,5 @@
-// The storage of a neighbour cache: a number of entries with stable addresses, found by IP address, given out again from
-// the least recently used one that nobody holds.
+// Storage of a neighbor cache: entries with stable addresses, found by IP address. A full table evicts the least
+// recently used entry that has no NeighbourRef.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,33 @@
 
 namespace roci {
 
-//                     use                    answer
+//                     use                    reply
 //   kFree ──────────► kIncomplete ─────────────────────────► kReachable ◄──┐
-//                      │      ▲                                  │ 30 s,   │ answer
-//        no answer to  │      │ use after the hold time          ▼ then use│
-//        3 broadcasts  ▼      │                               kProbing ────┘
-//                     kFailed ┘          kIncomplete ◄───────────┘ no answer to 3 unicast probes
+//                      │      ▲                                  │ 30 s,   │ reply
+//        no reply to   │      │ use after the hold time          ▼ then use│
+//        7 broadcasts  ▼      │                               kProbing ────┘
+//                     kFailed ┘          kIncomplete ◄───────────┘ no reply to 7 unicast probes
 enum class NeighbourState : uint8_t {
-  kFree,        // not in use
-  kIncomplete,  // waits for the answer to a broadcast or multicast solicitation; no MAC yet
-  kReachable,   // has a MAC that the neighbour confirmed, or that is to be confirmed at the next use (stale)
-  kProbing,     // has a MAC, waits for the answer to a unicast probe
-  kFailed,      // nobody answered; waits for the hold time, then for somebody who asks again
-  kPermanent,   // static, own or multicast: what the wire says does not change it
+  kFree,        // unused
+  kIncomplete,  // waits for the reply to a broadcast or multicast solicitation; no MAC address yet
+  kReachable,   // has a MAC address, confirmed by the neighbor, or stale: confirmed at the next use
+  kProbing,     // has a MAC address, waits for the reply to a unicast probe
+  kFailed,      // no reply; use after the hold time solicits again
+  kPermanent,   // static, own or multicast: received messages do not change it
 };
 std::string_view neighbour_state_name(NeighbourState state);
 
-// Owned by its table; everything but the reference count is changed by Neighbours.
+// Entry of a NeighbourTable, which owns it. Only Neighbours modifies it, except for the reference count.
 struct Neighbour {
   IpAddress address;
   MacAddress mac;
   NeighbourState state = NeighbourState::kFree;
   bool pinned = false;   // never evicted: static and own addresses
   uint8_t attempts = 0;  // solicitations sent in this state
-  uint32_t version = 0;  // changes with the MAC, for whoever keeps headers ready
-  uint32_t holders = 0;  // NeighbourRefs
-  Nanos deadline{
-      0};  // kIncomplete, kProbing: of the next step. kReachable: stale from then on. kFailed: end of hold
+  uint32_t version = 0;  // changes with the MAC address, for owners of prepared headers
+  uint32_t holders = 0;  // number of NeighbourRefs
+  // kIncomplete, kProbing: time of the next step. kReachable: stale from then on. kFailed: end of the hold time.
+  Nanos deadline{0};
 
   [[nodiscard]] bool has_mac() const {
     return state == NeighbourState::kReachable || state == NeighbourState::kProbing ||
@@ -50,21 +50,22 @@ struct Neighbour {
   friend class NeighbourTable;
   uint32_t index_ = 0;
   uint32_t next_in_bucket_ = 0;
-  uint32_t older_ = 0, newer_ = 0;  // in the list of entries that may be evicted
+  uint32_t older_ = 0, newer_ = 0;  // list of entries that may be evicted
 };
 
 class NeighbourTable {
  public:
-  // `capacity` entries, at least 1, which only grow() makes more.
+  // `capacity` entries, at least 1; only grow() adds more.
   explicit NeighbourTable(uint32_t capacity);
 
   [[nodiscard]] Neighbour* find(const IpAddress& address);
-  // A new kFree entry for an address that is not in the table; null when it is full of entries that are held
-  // or pinned. The oldest other one makes room.
+  // Adds a kFree entry for an address that is not in the table. If the table is full, evicts the oldest entry that is
+  // neither held nor pinned. Null if there is no such entry.
   Neighbour* insert(const IpAddress& address);
-  // Room for twice as many; entries stay where they are. For entries that its owner holds, not for what strangers say.
+  // Doubles the capacity; entries keep their addresses. Only for
+  // entries that the owner holds, not for received messages.
   void grow();
-  // Marks as most recently used.
+  // Marks the entry as most recently used.
   void touch(Neighbour& entry);
   // The entry is never evicted from now on.
   void pin(Neighbour& entry);
@@ -90,14 +91,14 @@ class NeighbourTable {
   void remove_from_bucket(const Neighbour& entry);
 
   std::deque<Neighbour> slots_;
-  std::vector<uint32_t> buckets_;  // first slot of each chain; a power of two of them
-  uint32_t used_ = 0;              // slots 1 to used_ have been given out once
+  std::vector<uint32_t> buckets_;  // first slot of each chain; a power of two
+  uint32_t used_ = 0;              // slots 1 to used_ have been used
   uint32_t size_ = 0;
   uint64_t evictions_ = 0;
 };
 
-// Keeps an entry in its table, for a queue pair that sends to it. Must go before the table. Not thread-safe:
-// it is the table owner's.
+// Reference that keeps an entry in its table, for a queue pair that sends to it. Must be destroyed before the table.
+// Not thread-safe: used by the thread of the table's owner.
 class NeighbourRef {
  public:
   NeighbourRef() = default;

@@ -8,7 +8,7 @@ namespace roci {
 namespace {
 
 constexpr uint32_t kMostNeighbours = 1U << 20;
-// After a frame of ours could not be sent, when to try again.
+// Delay before the next attempt if a frame could not be sent.
 constexpr Nanos kSendRetry = 1ms;
 // ff02::1
 constexpr IpAddress kAllNodes{{0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
@@ -17,7 +17,7 @@ bool is_usable(const MacAddress& mac) { return !mac.is_zero() && !mac.is_multica
 
 bool is_limited_broadcast(const IpAddress& address) { return address.is_v4() && address.v4() == 0xffffffff; }
 
-// 10.0.0.255 for 10.0.0.1/24. Networks of two and of one address have none (RFC 3021).
+// For example 10.0.0.255 for 10.0.0.1/24. Networks with one or two addresses have no broadcast address (RFC 3021).
 bool is_broadcast_of(const IpNetwork& network, const IpAddress& address) {
   if (!address.is_v4() || network.prefix_length > 30 || !network.contains(address)) return false;
   const uint32_t host_bits = network.prefix_length == 0 ? ~0U : ~0U >> network.prefix_length;
@@ -46,7 +46,7 @@ Audience audience_of(const FrameView& view) {
 Neighbours::Neighbours(NeighbourConfig config, FrameSink& sink)
     : config_(std::move(config)),
       sink_(sink),
-      // What is pinned does not take room from the rest.
+      // Pinned entries do not reduce the capacity.
       table_(config_.capacity +
              static_cast<uint32_t>(config_.addresses.size() + config_.static_entries.size())),
       scratch_(kLongestEcho),
@@ -101,7 +101,7 @@ Status Neighbours::add_own_and_static() {
   return {};
 }
 
-// --- Where a packet goes.
+// --- Next hop resolution.
 
 Lookup Neighbours::resolve(const IpAddress& destination, Nanos now) {
   if (Neighbour* known = table_.find(destination)) return {use(*known, now), known};
@@ -115,7 +115,7 @@ Lookup Neighbours::resolve(const IpAddress& destination, Nanos now) {
   return {Resolution::kPending, entry};
 }
 
-// When every entry is held, as many peers are in use as the table has room for, and it grows.
+// If every entry is held, the peers in use fill the table, and it grows.
 Neighbour* Neighbours::insert_for_us(const IpAddress& address) {
   Neighbour* entry = table_.insert(address);
   if (entry != nullptr) return entry;
@@ -169,7 +169,7 @@ std::optional<IpAddress> Neighbours::next_hop(const IpAddress& destination) cons
   if (is_unspecified(destination)) return std::nullopt;
   if (subnet_of(destination) != nullptr) return destination;
   if (destination.is_v4()) return config_.gateway_v4;
-  // A link-local address is on the link for every host that speaks IPv6 at all.
+  // A link-local address is on-link for every host with an IPv6 address.
   if (destination.is_link_local()) {
     return source_for(destination) ? std::optional(destination) : std::nullopt;
   }
@@ -196,7 +196,7 @@ bool Neighbours::is_own(const IpAddress& address) const {
                      [&](const IpNetwork& own) { return own.address == address; });
 }
 
-// --- The life of an entry.
+// --- Entry states.
 
 void Neighbours::start(Neighbour& entry, NeighbourState state, Nanos now) {
   entry.state = state;
@@ -204,7 +204,8 @@ void Neighbours::start(Neighbour& entry, NeighbourState state, Nanos now) {
   step(entry, now);
 }
 
-// The next solicitation of an entry that waits for an answer, or what follows when there were enough.
+// Sends the next solicitation of an entry that waits for a reply.
+// After the last one, advances the entry to its next state.
 void Neighbours::step(Neighbour& entry, Nanos now) {
   if (entry.attempts < config_.attempts) {
     const bool sent = solicit(entry, now);
@@ -300,12 +301,12 @@ void Neighbours::confirm(Neighbour& entry, Nanos now) {
 
 void Neighbours::learn(const IpAddress& address, const MacAddress& mac, bool answers_us, bool asks_us,
                        Nanos now) {
-  if (is_unspecified(address)) return;  // a host that checks whether an address is free
+  if (is_unspecified(address)) return;  // duplicate address detection
   if (!is_usable(mac) || address.is_multicast() || is_limited_broadcast(address)) {
     ++stats_.malformed;
     return;
   }
-  if (mac == config_.mac) return;  // our own frame has come back
+  if (mac == config_.mac) return;  // a frame of this host that was looped back
   if (is_own(address)) {
     ++stats_.conflicts;
     return;
@@ -338,13 +339,13 @@ void Neighbours::learn(const IpAddress& address, const MacAddress& mac, bool ans
     case NeighbourState::kFailed:
       break;
   }
-  // Nobody asked for this, so it is believed but will be probed at the next use.
+  // Unsolicited: accepted, but probed at the next use.
   if (entry->has_mac() && entry->mac == mac) return;
   set_mac(*entry, mac);
   become_reachable(*entry, now, false);
 }
 
-// --- What arrives.
+// --- Received messages.
 
 bool Neighbours::is_for_us(const FrameView& view) const {
   if (view.vlan_tags > 1 || view.vlan_id() != config_.vlan_id) return false;
@@ -423,7 +424,7 @@ void Neighbours::handle_nd(const NeighbourMessage& message, const FrameView& vie
     ++stats_.rate_limited;
     return;
   }
-  // Who checks for a duplicate has no address yet and is answered through the group of all nodes.
+  // Duplicate address detection: the sender has no address yet, so the reply goes to the all-nodes group.
   const bool checks = message.source.is_zero();
   NeighbourMessage reply;
   reply.advertisement = true;
@@ -436,8 +437,8 @@ void Neighbours::handle_nd(const NeighbourMessage& message, const FrameView& vie
   if (send_nd(link_to(checks ? multicast_mac(kAllNodes) : asker), reply)) ++stats_.replies;
 }
 
-// RFC 4861 §7.2.5, with one difference: an advertisement that claims to be solicited when nothing was asked
-// changes a MAC only until the next use probes it.
+// RFC 4861 7.2.5, with one difference: an advertisement with the solicited flag but without an outstanding solicitation
+// changes the MAC address only until the next use, which probes it.
 void Neighbours::handle_advertisement(const NeighbourMessage& message, Nanos now) {
   if (message.link_layer && (!is_usable(*message.link_layer) || *message.link_layer == config_.mac)) {
     if (!is_usable(*message.link_layer)) ++stats_.malformed;
@@ -451,7 +452,7 @@ void Neighbours::handle_advertisement(const NeighbourMessage& message, Nanos now
   const bool differs = message.link_layer && *message.link_layer != entry->mac;
   const bool asked = entry->state == NeighbourState::kProbing;
   if (differs && !message.override_cache) {
-    // Somebody else claims it too: keep what we have, but have it confirmed.
+    // Another host claims the address: keep the MAC address, but probe it at the next use.
     if (entry->state == NeighbourState::kReachable) entry->deadline = std::min(entry->deadline, now);
     return;
   }
@@ -464,7 +465,7 @@ void Neighbours::handle_advertisement(const NeighbourMessage& message, Nanos now
 }
 
 void Neighbours::answer_echo(const EchoMessage& request, const FrameView& view, Nanos now) {
-  // Only what was sent to this host alone, or one request could draw an answer from everybody.
+  // Only unicast requests: a multicast request would cause replies from all hosts.
   const MacAddress& asker = view.ethernet().source;
   if (!is_own(request.destination) || view.ethernet().destination != config_.mac || !is_usable(asker) ||
       asker == config_.mac || is_unspecified(request.source) || group_mac(request.source)) {
@@ -481,7 +482,7 @@ void Neighbours::answer_echo(const EchoMessage& request, const FrameView& view, 
   if (sent) ++stats_.replies;
 }
 
-// --- What leaves.
+// --- Transmission.
 
 void Neighbours::announce(Nanos now) {
   for (const IpNetwork& own : config_.addresses) {

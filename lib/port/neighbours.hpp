@@ -1,5 +1,5 @@
-// Who has which MAC: ARP for IPv4, neighbour discovery for IPv6 (RFC 826, RFC 4861), static entries, and the
-// answers a host owes to those who ask for it, ping included.
+// Address resolution: ARP for IPv4 (RFC 826), neighbor discovery for IPv6 (RFC 4861) and static entries. Also replies
+// to ARP, ND and ICMP echo requests.
 #pragma once
 
 #include <memory>
@@ -20,13 +20,13 @@ struct rte_mbuf;
 
 namespace roci {
 
-// Where frames of the host's own go. Never blocks.
+// Sink for frames that the host itself generates. Never blocks.
 class FrameSink {
  public:
   virtual ~FrameSink() = default;
-  // An empty buffer, or null when there is none at the moment.
+  // Returns an empty buffer, or null if none is free.
   virtual rte_mbuf* allocate() = 0;
-  // Takes over the frame; may drop it when the port is full.
+  // Takes ownership of the frame; may drop it if the port is full.
   virtual void send(rte_mbuf* frame) = 0;
 };
 
@@ -36,25 +36,25 @@ struct StaticNeighbour {
 };
 
 struct NeighbourConfig {
-  MacAddress mac;                    // ours
-  std::vector<IpNetwork> addresses;  // ours, with the subnets that are reached without a gateway
+  MacAddress mac;                    // of this host
+  std::vector<IpNetwork> addresses;  // of this host, with the subnets that are reached without a gateway
   std::optional<IpAddress> gateway_v4{};
   std::optional<IpAddress> gateway_v6{};
   uint16_t vlan_id = 0;  // 0: untagged (or priority-tagged)
   std::vector<StaticNeighbour> static_entries{};
-  bool answers =
-      true;  // those who ask for us; of several workers with a table each, one answers and all learn
-  // Entries. When full, the least recently used one that nobody holds goes; when all are held, an address that we
-  // ourselves need makes the table grow.
+  // Replies to requests; of several workers with one table each, one replies and all learn.
+  bool answers = true;
+  // Number of entries. A full table evicts the least recently used entry that is not held. If all are held, an address
+  // that this host needs makes the table grow.
   uint32_t capacity = 1024;
 
-  // Between solicitations: twice as long each time. The first comes soon, because a connection to a neighbour whose answer
-  // was lost has used up its retries within a second.
+  // Time between solicitations; doubles each time. The first wait is short: a connection to a neighbor whose reply was
+  // lost exhausts its retries within a second.
   Nanos first_wait = 30ms;
   Nanos longest_wait = 1s;
-  uint8_t attempts = 7;        // unanswered ones before a neighbour has failed, or a probe is given up: 3 s
-  Nanos failed_hold = 5s;      // how long a failed one stays failed
-  Nanos reachable_time = 30s;  // after which the next use probes it by unicast
+  uint8_t attempts = 7;        // unanswered solicitations before the neighbor, or a probe, has failed: 3 s
+  Nanos failed_hold = 5s;      // how long a neighbor stays failed
+  Nanos reachable_time = 30s;  // the first use after this time sends a unicast probe
   uint32_t solicitations_per_second = 1000;
   uint32_t replies_per_second = 10'000;
 };
@@ -63,74 +63,76 @@ struct NeighbourConfig {
 struct NeighbourStats {
   uint64_t solicitations = 0;  // requests, solicitations and probes sent
   uint64_t replies = 0;        // ARP replies, advertisements, echo replies sent
-  uint64_t rate_limited = 0;   // frames not sent because of the limits
+  uint64_t rate_limited = 0;   // frames not sent because of the rate limits
   uint64_t no_buffer = 0;      // frames not sent because the sink had no buffer
-  uint64_t malformed = 0;      // ARP, ND or echo messages ignored because they are wrong
-  uint64_t conflicts = 0;      // somebody else used an address of ours
-  uint64_t table_full = 0;     // addresses that found no room
-  uint64_t failures = 0;       // neighbours that did not answer
+  uint64_t malformed = 0;      // invalid ARP, ND or echo messages, which were dropped
+  uint64_t conflicts = 0;      // messages of other hosts that use an address of this host
+  uint64_t table_full = 0;     // addresses that were not stored because the table was full
+  uint64_t failures = 0;       // neighbors that did not reply
 };
 
 enum class Resolution : uint8_t { kResolved, kPending, kFailed };
 
 struct Lookup {
   Resolution result = Resolution::kFailed;
-  // Valid until the next call unless a NeighbourRef holds it; null when there is no way to the destination at
-  // all (no subnet, no gateway, no room in the table).
+  // Valid until the next call, unless a NeighbourRef holds it. Null if the destination is unreachable (no subnet, no
+  // gateway) or the table is full.
   Neighbour* entry = nullptr;
 };
 
-// Which workers of a host a received frame concerns.
+// The workers of a host that must process a received frame.
 enum class Audience : uint8_t {
-  kNobody,     // no message of these protocols
-  kAnswerer,   // ICMP: an echo request, perhaps
-  kEverybody,  // ARP and ICMPv6, of which ND is part: all learn from it
+  kNobody,     // not a message of these protocols
+  kAnswerer,   // ICMP: possibly an echo request
+  kEverybody,  // ARP and ICMPv6 (includes ND): all workers learn from it
 };
 Audience audience_of(const FrameView& view);
 
-// Owned and called by one thread, a worker of the host. Has no clock: time is an argument.
+// Neighbor cache and its protocols. Owned and called by one thread,
+// a worker of the host. Has no clock: time is an argument.
 class Neighbours {
  public:
   static Result<std::unique_ptr<Neighbours>> create(NeighbourConfig config, FrameSink& sink);
 
-  // The neighbour through which `destination` is reached: itself, the gateway, or for multicast and broadcast
-  // the group's MAC. Solicits as needed.
+  // Returns the neighbor for `destination`: the destination itself, the gateway, or for multicast and broadcast an
+  // entry with the group's MAC address. Sends solicitations if needed.
   Lookup resolve(const IpAddress& destination, Nanos now);
-  // The same for an entry that the caller holds; call it when frames are about to be sent. Probes an entry
-  // that has become stale, which stays resolved meanwhile, and asks again for a failed one whose hold time is
-  // over.
+  // The same for an entry that the caller holds; must be called before frames are sent. Probes a stale entry, which
+  // stays resolved meanwhile, and solicits again for a failed entry whose hold time has ended.
   Resolution use(Neighbour& entry, Nanos now);
   [[nodiscard]] NeighbourRef hold(Neighbour& entry) { return {table_, entry}; }
-  // The neighbour has just been heard from in a way that it could not without having heard us (an ACK).
+  // A received packet proves that the neighbor receives frames of this host (for example an ACK).
   void confirm(Neighbour& entry, Nanos now);
 
-  // Offers a received frame, which stays the caller's. True when it was ARP, ND or echo for this host's VLAN
-  // and needs no further look.
+  // Processes a received frame, which the caller still owns. Returns true if it was ARP, ND or echo for this host's
+  // VLAN, and needs no further processing.
   bool handle(const FrameView& view, const rte_mbuf* frame, Nanos now);
 
-  // A packet from an on-link address has arrived while its MAC is awaited. The source MAC is used, and probed at the next use.
+  // A packet from an on-link address has arrived while its MAC address is being resolved. The source MAC address is
+  // used, and probed at the next use.
   void note_packet(const IpAddress& source, const MacAddress& mac, Nanos now) {
     learn(source, mac, false, true, now);
   }
 
-  // Learns from a copy of a message that somebody else has been offered and answers.
+  // Learns from a copy of a message that another worker processes and answers.
   void overhear(const FrameView& view, const rte_mbuf* frame, Nanos now);
 
-  // Repeats and gives up what is due. Returns whether anything was.
+  // Sends the solicitations that are due, and ends failed resolutions. Returns whether any was due.
   bool poll(Nanos now);
   [[nodiscard]] Nanos next_deadline() const { return deadline_; }
 
-  // Tells everybody of all our addresses, as a host that has just come up or moved should.
+  // Announces all addresses of this host on the link, as after a start or a move.
   void announce(Nanos now);
 
-  // Changes whenever an entry is resolved, fails or changes its MAC; who waits for one looks again then.
+  // Changes when an entry is resolved, fails, or changes its MAC address.
+  // A caller that waits for an entry then checks it again.
   [[nodiscard]] uint64_t generation() const { return generation_; }
   [[nodiscard]] bool is_own(const IpAddress& address) const;
   [[nodiscard]] const NeighbourStats& stats() const { return stats_; }
   [[nodiscard]] const NeighbourTable& table() const { return table_; }
 
  private:
-  // The longest ping that is answered.
+  // The longest echo request that is answered, in bytes.
   static constexpr size_t kLongestEcho = 9000;
 
   Neighbours(NeighbourConfig config, FrameSink& sink);
@@ -151,7 +153,8 @@ class Neighbours {
   void set_deadline(Neighbour& entry, Nanos when);
   void set_mac(Neighbour& entry, const MacAddress& mac);
   void become_reachable(Neighbour& entry, Nanos now, bool confirmed);
-  // What a message says about its sender. `answers_us`: it proves that the sender heard us.
+  // Updates the sender's entry. `answers_us`: the message replies to a request of this host. `asks_us`: it is a request
+  // to this host, and may create an entry.
   void learn(const IpAddress& address, const MacAddress& mac, bool answers_us, bool asks_us, Nanos now);
 
   void handle_arp(const ArpMessage& message, Nanos now);
@@ -168,11 +171,11 @@ class Neighbours {
   NeighbourConfig config_;
   FrameSink& sink_;
   NeighbourTable table_;
-  std::vector<uint8_t> scratch_;  // for echo messages that arrive in several segments
+  std::vector<uint8_t> scratch_;  // for messages that arrive in several segments
   NeighbourStats stats_;
   RateLimit solicitation_limit_;
   RateLimit reply_limit_;
-  Nanos deadline_ = kNever;  // the earliest of the entries that wait for an answer, or earlier
+  Nanos deadline_ = kNever;  // not later than the earliest deadline of the entries that wait for a reply
   uint64_t generation_ = 0;
 };
 

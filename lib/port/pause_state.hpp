@@ -1,5 +1,5 @@
-// Whether the neighbour at the other end of a line wants nothing of one priority at the moment (PFC, wire/pause.hpp), with
-// the watchdog against neighbours that pause for ever. Switch ports and hosts have one for each priority.
+// PFC state of one priority: whether the link partner has paused it (wire/pause.hpp), with a watchdog against pauses
+// without end. Switch ports and hosts have one per priority.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 
 namespace roci {
 
-// What has been paused for `detect` without a break is sent all the same, until no pause has come for `restore`.
+// A priority that was paused for `detect` without interruption is sent nevertheless,
+// until no pause frame has arrived for `restore`.
 struct PauseWatchdogConfig {
   Nanos detect = kNever;
   Nanos restore = 100ms;
@@ -22,7 +23,7 @@ class PauseState {
  public:
   enum class Heard : uint8_t { kGo, kPause, kIgnored /* in a storm */ };
 
-  // The neighbour wants nothing before `until`; what is over by then means: go on.
+  // The link partner has paused the priority until `until`; a time that has passed means resume.
   Heard hear(Nanos until, Nanos now, const PauseWatchdogConfig& watchdog) {
     if (until <= now) {
       storm_ = false;
@@ -36,11 +37,11 @@ class PauseState {
     return Heard::kPause;
   }
   [[nodiscard]] Nanos until() const { return until_; }
-  // The same, but no later than the watchdog lets things go.
+  // The time at which sending resumes: until(), or earlier if the watchdog ends the pause.
   [[nodiscard]] Nanos over(const PauseWatchdogConfig& watchdog) const {
     return watchdog.detect == kNever ? until_ : std::min(until_, since_ + watchdog.detect);
   }
-  // Something is sent at `now`. True when only the watchdog lets it: then the pause is no longer listened to.
+  // A frame is sent at `now`. Returns true if only the watchdog permits it; further pause frames are then ignored.
   bool break_at(Nanos now) {
     if (until_ <= now) return false;
     storm_ = true;
@@ -51,7 +52,7 @@ class PauseState {
  private:
   Nanos until_{0};
   Nanos since_{0};
-  Nanos heard_{-1};  // when the last pause came
+  Nanos heard_{-1};  // arrival of the last pause
   bool storm_ = false;
 };
 

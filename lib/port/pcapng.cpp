@@ -16,7 +16,7 @@ constexpr uint32_t kByteOrderMagic = 0x1a2b3c4d;
 constexpr uint16_t kLinkTypeEthernet = 1;
 constexpr uint16_t kEndOfOptions = 0;
 
-// Block type, length twice, interface, time, two lengths; flags option and end of options.
+// Block type, two copies of the length; interface, time, two lengths; flags option, end of options.
 constexpr size_t kPacketOverhead = 12 + 20 + 12;
 
 constexpr size_t padded(size_t size) { return (size + 3) & ~size_t{3}; }
@@ -65,7 +65,7 @@ bool PcapngBuffer::add_packet(uint32_t interface, std::span<const uint8_t> frame
                     [&](uint32_t captured) { put(frame.data(), captured); });
 }
 
-// copy(captured) puts so many bytes of the frame.
+// copy(captured) appends `captured` bytes of the frame.
 template <class Copy>
 bool PcapngBuffer::add_packet(uint32_t interface, uint32_t length, Direction direction, Nanos time,
                               uint32_t snap_length, Copy&& copy) {
@@ -130,7 +130,7 @@ void PcapngBuffer::put_time(Nanos time) {
 size_t PcapngBuffer::begin_block(uint32_t type) {
   const size_t begin = bytes_.size();
   put32(type);
-  put32(0);  // the length, by end_block()
+  put32(0);  // length; end_block() sets it
   return begin;
 }
 

@@ -1,7 +1,6 @@
-// Builds a pcapng file in memory: a section header, one description per interface, enhanced packet blocks
-// with nanosecond stamps and direction, statistics at the end (draft-ietf-opsawg-pcapng). DPDK's
-// librte_pcapng stamps with the processor's counter and wants DPDK's port numbers; captures of a virtual
-// clock have neither.
+// Builder of a pcapng file in memory (draft-ietf-opsawg-pcapng): a section header, one description per interface,
+// enhanced packet blocks with direction and nanosecond timestamps, and statistics at the end. DPDK's librte_pcapng
+// takes timestamps from the TSC and requires DPDK port numbers; a capture in virtual time has neither.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -21,25 +20,26 @@ class PcapngBuffer {
  public:
   enum class Direction : uint8_t { kInbound = 1, kOutbound = 2 };  // as in epb_flags
 
-  // Never grows beyond `capacity` bytes, which are reserved at once and touched as they fill.
+  // Never grows beyond `capacity` bytes, except for headers and statistics.
+  // The memory is reserved at once and touched as it fills.
   explicit PcapngBuffer(size_t capacity);
 
-  // Interfaces come before the packets that name them; the first is 0.
+  // An interface must be added before the packets that refer to it. The first has number 0.
   uint32_t add_interface(std::string_view name);
-  // Appends one frame of at most `snap_length` captured bytes; false, and nothing changes, when there is no
-  // room.
+  // Appends one frame with at most `snap_length` captured bytes.
+  // Returns false, and changes nothing, if the buffer is full.
   bool add_packet(uint32_t interface, const rte_mbuf& frame, Direction direction, Nanos time,
                   uint32_t snap_length);
-  // The same for a frame in one piece.
+  // The same for a contiguous frame.
   bool add_packet(uint32_t interface, std::span<const uint8_t> frame, Direction direction, Nanos time,
                   uint32_t snap_length);
   void add_statistics(uint32_t interface, Nanos time, uint64_t received, uint64_t dropped);
 
   [[nodiscard]] size_t size() const { return bytes_.size(); }
-  // Forgets what was added since size() was `size`.
+  // Removes everything that was appended since size() returned `size`.
   void truncate(size_t size) { bytes_.resize(size); }
 
-  // Writes everything to the file, from its start.
+  // Writes the whole buffer to the start of the file and truncates the file to that length.
   [[nodiscard]] Status write_to(int descriptor) const;
 
  private:

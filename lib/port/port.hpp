@@ -1,9 +1,9 @@
-// A port: where frames leave and arrive. Behind it is an ethdev of DPDK (ethdev_port.hpp) or a simulated port
-// on a link (sim_link.hpp); nobody above can tell which.
+// Interface of a port, which sends and receives frames. Implementations are a DPDK ethdev (ethdev_port.hpp), a
+// simulated port on a link (sim_link.hpp) and a shared-memory port (shm_port.hpp). Callers cannot distinguish them.
 //
-// Ownership: an mbuf belongs to the caller until tx_burst() has accepted it and from rx_burst() on; in
-// between it is the port's. Threads: one thread at a time per queue; a port that has one queue is that queue. Any
-// thread may call stats().
+// Ownership: the caller owns an mbuf until tx_burst() accepts it,
+// and again from rx_burst() on. In between, the port owns it.
+// Threads: one thread at a time per queue; a port with one queue is that queue. Any thread may call stats().
 #pragma once
 
 #include <rte_mbuf.h>
@@ -25,18 +25,19 @@ class PeerPresence;  // port/peer_presence.hpp
 class Placement;     // port/placement.hpp
 class PortWakeup;    // port/wakeup.hpp
 
-// What this port can do; what it cannot, the callers do in software.
+// Capabilities of a port. Callers implement the missing ones in software.
 struct PortCapabilities {
-  uint16_t mtu = 1500;  // largest IP packet in bytes; the frame is up to 14 + 4 for each of two tags longer
+  uint16_t mtu = 1500;  // largest IP packet in bytes; a frame adds 14 bytes and 4 for each of two tags
   bool tx_multi_segment = false;  // accepts chained mbufs
   bool rx_multi_segment = false;  // may deliver chained mbufs
-  bool direct_buffers = false;    // take_direct() may return some
-  BitsPerSec link_rate{0};        // as the device says; 0 when it does not know
-  // false: nothing on the way alters frames, so that RoCEv2 packets need no ICRC: the field is 0 and is not checked.
+  bool direct_buffers = false;    // take_direct() may return direct buffers
+  BitsPerSec link_rate{0};        // as reported by the device; 0 if unknown
+  // false: the medium does not alter frames, so RoCEv2 packets need no ICRC. The ICRC field is 0 and is not validated.
   bool needs_icrc = true;
 };
 
-// Single-writer counters; readable from any thread. A copy is what they were at some moment each.
+// Single-writer counters, readable from any thread. A copy is
+// not a consistent snapshot: each counter is read separately.
 struct PortStats {
   PortStats() = default;
   PortStats(const PortStats& other) { add(other); }
@@ -53,12 +54,12 @@ struct PortStats {
 
   std::atomic<uint64_t> rx_packets{0}, rx_bytes{0};
   std::atomic<uint64_t> tx_packets{0}, tx_bytes{0};
-  std::atomic<uint64_t> tx_refused{0};  // frames tx_burst() did not take because the device was full
-  std::atomic<uint64_t> tx_dropped{0};  // frames freed because the device can never send them (too long)
-  std::atomic<uint64_t> rx_dropped{0};  // frames freed on arrival because they exceed this port's MTU
+  std::atomic<uint64_t> tx_refused{0};  // frames that tx_burst() did not accept because the device was full
+  std::atomic<uint64_t> tx_dropped{0};  // frames that were freed because they are too long for the device
+  std::atomic<uint64_t> rx_dropped{0};  // received frames that were freed because they exceed this port's MTU
 };
 
-// A pair of receive and transmit queue, for one thread at a time.
+// A receive queue and a transmit queue, used by one thread at a time.
 class PortQueue {
  public:
   PortQueue() = default;
@@ -66,43 +67,45 @@ class PortQueue {
   PortQueue& operator=(const PortQueue&) = delete;
   virtual ~PortQueue() = default;
 
-  // Takes up to out.size() frames that have arrived by `now`. Returns how many; they are the caller's to
-  // free.
+  // Receives up to out.size() frames that have arrived by `now`,
+  // and returns their number. The caller owns and frees them.
   virtual uint16_t rx_burst(std::span<rte_mbuf*> out, Nanos now) = 0;
 
-  // Offers frames in order. Returns how many of the first were accepted (or dropped for good and counted);
-  // the rest stays the caller's, to be offered again. Never blocks.
+  // Sends frames in order. Returns how many of the first were accepted, including frames that were dropped as too long
+  // and counted. The caller keeps the rest and may offer them again. Never blocks.
   virtual uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) = 0;
 
-  // A buffer in memory of the receiver's, without anything in it, for a frame of exactly `bytes` to `to`: the caller writes the frame
-  // where it is read. Such frames go to tx_burst() unchanged and in the order in which they were taken, or are freed. tx_burst()
-  // always accepts them. They hold room until then: when it refuses another frame, the caller offers the direct buffers next.
+  // Returns an empty buffer in the receiver's memory, for a frame of exactly `bytes` to `to`: the caller writes the
+  // frame into the buffer from which the receiver reads it. The caller either frees such frames, or passes them to
+  // tx_burst() unchanged and in the order in which they were taken. tx_burst() always accepts them. Until then they
+  // occupy space of the receiver: if tx_burst() refuses another frame, the caller passes the direct buffers next.
   struct DirectBuffer {
     enum class Outcome : uint8_t {
       kTaken,
-      kFull,         // for the moment: no other buffer for that address now, or frames would be reordered
-      kUnavailable,  // a buffer of the caller's
+      kFull,         // temporarily: no free buffer for that address, or frames would be reordered
+      kUnavailable,  // the caller uses a buffer of its own
     };
     Outcome outcome = Outcome::kUnavailable;
     rte_mbuf* frame = nullptr;
   };
   virtual DirectBuffer take_direct(const MacAddress& /*to*/, uint32_t /*bytes*/, Nanos /*now*/) { return {}; }
 
-  // From now on received frames may lie in memory of the port: their readers free them before the next rx_burst(), on the same
-  // thread or under the same lock, and use hold() to keep one for longer.
+  // From now on, received frames may lie in memory of the port. The receiving thread frees them before the next
+  // rx_burst(), on the same thread or under the same lock. hold() keeps a frame for longer.
   virtual void receive_in_place() {}
 
-  // When the next frame can be taken by rx_burst(): the exact time on a simulated port, Nanos{0} ("ask me")
-  // on a real one, kNever when nothing is on its way.
+  // When rx_burst() can next return a frame: the exact time on a simulated port, Nanos{0} (unknown: poll now) on a real
+  // port, kNever if no frame is in flight.
   [[nodiscard]] virtual Nanos next_arrival() const = 0;
 
-  // Frames that have arrived and wait for rx_burst(); nothing when the port cannot tell.
+  // Number of frames that have arrived and wait for rx_burst(); no value if the port cannot report it.
   [[nodiscard]] virtual std::optional<uint32_t> waiting() const { return std::nullopt; }
 };
 
-// As a queue, a port is its queue 0, which is all there is unless several were asked for when it was opened. With several
-// the port spreads what arrives by flow (receive side scaling), so all packets of a flow come through one queue, which
-// nobody chooses; what is no IP packet comes through queue 0.
+// A port with one or more queues. Used as a queue, a port is its queue 0, the only one unless several
+// were requested when the port was opened. With several queues, the port distributes received packets by
+// flow (receive side scaling): all packets of a flow arrive through one queue, which the caller cannot
+// select. Frames without an IP packet arrive through queue 0.
 class Port : public PortQueue {
  public:
   [[nodiscard]] virtual uint16_t queues() const { return 1; }
@@ -113,24 +116,25 @@ class Port : public PortQueue {
   [[nodiscard]] virtual MacAddress mac() const = 0;
   [[nodiscard]] virtual std::string_view name() const = 0;
   [[nodiscard]] virtual PortStats stats() const = 0;  // of all queues
-  // Counters and queue lengths of this kind of port, beyond stats(). Any thread.
+  // Counters and queue lengths that are specific to the kind of port, in addition to stats(). Any thread.
   struct Detail {
     const char* name;
     uint64_t value;
   };
   [[nodiscard]] virtual std::vector<Detail> details() const { return {}; }
-  // Whether the other end is there. Any thread; may be a system call, so not for every round.
+  // Whether the link to the peer is up. Any thread. May be a system
+  // call, so it must not be called in every poll iteration.
   [[nodiscard]] virtual bool link_up() const { return true; }
-  // How to wait for frames without polling; null where the port has no such way. Any thread.
+  // The object that waits for frames without polling; null if the port does not support it. Any thread.
   [[nodiscard]] virtual PortWakeup* wakeup() { return nullptr; }
-  // What is known of the processes behind addresses; null where nothing is.
+  // State of the processes that own the peer addresses; null if the port does not know it.
   [[nodiscard]] virtual PeerPresence* peers() { return nullptr; }
-  // Writing into the memory of the processes behind addresses; null where it is not possible or not wanted.
+  // Placement of data into the memory of the processes that own the peer addresses; null if impossible or disabled.
   [[nodiscard]] virtual Placement* placement() { return nullptr; }
 };
 
-// A reference to a received frame that may be kept for as long as wanted: the frame itself, or a copy where a part of it lies in
-// memory of the port. Null without a buffer.
+// A reference to a received frame without a time limit: the frame itself, or a copy if a part of the frame lies in
+// memory of the port. Null if no buffer is free.
 inline rte_mbuf* hold(rte_mbuf* frame) {
   if (frame->next != nullptr && RTE_MBUF_HAS_EXTBUF(frame->next)) [[unlikely]]
     return rte_pktmbuf_copy(frame, frame->pool, 0, UINT32_MAX);
@@ -138,8 +142,8 @@ inline rte_mbuf* hold(rte_mbuf* frame) {
   return frame;
 }
 
-// Whether a frame carries more than `mtu` bytes of IP packet. The Ethernet header and up to two tags, VLAN tags or one of
-// congestion notification, do not count: as many as ports' buffers have room for.
+// Whether a frame carries more than `mtu` bytes of IP packet. The Ethernet header and up to two tags (VLAN or
+// congestion notification) do not count: the buffers of ports have space for them.
 inline bool exceeds_mtu(const rte_mbuf& frame, uint16_t mtu) {
   uint32_t limit = uint32_t{mtu} + sizeof(EthernetHeader);
   if (frame.pkt_len <= limit) return false;
@@ -152,7 +156,7 @@ inline bool exceeds_mtu(const rte_mbuf& frame, uint16_t mtu) {
   return frame.pkt_len > limit;
 }
 
-// For single-writer counters: a relaxed load and store, no read-modify-write on the bus.
+// Increments a single-writer counter with a relaxed load and store, without an atomic read-modify-write.
 inline void bump(std::atomic<uint64_t>& counter, uint64_t by = 1) {
   counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
 }

@@ -6,11 +6,11 @@
 namespace roci {
 namespace {
 
-// EthdevPort's limits: IPv6's least MTU allows every path MTU; the largest is that of jumbo frames of common NICs.
+// Limits of EthdevPort: the packet size that every IPv4 host accepts (RFC 791), and the jumbo frames of common NICs.
 constexpr uint16_t kLeastMtu = 576;
 constexpr uint16_t kLargestMtu = 9600;
 
-// EAL counts memory in mebibytes.
+// EAL counts memory in MiB.
 Result<uint32_t> parse_memory(std::string_view text) {
   constexpr uint64_t kMiB = 1U << 20;
   constexpr uint64_t kMostMiB = 1U << 20;

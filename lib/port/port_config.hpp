@@ -1,21 +1,21 @@
-// The parts of a configuration file that every program with ports has: how DPDK starts, and what is behind a port.
+// The parts of a configuration file that all programs with ports share: the start of DPDK, and the device of a port.
 //
 //   eal:
-//     hugepages: auto               # auto (when `memory` of them is free) | off | require
+//     hugepages: auto               # auto (used if `memory` of them is free) | off | require
 //     pci: false
 //     memory: 512MiB                # for packet buffers
-//     share_buffers: false          # with other processes, for zero-copy memif and virtio-user; not needed with hugepages
-//     telemetry: false              # DPDK's telemetry socket; a program may have another default
+//     share_buffers: false          # with other processes (zero-copy memif, virtio-user); not needed with hugepages
+//     telemetry: false              # DPDK's telemetry socket; some programs have another default
 //     args: []
 //   ...
 //     device: "net_memif0,role=client,id=0,socket=/run/roci.sock"   # or a PCI address, net_af_packet0,iface=veth0, ...
 //     mtu: 4200                     # largest IP packet in bytes
-//     mac: 02:00:00:00:00:01        # default: the device's own
+//     mac: 02:00:00:00:00:01        # default: the device's address
 //     rx_descriptors: 1024
 //     tx_descriptors: 1024
 //     connect_timeout: 5s           # how long a memif client waits for its server
-//     faults: {loss: 0.01, corrupt: 0.001, duplicate: 0.001, reorder: 0.001, delay: 10us, down: false}   # where a
-//                                   # program has them
+//     faults: {loss: 0.01, corrupt: 0.001, duplicate: 0.001, reorder: 0.001, delay: 10us, down: false}   # only in
+//                                   # programs that support fault injection
 #pragma once
 
 #include "base/config.hpp"
@@ -26,20 +26,21 @@
 
 namespace roci {
 
-// The optional section `eal` of the top level.
+// Reads the optional section `eal` of the top level.
 Status read_eal(ConfigNode& root, EalConfig& config);
 
-// The keys of a port above. `device` is required; a pool is not read. Keeps what `config` has for the others.
+// Reads the keys of a port above. `device` is required; the packet
+// pool is not read. Absent keys leave `config` unchanged.
 Status read_device(ConfigNode& node, EthdevConfig& config);
 
-// The keys of `faults`, over what `faults` holds.
+// Reads the keys of `faults`. Absent keys leave `faults` unchanged.
 Status read_faults(ConfigNode& node, PortFaults& faults);
-// The same keys as text, with all of their values: "loss: 0.01, corrupt: 0, …".
+// Formats the same keys with all of their values: "loss: 0.01, corrupt: 0, …".
 std::string faults_text(const PortFaults& faults);
-// For people: "loss 0.01, delay 10us, down", or "none".
+// Short form for messages: "loss 0.01, delay 10us, down", or "none".
 std::string describe(const PortFaults& faults);
 
-// The optional key `idle`: spin, yield or sleep.
+// Reads the optional key `idle`: spin, yield or sleep.
 Status read_idle(ConfigNode& node, IdlePolicy& idle);
 
 }  // namespace roci

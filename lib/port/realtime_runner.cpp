@@ -21,14 +21,13 @@
 namespace roci {
 namespace {
 
-// How many idle rounds there are before the first sleep, so that a short gap between bursts costs no
-// wake-up.
+// Number of idle rounds before the first sleep, so that a short gap between bursts costs no wake-up.
 constexpr unsigned kRoundsBeforeSleep = 64;
 constexpr Nanos kFirstSleep = 1us;
-// The same with a wakeup, which costs little.
+// The same with a PortWakeup, which costs less.
 constexpr unsigned kRoundsBeforeWait = 16;
 constexpr Nanos kShortSlice = 100us;
-// Linux rounds sleeps up by 50 us unless a thread asks for less.
+// Linux extends sleeps by up to 50 us unless the thread sets a smaller timer slack.
 constexpr unsigned long kTimerSlackNanos = 1000;
 
 bool poll_all(const std::vector<Poller*>& pollers, Nanos now) {
@@ -46,11 +45,10 @@ Nanos earliest_deadline(const std::vector<Poller*>& pollers) {
 void sleep_for(Nanos span) {
   const timespec wait{static_cast<time_t>(span.count() / 1'000'000'000),
                       static_cast<long>(span.count() % 1'000'000'000)};
-  clock_nanosleep(CLOCK_MONOTONIC, 0, &wait,
-                  nullptr);  // woken early by a signal: polls earlier, which is fine
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &wait, nullptr);  // after a signal the thread polls earlier
 }
 
-// Keeps the idle state of one thread.
+// Idle state of one thread.
 class Idler {
  public:
   Idler(const RunnerThreadConfig& config, const std::atomic<bool>& stop) : config_(config), stop_(stop) {}
@@ -79,15 +77,15 @@ class Idler {
       empty_polls_.note(false, now);
       return;
     }
-    // A deadline that has passed belongs to a poller that waits for something without a time, like a frame from a
-    // real port.
+    // A deadline that has passed belongs to a poller that waits for an
+    // event without a known time, such as a frame of a real port.
     const Nanos deadline = earliest_deadline(config_.pollers);
     sleep_for(deadline > now ? std::min(sleep_, deadline - now) : sleep_);
     lengthen_sleep();
   }
 
  private:
-  // By an eighth at a time: what comes after a pause waits at most for a ninth of it.
+  // Increases the sleep by an eighth: a frame after a pause waits at most for a ninth of that pause.
   void lengthen_sleep() {
     sleep_ =
         std::min(sleep_ + std::max(sleep_ / 8, kFirstSleep), std::max(config_.longest_sleep, kFirstSleep));
@@ -99,9 +97,9 @@ class Idler {
     }
     PortWakeup& wakeup = *config_.wakeup;
     const uint32_t seen = wakeup.arm(Waiter::kApplication, WakeFor::kAnything);
-    // What came before the wakeup was armed has woken nobody.
+    // Frames that arrived before the wakeup was armed have not woken the thread.
     if (!wakeup.has_frames() && !stop_.load(std::memory_order_relaxed)) {
-      // As in rest(): a deadline that has passed has no time.
+      // As in rest(): a deadline that has passed has no known time.
       const Nanos deadline = earliest_deadline(config_.pollers);
       if (deadline <= now) {
         wakeup.wait(Waiter::kApplication, seen, sleep_);
@@ -212,7 +210,7 @@ void RealtimeRunner::run(Worker& worker) {
                                 rte_errno));
     return;
   }
-  // After the registration, which gives a thread the affinity it has been started with.
+  // After the registration, which resets the affinity to the initial one of the thread.
   Status pinned = config.core ? pin_to(*config.core) : Status{};
   const bool good = pinned.has_value();
   worker.ready.set_value(std::move(pinned));

@@ -15,11 +15,11 @@ namespace roci {
 namespace {
 
 constexpr Nanos kJoinTimeout = 30s;
-// From the instant at which a killed process has no descriptors any more until the kernel has released its locks.
+// Maximum time between the closing of a killed process's descriptors and the release of its locks by the kernel.
 constexpr Nanos kExitTimeout = 5s;
 constexpr std::chrono::milliseconds kExitCheck{1};
 
-// Segments of this process by the network's folder: a process may own several slots, as tests do.
+// The segments of this process by network folder. A process may own several slots, for example in tests.
 struct OwnSegments {
   std::mutex mutex;
   std::map<std::filesystem::path, std::weak_ptr<ShmSegment>> by_folder;
@@ -34,7 +34,8 @@ std::shared_ptr<ShmSegment> own_segment(const std::filesystem::path& folder) {
   return own_segments().by_folder[folder].lock();
 }
 
-// The memory of the slot's owner; null when the slot has none. ENOENT: the owner is exiting, or has lost the descriptor.
+// The segment of the slot's owner; null if the slot has no owner.
+// ENOENT: the owner is exiting, or has closed the descriptor.
 Result<std::shared_ptr<ShmSegment>> segment_of_owner(const std::filesystem::path& file) {
   const auto holder = ProcessLock::holder(file);
   if (!holder) return fail(holder.error());

@@ -10,12 +10,13 @@
 namespace roci {
 namespace {
 
-// Acknowledgements wake the receiver anyway when so many bytes of them wait.
+// Unread bytes of the ring above which acknowledgments also wake the receiver.
 constexpr uint64_t kQuietAcks = 64 * 1024;
 
-constexpr uint32_t kLongestAcknowledgment = 512;  // with extensions
+constexpr uint32_t kLongestAcknowledgment = 512;  // including extension blocks
 
-// Of a frame that is received in place: all headers of a packet with a payload, and an extension block without hops.
+// The copied start of a frame that is received in place: all headers of
+// a packet with payload, and an extension block without hops.
 constexpr uint32_t kHeadBytes = 256;
 constexpr uint32_t kInPlaceBytes = 1024;  // shorter frames are copied
 
@@ -26,19 +27,19 @@ bool is_acknowledgment(const rte_mbuf& frame) {
 
 }  // namespace
 
-// What a buffer is that lies elsewhere. It stands in the buffer's own data room, which is not used meanwhile.
+// State of an mbuf whose data is in the ring. Stored in the mbuf's own data room, which is unused meanwhile.
 struct ShmLink::DirectFrame {
   rte_mbuf_ext_shared_info shared;
   ShmLink* link;
   uint8_t* room;
   uint32_t bytes;
-  uint32_t number;  // in begun_
-  uint64_t end;     // the writer's position behind it
+  uint32_t number;  // index into begun_
+  uint64_t end;     // writer position after the frame
 
   static DirectFrame& of(const rte_mbuf& frame) {
     return *reinterpret_cast<DirectFrame*>(rte_mbuf_buf_addr(const_cast<rte_mbuf*>(&frame), frame.pool));
   }
-  // DPDK calls it when the frame is freed.
+  // Called by DPDK when the frame is freed.
   static void on_free(void* /*room*/, void* frame) {
     const auto& direct = *static_cast<DirectFrame*>(frame);
     if (direct.link != nullptr) direct.link->cancel(direct);
@@ -73,7 +74,7 @@ ShmLink::~ShmLink() {
 
 // ------------------------------------------------------------------------------------------------ receiving
 
-// Null when the frame is to be copied.
+// Returns null if the frame must be copied.
 rte_mbuf* ShmLink::refer_to(std::span<const uint8_t> record, const MbufPool& pool) {
   rte_mbuf* const head = copy_in(pool, record.first(kHeadBytes));
   if (head == nullptr) return nullptr;
@@ -106,7 +107,7 @@ ShmLink::Received ShmLink::receive(std::span<rte_mbuf*> frames, const MbufPool& 
   Received received;
   uint64_t bytes = 0;
   const uint32_t most = uint32_t{mtu} + sizeof(EthernetHeader) + 2 * sizeof(VlanHeader);
-  // Bounded by what is dropped too: a sender that writes as fast as frames are dropped cannot keep the thread here.
+  // The limit includes dropped frames: a sender that writes as fast as frames are dropped cannot block this thread.
   for (size_t dropped = 0; received.frames + dropped < frames.size();) {
     const auto record = in.front();
     if (record.empty()) {

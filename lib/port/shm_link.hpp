@@ -1,8 +1,9 @@
-// The two rings between a slot and another slot: copies frames into and out of them, or lends frames that lie in them.
+// The two rings between a slot and another slot. Copies frames into and out of them, or lends buffers that lie in them.
 //
-// A direct frame is written once, by its sender, into the ring: begin() reserves room and returns a buffer that lies there,
-// commit() ends it. A frame that is received in place is read once: its headers are copied, since they are read more than once
-// and the sender can still change them, and its payload stays in the ring until the frame is freed.
+// Direct frames: the sender writes the frame once, directly into the ring. begin() reserves space and
+// returns a buffer in the ring; commit() completes the frame. Frames received in place: the receiver
+// copies the headers, because it reads them more than once and the sender can still modify them. The
+// payload stays in the ring until the frame is freed.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -18,13 +19,13 @@
 
 namespace roci {
 
-// The largest MTU of a port over these rings.
+// The maximum MTU of a port with these rings.
 inline constexpr uint32_t kShmMostMtu = kShmMostFrame - kShmLeastFrame - 2 * sizeof(VlanHeader);
 
-// A copy of the bytes; null without a buffer.
+// Copies the bytes into an mbuf; null if the pool is empty.
 rte_mbuf* copy_in(const MbufPool& pool, std::span<const uint8_t> bytes);
 
-// One thread at a time, also for freeing its frames. Outlives them.
+// A pair of rings. One thread at a time, also for freeing its frames. Must outlive its frames.
 class ShmLink {
  public:
   ShmLink(ShmSegment& segment, uint32_t own, uint32_t other)
@@ -36,52 +37,54 @@ class ShmLink {
 
   struct Received {
     uint16_t frames = 0;
-    bool all = false;  // nothing is left to read
+    bool all = false;  // the ring is empty
   };
   enum class Payload : uint8_t {
     kCopied,
-    kInPlace,  // of long RoCEv2 packets: a second segment that lies in the ring; the next call comes after they are freed
+    // Long RoCEv2 packets: the second segment lies in the ring; must be freed before the next receive().
+    kInPlace,
   };
-  // Frames of up to `mtu`; counts in `stats`. Without a buffer a frame is dropped, as by a NIC: frames behind it may free buffers
-  // that queue pairs keep.
+  // Receives frames of at most `mtu`, and counts them in `stats`. If the pool is empty, frames are dropped, as a NIC
+  // does: later frames may free buffers that queue pairs hold.
   Received receive(std::span<rte_mbuf*> out, const MbufPool& pool, uint16_t mtu, Payload payload,
                    PortStats& stats);
 
-  // A frame in the ring that has not been published.
+  // A frame in the ring that is not published yet.
   struct Written {
-    std::span<uint8_t> bytes;  // may be changed until publish()
-    uint64_t end;              // the writer's position behind it
+    std::span<uint8_t> bytes;  // may be modified until publish()
+    uint64_t end;              // writer position after the frame
   };
-  // Copies the frame into the ring, which has room for it.
+  // Copies the frame into the ring, which must have space for it.
   Written write(const rte_mbuf& frame);
 
-  // A buffer in the ring for a frame of so many bytes, of which it has none yet; null when the ring is full, or without a buffer of
-  // the pool. commit() takes it over; a frame that is freed instead is not sent.
+  // Returns an empty buffer in the ring for a frame of exactly `frame_bytes`; null if the ring is full or the pool is
+  // empty. commit() takes ownership of it. A frame that is freed instead is not sent.
   rte_mbuf* begin(uint32_t frame_bytes, const MbufPool& pool);
   // Whether begin() of any link has returned the frame.
   static bool is_direct(const rte_mbuf& frame);
-  // The frame is as long as begin() was told.
+  // The frame must have the length that was passed to begin().
   Written commit(rte_mbuf& frame);
 
-  // The reader sees what was written and committed, except for what stands behind a frame that was begun and not committed.
-  // ShmSlotOwner::notify() comes after it.
+  // Makes the written and committed frames visible to the reader, up to the first frame that was begun and not
+  // committed. The caller then calls ShmSlotOwner::notify().
   void publish();
-  // Whether what was written since the last call wakes a reader that does not wait for acknowledgments: another frame, or more
-  // than 64 KiB of them.
+  // Whether the frames since the last call must wake a reader that does not wait for acknowledgments: a frame that is
+  // no acknowledgment, or more than 64 KiB of acknowledgments.
   bool take_urgent();
 
-  // Records or positions of the other process that were out of range, since the last call.
+  // Number of records and positions of the other process that were out of range since the last call.
   uint64_t take_malformed();
 
   ShmRingWriter out;
   ShmRingReader in;
 
  private:
-  static constexpr uint32_t kMostBegun = 128;  // a power of two; more than a worker stages
+  // Power of two; larger than the number of frames that a worker stages.
+  static constexpr uint32_t kMostBegun = 128;
   static constexpr uint32_t kMostSpare = 64;
 
   struct Begun {
-    uint64_t position = 0;  // of the writer before it
+    uint64_t position = 0;  // of the writer, before the frame
     bool ended = false;     // committed or canceled
   };
   struct DirectFrame;
@@ -91,11 +94,11 @@ class ShmLink {
   void note_written(const rte_mbuf& frame, uint64_t end);
   rte_mbuf* refer_to(std::span<const uint8_t> record, const MbufPool& pool);
 
-  uint64_t malformed_ = 0;  // as last taken
+  uint64_t malformed_ = 0;  // total at the last take_malformed()
   bool urgent_ = false;
   std::array<Begun, kMostBegun> begun_{};
-  uint32_t first_begun_ = 0, next_begun_ = 0;  // number entries of begun_, and wrap
-  std::array<rte_mbuf*, kMostSpare> spare_{};  // of committed frames, to be used again
+  uint32_t first_begun_ = 0, next_begun_ = 0;  // indices into begun_, which wrap
+  std::array<rte_mbuf*, kMostSpare> spare_{};  // committed mbufs, for reuse
   uint32_t spares_ = 0;
   uint32_t in_place_ = 0;  // frames that lie in the ring `in` and have not been freed
 };

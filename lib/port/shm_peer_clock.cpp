@@ -8,9 +8,9 @@
 namespace roci {
 namespace {
 
-// A peer that has not polled for so long is not scheduled, or has stopped.
+// A peer that has not polled for this time is not scheduled, or is stopped.
 constexpr Nanos kAway{2'000'000};
-// A peer whose process reads nothing for so long is silent, whatever the reason.
+// A peer whose process has read no frames for this time is silent, regardless of the reason.
 constexpr Nanos kLongestExcuse = 60s;
 constexpr Nanos kStoppedCheck{20'000'000};
 
@@ -20,7 +20,7 @@ bool is_armed(const ShmSlot& slot) {
   });
 }
 
-// The engine time in a slot, limited to valid ranges.
+// The engine time of a slot, limited to valid ranges.
 struct EngineTime {
   EngineTime(const ShmSlot& slot, Nanos now)
       : ran(std::clamp<int64_t>(slot.ran.load(std::memory_order_relaxed), 0, now.count())),
@@ -30,14 +30,14 @@ struct EngineTime {
 
   int64_t ran;
   Nanos since_poll;
-  bool waits;  // blocked until a wake-up that has not come: idle
+  bool waits;  // blocked until a wake-up that has not been sent: idle
 };
 
 }  // namespace
 
 const PeerTime& ShmPeerClock::read(const ShmSlot& slot, Ring ring, Nanos now) {
   const EngineTime engine(slot, now);
-  // By how much its engine's time would be behind the clock if it polled now.
+  // The lag of the engine time relative to the clock if the engine polled now.
   const int64_t behind =
       now.count() - engine.ran -
       (engine.waits ? engine.since_poll : std::min(engine.since_poll, ShmSlotOwner::kTurn)).count();

@@ -1,5 +1,5 @@
-// Computes for how long a process of the network could not have answered (peer_presence.hpp), from the engine time in its slot and
-// from what it has read of a ring.
+// Clock of a peer process: computes how long a process of the network could not respond (peer_presence.hpp), from the
+// engine time in its slot and its read position in a ring.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,24 @@ namespace roci {
 
 class ShmPeerClock {
  public:
-  // What was written for the process: whether some of it is unread, and how far the process has read.
+  // A ring to the process: whether it has unread frames, and the position up to which the process has read it.
   struct Ring {
     bool unread;
     uint64_t freed;
   };
-  // Reads the slot and adds what the process has lost since the last call.
+  // Reads the slot and adds the time that the process has lost since the last call.
   const PeerTime& read(const ShmSlot& slot, Ring ring, Nanos now);
-  // Whether the process has unread frames or does not run at the moment. False for a process that waits for frames or is stopped.
+  // Whether the process has unread frames or does not run at the moment.
+  // False for a process that waits for frames or is stopped.
   [[nodiscard]] bool is_busy(const ShmSlot& slot, bool unread, Nanos now) const;
 
  private:
   PeerTime time_;
   uint64_t incarnation_ = 0;
-  int64_t behind_ = 0;  // by which the engine's time was behind the clock when last read
+  int64_t behind_ = 0;  // lag of the engine time relative to the clock at the last read()
   Nanos read_at_{0};
-  uint64_t freed_ = UINT64_MAX;  // how far the process had read then, and since when
+  // Read position of the process at the last read(); freed_at_: when it changed.
+  uint64_t freed_ = UINT64_MAX;
   Nanos freed_at_{0};
   Nanos stopped_checked_{0};
   bool stopped_ = false;

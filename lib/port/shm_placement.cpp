@@ -18,7 +18,7 @@ ShmGrant& entry_of(ShmGrants& grants, const Placement::Target& target) {
   return grants.entries[(mixed >> 16) % kShmGrantsPerPair];
 }
 
-// The end of a copy that becomes visible after the rest.
+// Number of bytes at the end of a copy that become visible after the rest.
 uint64_t ending_of(uint64_t address, uint64_t length) {
   return length >= 8 && (address + length) % 8 == 0 ? 8 : 1;
 }
@@ -27,7 +27,7 @@ uint64_t ending_of(uint64_t address, uint64_t length) {
 
 ShmPlacement::ShmPlacement(std::shared_ptr<ShmSegment> segment, uint32_t slot, SlotOf slot_of)
     : segment_(std::move(segment)), slot_(slot), slot_of_(std::move(slot_of)) {
-  segment_->slot(slot_).grant_epoch.fetch_add(1);  // those of the slot's last owner
+  segment_->slot(slot_).grant_epoch.fetch_add(1);  // invalidates the grants of the slot's previous owner
 }
 
 uint32_t ShmPlacement::epoch() const {
@@ -57,8 +57,8 @@ void ShmPlacement::grant(const MacAddress& peer, const Target& target, const Are
   granted_ = true;
 }
 
-// The peer counts `placing` up, and looks at the epoch then; we change the epoch, and look at `placing` then: one of the two sees
-// what the other did.
+// The peer increments `placing` and then reads the epoch. revoke() changes the epoch and then reads `placing`. At least
+// one of the two sees the other's change.
 void ShmPlacement::revoke() {
   if (!std::exchange(granted_, false)) return;
   segment_->slot(slot_).grant_epoch.fetch_add(1, std::memory_order_seq_cst);

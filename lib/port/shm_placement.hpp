@@ -1,7 +1,7 @@
-// Placement by the sender (placement.hpp) by process_vm_writev(2), with the grants in shared memory (shm_segment.hpp).
+// Placement by the sender (placement.hpp) with process_vm_writev(2) and grants in shared memory (shm_segment.hpp).
 //
-// The kernel permits it between processes of one user; where a security module restricts ptrace(2) (Yama with ptrace_scope 1 and more)
-// it does not, and WRITEs are sent as packets.
+// The kernel permits it between processes of one user, unless a security module restricts ptrace(2) (Yama with
+// ptrace_scope 1 or higher). WRITEs are then sent as packets.
 #pragma once
 
 #include <array>
@@ -31,8 +31,8 @@ class ShmPlacement final : public Placement {
   const uint32_t slot_;
   const SlotOf slot_of_;
   bool granted_ = false;  // since the last revoke()
-  std::array<uint64_t, kShmSlots>
-      forbidden_{};  // incarnations of owners into whose memory the kernel does not let us write
+  // Incarnations of owners to whose memory the kernel denies write access.
+  std::array<uint64_t, kShmSlots> forbidden_{};
 };
 
 }  // namespace roci

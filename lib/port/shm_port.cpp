@@ -28,9 +28,9 @@ constexpr uint32_t kLongestQuestion = 128;  // ARP, or a neighbor solicitation
 struct ShmPort::Link : ShmLink {
   using ShmLink::ShmLink;
 
-  uint64_t full_at = UINT64_MAX;  // the reader's position when the ring was first found full
+  uint64_t full_at = UINT64_MAX;  // reader position when the ring was first found full
   Nanos full_since{0};
-  uint64_t tx_bytes = 0;  // for telemetry
+  uint64_t tx_bytes = 0;  // for in-band telemetry
   ShmPeerClock clock;
 };
 
@@ -65,7 +65,7 @@ Result<std::unique_ptr<ShmPort>> ShmPort::open(std::shared_ptr<ShmSegment> segme
     return fail("port " + config.name + ": mtu " + std::to_string(config.mtu) + " exceeds " +
                 std::to_string(kShmMostMtu));
   std::unique_ptr<ShmPort> port(new ShmPort(std::move(segment), std::move(config)));
-  // What was written for the slot's last owner is not for this one.
+  // Creates the rings, which skips frames for the slot's previous owner.
   if (port->config_.via_switch) port->link(kShmSwitchSlot);
   for (uint32_t other = 0; !port->config_.via_switch && other < port->config_.slots.size(); ++other) {
     if (other != port->config_.slot) port->link(other);
@@ -92,7 +92,7 @@ inline std::optional<uint32_t> ShmPort::slot_of(const MacAddress& mac) {
   return last_slot_;
 }
 
-// The slot whose ring the frame goes to.
+// The slot to whose ring the frame is written.
 std::optional<uint32_t> ShmPort::next_slot(const MacAddress& to) {
   if (!config_.via_switch) return slot_of(to);
   if (const auto peer = slot_of(to)) meet(*peer);
@@ -105,7 +105,7 @@ inline void ShmPort::meet(uint32_t slot) {
 }
 
 [[gnu::noinline]] void ShmPort::meet_first(uint32_t slot) {
-  // Frames of a process whose exit is known are no contact with its successor.
+  // Frames of a process whose exit is known are not a contact with the next owner.
   const Owner owner = owner_of(slot);
   if (owner.incarnation == 0) return;
   met_ |= slot_bit(slot);
@@ -159,7 +159,7 @@ uint16_t ShmPort::rx_burst(std::span<rte_mbuf*> out, Nanos now) {
 
 uint16_t ShmPort::receive(std::span<rte_mbuf*> out) {
   ready_ |= owner_.take_pending();
-  // Before the rings are read: what a process wrote before it exited is received before the frames that it has left.
+  // Before the rings are read: frames that a process wrote before its exit are received before its crash notification.
   const bool left_frames = frames_waiting_.load(std::memory_order_acquire);
   if (left_frames) [[unlikely]]
     ready_ |= owner_.take_pending();
@@ -167,7 +167,7 @@ uint16_t ShmPort::receive(std::span<rte_mbuf*> out) {
     return receive_answers(out);
   if (ready_ == 0) return left_frames ? receive_left_frames(out) : uint16_t{0};
   uint16_t count = 0;
-  // Round robin, since one slot may fill the burst: starts after the slot that the last poll started with.
+  // Round robin, because one slot may fill the burst: starts after the slot with which the last poll started.
   const uint32_t begin = next_;
   bool first = true;
   for (uint64_t left = std::rotr(ready_, static_cast<int>(begin)); left != 0 && count < out.size();
@@ -190,7 +190,7 @@ Nanos ShmPort::next_arrival() const {
 
 // ------------------------------------------------------------------------------------------------ sending
 
-// Whether the reader of a full ring has freed nothing for kPatience.
+// Whether the reader of a full ring has freed no space for kPatience (kSwitchPatience for the switch).
 bool ShmPort::is_stuck(Link& link, Nanos now) {
   if (link.full_at != link.out.freed()) {
     link.full_at = link.out.freed();
@@ -199,7 +199,7 @@ bool ShmPort::is_stuck(Link& link, Nanos now) {
   return now - link.full_since >= (config_.via_switch ? kSwitchPatience : kPatience);
 }
 
-// A frame of our own, so it may be changed in place.
+// Adds a telemetry hop. The frame belongs to this process, so it is modified in place.
 void ShmPort::add_hop(rte_mbuf& frame, uint64_t queue, Nanos now) {
   const IntView view = parse_int({rte_pktmbuf_mtod(&frame, const uint8_t*), frame.data_len}, frame.pkt_len,
                                  config_.telemetry_port);
@@ -223,7 +223,7 @@ void ShmPort::drop(std::atomic<uint64_t>& reason) {
   bump(stats_.tx_dropped);
 }
 
-// `alone`: the frame goes to nobody else.
+// `alone`: the frame has no other receiver.
 ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos now) {
   if (slot == config_.slot || !owner_.is_taken(slot)) {
     drop(shm_stats_.no_receiver);
@@ -231,7 +231,7 @@ ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos
   }
   Link& to = link(slot);
   const bool gets_hop = config_.telemetry_port != 0 && alone;
-  // Before the frame is changed: the caller offers one that is refused again, and it must not get a second hop.
+  // Checked before the frame is modified: the caller offers a refused frame again, and it must not get a second hop.
   if (!to.out.has_room(std::min(frame.pkt_len + (gets_hop ? kMostHopBytes : 0), kShmMostFrame))) {
     if (alone && !is_stuck(to, now)) return Sent::kNoRoom;
     drop(shm_stats_.ring_full);
@@ -242,7 +242,7 @@ ShmPort::Sent ShmPort::send_to(uint32_t slot, rte_mbuf& frame, bool alone, Nanos
   return Sent::kYes;
 }
 
-// Before the receiver sees the frame.
+// Marks the frame and updates counters, before the receiver sees the frame.
 inline void ShmPort::note_written(Link& to, uint32_t slot, const ShmLink::Written& frame) {
   meet(slot);
   to.tx_bytes += frame.bytes.size();
@@ -275,18 +275,18 @@ PortQueue::DirectBuffer ShmPort::take_direct(const MacAddress& to, uint32_t byte
   return {kFull};
 }
 
-// A frame of take_direct().
+// Completes a frame of take_direct().
 void ShmPort::commit(rte_mbuf& frame) {
   const uint32_t slot = frame.port;
   Link& to = link(slot);
   note_written(to, slot, to.commit(frame));
 }
 
-// Whether the frame asks for an address, and has been dealt with.
+// Returns true if the frame is an address request and needs no transmission.
 bool ShmPort::resolve(const rte_mbuf& frame) {
   const auto* const bytes = rte_pktmbuf_mtod(&frame, const uint8_t*);
   const uint16_t type = reinterpret_cast<const EthernetHeader*>(bytes)->ether_type.get();
-  if (type == kEtherTypeIpv4) return false;  // nearly all that is sent
+  if (type == kEtherTypeIpv4) return false;  // nearly all frames
   ResolutionAnswer answer = answer_resolution({bytes, frame.data_len}, config_.slots);
   if (!answer.asks) return false;
   const bool present =
@@ -295,7 +295,7 @@ bool ShmPort::resolve(const rte_mbuf& frame) {
     answers_.push_back(std::move(answer.frame));
     unread_.store(true, std::memory_order_relaxed);
   }
-  return present || !config_.via_switch;  // beyond the switch the address may exist
+  return present || !config_.via_switch;  // the address may exist beyond the switch
 }
 
 void ShmPort::send_to_all(rte_mbuf& frame, Nanos now) {
@@ -372,7 +372,7 @@ std::vector<Port::Detail> ShmPort::details() const {
     const uint64_t head = ring.head.load(std::memory_order_acquire);
     const uint64_t used = ring.tail.load(std::memory_order_acquire) - head;
     if (used <= kShmRingBytes)
-      fullest = std::max(fullest, used);  // else another process has overwritten a position
+      fullest = std::max(fullest, used);  // otherwise another process has overwritten a position
   }
   return {{"marked", shm_stats_.marked},
           {"no_receiver", shm_stats_.no_receiver},
@@ -392,7 +392,7 @@ ShmPeerClock::Ring ShmPort::ring_to(uint32_t slot) {
   return {unread, out.freed()};
 }
 
-// In a network with a switch: the ring from the switch to the slot.
+// The ring from the switch to the slot, in a network with a switch.
 ShmPeerClock::Ring ShmPort::ring_behind_switch(uint32_t slot) const {
   const ShmRingControl& ring = owner_.segment().control(kShmSwitchSlot, slot);
   const uint64_t freed = ring.head.load(std::memory_order_acquire);
@@ -405,7 +405,7 @@ PeerTime ShmPort::time_of(const MacAddress& peer, Nanos now) {
     if (!slot || *slot == config_.slot) return {};
     return link(*slot).clock.read(owner_.segment().slot(*slot), ring_to(*slot), now);
   }
-  // The switch forwards to the peer, which may be beyond an uplink.
+  // Frames pass the switch; the peer may be beyond an uplink.
   const PeerTime on_the_way = time_of_switch(now);
   if (!slot || *slot == config_.slot) return on_the_way;
   const PeerTime there = behind_[*slot].read(owner_.segment().slot(*slot), ring_behind_switch(*slot), now);
@@ -459,7 +459,7 @@ std::optional<MacAddress> ShmPort::take_exit() {
   if (!exits_.empty() && exits_.back().due <= now) {
     gone = exits_.back().mac;
     exits_.pop_back();
-    // Its successor is met anew.
+    // The next owner is a new contact.
     if (const auto slot = slot_of(*gone)) met_ &= ~slot_bit(*slot);
   }
   exits_due_.store(exits_.empty() ? kNever : exits_.back().due, std::memory_order_release);
@@ -479,11 +479,11 @@ void ShmPort::postpone_exits(std::span<rte_mbuf* const> received) {
 
 void ShmPort::note_exit(uint32_t slot, uint64_t incarnation, std::vector<std::vector<uint8_t>> left_frames) {
   owner_.release(slot, incarnation);
-  // It may have been killed between publishing a frame and this.
+  // The process may have been killed after it published a frame and before it set the pending bit.
   owner_.set_pending(slot);
   {
     const std::scoped_lock guard(exits_mutex_);
-    if (slot < config_.slots.size())  // not of the switch
+    if (slot < config_.slots.size())  // the switch has no address
       exits_.push_back({.mac = config_.slots[slot].mac, .left_frames = !left_frames.empty()});
     std::ranges::move(left_frames, std::back_inserter(left_frames_));
     frames_waiting_.store(!left_frames_.empty(), std::memory_order_release);

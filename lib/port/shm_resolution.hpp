@@ -1,5 +1,5 @@
-// Answers ARP and neighbor solicitations on behalf of the processes of a shared-memory network: their addresses are known, and a
-// process that is busy need not be asked for its own.
+// Address resolution within a shared-memory network: answers ARP requests and neighbor solicitations on behalf of the
+// processes. Their addresses are known, so a busy process need not answer.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,15 @@ struct SlotAddresses {
   std::vector<IpAddress> ips;
 };
 
-// What a port does with a frame that it is to send.
+// Result for a frame that a port is to send.
 struct ResolutionAnswer {
-  bool asks = false;             // the frame asks for an address; it is not for any process
-  uint32_t slot = UINT32_MAX;    // that has the address; UINT32_MAX: none
-  std::vector<uint8_t> frame{};  // the answer, as that slot's process would send it
+  bool asks = false;             // the frame is an address request; it must not be sent to a process
+  uint32_t slot = UINT32_MAX;    // the slot with the address; UINT32_MAX: none
+  std::vector<uint8_t> frame{};  // the reply, as that slot's process would send it
 };
 
-// `head`: the first bytes of an untagged frame, all of a request's. Frames with a VLAN tag ask for nothing.
+// `head`: the first bytes of an untagged frame, including the whole
+// request. Frames with a VLAN tag are never address requests.
 ResolutionAnswer answer_resolution(std::span<const uint8_t> head, std::span<const SlotAddresses> slots);
 
 }  // namespace roci

@@ -6,18 +6,19 @@
 namespace roci {
 namespace {
 
-// A ring that is empty is written from its start again once so much of it has been used: light traffic then stays in the
-// processor's cache, and touches no more memory.
+// An empty ring restarts at offset 0 after this many bytes, so that light traffic
+// stays in the CPU cache and touches no further memory.
 constexpr uint64_t kReuse = 64 * 1024;
 
-// Padding records in a row that a reader skips in one call: a writer cannot keep the reader with more of them.
+// Number of consecutive padding records that a reader skips in one
+// call. A writer cannot block the reader with more of them.
 constexpr unsigned kMostPadding = 64;
 
 constexpr uint64_t align_up(uint64_t position) {
   return (position + kShmRecordAlign - 1) & ~uint64_t{kShmRecordAlign - 1};
 }
 
-// Once each: the other process may change them between two reads.
+// Reads each field once: the other process may modify them between two reads.
 ShmRecord read_record(const std::byte* at) {
   const auto* record = reinterpret_cast<const ShmRecord*>(at);
   ShmRecord read{};
@@ -35,7 +36,7 @@ ShmRingWriter::ShmRingWriter(ShmRingControl& control, std::byte* data, uint32_t 
       tail_(align_up(control.tail.load(std::memory_order_acquire))),
       published_(tail_) {
   assert((size & (size - 1)) == 0 && size >= 32 * 1024);
-  // Until the reader's position is known to be valid the ring counts as full.
+  // The ring counts as full until the reader's position has been validated.
   head_ = tail_ - size_;
   control_.tail.store(tail_, std::memory_order_release);
   refresh();
@@ -128,7 +129,7 @@ void ShmRingReader::skip_all() {
 
 bool ShmRingReader::has_more() { return head_ != tail_ || read_tail(); }
 
-// Bounded: a writer cannot keep the reader here by publishing padding or changing its position.
+// Bounded: a writer cannot block the reader by publishing padding records or changing its position.
 std::span<const uint8_t> ShmRingReader::front() {
   for (unsigned records = 0; records <= kMostPadding && (head_ != tail_ || read_tail()); ++records) {
     const auto offset = static_cast<uint32_t>(head_ & (size_ - 1));
@@ -150,7 +151,8 @@ std::span<const uint8_t> ShmRingReader::front() {
   return {};
 }
 
-// Stored again when another process has changed it: with a wrong position the writer may count the ring as full for ever.
+// Stores the position again if another process has modified it: with a wrong
+// position the writer could count the ring as full forever.
 void ShmRingReader::release() {
   if (released_ == head_ && control_.head.load(std::memory_order_relaxed) == head_) return;
   released_ = head_;

@@ -1,10 +1,10 @@
-// The memory that the processes of a network of one machine share: a slot for each process, and a ring of frames (shm_ring.hpp)
-// for each ordered pair of slots. All of it is one sealed memfd: it has no name in a file system, can neither shrink nor grow,
-// and ends with the last process that has it. Pages are allocated when they are first written, so a ring that was never used
-// costs nothing.
+// Shared memory of the processes of a network on one machine: a slot per process, and a ring of frames (shm_ring.hpp)
+// per ordered pair of slots. It is one sealed memfd: it has no name in a file system, cannot change its size, and is
+// freed when the last process closes it. Pages are allocated when first written, so unused rings use no memory.
 //
-// Every process of the network can write to all of it. Processes validate what they read from it (shm_ring.hpp, shm_port.hpp), so
-// a faulty or hostile one can disturb the traffic of its network, and can neither crash the others nor read or write their memory.
+// Every process of the network can write to the whole segment. Processes validate values that they read from it
+// (shm_ring.hpp, shm_port.hpp). A faulty or hostile process can disturb the traffic of its network, but cannot crash
+// other processes or access their memory.
 #pragma once
 
 #include <atomic>
@@ -24,29 +24,29 @@ inline constexpr uint32_t kShmSlots = 33;  // 32 processes and a switch
 inline constexpr uint32_t kShmSwitchSlot = 32;
 inline constexpr uint32_t kShmRingBytes = 1 << 20;
 
-// In shared memory.
+// State of a slot, in shared memory.
 struct ShmSlot {
-  // Senders write.
-  alignas(64) WakeupWord wakeups[kWaiters];  // by Waiter
-  std::atomic<uint64_t> pending{0};  // a bit for each slot that has published since the owner last looked
-  std::atomic<int64_t> woken{0};     // when a sender last woke the owner (CLOCK_MONOTONIC)
-  // The owner writes, each time it polls; anybody reads.
-  alignas(64) std::atomic<int64_t> ran{
-      0};                           // ns for which the owner's engine has run or had nothing to run for
-  std::atomic<int64_t> polled{0};   // when it last polled (CLOCK_MONOTONIC)
-  std::atomic<uint32_t> asleep{0};  // threads of it that wait for a wake
-  // The owner writes, when it joins and leaves.
-  alignas(64) std::atomic<uint64_t> incarnation{0};  // odd, random for each owner; 0: none
+  // Written by senders.
+  alignas(64) WakeupWord wakeups[kWaiters];  // index: Waiter
+  std::atomic<uint64_t> pending{0};  // bit per slot that has published frames since the owner's last poll
+  std::atomic<int64_t> woken{0};     // time of the last wake-up by a sender (CLOCK_MONOTONIC)
+  // Written by the owner at each poll, read by any process.
+  alignas(64) std::atomic<int64_t> ran{0};  // engine time in ns: the owner's engine has run or had no work
+  std::atomic<int64_t> polled{0};           // time of the last poll (CLOCK_MONOTONIC)
+  std::atomic<uint32_t> asleep{0};          // number of the owner's threads that wait for a wake-up
+  // Written by the owner when it joins and leaves.
+  alignas(64) std::atomic<uint64_t> incarnation{0};  // odd, random per owner; 0: no owner
   std::atomic<uint32_t> pid{0};
-  // The owner writes, when it withdraws what it has granted (shm_placement.hpp).
+  // Written by the owner when it revokes grants (shm_placement.hpp).
   std::atomic<uint32_t> grant_epoch{0};
 };
 static_assert(sizeof(ShmSlot) == 192);
 
-// In shared memory: a region of one slot's process into which another one's may place WRITEs of one queue pair (shm_placement.hpp).
-// The slot's owner writes; it is valid as long as `epoch` and `incarnation` are the slot's.
+// A memory region of a slot's process into which another slot's process may place WRITEs
+// of one queue pair (shm_placement.hpp). In shared memory. Written by the slot's owner;
+// valid while `epoch` and `incarnation` are those of the slot.
 struct ShmGrant {
-  alignas(64) std::atomic<uint32_t> version{0};  // odd during a change
+  alignas(64) std::atomic<uint32_t> version{0};  // odd while the entry is modified
   std::atomic<uint32_t> qp{0}, key{0}, epoch{0};
   std::atomic<uint64_t> start{0}, length{0}, host{0}, incarnation{0};
 };
@@ -54,14 +54,14 @@ static_assert(sizeof(ShmGrant) == 64);
 
 inline constexpr uint32_t kShmGrantsPerPair = 256;
 struct ShmGrants {
-  alignas(64) std::atomic<uint32_t> placing{0};  // the peer writes: odd while it copies
-  ShmGrant entries[kShmGrantsPerPair];           // by hash
+  alignas(64) std::atomic<uint32_t> placing{0};  // written by the peer: odd while it copies
+  ShmGrant entries[kShmGrantsPerPair];           // index: hash of queue pair and key
 };
 
 class ShmSegment {
  public:
   static Result<std::shared_ptr<ShmSegment>> create();
-  // The one that a descriptor refers to: "/proc/PID/fd/N". Fails when it is no such memory.
+  // Opens the segment of a descriptor, "/proc/PID/fd/N". Fails if the descriptor is not such a segment.
   static Result<std::shared_ptr<ShmSegment>> open(const std::string& path);
   ~ShmSegment();
   ShmSegment(const ShmSegment&) = delete;

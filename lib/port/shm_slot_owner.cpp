@@ -53,7 +53,7 @@ ShmSlotOwner::~ShmSlotOwner() {
   if (incarnation_ != 0) release(slot_, incarnation_);
 }
 
-// Adds what has passed since the last poll to the time in which this engine ran, or had nothing to run for.
+// Adds to the engine time: the time since the last poll in which this engine ran or had no work.
 void ShmSlotOwner::note_poll(Nanos now) {
   const Nanos gap = now - last_poll_;
   Nanos slept{0};
@@ -102,7 +102,7 @@ uint32_t ShmSlotOwner::Wakeup::value(Waiter waiter) const {
 uint32_t ShmSlotOwner::Wakeup::arm(Waiter waiter, WakeFor what) { return word(waiter).arm(what); }
 void ShmSlotOwner::Wakeup::disarm(Waiter waiter) { word(waiter).disarm(); }
 
-// Looks at the rings themselves too: a faulty process may have cleared the bits of others.
+// Checks the rings as well: a faulty process may have cleared pending bits of other slots.
 bool ShmSlotOwner::Wakeup::has_frames() {
   if (owner_.has_pending() || owner_.has_unread_()) return true;
   for (uint64_t left = owner_.others_; left != 0; left &= left - 1) {
@@ -122,7 +122,8 @@ void ShmSlotOwner::Wakeup::wait(Waiter waiter, uint32_t seen, Nanos limit) {
   if (armed) own.asleep.fetch_add(1, std::memory_order_relaxed);
   futex_wait(word(waiter).value, seen, limit);
   if (!armed) return;
-  // From the wake on the thread was runnable, and may have had no processor.
+  // Only the time before the wake-up counts as sleep: afterwards
+  // the thread was runnable, but may not have been scheduled.
   const Nanos woken{own.woken.load(std::memory_order_relaxed)}, now = monotonic_now();
   owner_.slept_.fetch_add(((woken > from && woken < now ? woken : now) - from).count(),
                           std::memory_order_relaxed);

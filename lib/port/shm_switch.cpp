@@ -26,7 +26,7 @@ class ShmSwitch::MemberPort final : public Port {
     return received.frames;
   }
 
-  // Accepts as many frames as the ring has room for. Frames for a slot without an owner are dropped.
+  // Accepts frames until the ring is full. Frames to a slot without an owner are dropped.
   uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override {
     uint16_t count = 0;
     uint64_t sent = 0, bytes = 0;

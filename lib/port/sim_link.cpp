@@ -6,7 +6,7 @@
 
 namespace roci {
 
-// A port: it sends on one way and receives from the other.
+// The port at one end: it sends on one direction of the link and receives from the other.
 class SimLink::End : public Port {
  public:
   End(std::string name, MacAddress mac, uint16_t mtu, uint16_t queues, const std::atomic<bool>& up, Way& out,
@@ -70,7 +70,7 @@ class SimLink::End : public Port {
   [[nodiscard]] bool link_up() const override { return up_; }
 
  private:
-  // Queue 1 and following; they send on the same line.
+  // Queue 1 and higher; they send on the same line.
   class Queue final : public PortQueue {
    public:
     Queue(End& end, uint16_t index) : end_(end), index_(index) {}
@@ -88,12 +88,12 @@ class SimLink::End : public Port {
 
   std::string name_;
   MacAddress mac_;
-  const std::atomic<bool>& up_;  // the link's
+  const std::atomic<bool>& up_;  // of the link
   Way& out_;
   Way& in_;
   PortCapabilities capabilities_;
   PortStats stats_;
-  Nanos seen_{0};  // when somebody last looked what has arrived
+  Nanos seen_{0};  // time of the last receive()
   std::vector<std::unique_ptr<Queue>> others_;
 };
 

@@ -1,18 +1,19 @@
-// A simulated cable with a port at each end: rate, delay, a bounded transmit queue, and seeded faults. The
-// same seed and the same calls give the same frames at the same nanoseconds.
+// Simulated link with a port at each end: rate, delay, a bounded transmit queue, and seeded faults. The same seed and
+// the same calls produce the same frames at the same nanosecond.
 //
 //   port a  tx_burst -> [ transmit queue ]--rate-->( faults )--delay--> rx_burst  port b
 //   port b  tx_burst -> [ transmit queue ]--rate-->( faults )--delay--> rx_burst  port a
 //
-// Frames are moved, not copied, except where the link could not keep a frame to itself: what tx_burst() takes
-// is copied when its memory is shared (a reference count above one, a clone, external memory), since its
-// owner may change it as soon as a NIC would have read it; duplicates are copies. So everything in flight is
-// private, faults may change it, and whoever receives it may too.
+// Frames are moved, not copied, with two exceptions. tx_burst() copies a frame whose memory is shared
+// (a reference count above one, a clone, external memory), because its owner may modify the memory as
+// soon as a NIC would have read it. Duplicates are copies. All frames in flight are therefore
+// private, and may be modified by faults and by the receiver.
 //
-// Threads: each direction has a sender, which has the port there, its waker and what changes the direction, and a receiver,
-// which has the port at the other end. All may be one thread. Two may be two threads that are never further apart in time than
-// the delay: then what is sent meanwhile arrives later than anything the receiver does meanwhile, and who is how quick makes
-// no difference. listen(), set_up() and the link as a poller are for whoever has stopped both.
+// Threads: each direction has a sending and a receiving thread, which may be the same. The sending thread
+// uses the port, the waker and the settings of the direction; the receiving thread uses the port at the
+// other end. Two threads must never be further apart in virtual time than the delay. Then every frame
+// arrives after the receiver's current time, and the result does not depend on the threads' speed. listen(),
+// set_up() and poll() require that both threads are stopped.
 #pragma once
 
 #include <array>
@@ -31,34 +32,35 @@
 
 namespace roci {
 
-// What happens to frames at random, each with its own probability in [0, 1] and independent of the others.
+// Random faults, each with its own probability in [0, 1] and independent of the others.
 struct SimFaults {
   double loss = 0;
-  double duplication = 0;  // a second copy arrives right behind the first
-  double reordering = 0;   // arrives late by 1 ns to reordering_delay, while others overtake it
-  double corruption = 0;   // 1 to corruption_bits different bits behind the Ethernet header are flipped
-  double marking = 0;      // ECN-capable packets get CE, the IPv4 header checksum stays right
+  double duplication = 0;  // a second copy arrives directly after the first
+  double reordering = 0;   // arrives 1 ns to reordering_delay late, while later frames overtake it
+  double corruption = 0;   // 1 to corruption_bits different bits after the Ethernet header are flipped
+  double marking = 0;      // ECN-capable packets get CE; the IPv4 header checksum stays correct
   Nanos reordering_delay = 20us;
   unsigned corruption_bits = 4;  // at most kMostBitErrors (bit_errors.hpp)
 };
 
-// What a test's script wants done to one frame, on top of the random faults.
+// Actions of a test script for one frame, in addition to the random faults.
 struct SimVerdict {
   bool drop = false;
   bool mark = false;
   unsigned duplicates = 0;
   Nanos extra_delay{0};
-  std::vector<uint32_t> flip_bits{};  // counted from the start of the frame; bit 0 is the lowest of byte 0
+  // Counted from the start of the frame; bit 0 is the lowest bit of byte 0.
+  std::vector<uint32_t> flip_bits{};
 };
 
-// Sees each frame of its direction as it was sent, with its number from 0.
+// Called for each frame of its direction as it was sent, with its number from 0.
 using SimScript = std::function<SimVerdict(const rte_mbuf& frame, uint64_t index)>;
 
 struct SimDirectionConfig {
-  BitsPerSec rate{0};  // 0: infinite. A frame occupies its bytes and kEthernetLineOverhead.
+  BitsPerSec rate{0};  // 0: infinite. A frame occupies its bytes and kEthernetLineOverhead
   Nanos delay{0};
-  Bytes queue =
-      1_MiB;  // bytes of frames not yet completely sent; one frame is always taken by an empty queue
+  // Bytes of frames that are not completely sent; an empty queue always accepts one frame.
+  Bytes queue = 1_MiB;
   SimFaults faults{};
 };
 
@@ -66,28 +68,28 @@ struct SimLinkConfig {
   std::string name = "link";  // the ports are name:a and name:b
   uint64_t seed = 1;
   uint16_t mtu = 4200;
-  std::array<uint16_t, 2> queues{1, 1};  // of port a and port b; what arrives is spread by flow
+  std::array<uint16_t, 2> queues{1, 1};  // of port a and port b; received frames are distributed by flow
   SimDirectionConfig a_to_b{};
   SimDirectionConfig b_to_a{};
-  std::array<MacAddress, 2> macs{};  // all zero: made from the seed
+  std::array<MacAddress, 2> macs{};  // all zero: derived from the seed
 };
 
-// Always: accepted + duplicated == delivered + lost + no_buffer + in_flight().
+// Invariant: accepted + duplicated == delivered + lost + no_buffer + in_flight().
 struct SimDirectionStats {
-  std::atomic<uint64_t> accepted{0};    // frames taken by tx_burst(), without the too long ones
-  std::atomic<uint64_t> delivered{0};   // frames given out by rx_burst()
-  std::atomic<uint64_t> lost{0};        // by chance or by script
+  std::atomic<uint64_t> accepted{0};    // frames accepted by tx_burst(), except those that exceed the MTU
+  std::atomic<uint64_t> delivered{0};   // frames returned by rx_burst()
+  std::atomic<uint64_t> lost{0};        // at random, by script, or while the link was down
   std::atomic<uint64_t> duplicated{0};  // extra copies
   std::atomic<uint64_t> reordered{0};   // delayed
   std::atomic<uint64_t> corrupted{0};
   std::atomic<uint64_t> marked{0};
-  std::atomic<uint64_t> no_buffer{0};   // copies the pool had no buffer for
+  std::atomic<uint64_t> no_buffer{0};   // copies that were not made because the pool was empty
   std::atomic<uint64_t> peak_queue{0};  // bytes
 
   [[nodiscard]] uint64_t in_flight() const { return accepted + duplicated - delivered - lost - no_buffer; }
 };
 
-// Is told of each frame, by the thread that sends it, when it will arrive.
+// Callback of the sending thread, with the arrival time of each frame.
 class ArrivalListener {
  public:
   ArrivalListener() = default;
@@ -97,36 +99,36 @@ class ArrivalListener {
   virtual void arriving(Nanos when) = 0;
 };
 
-// As a poller it only wakes senders: after a port has refused a frame, the link is due when its queue has
-// room again and then claims to have worked, so that a virtual runner polls the sender once more. Under a
-// real runner it need not be polled.
+// Simulated link. As a poller it only wakes senders: after a port has refused a frame, next_deadline() is the time at
+// which its queue has space again. poll() then returns true, so that a virtual-time runner polls the sender again. A
+// real-time runner need not poll it.
 class SimLink : public Poller {
  public:
   enum Direction : unsigned { kAToB = 0, kBToA = 1 };
 
-  // `copies` gives the buffers for private copies.
+  // `copies` provides the buffers for private copies.
   SimLink(const SimLinkConfig& config, std::shared_ptr<MbufPool> copies);
-  ~SimLink() override;  // frees what is in flight
+  ~SimLink() override;  // frees the frames in flight
 
   [[nodiscard]] Port& a();
   [[nodiscard]] Port& b();
   [[nodiscard]] const SimDirectionStats& stats(Direction direction) const;
 
-  // From the next frame on.
+  // Applies from the next frame on.
   void set_faults(Direction direction, const SimFaults& faults);
   void set_script(Direction direction, SimScript script);
   void set_rate(Direction direction, BitsPerSec rate);
-  // The cable is pulled or plugged in: both ports say so, and while it is out what they send is lost. What is on its way
-  // arrives.
+  // Unplugs or plugs in the cable. While it is unplugged, link_up() of both ports is false, and the frames that they
+  // send are lost. Frames in flight still arrive.
   void set_up(bool up) { up_ = up; }
 
-  // Of what arrives by this direction; it must outlive the link.
+  // Sets the listener for arrivals of this direction; it must outlive the link.
   void listen(Direction direction, ArrivalListener& listener);
 
   bool poll(Nanos now) override;
   [[nodiscard]] Nanos next_deadline() const override;
   [[nodiscard]] std::string_view name() const override { return name_; }
-  // The half of this that belongs to the sender of a direction.
+  // The part of the poller that the sending thread of a direction calls.
   [[nodiscard]] Poller& waker(Direction direction);
 
  private:

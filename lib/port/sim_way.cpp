@@ -130,7 +130,7 @@ rte_mbuf* SimLink::Way::own(rte_mbuf* frame) {
   if (frame == nullptr) {
     bump(stats.no_buffer);
   } else {
-    frame->ol_flags = 0;  // what the sender wanted of its NIC is nothing the receiver's NIC says
+    frame->ol_flags = 0;  // TX offload flags of the sender are not valid RX flags
   }
   return frame;
 }
@@ -158,12 +158,12 @@ void SimLink::Way::collect() {
   }
 }
 
-// What the receive side scaling of a NIC does, with a hash that is as good as another: over addresses and UDP ports of
-// RoCEv2 packets. Everything else is for queue 0.
+// Models a NIC's receive side scaling: a hash of IP addresses
+// and UDP ports of RoCEv2 packets. Other frames go to queue 0.
 size_t SimLink::Way::queue_of(const rte_mbuf* frame) const {
   if (queues_ == 1) return 0;
   const FrameView view = parse_frame(rte_pktmbuf_mtod(frame, const uint8_t*), frame->data_len, frame->pkt_len,
-                                     OpcodeRange::kWithPrivate);  // a NIC does not look at opcodes
+                                     OpcodeRange::kWithPrivate);  // a NIC does not check opcodes
   if (view.kind != FrameKind::kRoce) return 0;
   uint64_t hash = 0;
   const auto mix = [&hash](uint64_t word) {

@@ -1,4 +1,4 @@
-// One direction of a simulated link; see sim_link.hpp. The sender and the receiver may be two threads.
+// One direction of a simulated link (sim_link.hpp). The sender and the receiver may be two threads.
 #pragma once
 
 #include <span>
@@ -11,29 +11,29 @@ namespace roci {
 
 class SimLink::Way {
  public:
-  // `queues`: of the port at the far end.
+  // `queues`: number of queues of the receiving port.
   Way(const SimDirectionConfig& config, uint16_t queues, Rng rng, rte_mempool* copies);
   ~Way();
   Way(const Way&) = delete;
   Way& operator=(const Way&) = delete;
 
-  // Takes the frame when the queue has room for it; loses it when the cable is not `up`.
+  // Accepts the frame if the queue has space; drops it if the cable is not `up`.
   bool send(rte_mbuf* frame, Nanos now, bool up);
-  // The receiver's: the next frame that has arrived by `now` for this queue of the far end, or null.
+  // Called by the receiver: the next frame that has arrived by `now` for this queue of the receiving port, or null.
   rte_mbuf* receive(uint16_t queue, Nanos now);
   [[nodiscard]] Nanos next_arrival(uint16_t queue) {
     collect();
     return arriving_[queue].next();
   }
-  // Frames for this queue that have arrived by `now` and wait.
+  // Number of frames for this queue that have arrived by `now`.
   [[nodiscard]] uint32_t waiting(uint16_t queue, Nanos now) {
     collect();
     return arriving_[queue].count(now);
   }
 
-  // When a sender that was refused should try again; kNever when none was.
+  // When a refused sender should retry; kNever if none was refused.
   [[nodiscard]] Nanos room_at() const;
-  // Whether a refused sender can go on at `now`.
+  // Whether a refused sender can continue at `now`.
   bool wake(Nanos now);
 
   void listen(ArrivalListener* listener) { listener_ = listener; }
@@ -53,20 +53,20 @@ class SimLink::Way {
     uint64_t order = 0;  // frames that arrive together keep their order
     rte_mbuf* frame = nullptr;
     uint16_t queue = 0;
-    bool late = false;  // others that were sent behind it may arrive before it
+    bool late = false;  // frames that were sent after it may arrive before it
   };
   struct Later {
     bool operator()(const Flying& x, const Flying& y) const {
       return x.arrival != y.arrival ? x.arrival > y.arrival : x.order > y.order;
     }
   };
-  // What is on its way to one queue.
+  // Frames in flight to one queue.
   class Arrivals {
    public:
     Arrivals() = default;
     void add(const Flying& frame);
     [[nodiscard]] Nanos next() const;
-    // The first to arrive; there is one.
+    // The first to arrive; must exist.
     Flying take();
     [[nodiscard]] uint32_t count(Nanos by) const;
 
@@ -75,7 +75,7 @@ class SimLink::Way {
       return !late_.empty() && (in_order_.empty() || Later{}(in_order_.front(), late_.front()));
     }
     GrowingRing<Flying> in_order_;
-    std::vector<Flying> late_;  // a heap, first arrival on top
+    std::vector<Flying> late_;  // heap, first arrival on top
   };
 
   void retire(Nanos now);
@@ -89,15 +89,15 @@ class SimLink::Way {
   uint64_t queue_limit_;
   Rng rng_;
   rte_mempool* copies_;
-  GrowingRing<Sending> sending_;  // not completely on the line yet, oldest first
+  GrowingRing<Sending> sending_;  // not completely transmitted, oldest first
   uint64_t sending_bytes_ = 0;
-  size_t queues_;  // of the far end
+  size_t queues_;  // of the receiving port
   uint64_t order_ = 0;
   bool refused_ = false;
   ArrivalListener* listener_ = nullptr;
   SpscQueue<Flying> crossing_;  // from the sender to the receiver
-  // The receiver's.
-  std::vector<Arrivals> arriving_;  // for each queue
+  // Used by the receiver.
+  std::vector<Arrivals> arriving_;  // per queue
 };
 
 }  // namespace roci

@@ -5,7 +5,7 @@
 #include "verbs/error.hpp"
 #include "verbs/fork_guard.hpp"
 
-using namespace roci;         // NOLINT(google-build-using-namespace): this file is the skin
+using namespace roci;         // NOLINT(google-build-using-namespace): functions of the C ABI
 using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
 
 extern "C" {

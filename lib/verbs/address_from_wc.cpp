@@ -1,4 +1,4 @@
-// Address handles to whom a datagram came from.
+// Address handles for the senders of received datagrams.
 #include <infiniband/verbs.h>
 
 #include <cerrno>
@@ -9,14 +9,14 @@
 
 namespace {
 
-constexpr int kIndices = 256;  // of a GID table: ibv_global_route has a byte for one
+constexpr int kIndices = 256;  // size of a GID table: ibv_global_route has one byte for the index
 
-// The index of a GID in the port's table, or -1 and errno.
+// Returns the index of a GID in the port's table, or -1 with errno set.
 int find_gid(ibv_context* context, uint8_t port, const ibv_gid& wanted, int type) {
   for (int index = 0; index < kIndices; ++index) {
     ibv_gid gid{};
     int its_type = 0;
-    if (ibv_query_gid(context, port, index, &gid) != 0) break;  // the table's end
+    if (ibv_query_gid(context, port, index, &gid) != 0) break;  // end of the table
     if (std::memcmp(&gid, &wanted, sizeof gid) != 0) continue;
     if (roci::query_gid_type(context, port, static_cast<unsigned>(index), &its_type) == 0 && its_type == type)
       return index;
@@ -59,7 +59,8 @@ ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, uint8_t port
   return ibv_create_ah(pd, &attributes);
 }
 
-// For providers whose devices want to be told the next hop's MAC. Ours finds it when it sends, and it may change after.
+// For providers whose devices need the next hop's MAC address. Rocinante
+// resolves it when it sends, and it may change later.
 int ibv_resolve_eth_l2_from_gid(ibv_context* /*context*/, ibv_ah_attr* /*attributes*/, uint8_t* /*mac*/,
                                 uint16_t* /*vlan*/) {
   errno = ENOSYS;

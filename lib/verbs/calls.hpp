@@ -1,5 +1,5 @@
-// The calls that programs reach through a context: rdma-core's inline functions look them up there. What a context does not have
-// stays null, and those functions answer EOPNOTSUPP.
+// The functions that programs call through a context, where rdma-core's inline functions look them up. Unsupported
+// functions stay null; the inline functions then return EOPNOTSUPP.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -38,7 +38,7 @@ void fill_polling(Cq& cq);
 int post_send(ibv_qp* qp, ibv_send_wr* list, ibv_send_wr** bad);
 int post_recv(ibv_qp* qp, ibv_recv_wr* list, ibv_recv_wr** bad);
 ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr);
-// The keys of windows of type 2 that `list` binds are the windows' from now on; requests from `end` on were not taken.
+// Sets the rkeys of the type 2 windows that `list` binds. Requests from `end` on were not accepted.
 void note_binds(const ibv_send_wr* list, const ibv_send_wr* end);
 // extended_send.cpp
 Status fill_sending(Qp& qp, uint64_t operations);

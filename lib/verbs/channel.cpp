@@ -1,4 +1,4 @@
-// Completion channels, and the waiting for their events.
+// Completion channels, and waiting for their events.
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <poll.h>
@@ -17,10 +17,11 @@ namespace roci::verbs {
 
 namespace {
 
-// Programs poll what comes while they handle an event, and then the event of that finds nothing: sooner than with a NIC, since the
-// library's thread and theirs run side by side. Those that look with ibv_start_poll take an empty queue for an error, so they are
-// not told; the next completion is an event again. But others count events, whichever of a channel's queues they are of: while
-// another queue has completions its event may be the one that this one is taken for.
+// Programs poll new completions while they handle an event, and the event of such a completion then finds an empty
+// queue. This is more frequent than with a NIC, because the library's thread runs in parallel to the program. Programs
+// that use ibv_start_poll treat an empty queue as an error, so the event is taken back; the next completion generates
+// an event again. Other programs count events, regardless of the queue. While another queue of the channel has
+// completions, the event may be counted as that queue's, so it is not taken back.
 bool is_idle(Channel& channel, Cq& of) {
   if (!of.looked_at_one_by_one.load(std::memory_order_relaxed)) return false;
   const std::scoped_lock guard(channel.mutex);
@@ -63,7 +64,7 @@ void EventDebt::wait_until_paid() {
 
 int wait_readable(Device& device, int fd, std::optional<std::chrono::milliseconds> limit) {
   if ((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) return EAGAIN;
-  // An answer that comes at once is sooner here than a thread can be woken for it.
+  // A response that arrives soon is processed faster here than by waking a thread.
   constexpr std::chrono::microseconds kBusy{50};
   pollfd entry{.fd = fd, .events = POLLIN, .revents = 0};
   const auto end = std::chrono::steady_clock::now() + kBusy;
@@ -80,7 +81,7 @@ int wait_readable(Device& device, int fd, std::optional<std::chrono::millisecond
 
 }  // namespace roci::verbs
 
-using namespace roci;         // NOLINT(google-build-using-namespace): the rest is the skin
+using namespace roci;         // NOLINT(google-build-using-namespace): functions of the C ABI
 using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
 
 extern "C" {
@@ -107,14 +108,14 @@ int ibv_destroy_comp_channel(ibv_comp_channel* handle) {
 int ibv_get_cq_event(ibv_comp_channel* handle, ibv_cq** cq, void** user) {
   if (const int code = refuse_child(); code != 0) return errno = code, -1;
   Channel& channel = of<Channel>(handle);
-  // Whoever has seen in poll() that there is an event does not expect to wait for one.
+  // A program that has seen an event with poll() does not expect this call to block.
   constexpr std::chrono::milliseconds kNextOne{100};
   Cq* taken_back = nullptr;
   for (;;) {
     if (const auto event = channel.channel->get_event()) {
       Cq& from = *static_cast<Cq*>(event->context);
       if (!is_idle(channel, from)) return give(from, cq, user);
-      taken_back = &from;  // given out all the same when no other follows soon
+      taken_back = &from;  // delivered nevertheless if no other event follows soon
       continue;
     }
     const auto limit = taken_back != nullptr ? std::optional(kNextOne) : std::nullopt;

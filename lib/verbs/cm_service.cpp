@@ -1,4 +1,4 @@
-// For librdmacm.so.1, which is built with this library: the connection manager of the process's device.
+// For librdmacm.so.1 of the same build: the connection manager of the process's device.
 #include "cm/service.hpp"
 
 #include <cerrno>

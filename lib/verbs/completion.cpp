@@ -62,7 +62,7 @@ ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* attr) {
 
 }  // namespace roci::verbs
 
-using namespace roci;         // NOLINT(google-build-using-namespace): the rest is the skin
+using namespace roci;         // NOLINT(google-build-using-namespace): functions of the C ABI
 using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
 
 extern "C" {
@@ -88,7 +88,7 @@ int ibv_destroy_cq(ibv_cq* handle) {
     const std::scoped_lock guard(cq.channel->mutex);
     std::erase(cq.channel->queues, &cq);
   }
-  cq.queue.reset();  // what waits of its events goes with it
+  cq.queue.reset();  // also removes its pending events
   cq.completion_events.wait_until_paid();
   cq.async_events.wait_until_paid();
   pthread_mutex_destroy(&handle->mutex);

@@ -1,5 +1,5 @@
-// Attributes between the kernel's structs and those of the verbs, for programs that speak to rdma_cm or ucma themselves. No
-// public header declares these calls. What the other side does not have is left as it was.
+// Conversion of attributes between the kernel's structs and those of verbs, for programs that use rdma_cm or ucma
+// directly. No public header declares these calls. Fields without a counterpart in the source are left unchanged.
 #include <infiniband/sa.h>
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_sa.h>
@@ -23,7 +23,7 @@ void ibv_copy_ah_attr_from_kern(ibv_ah_attr* to, const ib_uverbs_ah_attr* from) 
   to->port_num = from->port_num;
 }
 
-// `qp_state` stays: it is what the caller asked attributes for.
+// `qp_state` is left unchanged: it is the state for which the caller requested the attributes.
 void ibv_copy_qp_attr_from_kern(ibv_qp_attr* to, const ib_uverbs_qp_attr* from) {
   to->cur_qp_state = static_cast<ibv_qp_state>(from->cur_qp_state);
   to->path_mtu = static_cast<ibv_mtu>(from->path_mtu);

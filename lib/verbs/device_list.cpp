@@ -1,4 +1,4 @@
-// ibv_get_device_list and what can be asked of a device that is not open; opening and closing.
+// ibv_get_device_list, queries of a device that is not open, and opening and closing of devices.
 #include <infiniband/verbs.h>
 
 #include <cstring>
@@ -12,7 +12,7 @@
 
 #undef ibv_get_device_list
 
-using namespace roci;         // NOLINT(google-build-using-namespace): this file is the skin
+using namespace roci;         // NOLINT(google-build-using-namespace): functions of the C ABI
 using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
 
 extern "C" {
@@ -29,7 +29,7 @@ void ibv_free_device_list(ibv_device** list) { delete[] list; }
 
 const char* ibv_get_device_name(ibv_device* device) { return device->name; }
 
-// In network order.
+// In network byte order.
 __be64 ibv_get_device_guid(ibv_device*) { return listed_guid(); }
 
 int ibv_get_device_index(ibv_device*) { return 0; }
@@ -38,7 +38,7 @@ ibv_context* ibv_open_device(ibv_device* device) {
   if (const int code = refuse_child(); code != 0) return refuse(code);
   auto opened = open_listed_device();
   if (!opened) {
-    log().error("{}", opened.error().message);  // programs only say that it did not open
+    log().error("{}", opened.error().message);  // programs do not print the reason
     return refuse(opened.error().code);
   }
   auto* context = new Context;
@@ -56,7 +56,7 @@ ibv_context* ibv_open_device(ibv_device* device) {
 }
 
 int ibv_close_device(ibv_context* handle) {
-  if (is_forked_child()) return 0;  // there is nothing to close; programs do it when they end
+  if (is_forked_child()) return 0;  // nothing to close; programs call it at exit
   forget_context(*handle);
   Context& context = Context::of(handle);
   settle(*context.device, nullptr);
@@ -65,7 +65,7 @@ int ibv_close_device(ibv_context* handle) {
   return 0;
 }
 
-// What was opened in one process cannot be used from another.
+// An open device cannot be used by another process.
 ibv_context* ibv_import_device(int) { return refuse(EOPNOTSUPP); }
 
 }  // extern "C"

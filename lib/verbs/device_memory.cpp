@@ -1,4 +1,4 @@
-// Device memory: a device made of software has its memory where everybody has it.
+// Device memory. It is host memory, because the device is software.
 #include <infiniband/verbs.h>
 
 #include <cstring>

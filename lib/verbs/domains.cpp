@@ -1,4 +1,5 @@
-// Protection domains, thread domains, and parent domains, which are protection domains with hints that we do not need.
+// Protection domains, thread domains, and parent domains, which
+// are protection domains with hints that this library ignores.
 #include <infiniband/verbs.h>
 
 #include "verbs/calls.hpp"
@@ -41,7 +42,7 @@ ibv_pd* alloc_parent_domain(ibv_context* context, ibv_parent_domain_init_attr* a
 
 }  // namespace roci::verbs
 
-using namespace roci;         // NOLINT(google-build-using-namespace): the rest is the skin
+using namespace roci;         // NOLINT(google-build-using-namespace): functions of the C ABI
 using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
 
 extern "C" {

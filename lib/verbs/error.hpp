@@ -1,5 +1,5 @@
-// Errors of the C++ API as verbs callers see them: an errno. The sentence goes to the log, at level info, since programs
-// also ask for what they expect to be refused (ROCI_LOG=info shows it).
+// Conversion of errors of the C++ API to the errno of verbs calls. The message is logged at info level (ROCI_LOG=info),
+// because programs also make calls that they expect to fail.
 #pragma once
 
 #include <cerrno>

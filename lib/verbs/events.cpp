@@ -6,12 +6,12 @@
 #include "verbs/fork_guard.hpp"
 #include "verbs/waiting.hpp"
 
-using namespace roci;         // NOLINT(google-build-using-namespace): this file is the skin
+using namespace roci;         // NOLINT(google-build-using-namespace): functions of the C ABI
 using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
 
 namespace {
 
-// rdma-core's events name their object by its handle.
+// Events refer to their object by its handle.
 void name_object(const AsyncEvent& from, ibv_async_event& event) {
   switch (from.object.source) {
     case EventSource::kQueuePair: {

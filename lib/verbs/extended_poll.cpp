@@ -1,5 +1,5 @@
-// ibv_start_poll and its kin: completions one at a time, read field by field. Between ibv_start_poll and ibv_end_poll the queue
-// is the caller's alone.
+// ibv_start_poll and related calls: completions are polled one at a time and read field by field. Between
+// ibv_start_poll and ibv_end_poll the caller has exclusive access to the queue.
 #include <infiniband/verbs.h>
 
 #include <ctime>

@@ -1,5 +1,5 @@
-// ibv_wr_start and its kin: work requests built call by call. They are gathered and posted as one list by ibv_wr_complete, all
-// or none, which is what those calls promise.
+// ibv_wr_start and related calls: work requests built call by call. ibv_wr_complete
+// posts them as one list, all or none, as these calls require.
 #include <infiniband/verbs.h>
 
 #include <cstring>
@@ -11,7 +11,7 @@
 namespace roci::verbs {
 namespace {
 
-// Operations that programs may ask for when they create a queue pair.
+// Operations that programs may request when they create a queue pair.
 constexpr uint64_t kOperations = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                                  IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
                                  IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
@@ -25,13 +25,13 @@ ibv_send_wr& begin(ibv_qp_ex* qp, ibv_wr_opcode opcode) {
   ibv_send_wr wr{};
   wr.wr_id = qp->wr_id;
   wr.opcode = opcode;
-  wr.send_flags = qp->wr_flags & ~unsigned{IBV_SEND_INLINE};  // that is what set_inline() says
+  wr.send_flags = qp->wr_flags & ~unsigned{IBV_SEND_INLINE};  // set by set_inline()
   list.requests.push_back(wr);
   list.first_piece.push_back(static_cast<uint32_t>(list.pieces.size()));
   return list.requests.back();
 }
 
-// The request that is being built; null, and an error at the end, when a setter comes before any.
+// The request that is being built. Null if a setter is called before any request; complete() then returns an error.
 ibv_send_wr* last(SendList& list) {
   if (!list.requests.empty()) return &list.requests.back();
   list.error = EINVAL;
@@ -89,7 +89,7 @@ void set_inline_data(ibv_qp_ex* qp, void* bytes, size_t length) {
   if (ibv_send_wr* wr = last(list)) set_inline(list, *wr, bytes, length);
 }
 
-// Pieces of inline data need not be as few as those of a scatter list: they become one.
+// Inline data may have more pieces than a scatter list: they are merged into one piece.
 void set_inline_data_list(ibv_qp_ex* qp, size_t count, const ibv_data_buf* buffers) {
   SendList& list = list_of(qp);
   ibv_send_wr* wr = last(list);

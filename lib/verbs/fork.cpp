@@ -1,5 +1,5 @@
-// Applications that fork. Nothing has to be done for them: no device writes into pages behind the processor's back, so the
-// kernel may copy them on write as it does for any process. The child must not use what the parent opened.
+// Applications that fork. No action is needed: no device writes to memory by DMA, so the kernel's copy-on-write is
+// safe. The child must not use objects that the parent has opened.
 #include <infiniband/verbs.h>
 
 #include <cstddef>

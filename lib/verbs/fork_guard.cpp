@@ -13,10 +13,10 @@ namespace roci::verbs {
 namespace {
 
 std::atomic<bool> forked_child{false};
-std::mutex contexts_mutex;  // held over fork(), so that the child finds it free
+std::mutex contexts_mutex;  // held during fork(), so that it is free in the child
 std::set<ibv_context*> contexts;
 
-// Nothing but write(): the child of a program with threads may not even allocate.
+// Calls only write(): the child of a multithreaded program must not even allocate.
 int refuse_in_child() {
   static std::atomic<bool> said{false};
   if (!said.exchange(true)) {

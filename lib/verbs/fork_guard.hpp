@@ -1,20 +1,20 @@
-// A child of fork() has no threads of DPDK and no port of its own, and its parent goes on with both. So the child's calls fail
-// with EIO; the first says why.
+// Protection against use of the device in a child of fork(). The child has no DPDK threads and no port of its own,
+// while the parent continues to use both. The child's calls fail with EIO; the first call prints the reason.
 #pragma once
 
 #include <infiniband/verbs.h>
 
 namespace roci::verbs {
 
-// From now on forks are watched; once a process.
+// Registers the fork handlers, once per process.
 void guard_forks();
 
-// Whether this process was forked from one that uses the device: nothing of it works here.
+// Whether this process was forked from one that uses the device: the device cannot be used here.
 bool is_forked_child();
-// 0, or in such a child EIO, after a sentence on standard error at the first call: what control calls begin with.
+// Called first by control calls. Returns 0, or EIO in such a child; the first call prints a message to standard error.
 int refuse_child();
 
-// Contexts whose calls a forked child must not make.
+// Registers contexts whose calls must fail in a forked child.
 void note_context(ibv_context& context);
 void forget_context(ibv_context& context);
 

@@ -56,7 +56,7 @@ int bind_mw(ibv_qp* qp, ibv_mw* handle, ibv_mw_bind* bind) {
   return code;
 }
 
-// Pages come in when they are touched; bringing them in earlier is all that there is to do.
+// Pages are faulted in on access. The advice only faults them in earlier.
 int advise_mr(ibv_pd*, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge* list, uint32_t count) {
   if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE &&
       advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
@@ -73,7 +73,7 @@ int advise_mr(ibv_pd*, ibv_advise_mr_advice advice, uint32_t flags, ibv_sge* lis
 
 }  // namespace roci::verbs
 
-using namespace roci;         // NOLINT(google-build-using-namespace): the rest is the skin
+using namespace roci;         // NOLINT(google-build-using-namespace): functions of the C ABI
 using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
 
 extern "C" {

@@ -1,5 +1,5 @@
-// What stands behind the handles that programs hold: each begins with rdma-core's own struct, whose layout is the ABI, and has
-// the object of the C++ API behind it.
+// Objects of the handles that programs hold. Each object begins with rdma-core's struct, whose layout is the ABI,
+// followed by the object of the C++ API.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -17,7 +17,7 @@
 
 namespace roci::verbs {
 
-// A handle's own object. Only for handles that we gave out.
+// The object of a handle, which must have been created by this library.
 template <class Object, class Handle>
 Object& of(Handle* handle) {
   return *reinterpret_cast<Object*>(handle);
@@ -26,7 +26,7 @@ Object& of(Handle* handle) {
 struct Context {
   verbs_context verbs{};  // first; its last field is the ibv_context that programs hold
   std::unique_ptr<Device> device;
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // protects the following fields
   std::unordered_map<ibv_ah*, std::unique_ptr<AddressHandle>> addresses;
 
   static Context& of(ibv_context* context) {
@@ -36,7 +36,7 @@ struct Context {
   ibv_context* handle() { return &verbs.context; }
 };
 
-// How many objects stand on another one, which is not destroyed before they are.
+// Number of objects that refer to this object, which cannot be destroyed before them.
 using Users = std::atomic<uint32_t>;
 
 struct Td {
@@ -46,7 +46,7 @@ struct Td {
 
 struct Pd {
   ibv_pd verbs{};
-  std::shared_ptr<ProtectionDomain> domain;  // a parent domain has that of the domain it was made from
+  std::shared_ptr<ProtectionDomain> domain;  // a parent domain shares that of its base domain
   Pd* made_from = nullptr;
   Td* thread_domain = nullptr;
   Users users{0};
@@ -75,12 +75,12 @@ struct Cq;
 struct Channel {
   ibv_comp_channel verbs{};
   std::unique_ptr<CompletionChannel> channel;
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // protects the following fields
   std::vector<Cq*> queues;
 };
 
-// Asynchronous and completion events that were given out and have to come back before their object goes: rdma-core's words for
-// it are the fields mutex, cond and *_completed of the handles.
+// Counts delivered asynchronous and completion events, which must be acknowledged before their object is destroyed.
+// rdma-core's fields for this are mutex, cond and *_completed of the handles.
 class EventDebt {
  public:
   EventDebt(pthread_mutex_t& mutex, pthread_cond_t& cond, uint32_t& completed)
@@ -93,18 +93,18 @@ class EventDebt {
   pthread_mutex_t& mutex_;
   pthread_cond_t& cond_;
   uint32_t& completed_;
-  uint32_t given_out_ = 0;  // under the mutex
+  uint32_t given_out_ = 0;  // protected by the mutex
 };
 
 struct Cq {
-  ibv_cq_ex verbs{};  // begins as ibv_cq does
+  ibv_cq_ex verbs{};  // begins like ibv_cq
   std::unique_ptr<CompletionQueue> queue;
   Channel* channel = nullptr;
   EventDebt completion_events{verbs.mutex, verbs.cond, verbs.comp_events_completed};
   EventDebt async_events{verbs.mutex, verbs.cond, verbs.async_events_completed};
   Users users{0};
-  std::atomic<bool> looked_at_one_by_one{false};  // with ibv_start_poll
-  // Between ibv_start_poll and ibv_end_poll.
+  std::atomic<bool> looked_at_one_by_one{false};  // polled with ibv_start_poll
+  // State between ibv_start_poll and ibv_end_poll.
   std::mutex polling;
   ibv_wc current{};
   uint64_t current_stamp = 0;
@@ -122,29 +122,29 @@ struct Srq {
   std::unique_ptr<SharedReceiveQueue> queue;
   EventDebt async_events{verbs.mutex, verbs.cond, verbs.events_completed};
   Pd* pd = nullptr;
-  Cq* cq = nullptr;  // of an XRC one
+  Cq* cq = nullptr;  // only for XRC
 };
 
-// Work requests between ibv_wr_start and ibv_wr_complete. The mutex is held in between.
+// Work requests between ibv_wr_start and ibv_wr_complete. The mutex is held meanwhile.
 struct SendList {
   std::mutex mutex;
   std::vector<ibv_send_wr> requests;
-  // Of each request: where its pieces begin in `pieces`; pointers are set when all are there.
+  // Per request: index of its first piece in `pieces`. Pointers are set when the list is complete.
   std::vector<uint32_t> first_piece;
   std::vector<ibv_sge> pieces;
-  std::vector<uint8_t> inline_bytes;  // whose pieces hold an offset here instead of an address
+  std::vector<uint8_t> inline_bytes;  // pieces of inline data have an offset into it instead of an address
   int error = 0;                      // of the first request that cannot be built
 };
 
 struct Qp {
-  ibv_qp_ex verbs{};  // begins as ibv_qp does
+  ibv_qp_ex verbs{};  // begins like ibv_qp
   std::unique_ptr<QueuePair> queue_pair;
   EventDebt async_events{verbs.qp_base.mutex, verbs.qp_base.cond, verbs.qp_base.events_completed};
-  // Null where its type has none.
+  // Null if the queue pair's type has none.
   Pd* pd = nullptr;
   Cq* send_cq = nullptr;
   Cq* recv_cq = nullptr;
-  std::unique_ptr<SendList> list;  // where the program asked for the extended calls
+  std::unique_ptr<SendList> list;  // only if the program has requested the extended calls
 
   ibv_qp* handle() { return &verbs.qp_base; }
 };

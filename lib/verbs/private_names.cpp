@@ -1,6 +1,7 @@
-// What rdma-core's own providers call (IBVERBS_PRIVATE_34): libmlx5, libefa and others, which programs link for calls of
-// their vendors and so load along with us. The loader wants all of these names. Of the calls, only those that providers make
-// when they are loaded ever come: nobody here gives a provider a device. No public header declares them.
+// Symbols that rdma-core's providers use (IBVERBS_PRIVATE_34): libmlx5, libefa and others. Programs link
+// these providers for vendor-specific calls and load them together with this library. The loader requires
+// all of these symbols. Providers call only those that they use at load time, because this library gives
+// no provider a device. No public header declares them.
 #include <infiniband/verbs.h>
 
 #include <cerrno>
@@ -12,7 +13,7 @@ using Pointer = void*;
 
 extern "C" {
 
-// A provider presents itself; there is nothing to choose from.
+// Registration of a provider, which is ignored.
 void verbs_register_driver_34(const void* /*operations*/) {}
 
 void __verbs_log(void* /*context*/, uint32_t /*level*/, const char* /*format*/, ...) {}
@@ -21,10 +22,10 @@ int ibv_query_gid_type(ibv_context* context, uint8_t port, unsigned index, int* 
   return roci::query_gid_type(context, port, index, type);
 }
 
-// Data: whether a device that is gone may be closed without the kernel's word.
+// Data symbol: whether a removed device may be closed without the kernel's confirmation.
 bool verbs_allow_disassociate_destroy = false;
 
-// The calls that are not here, by what they return. Their arguments are of no interest, so none are taken.
+// The unsupported calls, by their return type. They ignore their arguments, so they declare none.
 #define ROCI_FAILS(name) \
   int name() {           \
     errno = ENOSYS;      \

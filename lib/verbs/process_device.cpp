@@ -27,27 +27,29 @@
 namespace roci::verbs {
 namespace {
 
-// How long the end of the process, or of a queue pair, may wait for a port that takes nothing.
+// How long the exit of the process, or the destruction of a queue pair, may wait for a full port.
 constexpr std::chrono::milliseconds kSettle{20};
-// After the last frame was handed to the port: memif drops what its other side has not taken when we go.
+// Wait after the last frame was passed to the port: memif drops
+// frames that the peer has not read when this process exits.
 constexpr std::chrono::milliseconds kLinger{2};
 
-// libmlx5 and libefa take any ibv_device for their own and look behind its end, where theirs have a pointer (null is: not theirs).
+// libmlx5 and libefa treat any ibv_device as their own struct and read a pointer after its end. Null means that the
+// device belongs to another provider.
 struct ListedDevice {
   ibv_device verbs{};
   std::byte behind[1024]{};
 };
 
-// Lives as long as the process: threads of programs may use it while static objects are torn down.
+// Never destroyed: threads of programs may use it while static objects are destroyed.
 struct ProcessDevice {
   std::mutex mutex;
-  pid_t looked = 0;  // the process that has looked for a device
+  pid_t looked = 0;  // the process that has searched for a device
   std::unique_ptr<NetPlace> place;
   EalConfig eal;
   DeviceFile file;
   DeviceIdentity identity;
   ListedDevice listed;
-  std::unique_ptr<Device> device;  // the first user; those of contexts are its like
+  std::unique_ptr<Device> device;  // the first user; contexts have users of their own
   std::unique_ptr<DeviceEndpoints> endpoints;
   std::unique_ptr<cm::Manager> manager;
 };
@@ -62,13 +64,14 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Programs of verbs spin on few cores, and on memory that their peer writes.
+// Verbs programs busy-poll on few cores, also on memory that their
+// peer writes, so the helper thread must take over quickly.
 void look_after_promptly(DeviceConfig& device) {
   device.idle = IdlePolicy::kSleep;
   device.takeover = std::chrono::microseconds{20};
 }
 
-// Where the device comes from. ENODEV, without a word to the log, when nothing says there is one.
+// Reads the device's configuration. ENODEV if neither ROCI_CONFIG nor ROCI_NET is set.
 Status find_device(ProcessDevice& self) {
   auto identity = parse_identity(environment(kIdentityVariable));
   if (!identity) return fail(identity.error().within(kIdentityVariable));
@@ -102,7 +105,7 @@ void describe(ProcessDevice& self) {
   std::snprintf(device.ibdev_path, sizeof device.ibdev_path, "/sys/class/infiniband/%s", name.c_str());
 }
 
-// Frames leave, and the device goes on answering meanwhile, until nothing waits or `limit` is over.
+// Polls the device, which sends frames and answers peers meanwhile, until `done` or `limit`.
 template <class Done>
 void drive_until(Device& device, std::chrono::nanoseconds limit, Done done) {
   const auto end = std::chrono::steady_clock::now() + limit;
@@ -111,7 +114,7 @@ void drive_until(Device& device, std::chrono::nanoseconds limit, Done done) {
   }
 }
 
-// At exit(): acknowledgements that the peer waits for must not die with us.
+// At exit(): sends acknowledgments for which peers wait.
 void leave() {
   ProcessDevice& self = process_device();
   if (is_forked_child() || self.device == nullptr) return;
@@ -123,7 +126,8 @@ void leave() {
   }
 }
 
-// Once in each process: a child of one that has only looked takes a place of its own.
+// Searches for the device once per process. A child of a process that
+// has searched, but not opened the device, takes its own slot.
 void look(ProcessDevice& self) {
   if (self.looked == getpid() || self.device != nullptr) return;
   self.looked = getpid();

@@ -1,6 +1,6 @@
-// The one device of the process, as the environment describes it: ROCI_CONFIG names a file with a `device` section, ROCI_NET the
-// folder of a network of this machine. It is there from the first look at the list of devices on, starts with the first
-// ibv_open_device, and stays until the process ends, however many contexts come and go.
+// The single device of the process, described by environment variables: ROCI_CONFIG names a file with a `device`
+// section, ROCI_NET the folder of a network of this machine. The device is found when the device list is first read,
+// starts with the first ibv_open_device, and runs until the process exits, regardless of the number of contexts.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -14,25 +14,27 @@
 
 namespace roci::verbs {
 
-// What ibv_get_device_list shows; null without a device, with the reason in the log.
+// The device of ibv_get_device_list; null if there is none, with the reason in the log.
 ibv_device* listed_device();
-// What its attributes say of vendor and part.
+// Vendor and part in the device's attributes.
 DeviceIdentity listed_identity();
-// In network order; 0 for a device whose MAC is not known before it starts.
+// In network byte order; 0 if the MAC address is unknown before the device starts.
 uint64_t listed_guid();
 
-// A user of the device of its own. Starts DPDK and the port at the first call.
+// Creates a user of the device. The first call starts DPDK and the port.
 Result<std::unique_ptr<Device>> open_listed_device();
 
-// Of the device, which somebody has opened. Stays until the process ends.
+// The connection manager of the device, which must be open. Exists until the process exits.
 cm::Service& connection_manager();
 
-// For `roci-run --stats`: what there is to say of a queue pair that is about to go.
+// For `roci-run --stats`: writes the statistics of a queue pair before its destruction.
 void note_end_of(Device& device, uint32_t qp_num);
 
-// What the worker has to send is sent, as far as that goes in a short time: before queue pairs or the process go.
+// Sends the pending frames of the queue pair (null: of the device), for a short time. Called before a queue pair is
+// destroyed or the process exits.
 void settle(Device& device, const QueuePair* queue_pair);
-// What was sent is on its way, as far as that can be known: before the process may go, also by _exit(), as children of fio do.
+// Waits until the peer has probably received the sent frames. Called before
+// the process may exit, also with _exit() (children of fio).
 void wait_until_taken(Device& device);
 
 }  // namespace roci::verbs

@@ -1,4 +1,4 @@
-// What a context says of its device, port, GIDs and P_Keys.
+// Queries of a context: device, port, GIDs and P_Keys.
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 
@@ -18,8 +18,8 @@ namespace roci::verbs {
 namespace {
 
 constexpr uint8_t kPort = 1;
-constexpr uint64_t kNanosPerTick = 1;  // time stamps are ns of CLOCK_MONOTONIC
-constexpr uint64_t kMaxDm = 64 << 20;  // bytes of an allocation of device memory, which is plain memory
+constexpr uint64_t kNanosPerTick = 1;  // timestamps are ns of CLOCK_MONOTONIC
+constexpr uint64_t kMaxDm = 64 << 20;  // maximum size of a device memory allocation, in bytes
 
 Result<ibv_gid_entry> gid_entry(ibv_context* context, uint32_t port, uint32_t index) {
   if (port != kPort) return fail("port " + std::to_string(port) + " does not exist; the only port is 1");
@@ -52,7 +52,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
   if (input != nullptr && input->comp_mask != 0) return EINVAL;
   ibv_device_attr_ex all{};
   all.orig_attr = attributes(context);
-  // Bytes are copied by the processor, which brings pages in by itself.
+  // The CPU copies the data, so page faults are handled by the kernel.
   constexpr uint32_t kEverywhere = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
   constexpr uint32_t kReliable =
       kEverywhere | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
@@ -76,7 +76,7 @@ int query_rt_values(ibv_context*, ibv_values_ex* values) {
   if ((wanted & IBV_VALUES_MASK_RAW_CLOCK) == 0) return wanted == 0 ? EINVAL : EOPNOTSUPP;
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  // A raw clock is a count of ticks, all of it in tv_nsec, as the time stamps of completions are.
+  // A raw clock is a count of ticks, all of it in tv_nsec, like the timestamps of completions.
   values->raw_clock = {.tv_sec = 0, .tv_nsec = now.tv_sec * 1'000'000'000 + now.tv_nsec};
   values->comp_mask = IBV_VALUES_MASK_RAW_CLOCK;
   return 0;
@@ -97,7 +97,7 @@ int query_gid_type(ibv_context* context, uint8_t port, unsigned index, int* type
 
 }  // namespace roci
 
-using namespace roci;         // NOLINT(google-build-using-namespace): the rest is the skin
+using namespace roci;         // NOLINT(google-build-using-namespace): functions of the C ABI
 using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
 
 extern "C" {
@@ -107,7 +107,7 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attr) {
   return 0;
 }
 
-// The function of that name is called by programs from before the struct grew.
+// This symbol is used by programs that were compiled before ibv_port_attr was extended.
 int ibv_query_port(ibv_context* context, uint8_t port, _compat_ibv_port_attr* attr) {
   return query_port(context, port, reinterpret_cast<ibv_port_attr*>(attr),
                     offsetof(ibv_port_attr, port_cap_flags2));

@@ -1,4 +1,4 @@
-// Queue pairs and what is posted to them.
+// Queue pairs and posting of work requests.
 #include <infiniband/verbs.h>
 
 #include "verbs/calls.hpp"
@@ -33,9 +33,9 @@ void hand_out(Qp& qp, ibv_context* context, const ibv_qp_init_attr& attr) {
   count_users(qp, 1);
 }
 
-// `attr` as the caller gave it, with its own pointers; its capabilities are what there is afterwards.
+// `attr` is the caller's, with its pointers. Its capabilities are set to the actual values.
 Result<std::unique_ptr<Qp>> create(ibv_pd* pd, ibv_qp_init_attr& attr) {
-  if (attr.qp_type == IBV_QPT_XRC_SEND) attr.recv_cq = attr.send_cq;  // it receives nothing
+  if (attr.qp_type == IBV_QPT_XRC_SEND) attr.recv_cq = attr.send_cq;  // an XRC initiator does not receive
   if (pd == nullptr || attr.send_cq == nullptr || attr.recv_cq == nullptr)
     return fail("queue pair: it needs a protection domain and both completion queues");
   auto qp = std::make_unique<Qp>();
@@ -78,7 +78,7 @@ int post_send(ibv_qp* handle, ibv_send_wr* list, ibv_send_wr** bad) {
   const int code = of<Qp>(handle).queue_pair->post_send(list, &refused);
   note_binds(list, refused);
   if (code != 0 && bad != nullptr) *bad = refused;
-  // The request leaves now: the program may wait for its effect without a call of ours.
+  // Sends the request now: the program may wait for its effect without calling this library.
   Context::of(handle->context).device->progress();
   return code;
 }
@@ -121,7 +121,7 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* attr) {
 
 }  // namespace roci::verbs
 
-using namespace roci;         // NOLINT(google-build-using-namespace): the rest is the skin
+using namespace roci;         // NOLINT(google-build-using-namespace): functions of the C ABI
 using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
 
 extern "C" {
@@ -141,7 +141,7 @@ ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* handle) {
 int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attr, int mask) {
   if (const int code = refuse_child(); code != 0) return code;
   QueuePair& queue_pair = *of<Qp>(handle).queue_pair;
-  // Who has heard all that there was to hear, and ends, owes his peer the last acknowledgement.
+  // A program that closes after its last message must still send the last acknowledgment.
   if ((mask & IBV_QP_STATE) != 0 && (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_RESET))
     settle(*Context::of(handle->context).device, &queue_pair);
   const int code = code_of(queue_pair.modify(*attr, mask));
@@ -163,7 +163,7 @@ int ibv_query_qp(ibv_qp* handle, ibv_qp_attr* attr, int, ibv_qp_init_attr* init)
 int ibv_destroy_qp(ibv_qp* handle) {
   if (const int code = refuse_child(); code != 0) return code;
   Qp& qp = of<Qp>(handle);
-  // An acknowledgement that the peer waits for is sent before what makes it is gone.
+  // Sends the acknowledgments for which the peer waits before the queue pair is destroyed.
   Device& device = *Context::of(handle->context).device;
   settle(device, qp.queue_pair.get());
   note_end_of(device, handle->qp_num);
@@ -187,7 +187,7 @@ int ibv_detach_mcast(ibv_qp* qp, const ibv_gid* gid, uint16_t) {
   return code_of(of<Qp>(qp).queue_pair->detach_multicast(*gid));
 }
 
-// There are no options to agree on.
+// No enhanced connection establishment options are supported.
 int ibv_query_ece(ibv_qp*, ibv_ece* ece) {
   *ece = {};
   return 0;
@@ -197,7 +197,8 @@ int ibv_set_ece(ibv_qp*, ibv_ece* ece) {
   return ece->vendor_id == 0 && ece->options == 0 ? 0 : EOPNOTSUPP;
 }
 
-// The order of bytes within a message is not promised: what is lost is sent again, and may lie behind what came later.
+// The byte order of writes within a message is not guaranteed:
+// a retransmitted packet may be written after later packets.
 int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, uint32_t) { return 0; }
 
 }  // extern "C"

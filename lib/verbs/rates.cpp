@@ -9,9 +9,9 @@
 namespace {
 
 struct VerbsRate {
-  int rate;      // ibv_rate; callers may ask for values that it does not have
-  int multiple;  // 0: of 2.5 Gbit/s it has none
-  int mbps;      // what the lanes carry, which the name rounds
+  int rate;      // ibv_rate; callers may pass values outside the enumeration
+  int multiple;  // of 2.5 Gbit/s; 0: no multiple
+  int mbps;      // data rate of the lanes; the name is rounded
 };
 
 constexpr std::array kRates{

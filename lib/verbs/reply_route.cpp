@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kIpv4At = 20;
 constexpr uint8_t kIpv4WithoutOptions = 0x45;  // version 4, five words
-constexpr uint8_t kNextIsBth = 0x1b;           // IBTA 8.3: in a GRH
+constexpr uint8_t kNextIsBth = 0x1b;           // IBTA 8.3: next header in a GRH
 
 using Bytes40 = std::array<uint8_t, sizeof(ibv_grh)>;
 
@@ -24,7 +24,7 @@ uint32_t be32_at(const Bytes40& bytes, size_t at) {
          bytes[at + 3];
 }
 
-// Bytes 0 to 19 of an IPv4 datagram are what was in the buffer, and may look like the start of an IPv6 header.
+// Bytes 0 to 19 before an IPv4 header are undefined, and may look like the start of an IPv6 header.
 bool is_ipv4(const Bytes40& bytes) {
   if (bytes[kIpv4At] != kIpv4WithoutOptions) return false;
   return bytes[0] >> 4 != 6 || inet_checksum(&bytes[kIpv4At], bytes.size() - kIpv4At) == 0;

@@ -59,7 +59,7 @@ int get_srq_num(ibv_srq* srq, uint32_t* number) {
 
 }  // namespace roci::verbs
 
-using namespace roci;         // NOLINT(google-build-using-namespace): the rest is the skin
+using namespace roci;         // NOLINT(google-build-using-namespace): functions of the C ABI
 using namespace roci::verbs;  // NOLINT(google-build-using-namespace)
 
 extern "C" {

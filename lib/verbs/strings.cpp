@@ -1,4 +1,4 @@
-// What values are called in words, which programs print: the words are those of rdma-core, to the letter.
+// Names of enumeration values, which programs print. The text is exactly that of rdma-core.
 #include <infiniband/verbs.h>
 
 #include <array>
@@ -13,7 +13,7 @@ const char* text_at(const std::array<const char*, N>& texts, int value) {
   return value >= 0 && static_cast<size_t>(value) < N ? texts[static_cast<size_t>(value)] : "unknown";
 }
 
-// In the order of their enumerators.
+// In the order of the enumerators.
 constexpr std::array kNodeTypes{
     "unknown",  // 0 is no type
     "InfiniBand channel adapter",

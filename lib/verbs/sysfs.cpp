@@ -1,4 +1,5 @@
-// Where sysfs is, and files below it. Our devices have none there; programs read those of others.
+// Location of sysfs, and reading of its files. Rocinante devices
+// have no files there; programs read those of other devices.
 #include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <unistd.h>
@@ -15,15 +16,14 @@ namespace {
 constexpr size_t kLongestRoot = 256;
 
 std::string find_root() {
-  const char* given =
-      secure_getenv("SYSFS_PATH");  // whoever runs a program with more rights than theirs has no say
+  const char* given = secure_getenv("SYSFS_PATH");  // ignored in set-user-ID programs
   std::string root = given != nullptr ? given : "/sys";
   if (root.size() > kLongestRoot) root.resize(kLongestRoot);
   while (!root.empty() && root.back() == '/') root.pop_back();
   return root;
 }
 
-// Up to `size` bytes of a file; -1 and errno when it cannot be read. Files in sysfs come in one piece.
+// Reads up to `size` bytes of a file; -1 with errno if it cannot be read. A sysfs file is returned by one read().
 ssize_t read_start(const char* path, char* to, size_t size) {
   const int file = open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return -1;
@@ -44,7 +44,7 @@ const char* ibv_get_sysfs_path() {
   return root.c_str();
 }
 
-// The file's length without the newline at its end, or -1 also when text and its terminating zero do not fit.
+// Returns the length without a trailing newline; -1 also if the text and its terminating zero do not fit.
 int ibv_read_sysfs_file(const char* dir, const char* file, char* to, size_t size) {
   char path[PATH_MAX];
   const int length_of_path = std::snprintf(path, sizeof path, "%s/%s", dir, file);
@@ -65,7 +65,7 @@ int ibv_read_sysfs_file(const char* dir, const char* file, char* to, size_t size
   return static_cast<int>(length);
 }
 
-// Of a device in the private struct of rdma-core's providers, of which we give nobody any.
+// For a device in the private struct of rdma-core's providers, which this library never creates.
 int ibv_read_ibdev_sysfs_file(char* /*to*/, size_t /*size*/, void* /*device*/, const char* /*format*/, ...) {
   errno = ENOSYS;
   return -1;

@@ -1,4 +1,4 @@
-// How calls that wait for an event do.
+// Wait of blocking calls for an event.
 #pragma once
 
 #include <chrono>
@@ -8,8 +8,8 @@
 
 namespace roci::verbs {
 
-// Until `fd` can be read, driving the device for a start. 0 or an errno: EAGAIN at once where the program has set O_NONBLOCK,
-// EINTR after a signal, ETIMEDOUT after `limit`.
+// Polls the device for a short time, then sleeps until `fd` is readable. Returns 0 or an errno: EAGAIN at once if the
+// program has set O_NONBLOCK, EINTR after a signal, ETIMEDOUT after `limit`.
 int wait_readable(Device& device, int fd, std::optional<std::chrono::milliseconds> limit = {});
 
 }  // namespace roci::verbs

@@ -1,5 +1,5 @@
-// XRC domains. The file that processes may share one by is taken and not looked at: each has its own device, and so domains of
-// its own.
+// XRC domains. The file by which processes could share a domain is validated, but not used: each process has its own
+// device, and therefore its own domains.
 #include <infiniband/verbs.h>
 #include <sys/stat.h>
 
