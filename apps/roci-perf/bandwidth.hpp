@@ -16,7 +16,8 @@ struct BandwidthResult {
   double message_rate = 0;  // messages/s
 };
 
-// The posting side. On return, all its messages have completed and, with --verify, are checked.
+// The posting side. On return, all its messages have completed. With --verify, WRITEs and READs are checked; SENDs are
+// checked by the serving side.
 Result<BandwidthResult> run_bandwidth(Control& control, Endpoint& endpoint, const Parameters& parameters,
                                       const Options& options, ProgressLine& progress, Traffic& traffic);
 // The Traffic object for run_bandwidth().

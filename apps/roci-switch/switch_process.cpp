@@ -133,8 +133,8 @@ Status SwitchProcess::set_faults(size_t port, const PortFaults& faults) {
   return {};
 }
 
-// Changes the ports of each worker on the worker's thread, one port per round, so that the switch loses no frames
-// whatever the number of ports.
+// Changes the ports of each worker on the worker's thread, one port per round, so that the switch loses no frames for
+// any number of ports.
 Status SwitchProcess::apply(const Reload& change) {
   Status outcome;
   for (size_t worker = 0; worker < mailboxes_.size(); ++worker) {

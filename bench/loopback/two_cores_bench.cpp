@@ -236,7 +236,7 @@ BENCHMARK(limit_core_round_trip)->UseRealTime();
 // two.
 const std::vector<std::vector<int64_t>> kShapes{{64, 4096}, {128, 1024}};
 
-// Real time: the slower core determines the rate, whatever the activity of the other.
+// Real time: the slower core determines the rate, independent of the activity of the other.
 BENCHMARK(limit_two_cores)->ArgsProduct(kShapes)->UseRealTime();
 BENCHMARK(limit_two_cores_one_pass)->ArgsProduct(kShapes)->UseRealTime();
 BENCHMARK(limit_two_cores_external)->ArgsProduct(kShapes)->UseRealTime();
