@@ -25,7 +25,7 @@ def fail(sentence):
 
 
 def counted(program, names, keep=None):
-    """The instructions of each workload: {name: (per message, per packet)}."""
+    """Returns the instructions of each workload: {name: (per message, per packet)}."""
     with tempfile.TemporaryDirectory() as folder:
         dumps = pathlib.Path(keep or folder)
         dumps.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ def read_budgets():
 
 
 def write_budgets(budgets):
-    """Keeps what stands above the first entry."""
+    """Writes the budgets; keeps the lines above the first entry."""
     lines = BUDGETS.read_text().splitlines()
     first = next((i for i, line in enumerate(lines) if line and not line.startswith("#")), len(lines))
     text = "\n".join(lines[:first]) + "\n"

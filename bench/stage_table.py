@@ -1,8 +1,8 @@
-"""Which stage of a message's life a piece of code belongs to.
+"""Assigns code to the stages of message processing.
 
-A sample of a profile is a place in a library, by its symbol, or one in our own program, by a chain of frames: the innermost
-inlined function first, its callers behind. The first frame that a rule knows decides. Helpers that everybody uses (the
-standard library, intrinsics, lib/base, work queues, counters) have no rule, so their time is their caller's.
+A sample of a profile is a symbol in a library, or a chain of frames in the measured program: the innermost inlined
+function first, then its callers. The first frame that matches a rule determines the stage. Common helpers (the
+standard library, intrinsics, lib/base, work queues, counters) have no rule, so their time counts for their caller.
 """
 
 import os
@@ -13,7 +13,7 @@ CHECKS, BUFFERS, PORT, PARSING, RESPONDER = "memory checks", "buffers", "port", 
 COMPLETIONS, ENGINE, TIMERS, APPLICATION = "completions", "engine", "timers", "application"
 CLOCK, WAITING, KERNEL, REST = "clock", "waiting", "kernel", "rest"
 
-# In the order of a message's life; what each one is.
+# Stages in the order of processing, with their descriptions.
 STAGES = {
     APPLICATION: "apps/roci-perf: making requests, counting completions",
     POSTING: "post_send and post_recv: checking a request, writing it into the work queue",
@@ -35,7 +35,7 @@ STAGES = {
     REST: "what no rule knows",
 }
 
-# A rule is a stage and a pattern of "FILE FUNCTION". The first that matches a frame counts.
+# A rule is a stage and a pattern of "FILE FUNCTION". The first rule that matches a frame applies.
 _SOURCES = (
     (ICRC, r"^lib/wire/(icrc|crc_|copy_crc)|^\S+ crc32_"),
     (COPYING, r"^lib/wire/roce_writer\.\w+ .*\bcopy_payload\b|^lib/transport/message_packet\.\w+ .*\bfill_payload\b"),
@@ -59,7 +59,7 @@ _SOURCES = (
     (WAITING, r"^apps/roci-perf/(control|watchdog|peer|session)|^apps/roci-perf/bandwidth\.cpp .*\bserve_bandwidth\b"),
     (APPLICATION, r"^apps/"),
 )
-# Of libraries without our sources: the pattern is of "LIBRARY SYMBOL".
+# For libraries without sources in this tree: the pattern is of "LIBRARY SYMBOL".
 _LIBRARIES = (
     (CLOCK, r"^\[vdso\]|^libc\S* .*clock_gettime|^libstdc\S* .*clock::now"),
     (WAITING, r"^libc\S* .*(sched_yield|nanosleep|pause|futex)"),
@@ -74,7 +74,7 @@ LIBRARIES = tuple((stage, re.compile(pattern)) for stage, pattern in _LIBRARIES)
 
 
 def within_the_tree(path):
-    """The path from the top of the tree on, wherever it was built; others as they are."""
+    """Returns the path relative to the top of the tree, wherever the program was built; other paths unchanged."""
     path = os.path.normpath(path)
     if path.startswith(("/usr/lib/", "/usr/include/")):
         return path
@@ -87,7 +87,8 @@ def decide(rules, text):
 
 
 def of_frames(frames):
-    """The stage of a place in our own program: pairs of function and file, the innermost first."""
+    """Returns the stage of an address in the measured program, given pairs of function and file, the innermost
+    first."""
     stages = (decide(SOURCES, f"{within_the_tree(file)} {function}") for function, file in frames)
     return next((stage for stage in stages if stage), REST)
 

@@ -20,14 +20,14 @@ import stage_table
 from stage_table import REST, STAGES
 
 PERIOD = 250_000  # nanoseconds of CPU time between two samples of a thread
-ENOUGH = 400  # samples of a thread
-MOST_REST = 0.15  # of a thread's time that no rule knows: more, and the table says nothing
+ENOUGH = 400  # samples required per thread
+MOST_REST = 0.15  # maximum fraction of a thread's time without a rule; a table with more is rejected
 REQUESTER, RESPONDER = "requester", "responder"
 TOTAL = "all"
 
 
 class Unmeasured(Exception):
-    """One sentence."""
+    """An error message."""
 
 
 Sample = collections.namedtuple("Sample", "thread seconds address symbol binary")
@@ -39,7 +39,7 @@ LOAD = re.compile(r"^\s*LOAD\s+(0x[0-9a-f]+)\s+(0x[0-9a-f]+)\s+0x[0-9a-f]+\s+(0x
 
 
 def read_script(text, program):
-    """The process, where the program's code lies in it, and all samples, of what `perf script` prints."""
+    """Parses the output of `perf script`. Returns the process, the segments of the program's code, and all samples."""
     process, segments, samples = None, [], []
     for line in text.splitlines():
         if "PERF_RECORD_" in line:
@@ -56,7 +56,7 @@ def read_script(text, program):
 
 
 def in_file(address, segments, loads):
-    """The address as the program's file has it, None when it is none of the program's."""
+    """Converts an address of the process into one of the program's file; None if it is outside of the program."""
     for segment in segments:
         if segment.start <= address < segment.start + segment.size:
             offset = address - segment.start + segment.offset
@@ -67,12 +67,13 @@ def in_file(address, segments, loads):
 
 
 def read_loads(text):
-    """File offset, address and size of a program's segments, of what `readelf -lW` prints."""
+    """Returns file offset, address and size of a program's segments from the output of `readelf -lW`."""
     return [tuple(int(number, 16) for number in found) for found in LOAD.findall(text)]
 
 
 def read_frames(text):
-    """For each address the functions there with their files, innermost first, of what `addr2line -a -i -f` prints."""
+    """Returns the functions with their files for each address, innermost first, from the output of `addr2line -a -i
+    -f`."""
     frames, current, function = {}, None, None
     for line in text.splitlines():
         if re.fullmatch(r"0x[0-9a-f]+", line):
@@ -88,14 +89,14 @@ def read_frames(text):
 
 
 def stage_of(sample, program, places, frames):
-    """The stage of a sample; places: its address in the file, by that in the process."""
+    """Returns the stage of a sample. `places` maps addresses of the process to addresses of the file."""
     if sample.binary == program:
         return stage_table.of_frames(frames.get(places.get(sample.address), ()))
     return stage_table.of_library(sample.binary, sample.symbol)
 
 
 def under_way(samples, process):
-    """Samples, as pairs with their stages, from the first packet to the last."""
+    """Returns the samples, as pairs with their stages, from the first packet to the last."""
     busy = [sample.seconds for sample, stage in samples
             if sample.thread == process and stage in (stage_table.REQUESTER, stage_table.HEADERS)]
     if not busy:
@@ -104,8 +105,9 @@ def under_way(samples, process):
 
 
 def add_up(samples, process, packets):
-    """{thread: {stage: ns for each packet}}, of samples as pairs with their stages. The requester has the program's first
-    thread, the responder the busiest other one; the rest are helpers, which sleep."""
+    """Returns {thread: {stage: ns per packet}} from samples as pairs with their stages. The requester is the
+    program's first thread, the responder is the busiest other thread. The remaining threads are helpers, which
+    sleep."""
     if packets <= 0:
         raise Unmeasured("roci-perf sent nothing")
     samples = under_way(sorted(samples), process)
@@ -129,7 +131,7 @@ def add_up(samples, process, packets):
 
 
 def packets_sent(text):
-    """Packets of the requester, of roci-perf's JSON."""
+    """Returns the number of the requester's packets from roci-perf's JSON."""
     try:
         return int(json.loads(text)["counters"]["tx_frames"])
     except (ValueError, KeyError, TypeError) as problem:
@@ -154,7 +156,8 @@ def output_of(words, given=None):
 
 
 def profile(program, arguments):
-    """Samples with their stages, the process, the frames of each address, and how many packets were sent."""
+    """Returns the samples with their stages, the process, the frames of each address, and the number of packets
+    sent."""
     program = os.path.realpath(program)
     with tempfile.TemporaryDirectory(prefix="roci-stages-") as folder:
         data = str(pathlib.Path(folder) / "perf.data")
@@ -172,7 +175,7 @@ def profile(program, arguments):
 
 
 def unknown(staged, frames):
-    """What no rule knows, the most frequent first."""
+    """Returns the code without a rule, the most frequent first."""
     found = collections.Counter()
     for sample, stage in staged:
         if stage == REST:

@@ -1,6 +1,6 @@
-# roci_embed(TARGET FUNCTION FILE HEADER)   adds to a target a file's bytes, as `std::string_view FUNCTION()` in namespace
-#                                           roci::lab, which HEADER declares
-# The file is run as a script too: that is the step of the build that writes the .cpp.
+# roci_embed(TARGET FUNCTION FILE HEADER)   adds the bytes of a file to a target, as `std::string_view FUNCTION()` in
+#                                           namespace roci::lab, declared in HEADER
+# This file is also executed as a script, by the build step that writes the .cpp file.
 if(CMAKE_SCRIPT_MODE_FILE)
   file(READ "${FILE}" bytes HEX)
   string(LENGTH "${bytes}" digits)
@@ -24,7 +24,7 @@ function(roci_embed TARGET FUNCTION FILE HEADER)
   add_custom_target(embedded_${FUNCTION} DEPENDS ${out})
   add_dependencies(${TARGET} embedded_${FUNCTION})
   if(NOT TARGET generated)
-    add_custom_target(generated)  # all sources that the build writes, for clang-tidy
+    add_custom_target(generated)  # all generated sources, for clang-tidy
   endif()
   add_dependencies(generated embedded_${FUNCTION})
 endfunction()

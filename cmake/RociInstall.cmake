@@ -1,9 +1,9 @@
-# What `cmake --install` puts where: programs, the library of the C++ API, the drop-in libibverbs.so.1 and librdmacm.so.1, public
-# headers, a CMake package and a file for pkg-config, configurations to begin from; packaging/ adds manual pages and completion, RociPackage
-# makes a .deb of all.
+# Installation: programs, the library of the C++ API, the drop-in libibverbs.so.1 and librdmacm.so.1, public headers, a
+# CMake package, a pkg-config file, and example configurations. packaging/ adds manual pages and completions;
+# RociPackage builds a .deb of the installed files.
 include(CMakePackageConfigHelpers)
 
-# Programs in the order of their manual.
+# Programs in the order of the manual.
 set(ROCI_PROGRAMS roci-perf roci-switch roci-run roci-top roci-pcap roci-cc roci-lab)
 
 add_library(rocinante_cc INTERFACE)
@@ -14,10 +14,10 @@ target_include_directories(rocinante_cc INTERFACE $<INSTALL_INTERFACE:${CMAKE_IN
 set(others ${ROCI_PROGRAMS})
 list(REMOVE_ITEM others roci-cc)
 install(TARGETS ${others} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-# Two exports: who writes plugins in C needs nothing of what the C++ API's headers include.
+# Two exports: plugins in C do not require the packages that the C++ API's headers include.
 install(TARGETS roci-cc rocinante_cc EXPORT rocinanteCc RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS rocinante EXPORT rocinanteLibrary LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# Libraries that programs meet only when somebody names their folder, as roci-run does.
+# Libraries in a folder outside of the loader's search path; roci-run adds it for a program.
 install(TARGETS roci_libibverbs roci_librdmacm roci-paths LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/rocinante)
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/roci DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
@@ -30,12 +30,14 @@ set(package ${CMAKE_INSTALL_LIBDIR}/cmake/rocinante)
 foreach(export rocinanteCc rocinanteLibrary)
   install(EXPORT ${export} NAMESPACE rocinante:: DESTINATION ${package})
 endforeach()
-# Plugins of another version of the interface are refused when they are loaded (ROCI_CC_ABI), which says more than this.
+# Only the package version is compared here. Plugins with another interface version are rejected when loaded
+# (ROCI_CC_ABI).
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/rocinanteConfigVersion.cmake COMPATIBILITY SameMajorVersion)
 configure_file(${CMAKE_SOURCE_DIR}/packaging/rocinanteConfig.cmake.in ${CMAKE_BINARY_DIR}/rocinanteConfig.cmake @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/rocinanteConfigVersion.cmake ${CMAKE_BINARY_DIR}/rocinanteConfig.cmake
   DESTINATION ${package})
-# Seen from its own folder: the prefix is known when it is installed (`cmake --install --prefix`), and may be moved.
+# Relative to the file's folder: the prefix is chosen at installation (`cmake --install --prefix`) and may be moved
+# later.
 file(RELATIVE_PATH up /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" up "${up}")
 configure_file(${CMAKE_SOURCE_DIR}/packaging/rocinante.pc.in ${CMAKE_BINARY_DIR}/rocinante.pc @ONLY)

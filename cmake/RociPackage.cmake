@@ -1,4 +1,4 @@
-# `./roci package`: a Debian package of what is installed. Which libraries it needs dpkg-shlibdeps finds out.
+# `./roci package`: a Debian package of the installed files. dpkg-shlibdeps determines the required libraries.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME rocinante)
 set(CPACK_PACKAGE_VENDOR Rocinante)
@@ -17,11 +17,13 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR}/lib/rocinante)  # librdmacm.so.1 needs our libibverbs.so.1
+# librdmacm.so.1 requires Rocinante's libibverbs.so.1.
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR}/lib/rocinante)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
-# DPDK's drivers are plug-ins: nothing links them, so nothing finds them. Their packages have DPDK's ABI in their names.
+# DPDK's drivers are plug-ins and not linked, so dpkg-shlibdeps does not find them. Their package names contain DPDK's
+# ABI version.
 file(REAL_PATH ${RTE_NET_RING} ring)
 if(NOT ring MATCHES "\\.so\\.([0-9]+)")
   message(WARNING "the Debian package will not name DPDK's drivers: ${ring} has no ABI in its name")
@@ -32,11 +34,12 @@ foreach(driver bus-vdev bus-pci mempool-ring net-ring net-memif net-af-packet ne
   list(APPEND drivers librte-${driver}${abi})
 endforeach()
 list(JOIN drivers ", " CPACK_DEBIAN_PACKAGE_DEPENDS)
-# Drivers of NICs; what the C++ API's headers include.
+# NIC drivers, and the packages that the C++ API's headers include.
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "librte-meta-net, libibverbs-dev, libexpected-dev")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "bash-completion, perftest, wireshark")
 
-# For packages that link librocinante.so; not for the drop-in libraries, which nobody is to link by chance.
+# For packages that link librocinante.so. The drop-in libraries are excluded, as packages must not depend on them by
+# accident.
 configure_file(${CMAKE_SOURCE_DIR}/packaging/shlibs.in ${CMAKE_BINARY_DIR}/debian/shlibs @ONLY)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_BINARY_DIR}/debian/shlibs)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)

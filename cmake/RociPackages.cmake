@@ -1,4 +1,4 @@
-# The distribution's packages. `./roci deps` installs them; see docs/architecture.md for what each is for.
+# Packages of the distribution. `./roci deps` installs them; docs/architecture.md describes their use.
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(spdlog REQUIRED)
@@ -11,16 +11,16 @@ pkg_check_modules(DPDK REQUIRED IMPORTED_TARGET libdpdk>=22.11)
 pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
 pkg_check_modules(PCAP REQUIRED IMPORTED_TARGET libpcap)
 find_package(HDF5 REQUIRED COMPONENTS C)
-find_package(MPI QUIET COMPONENTS CXX)  # not needed: roci-lab shares its runs among processes when it is there
+find_package(MPI QUIET COMPONENTS CXX)  # optional: with MPI, roci-lab distributes its runs over processes
 pkg_check_modules(IBVERBS REQUIRED IMPORTED_TARGET libibverbs)
 
-# We use rdma-core's value types and its wire-adjacent constants; our own library implements the calls, so its
-# headers are taken and its shared object is not linked.
+# Only rdma-core's headers are used, for types and constants. Rocinante implements the functions, so rdma-core's shared
+# library is not linked.
 add_library(roci_verbs_headers INTERFACE)
 target_include_directories(roci_verbs_headers SYSTEM INTERFACE ${IBVERBS_INCLUDE_DIRS})
 
 
-# The charts of the lab's reports, embedded into roci-lab with their licence (MIT).
+# The chart library of the lab's reports, embedded into roci-lab together with its license (MIT).
 find_file(ROCI_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js NO_DEFAULT_PATH REQUIRED)
 
 if(ROCI_TESTS)

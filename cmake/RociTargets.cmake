@@ -1,16 +1,17 @@
 # roci_layer(NAME [USES target…])      a static library roci_NAME from the .cpp files of the current folder
-# roci_app(NAME [WHOLE] [USES target…])  a program from apps/NAME/; WHOLE: optimised together with the layers that it links
-# roci_app_of_parts(NAME [WHOLE] [USES …] [MAIN …])  the same from the current folder, but for main() as a library for tests
-# roci_test(NAME [LABELS …] [USES …] [RUNNER command…] [SHARDS n] [APART file…])
-#                                      a GoogleTest program from tests/NAME/*.cpp, run (by RUNNER, which may exit 77 to
-#                                      say why it cannot) as one CTest test, or in n parts at a time where it takes long;
-#                                      files APART, without .cpp, have names in them that others have too
-# roci_fuzzer(NAME [USES target…])     NAME_fuzz from NAME_fuzz.cpp: a libFuzzer program in the preset `fuzz`; in others a
-#                                      CTest test `fuzz-NAME` that runs the inputs in corpus/NAME
+# roci_app(NAME [WHOLE] [USES target…])  a program from apps/NAME/; WHOLE: link-time optimization with the layers
+# roci_app_of_parts(NAME [WHOLE] [USES …] [MAIN …])  the same from the current folder, with all but main() as a library
+# roci_test(NAME [LABELS …] [USES …] [RUNNER command…] [SHARDS n] [APART file…] [FIGURES pattern…])
+#                                      a GoogleTest program from tests/NAME/*.cpp, run by RUNNER as one CTest test, or
+#                                      as n tests that can run concurrently; RUNNER may exit with 77 to skip the test;
+#                                      APART: files, without .cpp, that are excluded from unity builds, since they
+#                                      define names that other files also define; FIGURES: see below
+# roci_fuzzer(NAME [USES target…])     NAME_fuzz from NAME_fuzz.cpp: a libFuzzer program in the preset `fuzz`;
+#                                      otherwise a CTest test `fuzz-NAME` that runs the inputs in corpus/NAME
 
-# With ROCI_UNITY the files of TARGET are compiled eight at a time: most of the time goes into the headers of the library and of
-# DPDK. So names are unique within such a folder, also in unnamed namespaces. Files still include what they use: the preset
-# `debug` compiles each by itself.
+# With ROCI_UNITY, eight files of TARGET are compiled together, since headers of the standard library and of DPDK take
+# most of the time. Names must therefore be unique within a folder, also in unnamed namespaces. Each file still includes
+# all headers that it uses: the preset `debug` compiles files separately.
 function(roci_in_unity TARGET)
   set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ${ROCI_UNITY} UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
@@ -25,12 +26,13 @@ function(roci_layer NAME)
   roci_in_unity(roci_${NAME})
 endfunction()
 
-# Optimises a program together with the layers it links. GCC would do it for every program, as the layers are prepared for it, and
-# it takes longer than compiling: so only for those where packets are what takes time.
+# Optimizes a program together with the layers that it links. GCC would do so for every program, as the layers contain
+# the required code. As it takes longer than compilation, it is enabled only for programs whose time is spent on
+# packets.
 function(roci_optimise_whole TARGET)
   if(ROCI_LTO)
     target_compile_options(${TARGET} PRIVATE -flto=auto)
-    target_link_options(${TARGET} PRIVATE -flto=auto -w)  # RociToolchain says what GCC misreads; here it would again
+    target_link_options(${TARGET} PRIVATE -flto=auto -w)  # -w: the false warnings listed in RociToolchain occur again
   endif()
 endfunction()
 
@@ -54,8 +56,8 @@ function(roci_app NAME)
   endif()
 endfunction()
 
-# The same from the current folder, with everything but main() as a library that tests link too: roci-top makes roci_top_parts.
-# MAIN: what main() alone uses.
+# The same from the current folder. Everything but main() is a library that tests also link: roci-top creates
+# roci_top_parts. MAIN: targets used only by main().
 function(roci_app_of_parts NAME)
   cmake_parse_arguments(ARG "WHOLE" "" "USES;MAIN" ${ARGN})
   string(REPLACE "-" "_" parts ${NAME}_parts)
@@ -75,15 +77,15 @@ function(roci_app_of_parts NAME)
   endif()
 endfunction()
 
-# Compiles and links what tests consist of: what they test is optimised; they need not be.
+# Options of test code, which is not optimized as a whole, unlike the tested code.
 function(roci_test_way TARGET)
   target_compile_options(${TARGET} PRIVATE ${ROCI_TEST_OPTIONS})
   roci_link_as_is(${TARGET})
   roci_in_unity(${TARGET})
 endfunction()
 
-# FIGURES are tests (patterns of GoogleTest) of what comes out in the end, in virtual time: with sanitizers they say the same, more
-# slowly, over code that the others run through too, and are left out.
+# FIGURES: GoogleTest patterns of tests of end results in virtual time. They are excluded with sanitizers: they are slow
+# there and run code that other tests also run.
 function(roci_test NAME)
   cmake_parse_arguments(ARG "" "SHARDS" "USES;LABELS;RUNNER;APART;FIGURES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${NAME}/*.cpp)

@@ -1,15 +1,15 @@
-# Compiler settings that hold for every target of ours; nothing here reaches the packages we use.
+# Compiler settings of all targets of the project. They do not affect packages.
 add_library(roci_options INTERFACE)
 target_compile_options(roci_options INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
-  -fno-strict-aliasing  # packet bytes are read through header structs
-  -march=x86-64-v2)     # the floor; faster code is chosen at run time
-# GCC 12 and 13 misread "literal" + std::string (GCC bug 105651) and, at -O3, the growth of a vector of bytes;
-# Clang and later GCC are right.
+  -fno-strict-aliasing  # packet bytes are accessed through header structs
+  -march=x86-64-v2)     # minimum; faster code is selected at run time
+# False warnings of GCC 12 and 13 on "literal" + std::string (GCC bug 105651) and, at -O3, on the growth of a byte
+# vector.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
   target_compile_options(roci_options INTERFACE -Wno-restrict -Wno-stringop-overflow)
 endif()
-# In C++, GCC's -Wconversion leaves signedness alone; let Clang's mean the same.
+# In C++, GCC's -Wconversion does not include sign conversions; Clang's does, so they are disabled for Clang.
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(roci_options INTERFACE -Wno-sign-conversion)
 endif()
@@ -18,12 +18,12 @@ target_include_directories(roci_options INTERFACE ${CMAKE_SOURCE_DIR}/include ${
 if(ROCI_SANITIZE)
   target_compile_options(roci_options INTERFACE -fsanitize=${ROCI_SANITIZE} -fno-omit-frame-pointer
     -fno-sanitize-recover=all)
-  # The instrumentation hides from GCC what it knows of values; other builds warn.
+  # Instrumentation reduces GCC's knowledge of values and causes false warnings; other builds keep the warning.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(roci_options INTERFACE -Wno-maybe-uninitialized)
   endif()
   target_link_options(roci_options INTERFACE -fsanitize=${ROCI_SANITIZE})
-  # GCC's names for what Clang asks for with __has_feature.
+  # GCC's macros; Clang provides __has_feature instead.
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     foreach(kind address thread)
       string(TOUPPER ${kind} upper)
@@ -33,14 +33,14 @@ if(ROCI_SANITIZE)
     endforeach()
   endif()
 endif()
-# A seventh of GCC's time goes into collecting its own garbage; at most a GiB of it may lie around.
+# Garbage collection takes a seventh of GCC's time. With these parameters it starts at a heap of 1 GiB.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(roci_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:SHELL:--param ggc-min-expand=1000 --param ggc-min-heapsize=1048576>)
 endif()
 
-# Besides: layers are compiled to be optimised with the program that they are linked into, and as they are, for tests to link
-# (fat); with sanitizers, programs and tests are not worth the time that optimising what is generated for them takes.
+# Layers are compiled for link-time optimization with programs, and also as normal objects for tests (fat objects). With
+# sanitizers, programs and tests are not optimized, as optimization of their instrumented code takes too long.
 set(ROCI_LAYER_OPTIONS)
 set(ROCI_PROGRAM_OPTIONS)
 set(ROCI_TEST_OPTIONS)
@@ -56,7 +56,7 @@ endif()
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  # Paths below the source folder count as relative, so that clones and work trees share what they have compiled.
+  # Paths below the source folder are relative in the cache, so that clones and worktrees share compiled files.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
     ${CCACHE_PROGRAM})
 endif()

@@ -1,4 +1,4 @@
-// What the program does; each returns its exit status.
+// The subcommands of roci-cc. Each function returns the exit status of the program.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@ namespace roci::cc_tool {
 enum Exit : int { kFine = 0, kDifferent = 1, kUnusable = 2 };
 
 struct Options {
-  std::string name;                  // of an algorithm
-  std::string file;                  // a shared object or a trace
-  std::vector<std::string> plugins;  // shared objects to load first
+  std::string name;                  // algorithm name
+  std::string file;                  // path of a shared object or a trace
+  std::vector<std::string> plugins;  // shared objects to load before the subcommand
   bool markdown = false;
 };
 

@@ -67,7 +67,7 @@ std::string section(const char* title, const TextTable& table, const Look& look)
 
 std::string number_text(double value) {
   std::array<char, 40> text;
-  constexpr double kPlain = 1e5;  // below it all digits are easily read
+  constexpr double kPlain = 1e5;  // smaller values are printed without an exponent
   if (std::fabs(value) >= kPlain && std::fmod(value, 1000) == 0) {
     unsigned exponent = 0;
     for (; std::fabs(value) >= 1000 && std::fmod(value, 1000) == 0; exponent += 3) value /= 1000;

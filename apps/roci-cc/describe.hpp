@@ -1,4 +1,4 @@
-// What plugins say about themselves, for people.
+// Text descriptions of congestion control plugins, for a terminal or in Markdown.
 #pragma once
 
 #include <string>
@@ -11,15 +11,15 @@ namespace roci::cc_tool {
 
 struct Look {
   bool markdown = false;
-  size_t width = 100;  // of text
+  size_t width = 100;  // output width in characters
 };
 
-// A row for each.
+// A table with one row per plugin.
 std::string describe_all(const std::vector<const roci_cc_plugin*>& plugins, const Look& look);
-// All of one. `origin`: the file that it came from; empty for what is built in.
+// The full description of one plugin. `origin`: path of its shared object; empty for a built-in plugin.
 std::string describe(const roci_cc_plugin& plugin, std::string_view origin, const Look& look);
 
-// "0.95", "4000", "300e3", "10e12": as short as can be read.
+// The shortest readable form: "0.95", "4000", "300e3", "10e12".
 std::string number_text(double value);
 
 }  // namespace roci::cc_tool

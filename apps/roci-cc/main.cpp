@@ -1,4 +1,4 @@
-// roci-cc: says what congestion control algorithms there are, checks plugins, and runs recorded traces again.
+// roci-cc: lists congestion control algorithms, checks plugins, and replays recorded traces.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -7,7 +7,7 @@
 
 namespace {
 
-using namespace roci::cc_tool;  // NOLINT(google-build-using-namespace): this program is it
+using namespace roci::cc_tool;  // NOLINT(google-build-using-namespace): main file of roci::cc_tool
 
 constexpr const char* kListHelp =
     R"(Of each: what it decides, how many bytes a flow of it takes (at the sending end, + at the receiving
@@ -58,7 +58,7 @@ int run(int argc, char** argv) {
 
   const auto command = [&app](const char* name, const char* what, const char* more) {
     CLI::App* made = app.add_subcommand(name, what);
-    made->footer(more);  // the list of commands has only the line
+    made->footer(more);  // not shown in the list of subcommands
     return made;
   };
   CLI::App* list = command("list", "Lists the algorithms", kListHelp);

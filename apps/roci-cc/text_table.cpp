@@ -8,11 +8,11 @@
 namespace roci::cc_tool {
 namespace {
 
-constexpr size_t kGap = 2;           // blanks between columns
-constexpr size_t kLeastOfLast = 20;  // what the last column has at least
+constexpr size_t kGap = 2;           // spaces between columns
+constexpr size_t kLeastOfLast = 20;  // minimum width of the last column
 constexpr size_t kNoTerminal = 100, kNarrowest = 60, kWidest = 140;
 
-// Characters, not bytes.
+// Number of UTF-8 characters, not of bytes.
 size_t length(std::string_view text) {
   return static_cast<size_t>(
       std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));

@@ -1,4 +1,4 @@
-// The jobs of a command, taken by whoever is free; what became of them is told in their order.
+// The jobs of a command, taken by idle worker threads and ranks. Outcomes are printed in job order.
 #pragma once
 
 #include <mutex>
@@ -13,17 +13,18 @@
 namespace roci::lab {
 
 struct Outcome {
-  std::string line{};    // of the table
-  std::string error{};   // a sentence where the run failed
-  bool stopped = false;  // by Ctrl-C: there is nothing to tell
+  std::string line{};    // row of the result table
+  std::string error{};   // error message; empty if the run succeeded
+  bool stopped = false;  // by Ctrl-C or SIGTERM: nothing is printed
 };
 
-// From any thread.
+// Table of jobs and their outcomes. take() and done() are thread-safe; call the others after the worker threads have
+// exited.
 class Board {
  public:
   Board(size_t jobs, ProgressLine& line) : outcomes_(jobs), line_(line) {}
 
-  // The next one's number; none when all are taken, or somebody wants an end.
+  // Number of the next job; none when all jobs are taken or after an interrupt.
   std::optional<size_t> take() {
     const std::lock_guard lock(mutex_);
     if (taken_ == outcomes_.size() || interrupted()) return std::nullopt;

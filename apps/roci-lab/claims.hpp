@@ -1,4 +1,4 @@
-// What a file expects of its runs, held against what they gave.
+// Comparison of a scenario file's expectations with the results of its runs.
 #pragma once
 
 #include <vector>
@@ -8,12 +8,13 @@
 
 namespace roci::lab {
 
-// `results` belong to `jobs`, one by one. What is about runs that are not there is left out and counted in `not_run`.
+// The judged expectations. `not_run` counts expectations that refer to runs without results; they are not judged.
 struct Claims {
   std::vector<Claim> judged;
   size_t not_run = 0;
   [[nodiscard]] bool all_hold() const;
 };
+// `results[i]` is the result of `jobs[i]`.
 Claims judge_all(const std::vector<Expectation>& expectations, const std::vector<const Job*>& jobs,
                  const std::vector<StoredRun>& results);
 void print(const Claims& claims);

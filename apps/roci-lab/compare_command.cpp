@@ -18,7 +18,7 @@ bool has_results(const fs::path& folder) {
   return fs::is_regular_file(folder / "summary.json", ignored);
 }
 
-// Itself, or those below it, by name: seed=2 before seed=10.
+// The folder itself if it has results; otherwise its subfolders with results, in natural order (seed=2 before seed=10).
 std::vector<fs::path> folders_of_runs(const fs::path& folder) {
   if (has_results(folder)) return {folder};
   std::vector<fs::path> out;
@@ -33,7 +33,7 @@ std::vector<fs::path> folders_of_runs(const fs::path& folder) {
 
 std::string name_of(const StoredRun& run) { return run.run.value("name", std::string()); }
 
-// The scenarios' names, each once.
+// The distinct names of the scenarios, separated by commas.
 std::string title_of(const std::vector<StoredRun>& runs) {
   std::vector<std::string> names;
   for (const StoredRun& run : runs) {

@@ -1,4 +1,4 @@
-// roci-lab compare: results that are there, beside each other: as a table and as a report.
+// roci-lab compare: comparison of stored results as a table and as a report.
 #pragma once
 
 #include <string>
@@ -14,14 +14,14 @@ struct CompareOptions {
   std::string out = "compare.html";
 };
 
-// The exit status: 0, or 1 when something cannot be read or written.
+// Returns the exit status: 0, or 1 if a file cannot be read or written.
 int compare_command(const CompareOptions& options);
 
-// The runs of folders with results; a folder without has them in the folders below. Runs of one name get that of their
-// folder.
+// Reads the runs of folders with results. For a folder without results, the runs of its subfolders are read. Runs with
+// the same name are named after their folders.
 Result<std::vector<StoredRun>> read_folders(const std::vector<std::string>& folders);
 
-// Its last line on the terminal says where it is.
+// Writes the report and prints its path.
 Status write_shown_report(const std::string& file, const std::vector<StoredRun>& runs,
                           const std::vector<Claim>& claims);
 

@@ -13,7 +13,7 @@ namespace {
 void line(const char* what, const std::string& text) { std::printf("  %-10s %s\n", what, text.c_str()); }
 
 std::string counted(size_t number, const std::string& one) {
-  const bool two = one.ends_with("ch");  // switches
+  const bool two = one.ends_with("ch");  // plural of "switch"
   return std::to_string(number) + " " + one + (number == 1 ? "" : two ? "es" : "s");
 }
 
@@ -49,7 +49,7 @@ std::string curve(const char* name, const MarkingCurve& of) {
          with_unit(of.pmax * 100, "") + " %" + ")";
 }
 
-// The classes of ports that are told something, once for each rate.
+// Prints the marking and drop curves of port classes: one line per port rate, for the first port with that rate.
 void tell_switches(const Scenario& scenario) {
   std::map<uint64_t, const SwitchPortConfig*> by_rate;
   for (const SwitchConfig& one : scenario.switches)

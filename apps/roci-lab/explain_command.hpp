@@ -1,11 +1,11 @@
-// roci-lab explain: what a scenario file comes down to, before anything runs.
+// roci-lab explain: a description of a scenario file's runs, without executing them.
 #pragma once
 
 #include "roci-lab/jobs.hpp"
 
 namespace roci::lab {
 
-// The exit status: 0, or 2 for a scenario that is not right.
+// Returns the exit status: 0, or 2 for an invalid scenario.
 int explain_command(const RunOptions& options);
 
 }  // namespace roci::lab

@@ -55,7 +55,7 @@ Result<Plan> plan_jobs(const RunOptions& options) {
     if (!options.only.empty() && std::ranges::find(options.only, run.called()) == options.only.end())
       continue;
     std::vector<ConfigChange> changes = run.changes;
-    // What stands on the command line precedes.
+    // --set has precedence over the changes of a run.
     changes.insert(changes.end(), given->begin(), given->end());
     auto scenario = read_scenario(options.file, changes);
     if (!scenario) return fail(scenario.error());

@@ -1,4 +1,4 @@
-// The runs that a command line asks for, each with everything decided.
+// The runs that a command line selects, with all their parameters.
 #pragma once
 
 #include <cstdint>
@@ -14,31 +14,31 @@ struct RunOptions {
   std::vector<std::string> set;   // "path=value"
   std::vector<std::string> only;  // names of runs; empty: all
   uint32_t seeds = 1;
-  unsigned jobs = 1;     // runs at a time
-  unsigned threads = 0;  // of a run; 0: as many as there are CPUs for each
-  std::string out;       // a folder; empty: "lab-" and the file's name
-  bool real = false;     // in real time, and on real ports
+  unsigned jobs = 1;     // concurrent runs
+  unsigned threads = 0;  // per run; 0: number of CPUs divided by `jobs`
+  std::string out;       // output folder; empty: "lab-" and the file's name
+  bool real = false;     // real time and real ports
   bool quiet = false;
 };
 
 struct Job {
   std::string name;   // in tables
-  std::string place;  // its folder in the results' one; empty: itself
-  RunSpec run;        // of the file's
-  std::string seed;   // where there are several
+  std::string place;  // subfolder of the output folder; empty: the output folder
+  RunSpec run;        // run as specified in the file
+  std::string seed;   // empty unless there is more than one seed
   std::vector<ConfigChange> changes;
 
-  // What makes it again.
+  // The command line that repeats this job.
   [[nodiscard]] std::string command(const RunOptions& options) const;
 };
 
 struct Plan {
-  std::vector<RunSpec> runs;  // of the file, whether they are wanted or not
+  std::vector<RunSpec> runs;  // all runs of the file, including those not selected
   std::vector<Job> jobs;
   std::vector<Expectation> expectations;
 };
 
-// Every job's scenario has been read once, so that what is wrong is known before anything runs.
+// Reads and validates the scenario of every job, so that errors are reported before the first run.
 Result<Plan> plan_jobs(const RunOptions& options);
 
 }  // namespace roci::lab

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file in a line, or what is wrong with it.
+// Prints one line about the file, or returns its error.
 Status list_file(const fs::path& file) {
   RunOptions options;
   options.file = file.string();

@@ -1,4 +1,4 @@
-// roci-lab list: the scenario files of folders, a line each.
+// roci-lab list: the scenario files of folders, one line per file.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace roci::lab {
 
-// The exit status: 0, 1 when a file cannot be read, 2 when a folder cannot.
+// Returns the exit status: 0, 1 if a file is invalid, 2 if a folder cannot be read.
 int list_command(const std::vector<std::string>& folders);
 
 }  // namespace roci::lab

@@ -1,4 +1,4 @@
-// roci-lab: runs experiments in virtual time, or as the clock goes, with the real stack, the real switch and the real
+// roci-lab: runs experiments in virtual or real time with the production stack, switch and congestion control
 // algorithms.
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -26,7 +26,7 @@ int run(int argc, char** argv) {
                   "Runs at a time; under mpirun those of the first rank, others have one each")
       ->check(CLI::Range(1, 1024));
   run->add_option("--threads", options.threads, "For each run; as many as there are CPUs for it unless said");
-  bool in_virtual_time = false;  // as without it
+  bool in_virtual_time = false;  // not read: virtual time is the default
   CLI::Option* real = run->add_flag("--real", options.real,
                                     "Nothing happens sooner than the clock says; on the file's real ports");
   run->add_flag("--virtual", in_virtual_time, "In virtual time, as fast as it goes: what it does unless said")

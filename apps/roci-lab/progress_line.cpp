@@ -52,7 +52,7 @@ void ProgressLine::wipe() {
   if (shown_) std::fprintf(stderr, "\r\033[K");
 }
 
-// One run: its own time. Several at once: how many are done.
+// One active run: its simulated time. Several: the number of finished runs.
 void ProgressLine::draw() {
   if (!shown_) return;
   double parts = 0, hops_per_second = 0;

@@ -1,4 +1,4 @@
-// The line at the bottom of a terminal that shows how far runs are.
+// The progress line at the bottom of a terminal.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace roci::lab {
 
-// From any thread. Shows nothing when the terminal is none.
+// Prints the progress of runs on standard error. Thread-safe. Shows no progress if standard error is not a terminal.
 class ProgressLine {
  public:
   ProgressLine(size_t jobs, bool wanted);
@@ -22,7 +22,7 @@ class ProgressLine {
   void began(size_t job, const std::string& name, Nanos duration);
   void show(size_t job, const ExperimentProgress& at);
   void ended(size_t job);
-  // A line for good, above, on standard output; on standard error what went wrong.
+  // Prints a permanent line above the progress line: print() on standard output, complain() on standard error.
   void print(const std::string& text);
   void complain(const std::string& text);
   void clear();

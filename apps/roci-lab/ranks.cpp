@@ -12,7 +12,7 @@
 namespace roci::lab {
 namespace {
 
-// How launchers tell a process that it is one of several: Open MPI's, and those of the PMI family.
+// Environment variables by which Open MPI and the launchers of the PMI family mark a process as one of several.
 bool started_by_launcher() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
     if (std::getenv(name) != nullptr) return true;
@@ -28,7 +28,7 @@ Ranks::Ranks(Ranks&& other) noexcept
 
 namespace {
 
-constexpr int kRequest = 1, kAnswer = 2;  // tags
+constexpr int kRequest = 1, kAnswer = 2;  // MPI tags
 
 Ranks::Bytes receive(const MPI_Status& status) {
   int length = 0;
@@ -47,7 +47,7 @@ void send(const Ranks::Bytes& bytes, int rank, int tag) {
 Result<Ranks> Ranks::join() {
   Ranks ranks(0, 1);
   if (!started_by_launcher()) return ranks;
-  // What goes wrong later ends all of them: MPI's own handler says so.
+  // Later MPI failures abort all ranks: MPI's default error handler prints the error.
   int provided = 0;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS ||
       provided < MPI_THREAD_FUNNELED)
@@ -70,7 +70,7 @@ Ranks::Bytes Ranks::ask(const Bytes& request) {
 }
 
 Ranks::Request Ranks::next_request() {
-  // MPI's own waiting would take a CPU from the runs.
+  // MPI_Recv and MPI_Probe would poll and so use a CPU that the runs need.
   constexpr auto kLookAgain = std::chrono::milliseconds(1);
   MPI_Status status;
   for (int there = 0; there == 0;) {

@@ -1,6 +1,6 @@
-// The processes that mpirun has started, which share the runs of one file: the first keeps the list and the results, the
-// others ask it for work and hand in what has become of it. A program that was started alone is the first of one.
-// From one thread alone.
+// The processes that mpirun has started, which share the runs of one file. Rank 0 has the job list and the results; the
+// other ranks request jobs from it and return outcomes. A program started without a launcher is rank 0 of 1.
+// Called from one thread only.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class Ranks {
  public:
   using Bytes = std::vector<uint8_t>;
 
-  // Fails where mpirun has started a program that was built without MPI.
+  // Fails if a launcher has started a program that was built without MPI.
   static Result<Ranks> join();
   Ranks(Ranks&& other) noexcept;
   ~Ranks();
@@ -25,9 +25,9 @@ class Ranks {
   [[nodiscard]] bool is_first() const { return number_ == 0; }
   [[nodiscard]] int count() const { return count_; }
 
-  // Of the others: hands something in and waits for the answer.
+  // On ranks other than 0: sends a request to rank 0 and waits for the answer.
   Bytes ask(const Bytes& request);
-  // Of the first: waits for what one of the others hands in. Each wants one answer.
+  // On rank 0: waits for a request from any other rank. Each request requires one answer().
   struct Request {
     int rank = 0;
     Bytes bytes;
@@ -40,7 +40,7 @@ class Ranks {
 
   int number_;
   int count_;
-  bool joined_ = false;  // MPI is to be left at the end
+  bool joined_ = false;  // the destructor calls MPI_Finalize()
 };
 
 }  // namespace roci::lab

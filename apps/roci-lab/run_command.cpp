@@ -28,7 +28,7 @@ unsigned threads_of(const RunOptions& options) {
   return std::max(1U, std::thread::hardware_concurrency() / options.jobs);
 }
 
-// Sentences below a run's line, where there is something to say.
+// Warnings below the line of a run; empty if there is nothing to report.
 std::string how_late(const Measurements& of) {
   constexpr double kSmallPart = 0.01;
   if (!of.real || of.real->late.part <= kSmallPart) return "";
@@ -47,7 +47,7 @@ std::string what_real_ports_lost(const Measurements& of) {
   return lost == 0 ? "" : "\n  real ports lost " + std::to_string(lost) + " frames: run.json says which";
 }
 
-// One job, with its results in a folder.
+// Executes one job and writes its results into a folder.
 Result<std::string> measure(const RunOptions& options, const Job& job, size_t number, const fs::path& folder,
                             ProgressLine& line) {
   auto scenario = read_scenario(options.file, job.changes);
@@ -74,7 +74,7 @@ Outcome run(const RunOptions& options, const Job& job, size_t number, const fs::
   return {.error = told.error().message};
 }
 
-// Of the first rank: all jobs, here and by the others.
+// Rank 0: executes all jobs, on its own threads and on the other ranks.
 class Lead {
  public:
   Lead(const RunOptions& options, const Plan& plan, Ranks& ranks)
@@ -98,7 +98,8 @@ class Lead {
   Ranks& ranks_;
 };
 
-// What ranks tell each other: a job's number, and with it what became of it. Nothing: that there is nothing.
+// Messages between ranks: a job number, or a job number with its outcome. An empty message to rank 0 requests the first
+// job; an empty answer ends the rank.
 Ranks::Bytes packed(size_t job) { return Json::to_cbor(Json{{"job", job}}); }
 Ranks::Bytes packed(size_t job, const Outcome& outcome, const Json& files) {
   return Json::to_cbor(Json{{"job", job},
@@ -108,7 +109,7 @@ Ranks::Bytes packed(size_t job, const Outcome& outcome, const Json& files) {
                             {"files", files}});
 }
 
-// Of the other ranks: until there is nothing to do any more.
+// Other ranks: executes jobs until rank 0 has no more.
 void help(const RunOptions& options, Ranks& ranks) {
   ProgressLine line(1, false);
   const fs::path folder = fs::temp_directory_path() / ("roci-lab-" + std::to_string(::getpid()));
@@ -136,7 +137,7 @@ void help(const RunOptions& options, Ranks& ranks) {
   fs::remove_all(folder, ignored);
 }
 
-// Tells the other ranks that there is nothing to do.
+// Ends the other ranks without a job.
 void dismiss(Ranks& ranks) {
   for (int asking = ranks.count() - 1; asking > 0; --asking) ranks.answer(ranks.next_request().rank, {});
 }
@@ -148,7 +149,7 @@ Outcome Lead::taken_in(size_t job, const Json& done) const {
   return written ? outcome : Outcome{.error = written.error().message};
 }
 
-// Hands jobs out and takes results in, until all other ranks have been told that there are no more.
+// Distributes jobs and collects results until all other ranks have received an empty answer.
 void Lead::serve(Board& board) {
   for (int working = ranks_.count() - 1; working > 0;) {
     const Ranks::Request request = ranks_.next_request();
@@ -157,7 +158,7 @@ void Lead::serve(Board& board) {
       const Json done = Json::from_cbor(request.bytes);
       const size_t job = done.at("job");
       board.done(job, taken_in(job, done));
-      goes_on = !done.at("stopped");  // whoever was told to stop would stop each further one at once
+      goes_on = !done.at("stopped");  // an interrupted rank would stop further jobs at once
     }
     const auto job = goes_on ? board.take() : std::nullopt;
     ranks_.answer(request.rank, job ? packed(*job) : Ranks::Bytes{});
@@ -166,7 +167,7 @@ void Lead::serve(Board& board) {
 }
 
 Status Lead::report(const Board& board, bool& all_hold) const {
-  std::vector<std::string> folders;  // of the runs that did not fail
+  std::vector<std::string> folders;  // of the succeeded runs
   std::vector<const Job*> jobs;
   for (size_t job = 0; job < plan_.jobs.size(); ++job) {
     if (!board.succeeded(job)) continue;
@@ -216,7 +217,7 @@ int Lead::run_all() {
   return good && all_hold ? 0 : 1;
 }
 
-// Why these options do not go with real time.
+// Why these options cannot be combined with real time; empty if they can.
 std::string not_in_real_time(const RunOptions& options, const Ranks& ranks) {
   if (!options.real) return "";
   if (ranks.count() > 1)

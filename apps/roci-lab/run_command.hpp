@@ -1,12 +1,12 @@
-// roci-lab run: every run of a scenario file, with its results in files.
+// roci-lab run: executes the runs of a scenario file and writes their results into files.
 #pragma once
 
 #include "roci-lab/jobs.hpp"
 
 namespace roci::lab {
 
-// The exit status: 0, 1 for a run that failed or an expectation that does not hold, 2 for a scenario that is not right, 130
-// when Ctrl-C or SIGTERM has stopped it.
+// Returns the exit status: 0, 1 for a failed run or an expectation that does not hold, 2 for an invalid scenario, 130
+// after Ctrl-C or SIGTERM.
 int run_command(const RunOptions& options);
 
 }  // namespace roci::lab

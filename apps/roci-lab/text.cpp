@@ -26,11 +26,11 @@ std::string bytes_of(const nlohmann::ordered_json& queue, const char* name) {
   return scaled(queue.value(name, 0.0), "B");
 }
 
-// What a summary does not have is "-" or 0.
+// Values missing from a summary are printed as "-" or 0.
 std::string line_of(const std::string& name, const nlohmann::ordered_json& summary, double hops_per_second) {
   using Json = nlohmann::ordered_json;
   const Json queues = summary.value("queues_bytes", Json::object());
-  // The port with the longest queue stands first, behind the sum.
+  // The first entry covers all ports; the second is the port with the longest queue.
   Json queue = Json::object();
   if (!queues.empty()) queue = queues.size() > 1 ? std::next(queues.begin()).value() : queues.front();
   const auto drops = summary.value("drops", Json::object()).value("all", 0.0);

@@ -1,4 +1,4 @@
-// Numbers and results as people read them.
+// Numbers and results as readable text.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace roci::lab {
 
 std::string short_number(double value);  // "1.23 M"
 std::string span(Nanos time);            // "1.5 ms"
-// "20.6 KB", "92.5 Gbit/s", "31.2 us"; whole numbers, or four digits, where there is no unit.
+// "20.6 KB", "92.5 Gbit/s", "31.2 us". Without a unit: an integer, or four significant digits.
 std::string with_unit(double value, const std::string& unit);
 
-// A run in a line of a table, and what stands above.
+// The heading of the result table, and one row per traffic of a run.
 std::string result_heading();
 std::string result_line(const std::string& name, const Measurements& of);
 std::string result_line(const std::string& name, const StoredRun& of);

@@ -1,4 +1,4 @@
-// Captured Ethernet frames from a pcap or pcapng file, by libpcap.
+// Reader of Ethernet frames from a pcap or pcapng file. Uses libpcap.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ struct pcap;
 namespace roci::pcap_tool {
 
 struct CapturedFrame {
-  uint64_t number = 0;             // counts from 1, as other tools do
+  uint64_t number = 0;             // from 1, as in other tools
   Nanos time{0};                   // since the first frame of the file
-  std::span<const uint8_t> bytes;  // what the capture kept; valid until the next call
-  uint32_t length = 0;             // what was on the wire
+  std::span<const uint8_t> bytes;  // captured bytes; valid until the next call of next()
+  uint32_t length = 0;             // length on the wire, at least bytes.size()
 
   [[nodiscard]] bool is_cut() const { return bytes.size() < length; }
 };
@@ -28,7 +28,7 @@ class Capture {
   // "-" is the standard input.
   static Result<Capture> open(const std::string& path);
 
-  // The next frame, nothing at the end of the file, or an error when the file breaks off or is damaged.
+  // The next frame; nothing at the end of the file; an error if the file is truncated or damaged.
   Result<std::optional<CapturedFrame>> next();
 
  private:

@@ -13,7 +13,7 @@
 namespace roci::pcap_tool {
 namespace {
 
-constexpr size_t kShownDifferences = 20;  // per file; the rest is only counted
+constexpr size_t kShownDifferences = 20;  // per file; the others are only counted
 
 std::string wire_order(uint32_t icrc) {
   uint8_t bytes[kIcrcBytes];
@@ -21,7 +21,7 @@ std::string wire_order(uint32_t icrc) {
   return "0x" + hex_text(bytes);
 }
 
-// All checks of one complete frame that parses as RoCEv2.
+// Checks a completely captured frame that was parsed as RoCEv2.
 void check_packet(const FrameView& view, const CapturedFrame& frame, CheckReport& report) {
   const auto differs = [&](const std::string& what) {
     report.differences.push_back(fmt::format("packet {}: {}", frame.number, what));
@@ -41,7 +41,7 @@ void check_packet(const FrameView& view, const CapturedFrame& frame, CheckReport
     differs(fmt::format("udp.checksum: 0x{:04x} is stored, 0x{:04x} is computed", sum,
                         compute_udp_checksum(view)));
   }
-  // A capture does not say what the path MTU is; the packet's own length stands in for it.
+  // The path MTU is unknown: the packet's own payload length is used instead.
   const uint32_t length = split_payload(view, view.frame_length, known_extensions()).payload_length;
   const PayloadCheck payload = check_payload(*view.opcode, length, view.pad, length);
   if (payload == PayloadCheck::kBadPad) {
@@ -81,7 +81,7 @@ void check_frame(const CapturedFrame& frame, CheckReport& report) {
   }
 }
 
-// The index that speaks for this capture, if there is one.
+// Reads the index for a capture: options.index, or INDEX.md in the capture's folder. Nothing if neither is there.
 Result<std::optional<CaptureIndex>> index_for(const std::string& file, const CheckOptions& options) {
   if (options.no_index) return std::optional<CaptureIndex>{};
   std::filesystem::path path = options.index;
@@ -121,7 +121,7 @@ std::string packet_list(const std::vector<uint64_t>& numbers) {
 void print_opcode_table(const Counts& total) {
   if (total.opcodes.empty()) return;
   fmt::print("\nopcode              packets\n");
-  for (const OpcodeInfo& info : opcode_table()) {  // in the order of the table
+  for (const OpcodeInfo& info : opcode_table()) {  // in table order
     const auto at = total.opcodes.find(std::string(info.name));
     if (at != total.opcodes.end()) fmt::print("{:<18} {:>8}\n", info.name, at->second);
   }

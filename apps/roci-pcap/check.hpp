@@ -1,5 +1,5 @@
-// `roci-pcap check`: does every RoCEv2 packet of a capture decode, have a right ICRC, and encode back to its
-// bytes?
+// roci-pcap check: verifies that every RoCEv2 packet of a capture decodes, has a correct ICRC, and encodes to the same
+// bytes.
 #pragma once
 
 #include <string>
@@ -14,10 +14,10 @@ namespace roci::pcap_tool {
 struct CheckReport {
   Counts counts;
   uint64_t frames = 0;
-  uint64_t cut = 0;  // frames of which the capture did not keep all bytes, so that nothing could be checked
+  uint64_t cut = 0;  // truncated by the capture; only counted, not checked
   std::vector<uint64_t> bad_icrc_packets;
-  std::vector<std::string>
-      bad_icrcs;  // "packet 2: data.icrc: …"; a difference unless the index declares them
+  // "packet 2: data.icrc: …"; a difference, unless the index declares it.
+  std::vector<std::string> bad_icrcs;
   std::vector<std::string> differences;  // "packet 7: bth.opcode: …"
 };
 
@@ -25,12 +25,13 @@ Result<CheckReport> check_capture(const std::string& path);
 
 struct CheckOptions {
   std::vector<std::string> files;
-  std::string index;  // instead of the INDEX.md beside each file
+  std::string index;  // instead of INDEX.md in the folder of each file
   bool no_index = false;
-  bool verbose = false;  // opcode counts of each file
+  bool verbose = false;  // print the opcode counts of each file
 };
 
-// Prints the report and returns the exit status: 0 all right, 1 a difference, 2 a file that cannot be read.
+// Prints the report. Returns the exit status: 0 if there is no difference, 1 for a difference, 2 for an unreadable
+// file.
 int run_check(const CheckOptions& options);
 
 }  // namespace roci::pcap_tool

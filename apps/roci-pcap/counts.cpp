@@ -26,7 +26,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return out;
 }
 
-// Takes `word` off the front of `text`; false when it is not there.
+// Removes the prefix `word` from `text`; returns false if `text` does not begin with it.
 bool take(std::string_view& text, std::string_view word) {
   if (!text.starts_with(word)) return false;
   text.remove_prefix(word.size());
@@ -40,8 +40,7 @@ bool take(std::string_view& text, uint64_t& number) {
   return true;
 }
 
-// "9 RoCEv2, ICRC good 8, bad 1, other frames 0: RC_WRITE_MIDDLE 4, RC_ACK 5"; nothing when it does not read
-// so.
+// Parses "9 RoCEv2, ICRC good 8, bad 1, other frames 0: RC_WRITE_MIDDLE 4, RC_ACK 5"; nothing for another format.
 std::optional<Counts> parse_counts(std::string_view text) {
   Counts c;
   if (!take(text, c.roce) || !take(text, " RoCEv2, ICRC good ") || !take(text, c.icrc_good) ||
@@ -101,7 +100,7 @@ Result<CaptureIndex> CaptureIndex::parse(const std::string& text) {
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
-    // "| file | what | counts |" has an empty cell on either side.
+    // The split of "| file | what | counts |" has an empty cell at both ends.
     const std::vector<std::string_view> cells = split(line, '|');
     if (cells.size() < 5 || cells[1].empty()) continue;
     const std::string_view described = cells[cells.size() - 2];

@@ -11,8 +11,8 @@
 namespace roci::pcap_tool {
 namespace {
 
-// Where the layers above IP begin, and what they are; empty when the IP header is not all there or has no
-// sense.
+// Protocol and offset of the header after the IP header. Empty if the IP header is incomplete or invalid, or for a
+// later fragment.
 struct Above {
   uint8_t protocol;
   uint32_t offset;
@@ -27,8 +27,8 @@ std::optional<Above> above_ip(const FrameView& view, uint32_t captured) {
   }
   if (type != kEtherTypeIpv4 || captured < view.l3_offset + sizeof(Ipv4Header)) return std::nullopt;
   const uint32_t header = (view.ipv4().version_ihl & 0xfU) * 4;
-  // Behind the header of a later fragment there is no other header. With a wrong checksum the bits mean
-  // nothing.
+  // A later fragment has no transport header after its IP header. With a wrong checksum, its flags and offset are not
+  // used.
   const bool later_fragment =
       view.kind == FrameKind::kFragment && (view.ipv4().flags_fragment.get() & 0x1fff) != 0;
   if (header < sizeof(Ipv4Header) || later_fragment) return std::nullopt;
@@ -47,7 +47,7 @@ std::string bad_ip(const FrameView& view, uint32_t captured) {
                        header);
   }
   if (captured < view.l3_offset + header) return "ip.header_length: the header is not all there";
-  // The sum over the header without its checksum is what the checksum should have been.
+  // The correct checksum is the sum over the header with a checksum field of 0.
   Ipv4Header zeroed = ip;
   zeroed.checksum.set(0);
   std::string bytes(reinterpret_cast<const char*>(&ip), header);
@@ -57,7 +57,7 @@ std::string bad_ip(const FrameView& view, uint32_t captured) {
 }
 
 std::string describe_arp(const FrameView& view, uint32_t captured) {
-  // Hardware and protocol type and size, operation, then two pairs of MAC and IPv4 address (RFC 826).
+  // RFC 826: hardware and protocol type and size, operation, then MAC and IPv4 address of sender and of target.
   const uint32_t at = view.l3_offset;
   if (captured < at + 28U) return "ARP";
   const uint16_t operation = view.at<Be16>(at + 6).get();

@@ -1,4 +1,4 @@
-// roci-pcap: checks and shows the RoCEv2 packets of pcap and pcapng files.
+// roci-pcap: checks and prints the RoCEv2 packets of pcap and pcapng files.
 #include <CLI/CLI.hpp>
 #include <exception>
 

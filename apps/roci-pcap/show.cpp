@@ -15,13 +15,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What could be made of one frame. A RoCEv2 packet that the capture cut short behind its headers is decoded
-// with zeros in place of what is missing, and has no ICRC.
+// The decoded contents of one frame. In a RoCEv2 packet truncated by the capture after its headers, missing bytes are 0
+// and the ICRC is not computed.
 struct Decoded {
   FrameView view;
   std::optional<Packet> packet;
   std::optional<uint32_t> computed_icrc;
-  std::string description;  // of a frame without packet
+  std::string description;  // of a frame without `packet`
 };
 
 Decoded decode(const CapturedFrame& frame) {
@@ -65,7 +65,7 @@ bool is_extension_header(const std::string& header) {
                      [&](const ExtensionInfo& info) { return header.starts_with(info.field); });
 }
 
-// For people: scaled counts and signed rates as what they mean.
+// Text form of an extension field: scaled counts and signed rates are converted to their values.
 std::string extension_value(const Packet& p, const std::string& header, const std::string& name,
                             const PacketField& field) {
   const bool hop = header == "int_report" || header.starts_with("int_echo_hop");
@@ -96,7 +96,7 @@ std::string extended_text(const Packet& p) {
   if (p.atomic_ack) add(fmt::format("AtomicAckETH 0x{:x}", *p.atomic_ack));
   if (p.imm) add(fmt::format("ImmDt 0x{:08x}", *p.imm));
   if (p.ieth) add(fmt::format("IETH rkey 0x{:08x}", p.ieth->value()));
-  // Private bodies and extension blocks as the table of fields has them, one group a header.
+  // Private opcodes and extension blocks as in the table of fields, one group per header.
   std::string last;
   for (const PacketField& field : packet_fields(p)) {
     const size_t dot = field.name.find('.');
@@ -142,7 +142,7 @@ class TextPrinter {
   }
 
  private:
-  size_t width_ = 24;  // grows with the longest pair of addresses so far
+  size_t width_ = 24;  // grows to the longest pair of addresses
 };
 
 Json json_of(const CapturedFrame& frame, const Decoded& d, bool payload) {
@@ -161,7 +161,7 @@ Json json_of(const CapturedFrame& frame, const Decoded& d, bool payload) {
   for (const PacketField& field : packet_fields(p)) {
     const size_t dot = field.name.find('.');
     const std::string header = field.name.substr(0, dot), name = field.name.substr(dot + 1);
-    if (header == "data") continue;  // told below
+    if (header == "data") continue;  // printed below
     Json& value = out[header][name];
     if (field.form == PacketField::Form::kNumber) {
       value = field.number;
@@ -177,7 +177,7 @@ Json json_of(const CapturedFrame& frame, const Decoded& d, bool payload) {
   if (!p.pad.empty() && !frame.is_cut()) out["pad"] = hex_text(p.pad);
   if (!p.trailing.empty() && !frame.is_cut()) out["trailing"] = hex_text(p.trailing);
   if (d.computed_icrc) {
-    const auto text = [](uint32_t icrc) {  // in the order of its bytes
+    const auto text = [](uint32_t icrc) {  // in wire byte order
       uint8_t bytes[kIcrcBytes];
       store_icrc(bytes, icrc);
       return "0x" + hex_text(bytes);

@@ -1,4 +1,4 @@
-// `roci-pcap show`: one line per packet, for people or as JSON.
+// roci-pcap show: one line per packet, as text or as JSON.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@ namespace roci::pcap_tool {
 struct ShowOptions {
   std::string file;
   bool json = false;
-  bool payload = false;  // with JSON: the payload bytes too
+  bool payload = false;  // include payload bytes; JSON only
 };
 
-// The exit status: 0, or 2 for a file that cannot be read.
+// Returns the exit status: 0, or 2 for an unreadable file.
 int run_show(const ShowOptions& options);
 
 }  // namespace roci::pcap_tool

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kNoEnd = std::numeric_limits<uint64_t>::max();
 
-// Messages that a queue pair may have outstanding: with --verify each needs slots of its own.
+// Maximum of outstanding messages per queue pair. With --verify each outstanding message requires its own slot.
 uint32_t outstanding_limit(const Parameters& p, const Layout& layout) {
   if (!p.verify) return p.tx_depth;
   const uint32_t slots =
@@ -26,8 +26,8 @@ std::string gigabits(double bytes_per_second) {
   return text;
 }
 
-// Queue pairs that may have something to post, each at most once, in the order in which they came. Of 100,000 only
-// those are looked at.
+// Ring of the queue pairs that may have messages to post, in arrival order, each at most once. With up to 100,000 queue
+// pairs, only these are examined.
 class Turns {
  public:
   explicit Turns(uint32_t count) : ring_(count), listed_(count, false) { add_all(); }
@@ -114,7 +114,7 @@ class Run {
   }
 
  private:
-  // Posts what the depth allows. Returns whether anything was.
+  // Posts messages up to the depth. Returns whether it posted any.
   Result<bool> post_more(uint32_t i) {
     bool worked = false;
     for (;;) {
@@ -124,7 +124,8 @@ class Run {
       if (!stopping_) {
         count = std::min({uint64_t{post_list_}, gate_ - posted, room});
       } else if (traffic_.has_silent_tail(i)) {
-        count = std::min<uint64_t>(1, room);  // one more message whose completion tells about the tail
+        // One more, signaled message: its completion also completes the unsignaled ones.
+        count = std::min<uint64_t>(1, room);
       }
       if (count == 0) return worked;
       if (p_.verify) {
@@ -151,13 +152,13 @@ class Run {
     return {};
   }
 
-  // The window that is measured: all of it, or what lies between the warm-up and the margins.
+  // Starts and ends the measured window: all messages after the warm-up, or the time between the margins.
   void begin_and_end(Nanos start, Nanos time) {
     if (!measuring_ && !measured_) {
       if (timed_ ? time >= start + margin_ : done_ >= uint64_t{p_.warm_up} * endpoint_.count()) {
         measuring_ = true;
         meter_ = BandwidthMeter(timed_ || p_.warm_up > 0 ? time : start);
-        // Without a warm-up the first completions may have come before we got here.
+        // Without a warm-up, the first completions may precede this call.
         if (!timed_ && p_.warm_up == 0 && done_ > 0) meter_.add(time, done_, done_bytes_);
       }
     }
@@ -167,7 +168,7 @@ class Run {
     }
     if (timed_ && time >= stop_at_ && !stopping_) {
       stopping_ = true;
-      turns_.add_all();  // for their silent tails
+      turns_.add_all();  // to complete their unsignaled messages
     }
   }
 
@@ -180,8 +181,8 @@ class Run {
     return true;
   }
 
-  // WRITE leaves no trace at the other side, so it is told which messages lie in its memory and says when it has
-  // looked at them.
+  // A WRITE causes no completion at the responder: the client sends the ranges of messages in the server's memory and
+  // waits for the answer that they are checked.
   Status have_checked() {
     Json counts = Json::array();
     for (uint32_t i = 0; i < endpoint_.count(); ++i) {
@@ -219,9 +220,9 @@ class Run {
   const uint32_t depth_;
   const uint32_t post_list_;
   const bool timed_;
-  const bool in_batches_;  // the other side checks between batches
-  const uint64_t end_;     // messages of each queue pair
-  uint64_t gate_ = 0;      // messages that each queue pair may have posted by now
+  const bool in_batches_;  // the server checks between batches
+  const uint64_t end_;     // messages per queue pair
+  uint64_t gate_ = 0;      // messages that each queue pair may post up to now
   Nanos stop_at_ = kNever;
   Nanos margin_{0};
   bool measuring_ = false, measured_ = false, stopping_ = false;
@@ -231,7 +232,7 @@ class Run {
   std::vector<uint64_t> checked_ = std::vector<uint64_t>(endpoint_.count(), 0);
 };
 
-// Handles what arrived on the serving side of SEND.
+// Processes received messages on the serving side of SEND.
 class Receiver {
  public:
   Receiver(Endpoint& endpoint, const Parameters& p, Traffic& traffic)
@@ -258,12 +259,12 @@ class Receiver {
     return !events->empty();
   }
 
-  // Receives with their slots: all of different memory when their content matters.
+  // Receives posted per queue pair. With --verify each receive has its own slot.
   static uint32_t posted_receives(const Parameters& p, const Layout& layout) {
     return p.verify ? std::min(p.rx_depth, layout.in_slots) : p.rx_depth;
   }
 
-  // Whether as many have arrived as the client sent on each queue pair.
+  // Whether each queue pair has received as many messages as the client sent on it.
   [[nodiscard]] bool has(const std::vector<uint64_t>& sent) const {
     return std::equal(sent.begin(), sent.end(), received_.begin());
   }

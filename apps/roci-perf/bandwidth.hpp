@@ -1,4 +1,4 @@
-// Bandwidth: as many messages outstanding as --tx-depth allows, on all queue pairs.
+// The bandwidth test: up to --tx-depth outstanding messages on each queue pair.
 #pragma once
 
 #include "roci-perf/control.hpp"
@@ -9,25 +9,26 @@ namespace roci::perf {
 
 struct BandwidthResult {
   uint64_t size = 0;
-  uint64_t messages = 0;    // measured, over all queue pairs
-  double seconds = 0;       // the measured time
-  double peak = 0;          // bits per second
-  double average = 0;       // bits per second
-  double message_rate = 0;  // per second
+  uint64_t messages = 0;    // measured messages of all queue pairs
+  double seconds = 0;       // measured time
+  double peak = 0;          // bits/s
+  double average = 0;       // bits/s
+  double message_rate = 0;  // messages/s
 };
 
-// The side that posts. When it returns, all its messages have completed and `verified` are right.
+// The posting side. On return, all its messages have completed. With --verify, WRITEs and READs are checked; SENDs are
+// checked by the serving side.
 Result<BandwidthResult> run_bandwidth(Control& control, Endpoint& endpoint, const Parameters& parameters,
                                       const Options& options, ProgressLine& progress, Traffic& traffic);
-// The Traffic that run_bandwidth() wants.
+// The Traffic object for run_bandwidth().
 Traffic bandwidth_traffic(Endpoint& endpoint, const Parameters& parameters, const Options& options);
 
-// The other side, before the first message may come: receives posted, what is READ filled.
+// Prepares the serving side before the first message: posts receives, fills the memory for READ.
 Status prepare_to_serve_bandwidth(Endpoint& endpoint, const Parameters& parameters, Traffic& traffic);
-// Until the client is done; returns its last message, which has its result.
+// Serves until the client has finished. Returns the client's last message, which contains its result.
 Result<Json> serve_bandwidth(Control& control, Endpoint& endpoint, const Parameters& parameters,
                              Traffic& traffic);
-// For a peer set up by hand: serves for the duration of the test.
+// Serves for the duration of the test; for a peer given by --peer.
 Status serve_silently(Control& control, Endpoint& endpoint, const Parameters& parameters, Traffic& traffic);
 
 }  // namespace roci::perf

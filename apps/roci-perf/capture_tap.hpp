@@ -1,4 +1,4 @@
-// --capture: puts the tap between a device and its port.
+// --capture: inserts the capture tap between a device and its port.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace roci::perf {
 
-// The port itself when no capture is wanted.
+// Returns the port itself if no capture is requested.
 Result<std::unique_ptr<Port>> with_capture(std::unique_ptr<Port> port, const Options& options);
 
 }  // namespace roci::perf

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kHelpColumn = 32;
 constexpr size_t kHelpWidth = 100 - kHelpColumn;
 
-// CLI11 indents the lines of a help text and leaves it to us where they end.
+// CLI11 indents the lines of a help text, but does not wrap them.
 std::string wrapped(const std::string& text) {
   std::string lines;
   size_t length = 0;

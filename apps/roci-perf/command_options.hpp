@@ -1,4 +1,4 @@
-// How the options of a test get onto its command line: each with a sentence of ours when its value is refused.
+// Options of a test's command line. Rejected values are reported with messages of this program instead of CLI11's.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,25 +11,25 @@
 
 namespace roci::perf {
 
-// The kind of an option's value and nothing else: which options exclude each other is said when it matters.
+// Prints only the type of an option's value. Options that exclude each other are reported when both are given.
 class HelpFormatter final : public CLI::Formatter {
  public:
   HelpFormatter();
   std::string make_option_opts(const CLI::Option* option) const override;
 };
 
-// Adds options to a leaf command ("write bw"). Names are as CLI11 wants them ("-s,--size"); `given` gets the long names of
-// those that are on the command line, without dashes.
+// Adds options to a leaf command ("write bw"). Names have the syntax of CLI11 ("-s,--size"). `given` receives the long
+// names, without dashes, of the options on the command line.
 class CommandOptions {
  public:
   using Take = std::function<Status(const std::string&)>;
 
   CommandOptions(CLI::App& app, std::set<std::string>& given) : app_(app), given_(given) {}
 
-  // Options are taken as text so that every refusal names the limits.
+  // Options are parsed as text, so that every error message states the limits.
   CLI::Option* text(const std::string& names, const std::string& help, const char* type, const char* group,
                     Take take);
-  // May be given several times; `take` gets each value.
+  // The option may be repeated; `take` is called for each value.
   CLI::Option* texts(const std::string& names, const std::string& help, const char* type, const char* group,
                      Take take);
   template <class T>

@@ -73,7 +73,7 @@ void add_congestion_options(CommandOptions& command, CongestionOptions& options)
                  "The last N events are kept [100000]", kGroup);
 }
 
-// Values and a round trip of the command line's make a profile of their own out of the one that they change.
+// Parameters and a base RTT from the command line create a new profile, "command-line", derived from the selected one.
 void CongestionOptions::apply(CongestionControlConfig& control) const {
   constexpr const char* kName = "command-line";
   if (profile) control.profile = *profile;

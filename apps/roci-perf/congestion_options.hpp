@@ -1,4 +1,4 @@
-// The part of the command line that is about congestion control.
+// The congestion control options of the command line.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace roci::perf {
 
 class CommandOptions;
 
-// Beside what a configuration file says of it.
+// Options that override the congestion control section of a configuration file.
 struct CongestionOptions {
   std::optional<std::string> profile;        // a profile of the file, or an algorithm
-  std::map<std::string, double> parameters;  // values in the place of its own
+  std::map<std::string, double> parameters;  // parameter values that override those of the profile
   std::vector<std::string> plugins;          // shared objects with further algorithms
   std::optional<Nanos> base_rtt;
   std::optional<BitsPerSec> line_rate;
@@ -26,11 +26,11 @@ struct CongestionOptions {
   std::string trace_file;
   uint32_t trace_events = 100'000;
 
-  // What they say, over what is there.
+  // Overrides values in `control` with the options that were given.
   void apply(CongestionControlConfig& control) const;
 };
 
-// `options` must outlive the parsing.
+// `options` must outlive the parsing of the command line.
 void add_congestion_options(CommandOptions& command, CongestionOptions& options);
 
 }  // namespace roci::perf

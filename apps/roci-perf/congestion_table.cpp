@@ -11,7 +11,7 @@
 namespace roci::perf {
 namespace {
 
-constexpr size_t kShown = 16;  // more of them only fill the screen
+constexpr size_t kShown = 16;  // flows printed per device
 
 std::string limit_text(double limit, double unit) {
   if (limit < 0) return "-";
@@ -43,7 +43,7 @@ std::string reasons_text(const CongestionFlowReport& flow) {
   return text;
 }
 
-// Of two ends one often only answers.
+// Removes flows that sent nothing, such as those of a host that only responds, and devices without other flows.
 std::vector<DeviceFlows> with_traffic(std::vector<DeviceFlows> devices) {
   for (DeviceFlows& device : devices)
     std::erase_if(device.flows, [](const CongestionFlowReport& flow) { return flow.sent_packets == 0; });
@@ -108,7 +108,7 @@ Result<size_t> save_trace(const std::vector<Device*>& devices, const std::string
   std::ofstream out(file);
   if (!out) return fail(file + ": it cannot be written");
   std::vector<TraceRecord> records;
-  uint32_t numbers = 0;  // of flows: each device begins at 0, and here they follow each other
+  uint32_t numbers = 0;  // flow numbers start at 0 per device; renumbered to be unique in the file
   size_t events = 0;
   for (Device* device : devices) {
     const uint32_t first = numbers;

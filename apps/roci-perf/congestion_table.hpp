@@ -1,4 +1,4 @@
-// What congestion control did with the flows of a test: a table for people, JSON for scripts, and the trace of its events.
+// Congestion control results of a test: as a table, as JSON, and as a trace of events.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -18,8 +18,8 @@ struct DeviceFlows {
 void print_congestion(const std::vector<DeviceFlows>& devices);
 nlohmann::ordered_json congestion_json(const std::vector<DeviceFlows>& devices);
 
-// Writes what algorithms of these devices were told and decided: JSON Lines, or CSV when the file is called so. Gives the
-// number of events.
+// Writes the input and the decisions of the congestion control algorithms of these devices as JSON Lines, or as CSV for
+// a file name with that extension. Returns the number of events.
 Result<size_t> save_trace(const std::vector<Device*>& devices, const std::string& file);
 
 }  // namespace roci::perf

@@ -16,7 +16,7 @@ double in_seconds(Nanos span) { return static_cast<double>(span.count()) * 1e-9;
 }  // namespace
 
 WaitLimits limits_for(unsigned qp_timeout, unsigned retry_count) {
-  // IBTA 9.7.6.1.3: the time-out is 4.096 us x 2^n, and the detection may take up to four times as long.
+  // IBTA 9.7.6.1.3: the time-out is 4.096 us x 2^n; detection may take up to four times as long.
   const auto one = Nanos{static_cast<int64_t>(4096ULL << std::min(qp_timeout, 31U))};
   const Nanos gives_up = one * 4 * static_cast<int64_t>(retry_count + 1);
   WaitLimits limits;
@@ -84,7 +84,7 @@ Status Control::read_channel() {
     auto message = channel_->poll();
     if (!message) {
       if (message.error().code != ECONNRESET) return fail(message.error().within(peer_name_));
-      if (!inbox_.empty()) return {};  // its last words first
+      if (!inbox_.empty()) return {};  // deliver the received messages first
       closed_at_ = now();
       return read_channel();
     }
@@ -102,7 +102,7 @@ Status Control::read_channel() {
 Status Control::tell(const Json& message) {
   if (channel_ == nullptr) return {};
   if (auto sent = channel_->send(message); !sent) {
-    // What it said before it closed explains more than that it closed.
+    // An error message that the peer sent before it closed the connection explains more than the send error.
     if (auto said = read_channel(); !said) return said;
     return fail(sent.error().within(peer_name_));
   }

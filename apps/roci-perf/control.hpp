@@ -1,5 +1,5 @@
-// Waiting, done in one place: while one side waits for completions, bytes in memory or the other side's word, its
-// device must go on, a vanished peer must be noticed, and nothing may wait for ever.
+// Wait loops of both sides. While one side waits for completions, for bytes in memory or for a control message, Control
+// polls its device, detects the loss of the peer, and limits the waiting time.
 #pragma once
 
 #include <atomic>
@@ -16,42 +16,43 @@
 namespace roci::perf {
 
 struct WaitLimits {
-  Nanos stall = 20s;  // a wait in which nothing moves for this long has failed
-  Nanos grace = 5s;   // how long completions may still come after the control connection has gone
+  Nanos stall = 20s;  // limit for a wait without any progress
+  Nanos grace = 5s;   // time for completions after the control connection has closed
 };
-// Long enough for a queue pair with these attributes to give up first and tell why.
+// Limits that let a queue pair with these attributes exhaust its retries first, so that its completion reports the
+// cause.
 WaitLimits limits_for(unsigned qp_timeout, unsigned retry_count);
 
-Nanos now();  // the monotonic clock
+Nanos now();  // monotonic clock
 inline Nanos from_seconds(double seconds) { return Nanos{static_cast<int64_t>(seconds * 1e9)}; }
 
-// Owned by one thread. The caller's loops look like
+// Progress and error checks of wait loops. Owned by one thread. The caller's loops have the form
 //   while (!arrived()) ROCI_TRY(control.round(did_something));
 class Control {
  public:
-  // `channel` may be null: a peer that speaks no exchange. `others` are polled in every round of this thread.
+  // `channel` may be null: a peer without a control connection. `others` are polled in every round by this thread.
   Control(Device& device, std::unique_ptr<Channel> channel, std::string peer_name, WaitLimits limits,
           std::vector<Poller*> others = {});
 
-  // To be called once per turn of a waiting loop. Fails when the user interrupted, the other side reported an error
-  // or went away, or nothing has moved for too long.
+  // Called once per iteration of a wait loop. Fails on an interrupt, on an error reported by the peer, after the peer
+  // has closed the connection, or without progress for WaitLimits::stall.
   Status round(bool worked);
-  // The same for a loop that polls no completion queue: drives the device itself.
+  // The same for a loop that polls no completion queue: polls the device.
   Status round() { return round(device_.progress()); }
 
-  // The same as round() for the side that only serves: it drives the device, and is patient, because how long the other side
-  // takes is not its business as long as that is there.
+  // The same for the serving side: polls the device, and does not limit the waiting time while the control connection
+  // is open.
   Status serve(bool worked);
 
   Status tell(const Json& message);
-  // The next message of the other side if one is there.
+  // Removes the next received message, if there is one.
   bool take(Json* message);
-  // Waits for a message that has `key`; anything else is a breach of the exchange.
+  // Waits for a message that contains `key`; any other message is a protocol error (EPROTO).
   Result<Json> expect(const char* key);
 
-  // Whether completions can still tell why the other side is gone.
+  // Whether completions are outstanding that can report why the peer has closed the connection.
   void set_outstanding(bool outstanding) { outstanding_ = outstanding; }
-  // Counts up while the thread is alive; for the watchdog.
+  // Increases while the thread executes rounds; read by the watchdog.
   [[nodiscard]] const std::atomic<uint64_t>& heartbeat() const { return heartbeat_; }
   [[nodiscard]] const std::string& peer_name() const { return peer_name_; }
   [[nodiscard]] bool has_channel() const { return channel_ != nullptr; }
@@ -62,7 +63,7 @@ class Control {
 
   Device& device_;
   std::unique_ptr<Channel> channel_;
-  std::string peer_name_;  // "the server"
+  std::string peer_name_;  // for example "the server"
   WaitLimits limits_;
   std::vector<Poller*> others_;
   EmptyPolls empty_polls_;

@@ -1,11 +1,11 @@
-// Which CPU a thread stays on.
+// CPU affinity of threads.
 #pragma once
 
 #include "base/result.hpp"
 
 namespace roci::perf {
 
-// Keeps the calling thread on this CPU.
+// Binds the calling thread to this CPU.
 Status stay_on(int cpu);
 
 }  // namespace roci::perf

@@ -8,7 +8,7 @@ void apply_device_options(const Options& options, DeviceConfig& config) {
   if (options.packets_per_ack) config.packets_per_ack = *options.packets_per_ack;
   if (!options.selective_repeat) return;
   config.extensions.selective_repeat = *options.selective_repeat;
-  // Who asks for it wants no test without it.
+  // An explicitly requested option requires the extensions: without them the test must fail.
   if (*options.selective_repeat && !options.extensions) config.extensions.mode = ExtensionMode::kOn;
 }
 

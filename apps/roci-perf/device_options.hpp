@@ -1,4 +1,4 @@
-// What the command line says about a device, over what its configuration says.
+// Command-line options that override the configuration of a device.
 #pragma once
 
 #include "roci-perf/options.hpp"

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint8_t kPort = 1;
 constexpr uint8_t kHopLimit = 64;
-constexpr uint8_t kMinRnrTimer = 12;  // 0.64 ms (IBTA table 45), as perftest
+constexpr uint8_t kMinRnrTimer = 12;  // 0.64 ms (IBTA table 45), as in perftest
 
 uint32_t mtu_bytes(ibv_mtu mtu) { return 128U << static_cast<unsigned>(mtu); }
 
@@ -65,7 +65,8 @@ Result<uint32_t> usable_mtu(const Device& device, uint32_t wanted) {
 Result<std::unique_ptr<Endpoint>> Endpoint::create(Device& device, const Options& options,
                                                    const Parameters& parameters, uint64_t size) {
   std::unique_ptr<Endpoint> e(new Endpoint(device, options, layout_for(parameters, size)));
-  if (!options.peers.empty()) e->layout_.out_slots = e->layout_.in_slots = 1;  // more the peer may not have
+  // The memory of a peer given by --peer may have only one slot.
+  if (!options.peers.empty()) e->layout_.out_slots = e->layout_.in_slots = 1;
   e->operation_ = parameters.operation;
   e->gid_index_ = chosen_gid_index(device, options);
   auto gid = device.query_gid(e->gid_index_);
@@ -142,7 +143,7 @@ Status Endpoint::make_queue_pairs(Device& device, const Options& options, const 
 std::vector<QueuePairAddress> Endpoint::addresses() const {
   std::vector<QueuePairAddress> list;
   for (uint32_t i = 0; i < count(); ++i) {
-    // A READ takes from what we offer, a WRITE goes where things come in.
+    // READ: the address of the memory that the peer reads. Otherwise: the address of the memory for received data.
     const uint8_t* start = operation_ == Operation::kRead ? out(i, 0).data() : in(i, 0).data();
     list.push_back(
         {gid_, queue_pairs_[i]->qp_num(), psns_[i], region_->rkey(), reinterpret_cast<uint64_t>(start)});

@@ -1,4 +1,4 @@
-// One side's queue pairs, completion queue and memory for one message size.
+// The queue pairs, completion queue and memory of one side, for one message size.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace roci::perf {
 
-// What a work request's wr_id says: whether it was a receive, its queue pair and its number there.
+// The contents of a wr_id: whether the request is a receive, its queue pair, and its number on that queue pair.
 struct RequestId {
   bool receive = false;
   uint32_t queue_pair = 0;
@@ -28,7 +28,7 @@ struct RequestId {
   static_assert(kMostQueuePairs <= kQueuePairMask + 1);
 };
 
-// Anonymous memory, zeroed, given back at the end.
+// Anonymous zeroed memory, unmapped by the destructor.
 class Buffer {
  public:
   static Result<std::unique_ptr<Buffer>> create(uint64_t size);
@@ -44,22 +44,23 @@ class Buffer {
   uint64_t size_;
 };
 
-// The GID index that -x says, or the first configured address, or the only one there is.
+// The GID index given by -x; otherwise that of the first configured address, or the only one.
 int chosen_gid_index(const Device& device, const Options& options);
-// The path MTU in bytes that `wanted` (0: as large as possible) comes to on this device; a sentence that says what
-// is possible when it is too large.
+// The path MTU in bytes for `wanted` (0: the maximum) on this device. The error for a too large value states the
+// maximum.
 Result<uint32_t> usable_mtu(const Device& device, uint32_t wanted);
 
 class Endpoint {
  public:
-  // `parameters` are the agreed ones, for messages of `size` bytes. The queue pairs are in INIT.
+  // Creates the queue pairs in state INIT. `parameters` are the negotiated ones, for messages of `size` bytes.
   static Result<std::unique_ptr<Endpoint>> create(Device& device, const Options& options,
                                                   const Parameters& parameters, uint64_t size);
-  ~Endpoint();  // notes what the queue pairs did for `roci-run --stats`
+  // Records the statistics of the queue pairs for `roci-run --stats`.
+  ~Endpoint();
 
-  // What the other side must know, one for each queue pair.
+  // The addresses that the peer requires, one per queue pair.
   [[nodiscard]] std::vector<QueuePairAddress> addresses() const;
-  // Brings the queue pairs to RTS. The peer's MAC need not be known yet.
+  // Changes the queue pairs to RTS. The peer's MAC address may still be unresolved.
   Status connect(std::vector<QueuePairAddress> peers, uint32_t mtu);
 
   [[nodiscard]] const Layout& layout() const { return layout_; }
@@ -68,13 +69,13 @@ class Endpoint {
   [[nodiscard]] CompletionQueue& completions() { return *completions_; }
   [[nodiscard]] const QueuePairAddress& peer(uint32_t index) const { return peers_[index]; }
   [[nodiscard]] uint32_t lkey() const { return region_->lkey(); }
-  [[nodiscard]] bool inlines() const { return inlines_; }  // messages are copied at posting
+  [[nodiscard]] bool inlines() const { return inlines_; }  // messages are copied when posted
 
-  // The bytes of message `number`: what goes out or is offered, and what comes in.
+  // The bytes of message `number`: out() is sent, or read by the peer; in() is for received data.
   [[nodiscard]] std::span<uint8_t> out(uint32_t queue_pair, uint64_t number) const;
   [[nodiscard]] std::span<uint8_t> in(uint32_t queue_pair, uint64_t number) const;
 
-  // Posts receive number `number` of a queue pair into its slot.
+  // Posts receive number `number` of a queue pair with its slot.
   Status post_receive(uint32_t queue_pair, uint64_t number);
 
  private:
@@ -88,11 +89,11 @@ class Endpoint {
   Operation operation_ = Operation::kWrite;
   int gid_index_ = 0;
   Gid gid_;
-  uint8_t reads_ = 1;  // READs under way in each direction
+  uint8_t reads_ = 1;  // outstanding READs per direction
   bool inlines_ = false;
   std::vector<uint32_t> psns_;
   std::vector<QueuePairAddress> peers_;
-  // Destroyed from the bottom up: queue pairs before what they use.
+  // Members are destroyed in reverse order: queue pairs before the objects that they use.
   std::unique_ptr<Buffer> buffer_;
   std::unique_ptr<ProtectionDomain> domain_;
   std::unique_ptr<MemoryRegion> region_;

@@ -43,8 +43,9 @@ class TcpChannel final : public Channel {
   explicit TcpChannel(int fd) : fd_(fd) {
     const int on = 1;
     setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    // A machine that has lost its power closes nothing; without this the server would wait for it for ever.
-    const int idle = 5, interval = 2, probes = 3;  // seconds, seconds, times
+    // Keepalive detects a peer that has lost power and did not close the connection; otherwise the server would wait
+    // forever.
+    const int idle = 5, interval = 2, probes = 3;  // s, s, count
     setsockopt(fd_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     setsockopt(fd_, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     setsockopt(fd_, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
@@ -95,14 +96,14 @@ class TcpChannel final : public Channel {
 
  private:
   int fd_;
-  std::string buffer_;  // received and not yet a whole line
+  std::string buffer_;  // received part of an incomplete line
 };
 
 struct Mailbox {
   std::mutex mutex;
   std::deque<Json> messages;
   std::atomic<bool> filled{false};
-  std::atomic<bool> closed{false};  // by the one who writes into it
+  std::atomic<bool> closed{false};  // by the sender
 };
 
 class MemoryChannel final : public Channel {
@@ -120,7 +121,7 @@ class MemoryChannel final : public Channel {
   }
 
   Result<std::optional<Json>> poll() override {
-    // Read before looking for messages: what was sent before the end still arrives.
+    // Read before `filled`: messages sent before the close are still delivered.
     const bool closed = in_->closed;
     if (in_->filled) {
       const std::lock_guard lock(in_->mutex);
@@ -153,7 +154,7 @@ Result<Addresses> look_up(const std::string& host, uint16_t port, int flags) {
   return Addresses{list};
 }
 
-// One attempt; the descriptor, or the errno.
+// One connection attempt. Returns the descriptor, or the error with its errno.
 Result<int> try_connect(const addrinfo& address, Nanos timeout) {
   const int fd =
       socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address.ai_protocol);

@@ -1,5 +1,5 @@
-// The control channel between the two sides of a test: one JSON object a line, over TCP or, inside one
-// process, through memory.
+// The control channel between the two sides of a test: one JSON object per line over TCP, or a queue in memory within
+// one process.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace roci::perf {
 
 inline constexpr int kExchangeVersion = 1;
 
-// Used by one thread at a time.
+// Bidirectional message channel. Used by one thread at a time.
 class Channel {
  public:
   Channel() = default;
@@ -24,14 +24,14 @@ class Channel {
   virtual ~Channel() = default;
 
   virtual Status send(const Json& message) = 0;
-  // The next message when a whole one is there; does not wait. ECONNRESET when the other side has closed.
+  // The next complete message, if there is one; does not block. ECONNRESET after the peer has closed the channel.
   virtual Result<std::optional<Json>> poll() = 0;
 };
 
-// Two ends inside one process, each for a thread of its own.
+// The two ends of a channel within one process. Each end is used by one thread.
 std::pair<std::unique_ptr<Channel>, std::unique_ptr<Channel>> make_memory_channel();
 
-// Tries until the server answers or `timeout` has passed: client and server may be started in any order.
+// Retries until the server accepts or `timeout` has passed: client and server may be started in any order.
 Result<std::unique_ptr<Channel>> connect_to(const std::string& host, uint16_t port, Nanos timeout);
 
 class Listener {
@@ -40,7 +40,7 @@ class Listener {
   Listener(Listener&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Listener& operator=(Listener&&) = delete;
   ~Listener();
-  // A client, or nothing after `timeout`; EINTR when the user interrupted.
+  // Waits for a client. ETIMEDOUT after `timeout`; EINTR after an interrupt.
   Result<std::unique_ptr<Channel>> accept(Nanos timeout);
 
  private:

@@ -6,9 +6,10 @@
 namespace roci::perf {
 namespace {
 
-constexpr uint32_t kQueuePair = 0;          // latency has only one
-constexpr size_t kExpectedTimed = 1 << 16;  // samples to make room for when their number is not known
-constexpr Nanos kPlacing = 10ms;  // more than a thread needs to copy one packet, even when it is preempted
+constexpr uint32_t kQueuePair = 0;          // a latency test has one queue pair
+constexpr size_t kExpectedTimed = 1 << 16;  // reserved samples if their number is not known
+// Longer than a thread takes to copy one packet, even if it is preempted.
+constexpr Nanos kPlacing = 10ms;
 
 std::string round_trips(double per_second) {
   char text[40];
@@ -16,13 +17,13 @@ std::string round_trips(double per_second) {
   return text;
 }
 
-// One end of the exchange of single messages.
+// One side of the exchange of single messages.
 class PingPong {
  public:
   PingPong(Control& control, Endpoint& endpoint, const Parameters& p, Traffic& traffic)
       : control_(control), endpoint_(endpoint), p_(p), traffic_(traffic) {}
 
-  // Message `n` goes out, as soon as its slot has been completed.
+  // Posts message `n` as soon as the previous message in its slot has completed.
   Status post(uint64_t n) {
     while (n - traffic_.completed(kQueuePair) >= endpoint_.layout().out_slots) ROCI_TRY(turn());
     if (p_.verify) traffic_.prepare(kQueuePair, 0);
@@ -31,7 +32,7 @@ class PingPong {
     return traffic_.post(kQueuePair, 1, true);
   }
 
-  // Whether message `n` of the other side has arrived, after one look.
+  // Polls once. Returns whether message `n` of the peer has arrived.
   Result<bool> arrived(uint64_t n) {
     ROCI_TRY(turn());
     if (is_write()) {
@@ -40,7 +41,7 @@ class PingPong {
     return received_ > n;
   }
 
-  // What is left to do with an arrived message.
+  // Processes an arrived message: checks it, and reposts its receive.
   Status take_in(uint64_t n) {
     const std::span<uint8_t> data = endpoint_.in(kQueuePair, n);
     if (p_.operation == Operation::kSend) {
@@ -55,8 +56,8 @@ class PingPong {
       return endpoint_.post_receive(kQueuePair, n + endpoint_.layout().in_slots);
     }
     if (!p_.verify) return {};
-    // The byte that we saw may have been placed a moment before the rest of its packet when the device's own thread
-    // is at it, so a mismatch counts when it stays.
+    // If the device has its own thread, the marker byte may be visible before the rest of its packet. A mismatch is
+    // reported only if it persists for kPlacing.
     const Nanos patience = now() + kPlacing;
     for (;;) {
       Status right = traffic_.check(kQueuePair, n, data, 1);
@@ -70,7 +71,7 @@ class PingPong {
     return {};
   }
 
-  // A turn of waiting: completions are taken, the device goes on.
+  // One iteration of waiting: polls completions and the device.
   Status turn() {
     auto events = traffic_.poll();
     if (!events) return fail(events.error());
@@ -87,8 +88,8 @@ class PingPong {
 
  private:
   [[nodiscard]] bool is_write() const { return p_.operation == Operation::kWrite; }
-  // The last byte of a WRITE tells that it has arrived (the bytes of a message are placed in order); its value
-  // differs from that of the message before.
+  // Value of the last byte of WRITE number `n`. It differs from that of the message before. As the bytes of a message
+  // are placed in order, this byte shows that the message has arrived.
   static uint8_t marker(uint64_t n) { return static_cast<uint8_t>(n + 1); }
   static std::atomic_ref<uint8_t> last_byte(std::span<uint8_t> data) {
     return std::atomic_ref<uint8_t>(data.back());
@@ -99,11 +100,11 @@ class PingPong {
   const Parameters& p_;
   Traffic& traffic_;
   uint64_t received_ = 0;
-  uint32_t bytes_ = 0;  // of the newest receive
+  uint32_t bytes_ = 0;  // length of the newest receive
   Nanos ready_{0};
 };
 
-// The time of message `n` from post to arrival of its answer, and its check.
+// Time of message `n` from post to the arrival of the answer, halved for WRITE and SEND. Also checks the message.
 Result<Nanos> round_trip(PingPong& side, Control& control, const Parameters& p, Traffic& traffic,
                          uint64_t n) {
   control.set_outstanding(true);
@@ -156,7 +157,8 @@ Result<LatencySamples> run_latency(Control& control, Endpoint& endpoint, const P
     if (!sample) return fail(sample.error());
     if (n >= p.warm_up) samples.add(*sample);
     time = now();
-    // The time that was asked for is for measuring; a peer without a channel to us counts from its own start.
+    // The duration starts after the warm-up, except without a control channel: there the peer counts from its own
+    // start.
     if (n < p.warm_up && control.has_channel()) start = time;
     const double fraction =
         timed ? static_cast<double>((time - start).count()) / static_cast<double>(span.count())
@@ -182,7 +184,7 @@ Result<Json> serve_latency(Control& control, Endpoint& endpoint, const Parameter
     auto done = over();
     if (!done) return fail(done.error());
     if (*done) break;
-    if (p.operation == Operation::kRead) {  // the device answers by itself
+    if (p.operation == Operation::kRead) {  // the device responds without the application
       ROCI_TRY(control.serve(false));
       continue;
     }

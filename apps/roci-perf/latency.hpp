@@ -1,5 +1,5 @@
-// Latency: one message at a time. WRITE and SEND play ping-pong and count half of each round trip; a READ is one
-// round trip by nature and counts whole.
+// The latency test: one message at a time. WRITE and SEND are ping-pong and report half of each round trip; READ
+// reports the whole round trip.
 #pragma once
 
 #include "roci-perf/control.hpp"
@@ -9,15 +9,15 @@
 
 namespace roci::perf {
 
-// The Traffic that both sides of a latency test want.
+// The Traffic object for both sides of a latency test.
 Traffic latency_traffic(Endpoint& endpoint, const Parameters& parameters);
-// Both sides, before the first message may come.
+// Prepares either side before the first message.
 Status prepare_for_latency(Endpoint& endpoint, const Parameters& parameters, Traffic& traffic);
 
-// The side that begins. All its messages have completed when it returns.
+// The side that starts. On return all its messages have completed.
 Result<LatencySamples> run_latency(Control& control, Endpoint& endpoint, const Parameters& parameters,
                                    ProgressLine& progress, Traffic& traffic);
-// The other side, until the client is done or, without a control channel, the duration is over; returns the
+// The serving side. Ends when the client has finished or, without a control channel, after the duration. Returns the
 // client's last message.
 Result<Json> serve_latency(Control& control, Endpoint& endpoint, const Parameters& parameters,
                            Traffic& traffic);

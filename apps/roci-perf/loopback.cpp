@@ -15,15 +15,15 @@
 namespace roci::perf {
 namespace {
 
-constexpr uint16_t kPortMtu = 4200;     // a path MTU of 4096 with its headers, over IPv6 too
-constexpr uint32_t kRingFrames = 1024;  // one direction of a wire
-constexpr uint32_t kPoolFrames = 4096;  // for the copies of the switch
-constexpr Nanos kWatchdogMargin = 20s;  // beyond what a wait may take
+constexpr uint16_t kPortMtu = 4200;     // path MTU 4096 plus headers, for IPv4 and IPv6
+constexpr uint32_t kRingFrames = 1024;  // per direction of a wire
+constexpr uint32_t kPoolFrames = 4096;  // for frames copied by the switch
+constexpr Nanos kWatchdogMargin = 20s;  // in addition to the limit of a wait
 constexpr int kDrainRounds = 64;
 constexpr const char* kNetwork = "10.0.0.";
 
-// The wires, the switch between them when there is one, and the two ports for the hosts. What is made first is
-// destroyed last.
+// The wires, the optional switch between them, and the two ports of the hosts. Declared in order of creation, destroyed
+// in reverse order.
 struct Wires {
   std::shared_ptr<MbufPool> pool;
   std::vector<std::unique_ptr<Port>> switch_ports;
@@ -66,16 +66,16 @@ Result<std::unique_ptr<Device>> make_host(std::unique_ptr<Port> port, const char
   DeviceConfig config;
   config.name = name;
   config.addresses = {kNetwork + std::to_string(number) + "/24"};
-  // Most algorithms need them.
+  // Most congestion control algorithms require extensions.
   config.extensions.mode = options.congestion.profile ? ExtensionMode::kAuto : ExtensionMode::kOff;
-  config.congestion_control.line_rate = 100'000'000'000;  // what DPDK says of its rings means nothing
+  config.congestion_control.line_rate = 100'000'000'000;  // the link speed of DPDK ring ports has no meaning
   apply_device_options(options, config);
   if (options.given.contains("seed")) config.seed = options.test.seed * 2 + number;
   return Device::create(std::move(port), config);
 }
 
-// Frames that are still under way, like a packet that has been sent again, hold buffers of the devices' pools. They arrive here before
-// the pools are destroyed.
+// Delivers the frames in flight, such as retransmissions, since they hold buffers of the devices' pools, which are
+// destroyed next.
 void drain(Switch* between, Device& client, Device& server) {
   for (int round = 0; round < kDrainRounds; ++round) {
     if (between != nullptr) between->poll(now());
@@ -108,16 +108,16 @@ Status run_loopback(const Options& options, Report& report) {
   const std::string path = options.direct ? "loopback, back to back" : "loopback through a switch";
   const WaitLimits limits = limits_for(options.qp_timeout, options.retry_count);
   auto [client_end, server_end] = make_memory_channel();
-  // The switch turns in the server's thread: it has less to do than the client's.
+  // The server's thread polls the switch, as it has less work than the client's thread.
   std::vector<Poller*> others;
   if (wires->between) others.push_back(wires->between.get());
 
-  // Not before the devices have their helper threads, which would inherit it.
+  // Set after the creation of the devices, since their helper threads would inherit the affinity.
   if (!options.cores.empty()) ROCI_TRY(stay_on(options.cores[0]));
   Status server_status, server_pinned;
   std::thread server_thread([&, end = std::move(server_end)]() mutable {
     if (!options.cores.empty()) server_pinned = stay_on(options.cores[1]);
-    if (!server_pinned) return;  // its end of the channel closes, which ends the client
+    if (!server_pinned) return;  // the server's end of the channel closes, which ends the client
     Control control(**server, std::move(end), "the client", limits, others);
     server_status = run_server(control, **server, options, path, nullptr);
   });

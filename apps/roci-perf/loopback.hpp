@@ -1,4 +1,4 @@
-// --loopback: both hosts in this process, joined by a switch or back to back.
+// --loopback: both hosts in this process, connected by a switch or directly.
 #pragma once
 
 #include "roci-perf/report.hpp"

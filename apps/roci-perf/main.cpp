@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   roci::catch_interrupts();
-  std::signal(SIGPIPE, SIG_IGN);  // a closed connection is an error value, not the end
+  std::signal(SIGPIPE, SIG_IGN);  // writing to a closed connection returns an error instead
   roci::perf::Report report(parsed->options);
   const Outcome outcome = run(parsed->options, report);
   if (!outcome.status) {

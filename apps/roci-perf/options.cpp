@@ -38,7 +38,7 @@ Examples:
 
 Exit status: 0 all went well; 1 the test failed or could not run; 2 wrong options or configuration.)";
 
-// CLI11 would say that a test is missing, not that it has never heard of this one.
+// Without this check CLI11 would report a missing subcommand for an unknown test.
 Status check_test_name(int argc, const char* const* argv) {
   if (argc < 2 || argv[1][0] == '-') return {};
   const std::string_view operation = argv[1];
@@ -52,7 +52,7 @@ Status check_test_name(int argc, const char* const* argv) {
               "\"; write bw or lat behind " + std::string(operation));
 }
 
-// Builds one leaf command ("write bw"); every leaf fills the same Options.
+// Builds one leaf command ("write bw"). Every leaf command fills the same Options object.
 class Command {
  public:
   Command(CLI::App& app, Options& options, Operation operation, Mode mode)
@@ -291,7 +291,7 @@ class Command {
     return operation_ == Operation::kWrite ? 5000 : 1000;
   }
 
-  // What roci-run says, where the command line does not.
+  // Values set by roci-run in the environment. Options of the command line have precedence.
   void take_surroundings() {
     if (o_.loopback) return;
     if (const char* file = std::getenv("ROCI_STATS"); file != nullptr) o_.stats_file = file;
@@ -300,7 +300,7 @@ class Command {
     if (const char* net = std::getenv("ROCI_NET"); net != nullptr) o_.net_folder = net;
   }
 
-  // What the command line left open, and what only shows when it is seen as a whole.
+  // Sets defaults that depend on other options, and validates combinations of options.
   Status finish() {
     Parameters& t = o_.test;
     t.operation = operation_;
@@ -382,7 +382,7 @@ class Command {
   bool all_ = false;
 };
 
-// CLI11 puts names of options in front of its sentences in several ways; ours come without.
+// The first line of a CLI11 message, without periods at the end.
 std::string clean(const CLI::ParseError& error) {
   std::string text = error.what();
   while (!text.empty() && (text.back() == '\n' || text.back() == '.')) text.pop_back();
@@ -398,7 +398,7 @@ Result<ParsedOptions> parse_options(int argc, const char* const* argv) {
   CLI::App app{kOverview, "roci-perf"};
   app.set_version_flag("--version", "roci-perf " ROCI_VERSION);
   app.set_help_flag("-h,--help", "Show this help; that of a test: roci-perf write bw --help");
-  app.formatter(std::make_shared<HelpFormatter>());  // the tests inherit it
+  app.formatter(std::make_shared<HelpFormatter>());  // inherited by the subcommands
   app.get_formatter()->label("SUBCOMMAND", "TEST");
   app.footer(kFooter);
   app.require_subcommand(1);

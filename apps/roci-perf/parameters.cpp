@@ -6,13 +6,13 @@
 namespace roci::perf {
 namespace {
 
-// Memory for the slots of one queue pair in one direction. Without --verify slots may be overwritten while
-// their messages are under way, and few of them stay in the cache.
+// Memory for the slots of one queue pair in one direction. Without --verify, slots may be overwritten while their
+// messages are in flight, and a small number of slots stays in the cache.
 constexpr uint64_t kVerifiedBytes = uint64_t{32} << 20;
 constexpr uint64_t kCachedBytes = uint64_t{64} << 10;
 constexpr uint64_t kBytesOfARound = uint64_t{1} << 30;
 constexpr uint64_t kFewestIterations = 16;
-// A ping-pong reuses a slot only after the message in it has completed; with some more it never waits for
+// A ping-pong reuses a slot only after the message in it has completed. With this number of slots it does not wait for
 // that.
 constexpr uint32_t kLatencySlots = 8;
 
@@ -57,7 +57,7 @@ uint64_t Parameters::iterations_for(uint64_t size) const {
 Layout layout_for(const Parameters& p, uint64_t size) {
   Layout layout;
   layout.size = size;
-  layout.stride = (size + 63) / 64 * 64;  // a cache line of its own for each message
+  layout.stride = (size + 63) / 64 * 64;  // each message starts at a cache line
   const uint64_t budget = p.verify ? std::max(kVerifiedBytes / p.queue_pairs, kCachedBytes) : kCachedBytes;
   const auto fitting = [&](uint32_t wanted) {
     return static_cast<uint32_t>(std::clamp<uint64_t>(budget / layout.stride, 1, wanted));

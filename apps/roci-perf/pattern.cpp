@@ -9,21 +9,21 @@ namespace {
 
 constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
 
-// The finaliser of SplitMix64: every input bit reaches every output bit.
+// The finalizer of SplitMix64: every input bit affects every output bit.
 uint64_t mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
   return x ^ (x >> 31);
 }
 
-// Eight bytes of a message; one multiplication, because this runs for every word of a bandwidth test. The
-// upper half is folded onto the lower one, whose bits alone would repeat with a short period.
+// Eight bytes of a message. Only one multiplication, since it is computed for every word of a bandwidth test. The upper
+// half is combined with the lower half, whose bits alone repeat with a short period.
 inline uint64_t word_at(uint64_t base, uint64_t index) {
   const uint64_t x = (base + index) * kGolden;
   return x ^ (x >> 32);
 }
 
-// How many words at the start are right, in whole blocks: one branch a block keeps the usual case, all right, quick.
+// Number of correct words at the start, in whole blocks. One branch per block keeps the error-free case fast.
 size_t right_words(std::span<const uint8_t> data, uint64_t base) {
   constexpr size_t kBlock = 32;
   size_t done = 0;

@@ -15,12 +15,12 @@ namespace roci::perf {
 namespace {
 
 constexpr int kFailed = 1, kMisconfigured = 2;
-constexpr Nanos kWatchdogMargin = 20s;  // beyond what a wait may take
+constexpr Nanos kWatchdogMargin = 20s;  // in addition to the limit of a wait
 
 Outcome outcome(Status status, int exit_code) {
   if (status) return {};
   const bool stopped = status.error().code == EINTR;
-  return {std::move(status), stopped ? 130 : exit_code};  // 130: what a shell reports for Ctrl-C
+  return {std::move(status), stopped ? 130 : exit_code};  // 130: exit status of shells for Ctrl-C
 }
 
 Result<std::unique_ptr<Port>> open_port(const Options& options, const HostConfig& config,
@@ -34,7 +34,7 @@ Result<std::unique_ptr<Port>> open_port(const Options& options, const HostConfig
 
 Result<std::unique_ptr<Device>> open_device(const Options& options, const HostConfig& config) {
   EthdevConfig port_config = config.host.port;
-  if (!options.capture_file.empty()) port_config.queues = 1;  // a capture has one order
+  if (!options.capture_file.empty()) port_config.queues = 1;  // a capture has one sequence of frames
   auto port = open_port(options, config, port_config);
   if (!port) return fail(port.error());
   auto tapped = with_capture(std::move(*port), options);
@@ -61,7 +61,7 @@ Result<std::unique_ptr<Channel>> wait_for_client(const Options& options, Report&
                                                                  : kNever);
 }
 
-// The exchange, in the role that the command line gives us.
+// Runs the test in the role that the command line specifies.
 Status exchange(const Options& options, Device& device, const std::string& path, Report& report) {
   const WaitLimits limits = limits_for(options.qp_timeout, options.retry_count);
   std::unique_ptr<Channel> channel;

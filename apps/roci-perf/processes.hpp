@@ -1,4 +1,5 @@
-// One host of its own on a port from a configuration file or in a network of this machine; the other one is another process or another stack.
+// Tests with one host in this process, on a port from a configuration file or in a network of this machine. The peer is
+// another process or another RDMA implementation.
 #pragma once
 
 #include <memory>
@@ -10,17 +11,17 @@
 
 namespace roci::perf {
 
-// What --config says, or the place in a network of this machine.
+// The configuration from --config, or the slot in a network of this machine.
 struct HostConfig {
   EalConfig eal;
   DeviceFile host;
   std::unique_ptr<NetPlace> place{};  // null with --config
 };
-// In the network with this folder, which roci-run names.
+// Allocates a slot in the network with this folder, which roci-run sets in ROCI_NET.
 Result<HostConfig> take_place(const std::string& folder);
 Result<HostConfig> read_host_config(const std::string& file);
 
-// A failure together with the exit status it stands for.
+// A failure with its exit status.
 struct Outcome {
   Status status;
   int exit_code = 0;

@@ -1,4 +1,4 @@
-// The line that shows how far a round is, on a terminal only; it leaves nothing behind.
+// The progress line of a round. It is shown on a terminal only and cleared at the end.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@ namespace roci::perf {
 
 class ProgressLine {
  public:
-  // Writes to standard error when that is a terminal and `wanted`.
+  // Writes to standard error if that is a terminal and `wanted` is set.
   explicit ProgressLine(bool wanted);
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
   ~ProgressLine() { clear(); }
 
   void start(std::string what, Nanos now);  // "write bw, 65536 bytes"
-  // Cheap to call often: it writes a few times a second. `fraction` of the round is done; `total` counts messages or
-  // bytes done so far, whose rate per second `format` makes a text of.
+  // Writes a few times per second; other calls are cheap. `fraction`: completed part of the round. `total`: messages or
+  // bytes so far; `format` converts their rate per second into text.
   void update(Nanos now, double fraction, uint64_t total, std::string (*format)(double per_second)) {
     if (now < next_) return;
     write(now, fraction, total, format);

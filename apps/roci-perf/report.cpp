@@ -10,7 +10,7 @@ namespace roci::perf {
 namespace {
 
 constexpr int kWidth = 98;
-constexpr size_t kListedQueuePairs = 8;      // more of them only fill the screen
+constexpr size_t kListedQueuePairs = 8;      // on a terminal
 constexpr size_t kWrittenQueuePairs = 1024;  // in JSON
 constexpr int kHistogramWidth = 50;
 
@@ -198,7 +198,7 @@ void Report::samples(uint64_t size, const LatencySamples& samples) {
     std::printf("\n      from [usec]        to   samples\n");
     bool gap = false;
     for (const HistogramBin& bin : bins) {
-      if (bin.count == 0) {  // one line for any number of empty bins
+      if (bin.count == 0) {  // one line for consecutive empty bins
         if (!gap) std::printf("              ...\n");
         gap = true;
         continue;
@@ -284,7 +284,7 @@ void Report::save_trace() const {
   const std::string& file = options_.congestion.trace_file;
   if (file.empty()) return;
   const auto saved = perf::save_trace(watched_, file);
-  // On standard error, where it does not mix with a table or JSON.
+  // Written to standard error, to keep it apart from a table or JSON.
   if (saved) {
     std::fprintf(stderr, "%zu events of congestion control are in %s\n", *saved, file.c_str());
   } else {

@@ -1,4 +1,4 @@
-// What the user sees: tables as perftest prints them, or one JSON object.
+// Output of results: tables in the format of perftest, or one JSON object.
 #pragma once
 
 #include <optional>
@@ -13,18 +13,18 @@
 
 namespace roci::perf {
 
-// The facts above the table.
+// The values printed above the table.
 struct Heading {
   Parameters test;
   std::string role;    // "client", "server", "both sides"
   std::string path;    // "loopback through a switch"
   std::string device;  // "roci0"
-  uint32_t mtu = 0;    // path MTU, bytes
+  uint32_t mtu = 0;    // path MTU in bytes
   int gid_index = 0;
   std::vector<QueuePairAddress> local, remote;
 };
 
-// The figures of one size, as both sides show them.
+// The results of one message size, as shown by both sides.
 struct Row {
   uint64_t size = 0;
   std::optional<BandwidthResult> bandwidth;
@@ -33,7 +33,7 @@ struct Row {
 Json to_json(const Row& row);
 Result<Row> row_from_json(const Json& json);
 
-// "0-3,6": the CPUs this process may use.
+// The CPUs that this process may use: "0-3,6".
 std::string cpu_list();
 
 class Report {
@@ -44,13 +44,13 @@ class Report {
   void row(const Row& row);
   void samples(uint64_t size, const LatencySamples& samples);  // -H and -U
   void finish(const Verified& verified, const std::vector<std::pair<std::string, uint64_t>>& counters);
-  // Devices whose congestion control is reported and traced, as the options ask; each must live until finish().
+  // Adds a device whose congestion control is reported and traced if requested. The device must exist until finish().
   void watch(Device& device) { watched_.push_back(&device); }
-  // While the queue pairs of a round are there: what congestion control did with them.
+  // Records the congestion control state of the round's queue pairs; called before they are destroyed.
   void note_congestion();
-  // A line for people; not part of JSON.
+  // Prints a line of text; on standard error with --json.
   void note(const std::string& text);
-  // With --json, the object that stands for a failed run.
+  // With --json, prints the object of a failed run.
   void failure(const Error& error);
 
  private:

@@ -62,7 +62,7 @@ Status prepare(Endpoint& endpoint, const Parameters& p, Traffic& traffic) {
                                     : prepare_for_latency(endpoint, p, traffic);
 }
 
-// The measurement of one size; the report shows it.
+// Measures one message size and adds the result to the report.
 Result<Row> measure(Control& control, Endpoint& endpoint, const Parameters& p, const Options& options,
                     Report& report, Traffic& traffic) {
   ProgressLine progress(true);
@@ -225,7 +225,7 @@ class Server {
   Verified verified_;
 };
 
-// The other side learns why we stop, when it is still there to listen.
+// Sends the error to the peer, unless the peer reported it or the connection is closed.
 Status tell_about(Control& control, Status status) {
   if (!status && status.error().code != EREMOTEIO) {
     [[maybe_unused]] Status sent = control.tell({{"error", status.error().message}});
@@ -233,7 +233,7 @@ Status tell_about(Control& control, Status status) {
   return status;
 }
 
-// Until Enter, or until the file exists; the device answers meanwhile.
+// Waits for Enter or for the file. Polls the device, so that it answers the peer.
 Status wait_for_start(Control& control, const Options& options, Report& report) {
   const bool file = !options.wait_file.empty();
   report.note(file ? "waiting for the file " + options.wait_file : "press Enter when the peer is ready");
@@ -248,7 +248,7 @@ Status wait_for_start(Control& control, const Options& options, Report& report) 
         pollfd input{STDIN_FILENO, POLLIN, 0};
         if (::poll(&input, 1, 0) > 0) {
           char line[256];
-          if (read(STDIN_FILENO, line, sizeof line) >= 0) return {};  // the end of the input starts too
+          if (read(STDIN_FILENO, line, sizeof line) >= 0) return {};  // end of input also starts the test
         }
       }
     }
@@ -270,8 +270,8 @@ Status run_server(Control& control, Device& device, const Options& options, cons
 
 namespace {
 
-// Nobody tells us that the peer has our acknowledgement of its last message. While it may ask again there is somebody to
-// answer: for three of its time-outs, taken to be as long as ours.
+// Continues to poll the device, since the peer may not have received the acknowledgment of its last message and may
+// retransmit it. The time is three time-outs, assuming that the peer has the same time-out, and at most 1 s.
 Status linger(Control& control, unsigned qp_timeout) {
   constexpr Nanos kLongest = 1s;
   const Nanos end = now() + std::min(kLongest, 3 * Nanos{int64_t{4096} << qp_timeout});

@@ -1,4 +1,4 @@
-// The course of a whole test, on each side: greeting, then for each size new queue pairs, traffic, result.
+// The sequence of a test on each side: greeting, then for each size new queue pairs, traffic and result.
 #pragma once
 
 #include "roci-perf/control.hpp"
@@ -7,13 +7,13 @@
 
 namespace roci::perf {
 
-// The side that posts and measures.
+// The posting and measuring side.
 Status run_client(Control& control, Device& device, const Options& options, const std::string& path,
                   Report& report);
-// The other side. Takes the client's parameters. `report` may be null: then nothing is shown.
+// The serving side, with the client's parameters. `report` may be null: nothing is printed.
 Status run_server(Control& control, Device& device, const Options& options, const std::string& path,
                   Report* report);
-// Either side with a peer set up by hand.
+// Either side with peers given by --peer.
 Status run_with_peers(Control& control, Device& device, const Options& options, const std::string& path,
                       Report& report);
 

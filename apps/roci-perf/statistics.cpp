@@ -10,7 +10,7 @@ namespace {
 double micros(double nanos) { return nanos / 1000.0; }
 double seconds(Nanos span) { return static_cast<double>(span.count()) * 1e-9; }
 
-// The lower edge of bin `i`, in nanoseconds: 2^(i/4), rounded down so that edges are whole.
+// The lower edge of bin `i` in nanoseconds: 2^(i/4), rounded down.
 uint64_t bin_edge(unsigned i) { return static_cast<uint64_t>(std::exp2(static_cast<double>(i) / 4.0)); }
 
 }  // namespace
@@ -27,7 +27,7 @@ void LatencySamples::add(Nanos sample) {
       kept_.resize(kMost / 2);
       stride_ *= 2;
     }
-    // kMost is even, so the sample that fills up is also one that the wider stride keeps.
+    // kMost is even, so the sample that exceeds it has a number that is a multiple of the doubled stride.
     kept_.push_back(static_cast<uint32_t>(std::min<int64_t>(nanos, std::numeric_limits<uint32_t>::max())));
   }
   ++count_;
@@ -55,7 +55,7 @@ LatencySummary LatencySamples::summary() const {
 }
 
 uint32_t percentile(std::span<const uint32_t> sorted, double fraction) {
-  // The small step back keeps 0.99 * 100 = 99.00000000000001 from becoming rank 100.
+  // The subtraction prevents that rounding of 0.99 * 100 to 99.00000000000001 results in rank 100.
   const double rank = std::ceil(fraction * static_cast<double>(sorted.size()) - 1e-9);
   const size_t index = rank < 1 ? 0 : static_cast<size_t>(rank) - 1;
   return sorted[std::min(index, sorted.size() - 1)];
@@ -72,8 +72,8 @@ std::vector<HistogramBin> histogram(std::span<const uint32_t> samples) {
     const uint64_t to = bin_edge(i + 1);
     const size_t first = at;
     while (at < sorted.size() && sorted[at] < to) ++at;
-    if (at == 0) continue;     // still below the smallest sample
-    if (from == to) continue;  // the first edges coincide when rounded to whole nanoseconds
+    if (at == 0) continue;     // below the smallest sample
+    if (from == to) continue;  // the first edges are equal after rounding to whole nanoseconds
     bins.push_back({micros(static_cast<double>(from)), micros(static_cast<double>(to)), at - first});
   }
   return bins;

@@ -1,4 +1,4 @@
-// What the measurements come to: latency samples with percentiles, and the rate of a bandwidth run over time.
+// Statistics of the measurements: latency samples with percentiles, and the rate of a bandwidth run over time.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct LatencySummary {  // times in microseconds
   double p90 = 0, p99 = 0, p999 = 0, p9999 = 0;
 };
 
-// Keeps up to `kMost` samples for the percentiles: when full, every second one goes and from then on only
-// every second (fourth, ...) is kept. Count, minimum, maximum, average and deviation are of all samples.
+// Keeps up to `kMost` samples for the percentiles. When full, it drops every second sample and from then on keeps only
+// every second (fourth, ...) new one. Count, minimum, maximum, average and deviation include all samples.
 class LatencySamples {
  public:
   static constexpr size_t kMost = size_t{1} << 22;
@@ -24,33 +24,33 @@ class LatencySamples {
   explicit LatencySamples(size_t expected);
   void add(Nanos sample);
   [[nodiscard]] LatencySummary summary() const;
-  [[nodiscard]] std::span<const uint32_t> kept() const { return kept_; }  // nanoseconds, in the order of time
-  [[nodiscard]] uint64_t stride() const { return stride_; }               // one of so many is kept
+  [[nodiscard]] std::span<const uint32_t> kept() const { return kept_; }  // nanoseconds, in order of time
+  [[nodiscard]] uint64_t stride() const { return stride_; }               // one of `stride` samples is kept
 
  private:
-  std::vector<uint32_t> kept_;  // nanoseconds; 4.29 s and more count as 4.29 s
+  std::vector<uint32_t> kept_;  // nanoseconds; limited to 4.29 s
   uint64_t stride_ = 1;
   uint64_t count_ = 0;
   double mean_ = 0, squares_ = 0;  // Welford's running mean and sum of squared distances, in nanoseconds
   int64_t min_ = 0, max_ = 0;
 };
 
-// The sample that `fraction` of all samples do not exceed (nearest rank). `sorted` must not be empty.
+// The smallest sample that at least `fraction` of the samples do not exceed (nearest rank). `sorted` must not be empty.
 uint32_t percentile(std::span<const uint32_t> sorted, double fraction);
 
 struct HistogramBin {
   double from = 0, to = 0;  // microseconds; from <= sample < to
   uint64_t count = 0;
 };
-// Bins whose width grows with the value, four to each doubling; empty ones at the ends are left out.
+// Bins of increasing width, four per doubling of the value. Empty bins at both ends are omitted.
 std::vector<HistogramBin> histogram(std::span<const uint32_t> samples);
 
-// Completed bytes over time: the average of a window and the best stretch within it.
+// Completed bytes over time: the average rate of a window and the highest rate within it.
 class BandwidthMeter {
  public:
-  static constexpr Nanos kPeakSpan = 10ms;  // the peak is the best stretch of at least this length
+  static constexpr Nanos kPeakSpan = 10ms;  // minimum length of an interval for the peak rate
 
-  // Counting starts at `from`; completions before it are not counted.
+  // Counting starts at `from`; earlier completions are ignored.
   explicit BandwidthMeter(Nanos from) : from_(from), last_(from), span_start_(from) {}
   void add(Nanos now, uint64_t messages, uint64_t bytes) {
     if (now <= from_) return;
@@ -65,13 +65,13 @@ class BandwidthMeter {
   [[nodiscard]] Nanos elapsed() const { return last_ - from_; }
   [[nodiscard]] double bits_per_second() const;  // average from `from` to the last completion
   [[nodiscard]] double messages_per_second() const;
-  [[nodiscard]] double peak_bits_per_second() const;  // the average when the run is shorter than kPeakSpan
+  [[nodiscard]] double peak_bits_per_second() const;  // the average if the run is shorter than kPeakSpan
 
  private:
   void close_span(Nanos now);
   Nanos from_, last_, span_start_;
   uint64_t messages_ = 0, bytes_ = 0, span_bytes_ = 0;
-  double peak_ = 0;  // bits per second
+  double peak_ = 0;  // bits/s
 };
 
 }  // namespace roci::perf

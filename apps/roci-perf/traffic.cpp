@@ -55,8 +55,8 @@ Status Traffic::post(uint32_t queue_pair, uint32_t count, bool signal_last) {
   PerQueuePair& state = state_[queue_pair];
   const unsigned flags = endpoint_.inlines() ? unsigned{IBV_SEND_INLINE} : 0U;
   const uint32_t rkey = operation_ == Operation::kSend ? 0 : endpoint_.peer(queue_pair).rkey;
-  uint64_t silent =
-      signal_every_ - state.posted % signal_every_;  // until the next that reports its completion
+  // messages up to and including the next signaled one
+  uint64_t silent = signal_every_ - state.posted % signal_every_;
   while (count > 0) {
     const auto length = static_cast<uint32_t>(std::min<size_t>(count, requests_.size()));
     count -= length;
@@ -100,7 +100,7 @@ Result<std::span<const Event>> Traffic::poll() {
     Event& event = events_[static_cast<size_t>(i)];
     event = {id.receive, id.queue_pair, id.number, id.number + 1, completion.byte_len};
     if (!id.receive) {
-      // Completions of one send queue come in order and stand for the silent ones before them (IBTA 10.8.6).
+      // Completions of a send queue are in order; each also completes the unsignaled requests before it (IBTA 10.8.6).
       PerQueuePair& state = state_[id.queue_pair];
       event.first = state.completed;
       state.completed = event.last;

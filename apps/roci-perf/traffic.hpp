@@ -1,4 +1,4 @@
-// Posts numbered messages on the queue pairs of an endpoint and turns completions back into message numbers.
+// Traffic generator: posts numbered messages on the queue pairs of an endpoint and maps completions to message numbers.
 #pragma once
 
 #include <array>
@@ -10,60 +10,60 @@
 
 namespace roci::perf {
 
-// What one completion says.
+// The messages that one completion completes.
 struct Event {
   bool receive = false;
   uint32_t queue_pair = 0;
-  uint64_t first = 0;  // messages first <= n < last are done; for a receive that is one
+  uint64_t first = 0;  // messages first <= n < last; one message for a receive
   uint64_t last = 0;
-  uint32_t bytes = 0;  // of a receive
+  uint32_t bytes = 0;  // length of a receive
 };
 
-// What --verify has looked at.
+// The data checked by --verify.
 struct Verified {
   uint64_t messages = 0, bytes = 0;
 };
 
 class Traffic {
  public:
-  // A completion is asked for every `signal_every` messages, at the end of post() when asked, and never else.
+  // Signals a completion every `signal_every` messages and, if requested, for the last message of a post(); no others.
   Traffic(Endpoint& endpoint, const Parameters& parameters, uint32_t signal_every, uint32_t post_list);
 
-  // Posts the next `count` messages of a queue pair as lists of work requests. `signal_last` makes the last of them
-  // complete with an entry.
+  // Posts the next `count` messages of a queue pair as lists of work requests. With `signal_last` the last one is
+  // signaled.
   Status post(uint32_t queue_pair, uint32_t count, bool signal_last);
-  // Polls the completion queue once, which drives the device. The events are valid until the next call. Fails at the
-  // first completion with an error.
+  // Polls the completion queue once, which also polls the device. The events are valid until the next call. Fails at
+  // the first completion with an error.
   Result<std::span<const Event>> poll();
 
   [[nodiscard]] uint64_t posted(uint32_t queue_pair) const { return state_[queue_pair].posted; }
   [[nodiscard]] uint64_t completed(uint32_t queue_pair) const { return state_[queue_pair].completed; }
-  // Whether the newest messages will not report their completion by themselves.
+  // Whether the newest messages are unsignaled, so that no completion will report them.
   [[nodiscard]] bool has_silent_tail(uint32_t queue_pair) const {
     return state_[queue_pair].posted != state_[queue_pair].signalled;
   }
   [[nodiscard]] bool all_complete() const;
 
-  // Fills the slot of the message that post() sends next but `ahead` (WRITE, SEND) or wipes where it will arrive
-  // (READ), so that data of an earlier message cannot pass for it.
+  // WRITE, SEND: fills the slot of the message that is `ahead` messages after the next one. READ: overwrites its
+  // destination, so that data of an earlier message is not mistaken for it.
   void prepare(uint32_t queue_pair, uint32_t ahead);
-  // Checks an arrived message, of which the last `marker` bytes are not pattern; the sentence says what is wrong.
+  // Checks an arrived message, except for its last `marker` bytes. The error states the first wrong byte.
   Status check(uint32_t queue_pair, uint64_t number, std::span<const uint8_t> data, uint64_t marker = 0);
-  // The same for a READ that has completed.
+  // The same for a completed READ.
   Status check_read(uint32_t queue_pair, uint64_t number);
-  // Fills everything that the other side may READ.
+  // Fills all memory that the peer may READ.
   void prepare_offer();
   [[nodiscard]] const Verified& verified() const { return verified_; }
 
  private:
   struct PerQueuePair {
     uint64_t posted = 0;
-    uint64_t signalled = 0;  // messages up to here report their completion
+    uint64_t signalled = 0;  // messages up to here are signaled or followed by a signaled one
     uint64_t completed = 0;
   };
 
-  // Which slot of the peer a READ takes: another one in every round over our own slots, so that a READ that never
-  // happened cannot leave the right bytes behind.
+  // The slot of the peer that a READ reads. It differs in every round over the local slots, so that a missing READ does
+  // not leave the correct bytes in place.
   [[nodiscard]] uint64_t read_slot(uint64_t number) const;
   [[nodiscard]] uint64_t remote_address(uint32_t queue_pair, uint64_t number) const;
 

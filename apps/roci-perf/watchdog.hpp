@@ -1,4 +1,4 @@
-// The last resort against hanging: a thread that ends the process when the thread it watches has stopped turning.
+// Watchdog: a thread that ends the process if the watched thread has stopped polling.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@ namespace roci::perf {
 
 class Watchdog {
  public:
-  // `heartbeat` must count up at least once in `limit`, and outlive the watchdog. When it does not, a sentence goes
-  // to standard error and the process exits with status 1 at once, without taking anything down.
+  // `heartbeat` must increase at least once per `limit` and outlive the watchdog. Otherwise the process prints an error
+  // on standard error and exits at once with status 1, without running destructors.
   Watchdog(const std::atomic<uint64_t>& heartbeat, Nanos limit);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;

@@ -1,4 +1,4 @@
-// roci-run: runs a program with RDMA devices of ours, in a network of this machine or on a device of its own.
+// roci-run: runs a program with Rocinante devices, in a network of this machine or on a device of its own.
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -22,7 +22,7 @@
 namespace roci::run {
 namespace {
 
-constexpr int kFailed = 125;  // of roci-run itself, as with env and timeout
+constexpr int kFailed = 125;  // exit status for an error of roci-run itself, as in env and timeout
 
 struct Options {
   std::string net, config, cc, identity, stop;
@@ -56,7 +56,7 @@ Status add_faults(const Options& options, NetConfig& net) {
   return {};
 }
 
-// Which congestion control the program will have, before it starts: --cc, or ROCI_CC, or what the file says.
+// Validates the congestion control profile before the program starts: --cc or ROCI_CC, otherwise that of the file.
 Status check_congestion_control(CongestionControlConfig control) {
   if (const char* chosen = std::getenv("ROCI_CC"); chosen != nullptr && *chosen != '\0')
     control.profile = chosen;
@@ -170,7 +170,7 @@ class HelpFormatter final : public CLI::Formatter {
   std::string make_usage(const CLI::App*, std::string) const override {
     return "\nUsage: roci-run [OPTIONS] PROGRAM [ARGUMENTS...]\n";
   }
-  // The kind of its value and nothing else.
+  // Prints only the type of an option's value.
   std::string make_option_opts(const CLI::Option* option) const override {
     const std::string type = option->get_type_name();
     return type.empty() ? "" : " " + type.substr(0, type.find(':'));

@@ -1,4 +1,4 @@
-// What roci-run says of the networks of this machine, and how it ends one.
+// Listing and stopping of the networks of this machine.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace roci::run {
 
-// A table: each network with its switch, addresses, and who has which place.
+// A table of networks: switch process, used and total slots, addresses, and the process in each used slot.
 Result<std::string> nets_table();
-// Ends the network's switch, and says what happened.
+// Stops the switch of a network. Returns a message about the result.
 Result<std::string> stop_net(const std::string& name);
 
 }  // namespace roci::run

@@ -21,7 +21,7 @@ void stop_with_the_program(pid_t child) {
   kill(child, SIGCONT);
 }
 
-// Whether it has ended; its exit code then.
+// Whether the child has exited, with its exit code. If the child was stopped, stops this process as well.
 bool has_ended(pid_t child, int& exit_code) {
   int status = 0;
   while (waitpid(child, &status, WNOHANG | WUNTRACED) == child) {
@@ -56,7 +56,7 @@ int run_and_wait(const std::vector<std::string>& command) {
   for (const int signal : kForwarded) sigaddset(&waited, signal);
   sigaddset(&waited, SIGCHLD);
   sigprocmask(SIG_BLOCK, &waited, &before);
-  // Whoever ignores it, as this process's parent may have, cannot wait for anybody.
+  // With SIGCHLD ignored, which may be inherited from the parent process, waitpid() returns no exit status.
   const auto inherited = std::signal(SIGCHLD, SIG_DFL);
   const pid_t child = fork();
   if (child < 0) {
@@ -73,7 +73,8 @@ int run_and_wait(const std::vector<std::string>& command) {
   while (!has_ended(child, exit_code)) {
     siginfo_t info{};
     const int signal = sigwaitinfo(&waited, &info);
-    // The kernel's own, from the terminal, have gone to its whole process group, the program included.
+    // Signals from the kernel, such as those of the terminal, were sent to the whole process group, including the
+    // program.
     if (signal > 0 && signal != SIGCHLD && info.si_code <= 0) kill(child, signal);
   }
   sigprocmask(SIG_SETMASK, &before, nullptr);

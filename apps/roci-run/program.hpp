@@ -1,4 +1,4 @@
-// Running the user's program.
+// Execution of the user's program.
 #pragma once
 
 #include <string>
@@ -6,16 +6,16 @@
 
 namespace roci::run {
 
-// As shells have it.
+// Exit codes as in shells.
 inline constexpr int kCannotRun = 126;
 inline constexpr int kNotFound = 127;
 
-// Becomes the program. Comes back only when it cannot be run, with the exit code for that, having said why.
+// Replaces this process by the program. Returns only on failure, with the exit code, after printing the error.
 int become(const std::vector<std::string>& command);
 
-// Runs it as a child and waits for it: its exit code, or 128 and the signal that ended it. Signals that are sent to this process
-// go on to the program; those that the terminal sends to both do not go there twice. When the program stops this process does
-// too, and lets it go on when it goes on itself.
+// Runs the program as a child process and waits. Returns its exit code, or 128 plus the number of the signal that ended
+// it. Signals sent to this process are forwarded; signals from the terminal are not, as the program receives them
+// itself. When the program stops, this process stops too; when this process is continued, it continues the program.
 int run_and_wait(const std::vector<std::string>& command);
 
 }  // namespace roci::run

@@ -7,7 +7,7 @@
 namespace roci::run {
 namespace {
 
-constexpr size_t kMostShown = 32;  // queue pairs of a process; more of them only fill the screen
+constexpr size_t kMostShown = 32;  // queue pairs shown per process
 
 template <class... Values>
 void print(std::string& out, const char* format, Values... values) {

@@ -1,4 +1,4 @@
-// What `roci-run --stats` prints when the program has ended.
+// Output of `roci-run --stats` after the program has exited.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace roci::run {
 
-// A table of the counters that are not 0 and one of the queue pairs for each process; a line when there are none.
+// For each process: its nonzero counters and its queue pairs. One line if no device was used.
 std::string stats_tables(const std::vector<DeviceStats>& all);
 
 }  // namespace roci::run

@@ -26,7 +26,7 @@ bool is_usable_device(const char* path) {
   return stat(path, &found) == 0 && S_ISCHR(found.st_mode) && access(path, R_OK | W_OK) == 0;
 }
 
-// A bit for each processor, as the kernel writes it.
+// All configured CPUs in the format of sysfs `local_cpus`.
 std::string cpu_mask() {
   const long count = sysconf(_SC_NPROCESSORS_CONF);
   std::string mask;
@@ -95,7 +95,7 @@ Result<std::filesystem::path> device_tree(const std::string& name) {
   const std::filesystem::path tree = *runtime / (".paths-" + name);
   std::error_code error;
   if (std::filesystem::exists(tree, error)) return tree;
-  // Whole or not at all, whoever does the same at this moment.
+  // Creates a complete tree atomically (rename), since other processes may do the same concurrently.
   const std::filesystem::path draft = tree.string() + "." + std::to_string(getpid());
   ROCI_TRY(write_tree(draft, name));
   std::filesystem::rename(draft, tree, error);

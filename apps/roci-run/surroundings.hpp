@@ -1,4 +1,4 @@
-// What a program finds around it: where our libraries are, and the device's entries in /dev and /sys.
+// Environment of the program: library path, and the device's entries below /dev and /sys.
 #pragma once
 
 #include <filesystem>
@@ -8,21 +8,21 @@
 
 namespace roci::run {
 
-// Of this program's own file.
+// Folder of this program's executable file.
 Result<std::filesystem::path> program_folder();
-// Where libibverbs.so.1 and the others lie that programs are to find before the system's: beside this program's folder, in
-// lib/rocinante or where the installation put it. Empty when there is none.
+// Folder with libibverbs.so.1 and the other drop-in libraries: lib/rocinante or the installed library folder, next to
+// the folder `programs`. Empty if it does not exist.
 std::filesystem::path library_folder(const std::filesystem::path& programs);
 
-// `folder` in front of a list separated by colons, once.
+// Prepends `folder` to a colon-separated list, unless the list already begins with it.
 std::string in_front(const std::string& folder, const std::string& list);
 
-// A tree that looks as /sys/class/infiniband/NAME and /dev/infiniband do where there is such a device, for the path shim
-// (lib/paths). Made once for each name; below the runtime folder.
+// Creates the tree that the path shim (lib/paths) shows as /sys/class/infiniband/NAME and /dev/infiniband. It is in the
+// runtime folder and created once per name.
 Result<std::filesystem::path> device_tree(const std::string& name);
 
-// Sets LD_LIBRARY_PATH and, where /dev/infiniband/uverbs0 is no device that can be opened or the device is not in /sys,
-// LD_PRELOAD and ROCI_PATHS.
+// Sets LD_LIBRARY_PATH. Also sets LD_PRELOAD and ROCI_PATHS if /dev/infiniband/uverbs0 is not a usable device or the
+// device is not in /sys.
 Status set_surroundings(const std::filesystem::path& programs, const std::string& device_name);
 
 }  // namespace roci::run

@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kMostPorts = 1024;
 
-// Which of `count` names the parameters begin with, alone or in front of a comma; both are taken off. Names may have
-// commas in them: the longest one counts. Nothing when it is none of them.
+// Finds the name that `parameters` consists of or begins with, followed by a comma, and removes both. Names may contain
+// commas: the longest match counts. Nothing if no name matches.
 template <class NameOf>
 std::optional<size_t> take(std::string_view& parameters, size_t count, NameOf name_of) {
   std::optional<size_t> found;
@@ -46,7 +46,7 @@ void add_faults(TelemetryMap& out, const FaultyPort& port) {
   add(out, "injected/down_tx", c.down_tx);
 }
 
-// The counters of events by the events' names.
+// Event counters by event name.
 template <class Event, class Counters>
 TelemetryMap event_map(const Counters& counters, std::string_view (*name)(Event)) {
   TelemetryMap out;
@@ -55,7 +55,7 @@ TelemetryMap event_map(const Counters& counters, std::string_view (*name)(Event)
   return out;
 }
 
-// A bit for each class that has something to tell.
+// Bitmap of the classes with activity.
 uint64_t used_classes(const SwitchPortCounters& counters) {
   uint64_t used = 0;
   for (unsigned number = 0; number < kTrafficClasses; ++number) {
@@ -291,7 +291,7 @@ Result<TelemetryAnswer> SwitchEndpoints::set_faults(std::string_view parameters)
   const auto index = take_port(*(*watched)->sw, parameters);
   if (!index) return fail(index.error());
   if ((*watched)->faults.empty()) return fail(kFaultsNotEnabled);
-  // "loss=0.01,delay=10us" is a section of a configuration file in other clothes.
+  // Converts "loss=0.01,delay=10us" into a section of a configuration file.
   std::string text = "{";
   for (const char c : parameters) text += c == '=' ? ": " : c == ',' ? ", " : std::string(1, c);
   text += "}";

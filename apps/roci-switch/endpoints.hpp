@@ -1,18 +1,19 @@
-// What a process with switches answers on DPDK's telemetry socket (telemetry/endpoint.hpp), to roci-top or whoever asks:
+// Commands of a process with switches on DPDK's telemetry socket (telemetry/endpoint.hpp), used by roci-top and other
+// clients:
 //
-//   /roci/switch/list                                names
-//   /roci/switch/info,SWITCH                         what is there once for the whole switch
-//   /roci/switch/ports,SWITCH[,FIRST]                names, as many as fit, from the FIRST one on
-//   /roci/switch/port,SWITCH,PORT                    counters, what was dropped and why, what was injected
+//   /roci/switch/list                                switch names
+//   /roci/switch/info,SWITCH                         values of the whole switch
+//   /roci/switch/ports,SWITCH[,FIRST]                port names from number FIRST, as many as fit
+//   /roci/switch/port,SWITCH,PORT                    counters, drops by reason, injected faults
 //   /roci/switch/class,SWITCH,PORT,CLASS             counters of a traffic class
-//   /roci/switch/cnm,SWITCH                          what became of congestion notification messages (QCN),
-//   /roci/switch/cnp,SWITCH                          of CNPs,
-//   /roci/switch/responses,SWITCH                    and of telemetry responses
-//   /roci/switch/senders,SWITCH                      how it has learnt who sends which flow
+//   /roci/switch/cnm,SWITCH                          outcomes of congestion notification messages (QCN)
+//   /roci/switch/cnp,SWITCH                          outcomes of CNPs
+//   /roci/switch/responses,SWITCH                    outcomes of telemetry responses
+//   /roci/switch/senders,SWITCH                      events of learning the senders of flows
 //   /roci/switch/shaper,SWITCH,NUMBER                a shaper towards another switch
-//   /roci/switch/set_faults,SWITCH,PORT,KEY=VALUE…   loss, corrupt, delay, down from now on; those not named are off
+//   /roci/switch/set_faults,SWITCH,PORT,KEY=VALUE…   sets loss, corrupt, delay, down; keys not given are reset
 //
-// "SWITCH," may be left out when the process has one switch.
+// "SWITCH," may be omitted if the process has one switch.
 #pragma once
 
 #include <functional>
@@ -26,21 +27,21 @@
 
 namespace roci {
 
-// A switch as other threads see it.
+// The parts of a switch that other threads read.
 struct WatchedSwitch {
   const Switch* sw = nullptr;
-  std::vector<const Port*> ports;         // in the order of the switch's
-  std::vector<const FaultyPort*> faults;  // the same; empty when faults are not enabled
-  // Changes the faults of a port, or says why not; called by a thread of DPDK's.
+  std::vector<const Port*> ports;         // in port order of the switch
+  std::vector<const FaultyPort*> faults;  // in port order; empty if faults are not enabled
+  // Changes the faults of a port, or returns the error. Called by DPDK's telemetry thread.
   std::function<Status(size_t port, const PortFaults& faults)> set_faults;
 };
 
-// The switches must outlive it.
+// Telemetry commands of switches. The switches must outlive this object.
 class SwitchEndpoints {
  public:
   static Result<std::unique_ptr<SwitchEndpoints>> open(std::vector<WatchedSwitch> switches);
 
-  // The answers, without a socket.
+  // The command handlers, also callable without a socket.
   [[nodiscard]] Result<TelemetryAnswer> list() const;
   [[nodiscard]] Result<TelemetryAnswer> info(std::string_view parameters) const;
   [[nodiscard]] Result<TelemetryAnswer> ports(std::string_view parameters) const;
@@ -56,12 +57,12 @@ class SwitchEndpoints {
  private:
   explicit SwitchEndpoints(std::vector<WatchedSwitch> switches) : switches_(std::move(switches)) {}
 
-  // Both take what they have found, and the comma behind it, off the parameters.
+  // Remove the switch or port found, and the comma after it, from the parameters.
   Result<const WatchedSwitch*> take_switch(std::string_view& parameters) const;
   static Result<size_t> take_port(const Switch& sw, std::string_view& parameters);
 
   std::vector<WatchedSwitch> switches_;
-  std::vector<std::unique_ptr<Endpoint>> endpoints_;  // end first
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;  // destroyed first
 };
 
 }  // namespace roci

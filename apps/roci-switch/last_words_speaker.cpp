@@ -5,8 +5,8 @@
 namespace roci {
 namespace {
 
-constexpr Nanos kPeriod = 100ms;  // between two looks for somebody who is gone
-// As fast as peers are willing to listen to strangers, nearly, and without filling their queues in the switch.
+constexpr Nanos kPeriod = 100ms;  // between two searches for exited processes
+// Nearly the rate at which peers accept messages of unauthenticated senders; does not fill their queues in the switch.
 constexpr size_t kAtOnce = 32;
 constexpr Nanos kPause = 1ms;
 
@@ -20,7 +20,7 @@ Nanos LastWordsSpeaker::work(Nanos now) {
   }
   if (!gone_) return next_look_;
   say_some();
-  if (!gone_) next_look_ = now;  // there may be more
+  if (!gone_) next_look_ = now;  // search for further files at once
   return now + kPause;
 }
 
@@ -29,7 +29,7 @@ void LastWordsSpeaker::look() {
   for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {
     const std::string name = entry.path().filename().string();
     const size_t dot = name.rfind('.');
-    if (dot == 0 || dot == std::string::npos) continue;  // one that is being made, or nobody's
+    if (dot == 0 || dot == std::string::npos) continue;  // temporary, or not a crash notification
     const auto port = process_.find_port(name.substr(0, dot));
     if (!port) continue;
     auto words = LeftWords::take(entry.path());

@@ -1,4 +1,5 @@
-// What processes at the ports of a switch have left (port/last_words.hpp), sent when they are gone as if it had come from them.
+// Delivery of the crash notifications (port/last_words.hpp) of exited processes at the ports of a switch, as if the
+// processes had sent them.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +13,13 @@
 
 namespace roci {
 
-// Files are called PORT.PID. Removes those of which all has been said. One thread.
+// Sends the frames in files PORT.PID, then removes the files. Used by one thread.
 class LastWordsSpeaker {
  public:
-  // Looks into the folder that the switch names, if it names one.
+  // Uses the folder configured for the switch; does nothing if there is none.
   explicit LastWordsSpeaker(SwitchProcess& process) : process_(process), folder_(process.last_words()) {}
 
-  // Does what is due; when to call it again.
+  // Performs due work. Returns the time of the next call.
   Nanos work(Nanos now);
 
  private:
@@ -30,7 +31,7 @@ class LastWordsSpeaker {
     size_t said = 0;
   };
 
-  // Somebody who is gone, if there is anybody.
+  // Finds the file of one exited process, if there is one.
   void look();
   void say_some();
 
@@ -38,7 +39,7 @@ class LastWordsSpeaker {
   const std::filesystem::path folder_;
   std::optional<Gone> gone_;
   Nanos next_look_{0};
-  std::set<std::string> complained_;  // files that could not be read, each once
+  std::set<std::string> complained_;  // unreadable files, reported once
 };
 
 }  // namespace roci

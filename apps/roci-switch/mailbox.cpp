@@ -30,14 +30,14 @@ bool Mailbox::deliver(Letter::Step step, Nanos patience) {
 bool Mailbox::poll(Nanos /*now*/) {
   if (open_ == nullptr) {
     if (posted_.load(std::memory_order_relaxed) == nullptr) return false;
-    // Whoever makes the pointer null has the letter.
+    // The thread that resets the pointer owns the letter.
     open_ = posted_.exchange(nullptr, std::memory_order_acquire);
     if (open_ == nullptr) return false;
   }
   if (open_->step_()) return true;
   Letter* const finished = open_;
   open_ = nullptr;
-  finished->done_.store(true, std::memory_order_release);  // from here on it may be gone
+  finished->done_.store(true, std::memory_order_release);  // the poster may destroy it from here on
   return true;
 }
 

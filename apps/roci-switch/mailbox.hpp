@@ -1,8 +1,8 @@
-// How a thread that does not poll changes what one that does owns: it posts a letter, and the polling thread does what is
-// in it between two rounds. While there is none it costs the polling thread one relaxed load a round.
+// Command queue from non-polling threads to a polling thread, for changes of objects that the polling thread owns. The
+// polling thread executes one step of a command per round. Without a command the cost is one relaxed load per round.
 //
-//   waiting -- taken by the polling thread --> at work, a step a round --> done
-//      `-- withdrawn by who sent it, when nobody takes it
+//   waiting -- taken by the polling thread --> in progress, one step per round --> done
+//      `-- withdrawn by the poster before it is taken
 #pragma once
 
 #include <atomic>
@@ -14,10 +14,10 @@
 
 namespace roci {
 
-// A change in steps short enough that the polling thread may do one and miss nothing.
+// A change, in steps short enough that the polling thread can execute one per round without losing frames.
 class Letter {
  public:
-  // Called once a round; returns whether there is more to do.
+  // Called once per round. Returns whether there are further steps.
   using Step = std::function<bool()>;
   explicit Letter(Step step) : step_(std::move(step)) {}
 
@@ -29,19 +29,19 @@ class Letter {
   std::atomic<bool> done_{false};
 };
 
-// Polled by the thread that owns what letters change; any other threads post.
+// Queue of one letter. Polled by the thread that owns the objects which letters change; any other threads post.
 class Mailbox final : public Poller {
  public:
-  // `wakeup`: of the polling thread; null when that thread never sleeps for long.
+  // `wakeup`: of the polling thread; null if that thread does not sleep for long.
   explicit Mailbox(PortWakeup* wakeup = nullptr) : wakeup_(wakeup) {}
 
-  // Hands the letter over, which lives until it is done or withdrawn. False when there is one already.
+  // Posts a letter. It must exist until it is done or withdrawn. False if another letter is posted.
   bool post(Letter& letter);
-  // Takes back a letter that nobody has taken. False when the polling thread has it: then it will be done.
+  // Withdraws a posted letter. False if the polling thread has taken it: it will then be done.
   bool withdraw(Letter& letter);
 
-  // Posts a change and waits until it is done, in line behind others who do the same. False when the polling thread does
-  // not take it for so long, and then nothing was changed.
+  // Posts a change and waits until it is done; callers are serialized. False if the polling thread does not take the
+  // letter within `patience`; then nothing was changed.
   bool deliver(Letter::Step step, Nanos patience);
 
   bool poll(Nanos now) override;
@@ -52,7 +52,7 @@ class Mailbox final : public Poller {
   PortWakeup* const wakeup_;
   std::mutex senders_;
   std::atomic<Letter*> posted_{nullptr};
-  Letter* open_ = nullptr;  // the polling thread's
+  Letter* open_ = nullptr;  // owned by the polling thread
 };
 
 }  // namespace roci

@@ -26,7 +26,7 @@ struct Options {
   std::string ready_file;
 };
 
-// Exists while the switch is ready; holds its process id.
+// Creates a file with the process id; it exists while the switch is ready.
 class ReadyFile {
  public:
   ReadyFile() = default;
@@ -37,7 +37,7 @@ class ReadyFile {
     if (!path_.empty()) std::filesystem::remove(path_, ignored);
   }
   Status write(const std::string& path) {
-    // Whoever waits for the file must not see it half written.
+    // Atomic: a process that waits for the file must not read an incomplete one.
     const std::string draft = path + ".tmp";
     std::ofstream{draft} << getpid() << '\n';
     std::error_code error;
@@ -52,13 +52,13 @@ class ReadyFile {
   std::string path_;
 };
 
-// Whether anybody uses the switch, or has announced itself by touching the ready file.
+// Tracks whether the switch is used: by a connected process, or by one that has touched the ready file.
 class Users {
  public:
   Users(const SwitchProcess& process, const Options& options, Nanos now)
       : process_(process), options_(options), last_(now), touched_(touched()) {}
 
-  // When the switch has been alone for too long, if nobody comes.
+  // Returns when the switch will have been unused for the time `linger`, if it stays unused.
   Nanos look(Nanos now) {
     const auto touch = touched();
     if (process_.has_clients() || touch != touched_) last_ = now;
@@ -79,8 +79,8 @@ class Users {
   std::filesystem::file_time_type touched_;
 };
 
-// SIGHUP means two things: read the file again, and, from the system to a program in a terminal, that the terminal is
-// gone. They are told apart by whether there was a terminal and is none any more.
+// Distinguishes the two meanings of SIGHUP: reload of the configuration, or loss of the controlling terminal. It means
+// the latter if the process had a terminal and has none now.
 class Terminal {
  public:
   Terminal() : had_(is_there()) {}
@@ -97,7 +97,7 @@ class Terminal {
 
 bool hangups_are_ignored() {
   struct sigaction action {};
-  return sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;  // as nohup does
+  return sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;  // as set by nohup
 }
 
 void reload(SwitchProcess& process, const std::string& path) {
@@ -111,7 +111,7 @@ void reload(SwitchProcess& process, const std::string& path) {
   }
 }
 
-// All signals of `signals` are blocked in every thread and waited for by this one. Prints a table every `stats`.
+// The main loop. `signals` are blocked in all threads; this thread waits for them. Prints a table every `stats`.
 void serve(const Options& options, const sigset_t& signals, SwitchProcess& process, SwitchReport& report) {
   const Terminal terminal;
   const bool outlives_terminal = hangups_are_ignored();
@@ -165,7 +165,7 @@ Status run(const Options& options) {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before any thread is made, so all inherit it
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before threads are created, which inherit the mask
 
   auto process = SwitchProcess::start(std::move(*file), options.config);
   if (!process) return fail(process.error());
@@ -182,7 +182,7 @@ Status run(const Options& options) {
   return {};
 }
 
-// Seconds, or a time with its unit.
+// Parses seconds, or a time with its unit.
 Result<Nanos> parse_span(const std::string& text) {
   constexpr double kMostSeconds = 1e9;
   if (const auto seconds = parse_number(text, 0, kMostSeconds))
@@ -190,7 +190,7 @@ Result<Nanos> parse_span(const std::string& text) {
   return parse_duration(text);
 }
 
-// For CLI11, which takes an error text or nothing.
+// CLI11 expects an error text, or an empty string.
 CLI::Validator is_positive_span() {
   return CLI::Validator{[](const std::string& text) {
                           const auto span = parse_span(text);

@@ -3,7 +3,7 @@
 namespace roci {
 namespace {
 
-// Keeps the first of the keys that are looked at of which two configurations do not say the same.
+// Records the first key, in order of look() calls, whose values differ between two configurations.
 class FirstDifference {
  public:
   template <class T>
@@ -83,7 +83,7 @@ void compare_device(FirstDifference& d, const std::string& where, const EthdevCo
   d.look(where + "connect_timeout", a.connect_timeout, b.connect_timeout);
 }
 
-// `running` with all of `wanted` that may change.
+// `running` with all changeable values of `wanted`.
 SwitchFile adjusted(SwitchFile running, const SwitchFile& wanted) {
   for (size_t i = 0; i < running.sw.ports.size(); ++i) {
     for (size_t c = 0; c < kTrafficClasses; ++c)
@@ -93,7 +93,7 @@ SwitchFile adjusted(SwitchFile running, const SwitchFile& wanted) {
   return running;
 }
 
-// Of what cannot change; empty when there is none.
+// The first difference that requires a restart; empty if there is none.
 std::string first_fixed_difference(const SwitchFile& running, const SwitchFile& wanted) {
   FirstDifference d;
   compare_eal(d, running.eal, wanted.eal);
@@ -111,7 +111,7 @@ std::string first_fixed_difference(const SwitchFile& running, const SwitchFile& 
     compare_port(d, where, running.sw.ports[i], wanted.sw.ports[i]);
     compare_device(d, where, running.devices[i], wanted.devices[i]);
   }
-  // Whatever else a configuration may come to say is not silently left as it was.
+  // Detects differences in values without a comparison above, so that they are not ignored silently.
   d.look("something", adjusted(running, wanted), wanted);
   return d.key();
 }

@@ -1,5 +1,5 @@
-// What may change while a switch runs: how its classes mark and drop, and the faults of its ports where they are enabled.
-// Everything else in a configuration file holds from the start to the end of the process.
+// Reload of a running switch's configuration. Changeable: marking and drop curves of the classes, and port faults if
+// enabled. All other keys are fixed for the lifetime of the process.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 namespace roci {
 
 struct Reload {
-  std::vector<std::pair<size_t, ClassConfigs>> marking;  // ports whose curves change
-  std::vector<std::pair<size_t, PortFaults>> faults;     // ports whose faults change
-  std::string said;                                      // all of it, for people
+  std::vector<std::pair<size_t, ClassConfigs>> marking;  // ports with changed curves
+  std::vector<std::pair<size_t, PortFaults>> faults;     // ports with changed faults
+  std::string said;                                      // message that describes all changes
 };
 
-// What leads from the one to the other; an error that names the first key that cannot change.
+// Computes the changes from `running` to `wanted`. The error names the first key that cannot change.
 Result<Reload> plan_reload(const SwitchFile& running, const SwitchFile& wanted);
 
 }  // namespace roci

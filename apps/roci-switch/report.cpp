@@ -12,7 +12,7 @@ double gigabits(uint64_t bytes, Nanos span) {
   return span <= Nanos{0} ? 0.0 : static_cast<double>(bytes) * 8 / static_cast<double>(span.count());
 }
 
-// "queue_full 12, runt 1": counters that are not 0, by their names.
+// Text list of nonzero counters: "queue_full 12, runt 1".
 class Listing {
  public:
   void add(std::string_view name, uint64_t count) {
@@ -33,7 +33,7 @@ std::string drops_of(const SwitchPortCounters& counters) {
   return all.text();
 }
 
-// Of an array of counters and the names of its places.
+// Lists an array of event counters by name.
 template <class Counters, class Name>
 std::string events_of(const Counters& counters, Name name) {
   Listing all;
@@ -41,7 +41,7 @@ std::string events_of(const Counters& counters, Name name) {
   return all.text();
 }
 
-// What was done to frames on purpose.
+// Lists the injected faults.
 std::string injected_of(const PortFaultCounters& counters) {
   Listing all;
   all.add("lost", counters.lost);
@@ -136,7 +136,7 @@ void SwitchReport::print_shapers(std::FILE* out) {
   }
 }
 
-// What the classes have done, where there is more to say than that all went through class 0.
+// Prints the traffic classes, except an active class 0 without marked packets.
 void SwitchReport::print_classes(std::FILE* out, int width) {
   bool headed = false;
   for (size_t i = 0; i < switch_.port_count(); ++i) {

@@ -1,4 +1,4 @@
-// What the ports of a switch did, as a table for people.
+// Port statistics of a switch as a text table.
 #pragma once
 
 #include <cstdio>
@@ -12,12 +12,12 @@ namespace roci {
 
 class SwitchReport {
  public:
-  // `faulty`: the switch's ports when they inject faults, else nothing.
+  // `faulty`: the ports of the switch if they inject faults, otherwise empty.
   explicit SwitchReport(const Switch& sw, const std::vector<FaultyPort*>& faulty = {});
 
-  // Counts since the start, rates since the last call (the first: since construction).
+  // Prints counts since the start, and rates since the last call, or since construction.
   void print(std::FILE* out, Nanos now);
-  // Counts and mean rates since the start.
+  // Prints counts and average rates since the start.
   void print_total(std::FILE* out, Nanos now);
   void start(Nanos now);
 

@@ -8,7 +8,7 @@
 namespace roci {
 namespace {
 
-// All ports in shared memory share the switch's slot, so one worker polls them.
+// All ports in shared memory use the slot of the switch, so they must belong to one worker.
 Status check_shared_memory(const ConfigNode& node, const SwitchFile& file) {
   bool any = false;
   for (size_t i = 0; i < file.devices.size(); ++i) {
@@ -30,7 +30,7 @@ Status check_shared_memory(const ConfigNode& node, const SwitchFile& file) {
 
 Status read_port(ConfigNode& item, SwitchFile& file) {
   EthdevConfig& device = file.devices.emplace_back();
-  device.promiscuous = true;  // a bridge takes frames for any MAC
+  device.promiscuous = true;  // a bridge receives frames for any MAC
   ROCI_TRY(read_device(item, device));
   PortFaults& faults = file.faults.emplace_back();
   if (item.has("faults") && !file.injection.enabled) return item.error("faults", kFaultsNotEnabled);
@@ -72,7 +72,7 @@ std::optional<uint32_t> shm_slot_of(const EthdevConfig& device) {
 
 Result<SwitchFile> read_switch_file(const std::string& path) {
   SwitchFile file;
-  file.eal.telemetry = true;  // what a switch does is meant to be watched
+  file.eal.telemetry = true;  // monitoring is enabled by default
   const Status status = read_config(path, [&](ConfigNode& root) -> Status {
     if (Status eal = read_eal(root, file.eal); !eal) return eal;
     return root.section("switch", Need::kRequired,

@@ -1,4 +1,4 @@
-// The configuration file of roci-switch; config/switch-memif.yaml shows every key.
+// The configuration file of roci-switch. config/switch-memif.yaml contains every key.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace roci {
 
-// Faults are a feature of the lab: a switch has none, and takes none, unless it is told so once for all ports.
+// Fault injection, for tests and the lab. Disabled unless it is enabled once for all ports.
 struct FaultInjection {
   bool enabled = false;
   uint64_t seed = 1;
@@ -22,23 +22,23 @@ struct SwitchFile {
   SwitchConfig sw;
   std::vector<EthdevConfig> devices;  // in the order of sw.ports
   FaultInjection injection;
-  std::vector<PortFaults> faults;  // in the order of sw.ports; without `injection` none of them has any
+  std::vector<PortFaults> faults;  // in the order of sw.ports; no faults without `injection`
   IdlePolicy idle = IdlePolicy::kYield;
-  Nanos awake{0};  // how long `sleep` only polls after the last frame
-  std::string
-      shared_memory;  // the folder of the network whose memory ports "shmN" are in; empty: there is no such port
-  std::vector<unsigned> cores;  // of the workers; empty: wherever the system puts them
-  std::string last_words;  // the folder where processes at memif ports leave some; empty: none is looked for
+  Nanos awake{0};  // with IdlePolicy::kSleep: time of polling after the last frame before sleeping
+  // folder of the network with the memory of ports "shmN"; empty: no such ports
+  std::string shared_memory;
+  std::vector<unsigned> cores;  // CPUs of the workers; empty: not bound
+  std::string last_words;       // folder with crash notifications of processes at the ports; empty: none
 
   friend bool operator==(const SwitchFile&, const SwitchFile&) = default;
 };
 
-// The slot that a port's device names: "shm0" to "shm31". Nothing for another kind of device.
+// The slot number in a device name: "shm0" to "shm31". Nothing for other devices.
 std::optional<uint32_t> shm_slot_of(const EthdevConfig& device);
 
 Result<SwitchFile> read_switch_file(const std::string& path);
 
-// What is said instead of injecting faults into a port when they are not enabled.
+// Error for faults of a port when they are not enabled.
 inline constexpr const char* kFaultsNotEnabled =
     "faults are injected only when the switch has 'faults: {enabled: true}'";
 

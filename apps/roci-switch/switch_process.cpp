@@ -10,7 +10,7 @@
 namespace roci {
 namespace {
 
-// The polling thread looks into its mailbox every round; it does not when the process is stopped or starved.
+// The polling thread polls its mailbox every round, unless the process is stopped or gets no CPU time.
 constexpr Nanos kPatience = 5s;
 
 }  // namespace
@@ -27,7 +27,7 @@ Status SwitchProcess::open() {
   ROCI_TRY(open_ports());
   std::vector<Port*> ends;
   for (const auto& port : ports_) ends.push_back(port.get());
-  SwitchConfig config = file_.sw;  // which is compared with what a file says later
+  SwitchConfig config = file_.sw;  // copy: file_.sw is compared with reloaded files
   config.time_of_day = std::chrono::system_clock::now().time_since_epoch() - monotonic_now();
   auto made = Switch::create(config, ends, pool_);
   if (!made) return fail(made.error().within(path_));
@@ -59,8 +59,7 @@ Status SwitchProcess::open() {
   return {};
 }
 
-// Buffers for full queues and rings of every port, for what is delayed on its way, and some in hand for answers and
-// batches.
+// Buffers for full queues and rings of all ports, for delayed frames, and a reserve for generated frames and bursts.
 Status SwitchProcess::open_pool() {
   constexpr uint32_t kSpare = 2048;
   uint32_t count = kSpare;
@@ -134,8 +133,8 @@ Status SwitchProcess::set_faults(size_t port, const PortFaults& faults) {
   return {};
 }
 
-// Each worker's ports by the thread that polls it, a port a round: however many there are, the switch misses nothing
-// meanwhile.
+// Changes the ports of each worker on the worker's thread, one port per round, so that the switch loses no frames for
+// any number of ports.
 Status SwitchProcess::apply(const Reload& change) {
   Status outcome;
   for (size_t worker = 0; worker < mailboxes_.size(); ++worker) {
@@ -178,7 +177,7 @@ Status SwitchProcess::insert(size_t port, std::span<const std::vector<uint8_t>> 
   const auto step = [&] {
     const std::vector<uint8_t>& bytes = frames[next];
     rte_mbuf* frame = rte_pktmbuf_alloc(pool_->get());
-    if (frame == nullptr) return ++next < frames.size();  // as one that found no buffer on arrival
+    if (frame == nullptr) return ++next < frames.size();  // dropped, as a received frame without a buffer
     char* start = rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes.size()));
     if (start != nullptr) std::copy(bytes.begin(), bytes.end(), start);
     if (start == nullptr || !switch_->insert(port, frame)) rte_pktmbuf_free(frame);
@@ -191,14 +190,14 @@ Status SwitchProcess::insert(size_t port, std::span<const std::vector<uint8_t>> 
 
 bool SwitchProcess::is_locked(uint32_t slot) const {
   const auto holder = ProcessLock::holder(shm_slot_file(file_.shared_memory, slot));
-  return !holder || *holder != 0;  // when in doubt, the process is there
+  return !holder || *holder != 0;  // unknown: assume that the process runs
 }
 
 void SwitchProcess::release_slots() {
   for (const EthdevConfig& device : file_.devices) {
     const auto slot = shm_slot_of(device);
     if (!slot) continue;
-    // Read before the lock: the next owner of the slot locks it before it has an incarnation.
+    // Read before the lock is checked: the next owner of the slot locks it before it sets its incarnation.
     const uint64_t owner = shm_->incarnation_of(*slot);
     if (owner != 0 && !is_locked(*slot)) shm_->note_exit(*slot, owner);
   }
@@ -218,7 +217,7 @@ bool SwitchProcess::has_clients() const {
 }
 
 void SwitchProcess::stop() {
-  endpoints_.reset();  // nobody asks for a change any more
+  endpoints_.reset();  // no further changes by telemetry commands
   if (runner_ != nullptr) runner_->stop();
 }
 

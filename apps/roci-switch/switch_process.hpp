@@ -1,5 +1,5 @@
-// A switch as a process runs it: the ports it opened, with faults in front of them where they are enabled, the thread that
-// polls it, what is asked about it, and what changes while it runs.
+// A running switch: its ports with optional fault injection, worker threads, telemetry commands, and reload of the
+// configuration.
 #pragma once
 
 #include <memory>
@@ -22,33 +22,33 @@
 
 namespace roci {
 
-// Made, run and ended by one thread.
+// Owns a switch and its threads. Created, used and destroyed by one thread.
 class SwitchProcess {
  public:
-  // Opens the ports and starts to forward. `path` is the file's, for errors.
+  // Opens the ports and starts forwarding. `path` is that of the file, for error messages.
   static Result<std::unique_ptr<SwitchProcess>> start(SwitchFile file, const std::string& path);
   ~SwitchProcess() { stop(); }
   SwitchProcess(const SwitchProcess&) = delete;
   SwitchProcess& operator=(const SwitchProcess&) = delete;
 
-  // Reads the file again and makes of it what may change; says what that was. On an error nothing has changed.
+  // Rereads the file and applies changeable values. Returns a description of the changes; on an error nothing has
+  // changed.
   Result<std::string> reload();
-  // Ends the thread that forwards. Counters stay.
+  // Stops the forwarding threads. Counters remain readable.
   void stop();
 
   [[nodiscard]] const std::string& name() const { return file_.sw.name; }
-  // Whether it has ports in shared memory.
+  // Whether the switch has ports in shared memory.
   [[nodiscard]] bool shares_memory() const { return shm_ != nullptr; }
-  // Stops sending to processes that have exited without leaving their slots in shared memory.
+  // Stops sending to processes that have exited without releasing their slots in shared memory.
   void release_slots();
   // Whether a process has a slot in shared memory, or is connected to a memif server port.
   [[nodiscard]] bool has_clients() const;
   [[nodiscard]] size_t port_count() const { return ports_.size(); }
-  // The folder of last words; empty when there is none.
+  // The folder of crash notifications; empty if not configured.
   [[nodiscard]] const std::string& last_words() const { return file_.last_words; }
   [[nodiscard]] std::optional<size_t> find_port(std::string_view name) const;
-  // Frames come in by the port, as if whoever is connected there had sent them. Not for the data path: waits for the thread that
-  // polls the port.
+  // Injects frames as if received on the port. Not for the data path: waits for the thread that polls the port.
   Status insert(size_t port, std::span<const std::vector<uint8_t>> frames);
   [[nodiscard]] SwitchReport report() const { return SwitchReport{*switch_, faulty_}; }
 
@@ -60,21 +60,21 @@ class SwitchProcess {
   Status open_ports();
   Result<std::unique_ptr<Port>> open_port(size_t index);
   [[nodiscard]] bool is_locked(uint32_t slot) const;
-  // Both by any thread that does not poll.
+  // Both may be called by any thread that does not poll.
   Status apply(const Reload& change);
   Status set_faults(size_t port, const PortFaults& faults);
 
   const std::string path_;
   std::mutex changing_;
-  SwitchFile file_;  // what holds at the moment; changes under `changing_`
+  SwitchFile file_;  // current configuration; changes under `changing_`
 
   std::shared_ptr<MbufPool> pool_;
   std::optional<ShmSwitchSlot> shm_slot_;
   std::unique_ptr<ShmSwitch> shm_;  // null without ports in shared memory
   std::vector<std::unique_ptr<Port>> ports_;
-  std::vector<FaultyPort*> faulty_;  // of ports_; empty when faults are not enabled
+  std::vector<FaultyPort*> faulty_;  // subset of ports_; empty if faults are not enabled
   std::unique_ptr<Switch> switch_;
-  std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // of each worker
+  std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // one per worker
   std::unique_ptr<RealtimeRunner> runner_;
   std::unique_ptr<SwitchEndpoints> endpoints_;
 };

@@ -41,7 +41,7 @@ Result<Asker> Asker::connect(const std::string& path) {
   if (made.fd_ < 0) return fail(system_error("a socket cannot be made"));
   const timeval patience{0, kPatienceMillis * 1000};
   setsockopt(made.fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  setsockopt(made.fd_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);  // of connect() too
+  setsockopt(made.fd_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);  // also limits connect()
   if (::connect(made.fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return fail(system_error(path));
   const auto greeting = made.receive();

@@ -1,4 +1,4 @@
-// A connection to the telemetry socket of a DPDK process: one question, one answer.
+// A connection to the telemetry socket of a DPDK process: one request, one reply.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@
 
 namespace roci::top {
 
-// Owned by one thread. A process that does not answer within kPatience is given up.
+// Telemetry client. Owned by one thread. Requests fail after kPatienceMillis without a reply.
 class Asker {
  public:
   static constexpr int kPatienceMillis = 500;
@@ -19,7 +19,8 @@ class Asker {
   ~Asker();
 
   [[nodiscard]] int pid() const { return pid_; }
-  // The answer without the question that DPDK puts around it; null when the process does not know the question.
+  // Returns the contents of the reply without the outer object that DPDK adds; null for a command that the process does
+  // not have.
   Result<nlohmann::json> ask(const std::string& question);
 
  private:

@@ -8,13 +8,13 @@
 namespace roci::top {
 namespace {
 
-// Bounds for what somebody else answers.
+// Limits for the replies of other processes.
 constexpr size_t kMostPages = 512;
 constexpr size_t kMostCounters = 4096;
-constexpr size_t kQuestionBytes = 900;  // DPDK takes less than 1024
+constexpr size_t kQuestionBytes = 900;  // DPDK's limit is less than 1024
 constexpr uint64_t kQpnEnd = 1U << 24;
 
-// The rows of an answer that comes in columns: row(i) for each, with all columns as arrays that are long enough.
+// Converts a reply with columns: calls row(values) for each element of the column "qpn"; missing values are omitted.
 template <class Row>
 void for_each_row(const nlohmann::json& answer, Row&& row) {
   const auto numbers = answer.find("qpn");
@@ -34,7 +34,7 @@ uint64_t number_in(const nlohmann::json& answer, const char* name) {
   return found == answer.end() || !found->is_number_unsigned() ? 0 : found->get<uint64_t>();
 }
 
-// A counter that a page does not have any more ends it.
+// A page without new counters is the last.
 Status read_counters(Asker& asker, HostSeen& host) {
   while (host.counters.numbers.size() < kMostCounters) {
     const size_t before = host.counters.numbers.size();
@@ -47,7 +47,7 @@ Status read_counters(Asker& asker, HostSeen& host) {
   return {};
 }
 
-// Who is there and how much they do; so many of them at most.
+// Reads the numbers and activity of queue pairs, up to kMostLookedAt.
 Result<std::vector<ActivitySeen>> read_activity(Asker& asker, HostSeen& host) {
   std::vector<ActivitySeen> all;
   uint64_t from = 0;
@@ -70,8 +70,8 @@ Result<std::vector<ActivitySeen>> read_activity(Asker& asker, HostSeen& host) {
   return all;
 }
 
-// "/roci/device/queue_pair,NAME,QPN,QPN…" with as many of `numbers` from `first` on as a question has room for; `first` goes
-// on to the one behind them.
+// "/roci/device/queue_pair,NAME,QPN,QPN…" with as many of `numbers`, from `first`, as fit into a request. Advances
+// `first` past them.
 std::string queue_pair_question(const std::string& name, const std::vector<uint32_t>& numbers,
                                 size_t& first) {
   std::string question = "/roci/device/queue_pair," + name;
@@ -96,7 +96,7 @@ Status read_queue_pairs(Asker& asker, const QueuePairChoice::Chosen& chosen, Hos
       seen.shown = std::ranges::binary_search(chosen.shown, seen.number);
       seen.counted = Counted::from(row, at);
     });
-    // What did not fit into the answer.
+    // Repeat the numbers that did not fit into the reply.
     const uint64_t next = number_in(*answer, "next");
     if (next > 0 && begin + next < done) done = begin + static_cast<size_t>(next);
   }

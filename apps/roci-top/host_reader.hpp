@@ -1,5 +1,5 @@
-// Reads what a process says about its hosts: /roci/device/... (lib/device/device_endpoints.hpp). Of a host with few queue
-// pairs that is a handful of questions; of one with 10,000 it is two dozen more, to find out who is busy.
+// Reads the hosts of a process: /roci/device/... (lib/device/device_endpoints.hpp). A host with few queue pairs takes a
+// handful of requests; one with 10,000 about 24 more, to find the busiest queue pairs.
 #pragma once
 
 #include "base/result.hpp"
@@ -9,7 +9,7 @@
 
 namespace roci::top {
 
-// An error when the process stops answering.
+// Fails if the process does not reply.
 Status read_hosts(Asker& asker, QueuePairChoice& choice, ProcessSeen& seen);
 
 }  // namespace roci::top

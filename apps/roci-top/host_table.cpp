@@ -10,13 +10,13 @@ namespace roci::top {
 namespace {
 
 constexpr size_t kLeastName = 8, kMostName = 20;
-constexpr size_t kNumber = 8;        // a column, with the blank in front
-constexpr size_t kPacketsFrom = 88;  // columns of the terminal
+constexpr size_t kNumber = 8;        // column width including a leading space
+constexpr size_t kPacketsFrom = 88;  // minimum terminal width for packet rates
 
 struct Row {
   const ProcessSeen* process;
   const HostSeen* now;
-  const HostSeen* before;  // null when it was not there
+  const HostSeen* before;  // null if there is no earlier sample
 
   [[nodiscard]] double info(const std::string& name) const {
     return per_second(now->info, before == nullptr ? nullptr : &before->info, name);
@@ -26,8 +26,8 @@ struct Row {
   }
 };
 
-// Counters of packets and messages that were lost, and of what repairs them or should not be (telemetry/counters.hpp); and
-// what the port's driver lost.
+// kDrops: counters of lost packets and messages; kPortDrops: losses of the port driver; kTrouble: counters of
+// recoveries and anomalies (telemetry/counters.hpp).
 constexpr std::array<const char*, 28> kDrops = {
     "rx_hand_over_full",  "rx_malformed",      "rx_unknown_opcode",   "rx_icrc_errors",     "rx_unknown_qp",
     "rx_wrong_source",    "rx_wrong_pkey",     "rx_wrong_transport",  "rx_bad_state",       "rx_wrong_qkey",
@@ -90,7 +90,7 @@ Line line_of(const std::string& name, size_t name_width, const Look& look, Line:
   return {fitted(line, look.width), style};
 }
 
-// "timeouts 3, tail_probes 1": those that have grown, in numbers a second.
+// Appends the counters that have increased, per second: "timeouts 3, tail_probes 1".
 template <class Names, class Rate>
 void append_grown(std::string& out, const Names& names, Rate rate) {
   for (const char* name : names) {
@@ -99,7 +99,7 @@ void append_grown(std::string& out, const Names& names, Rate rate) {
   }
 }
 
-// "RTS 9,998, ERR 2", when they are not all alike.
+// "RTS 9,998, ERR 2"; empty if all queue pairs have the same state.
 std::string states_of(const HostSeen& host) {
   constexpr std::string_view kFolder = "states/";
   std::string out;

@@ -1,4 +1,5 @@
-// The table of all hosts: a row each, with rates since the snapshot before, and below it who that is and what has gone wrong.
+// The table of all hosts. Each host has a row with rates since the previous snapshot, and lines with its addresses,
+// process and errors.
 #pragma once
 
 #include <vector>

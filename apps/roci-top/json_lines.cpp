@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-// What is no counter: it does not only grow.
+// Values that are not counters: they may decrease.
 constexpr std::array<std::string_view, 29> kStates = {"link_up",
                                                       "rate",
                                                       "queue_limit",
@@ -44,7 +44,7 @@ bool is_state(const std::string& name) {
   return std::ranges::find(kStates, name) != kStates.end() || name.starts_with("states/");
 }
 
-// States and texts beside "counts" and "per_second".
+// Texts and states, and the counters in "counts" and "per_second".
 json counted_json(const Counted& now, const Counted* before) {
   json out = json::object(), counts = json::object(), rates = json::object();
   for (const auto& [name, text] : now.texts) out[name] = text;
@@ -88,14 +88,14 @@ json switch_json(const SwitchSeen& sw, const SwitchSeen* before) {
 json queue_pair_json(const QueuePairSeen& qp, const QueuePairSeen* before) {
   json out = counted_json(qp.counted, before == nullptr ? nullptr : &before->counted);
   out["responses"] = qp.responses;
-  // 0 stands for none.
+  // The value 0 means that there is no limit.
   for (const char* limit : {"rate", "window"}) {
     if (qp.counted.number(limit) == 0) out[limit] = nullptr;
   }
   return out;
 }
 
-// What the port counts is beside the host's own counters, below "port/".
+// Port counters are in "counts" and "per_second" together with the host's counters, with the prefix "port/".
 json host_json(const HostSeen& host, const HostSeen* before) {
   json out = counted_json(host.info, before == nullptr ? nullptr : &before->info);
   const json counters = counted_json(host.counters, before == nullptr ? nullptr : &before->counters);

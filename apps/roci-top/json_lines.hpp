@@ -1,4 +1,4 @@
-// A snapshot as one JSON object: all counters of the answers by their names, and what they grew a second.
+// A snapshot as one JSON object: the values of all replies, and the increase of counters per second.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -11,7 +11,7 @@
 namespace roci::top {
 namespace {
 
-constexpr Nanos kFirstInterval = 250ms;  // nobody wants to wait for the first table
+constexpr Nanos kFirstInterval = 250ms;  // short, so that the first rates appear soon
 
 class Live {
  public:
@@ -26,7 +26,7 @@ class Live {
     next_ = now_.at + std::min(interval_, kFirstInterval);
     draw();
     for (;;) {
-      // While it is paused only keys and signals matter.
+      // While paused, only keys and signals are processed.
       const Terminal::Input input = terminal_.wait(paused_ ? Nanos{1h} : next_ - steady_now());
       if (!act(input)) return;
       if (!paused_ && steady_now() >= next_) {
@@ -39,7 +39,7 @@ class Live {
   }
 
  private:
-  // False when it is to end.
+  // Returns false to exit.
   bool act(const Terminal::Input& input) {
     const size_t page = std::max<size_t>(terminal_.height(), 4) - 3;
     switch (input.event) {
@@ -93,7 +93,7 @@ class Live {
     std::vector<Line> lines = render(now_, before_, look_);
     if (lines.empty())
       lines.push_back({fitted("no process of roci is there any more; waiting", look_.width)});
-    const size_t room = std::max<size_t>(terminal_.height(), 2) - 1;  // below the title
+    const size_t room = std::max<size_t>(terminal_.height(), 2) - 1;  // lines below the title
     scroll_ = lines.size() > room ? std::min(scroll_, lines.size() - room) : 0;
     lines.erase(lines.begin(), lines.begin() + static_cast<ptrdiff_t>(scroll_));
     lines.insert(lines.begin(), {fitted(title(), look_.width), Line::Style::kTitle});

@@ -1,4 +1,4 @@
-// The live view: looks at all processes once an interval, and does what keys say.
+// The live view: samples all processes once per interval, and processes keys.
 #pragma once
 
 #include "base/result.hpp"
@@ -6,7 +6,7 @@
 
 namespace roci::top {
 
-// Until somebody ends it. `first` is what was there at the start.
+// Runs until the user exits. `first` is the initial snapshot.
 Status run_live(Processes& processes, Snapshot first, Nanos interval);
 
 }  // namespace roci::top

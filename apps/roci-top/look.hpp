@@ -1,4 +1,4 @@
-// How somebody wants to see a snapshot, and the lines that it becomes.
+// Display options of a snapshot, and the lines of its output.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace roci::top {
 
-// kName: as the switch has its ports, and queue pairs by number. kQueue: of queue pairs, what they have in flight.
+// kName: ports in the order of the switch, queue pairs by number. kQueue: queue pairs by bytes in flight.
 enum class Sort : uint8_t { kName, kTransmit, kQueue, kDrops };
 inline constexpr unsigned kSorts = 4;
 const char* sort_name(Sort sort);
@@ -20,7 +20,7 @@ struct Look {
 
 struct Line {
   enum class Style : uint8_t { kPlain, kTitle, kHeading, kAlert };
-  std::string text;  // at most as wide as the look says, without control characters
+  std::string text;  // at most Look::width characters, without control characters
   Style style = Style::kPlain;
 };
 

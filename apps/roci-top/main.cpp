@@ -1,4 +1,4 @@
-// roci-top: what the hosts and switches of this machine do, live.
+// roci-top: live statistics of the hosts and switches of this machine.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -22,8 +22,8 @@ struct Options {
   std::optional<size_t> queue_pairs;
 };
 
-constexpr size_t kShownQueuePairs = 64;  // without the option
-constexpr Nanos kShortLook = 100ms;      // to find out who is busy
+constexpr size_t kShownQueuePairs = 64;  // default
+constexpr Nanos kShortLook = 100ms;      // interval of the first activity samples
 
 void print_table(const Snapshot& now, const Snapshot& before) {
   for (const Line& line : render(now, before, {.width = output_width()})) {
@@ -33,9 +33,9 @@ void print_table(const Snapshot& now, const Snapshot& before) {
   }
 }
 
-// Whoever reads the other end may have gone away.
+// Returns false if the reader has closed the pipe.
 bool print_json(const Snapshot& now, const Snapshot& before) {
-  // Names may be no UTF-8.
+  // Names may contain invalid UTF-8.
   std::puts(to_json(now, before).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
   return std::fflush(stdout) == 0;
 }
@@ -66,7 +66,7 @@ Status run(const Options& options) {
   if (before.processes.empty()) return fail(nobody(options, folder, before.silent));
   const Nanos interval{static_cast<int64_t>(options.interval * 1e9)};
   if (!options.once && !options.json) return run_live(processes, std::move(before), interval);
-  // Which queue pairs are the busiest is not known from one look.
+  // The busiest queue pairs can only be determined from two samples.
   if (has_more_queue_pairs(before)) {
     std::this_thread::sleep_for(kShortLook);
     before = processes.look();

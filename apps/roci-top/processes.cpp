@@ -12,11 +12,11 @@
 namespace roci::top {
 namespace {
 
-// How long a process that did not answer is left alone, so that it does not hold up the others each time.
+// Time without requests after a process did not reply, so that it does not delay every snapshot.
 constexpr Nanos kLeftAlone = 5s;
 
-// The kinds of things that processes have: reads them all into `seen`, or says why not. A process that does not know
-// the question has none.
+// Readers of the object types of a process: they add all objects to `seen`, or return an error. A process that does not
+// have the command has no such objects.
 using Reader = Status (*)(Asker& asker, QueuePairChoice& choice, ProcessSeen& seen);
 constexpr std::array<Reader, 2> kKinds = {
     [](Asker& asker, QueuePairChoice&, ProcessSeen& seen) { return read_switches(asker, seen); }, read_hosts};
@@ -49,7 +49,7 @@ std::optional<bool> Processes::ask(const std::filesystem::path& socket, Known& k
     if (steady_now() < known.not_before) return std::nullopt;
     auto made = Asker::connect(socket);
     if (!made) {
-      // Nobody listens: left behind by a process that was killed.
+      // No listener: the socket of a process that was killed.
       if (made.error().code == ECONNREFUSED || made.error().code == ENOENT) return false;
       known.not_before = steady_now() + kLeftAlone;
       return std::nullopt;

@@ -1,7 +1,7 @@
-// The processes of this user that answer on DPDK's telemetry socket, found by their folders, and what they say.
+// The processes of this user with a DPDK telemetry socket, found in DPDK's runtime folders, and their samples.
 //
-// A process is asked for each kind of thing that it may have: switches (switch_reader.hpp) and hosts (host_reader.hpp).
-// Another one is a line in the table of processes.cpp and a place for it in ProcessSeen.
+// Each process is queried for all object types: switches (switch_reader.hpp) and hosts (host_reader.hpp). A new type is
+// added to the table in processes.cpp and to ProcessSeen.
 #pragma once
 
 #include <filesystem>
@@ -15,15 +15,15 @@
 
 namespace roci::top {
 
-// Keeps its connections from one look to the next. Owned by one thread.
+// Keeps connections between snapshots. Owned by one thread.
 class Processes {
  public:
-  // `folder`: DPDK's (telemetry/runtime_folder.hpp). Only processes whose prefix begins with `prefix` are looked at, and of
-  // the queue pairs of each host so many closely.
+  // `folder`: DPDK's runtime folder (telemetry/runtime_folder.hpp). Processes whose file prefix does not begin with
+  // `prefix` are ignored. `queue_pairs`: number of queue pairs per host that are shown.
   Processes(std::filesystem::path folder, std::string prefix, size_t queue_pairs)
       : folder_(std::move(folder)), prefix_(std::move(prefix)), queue_pairs_(queue_pairs) {}
 
-  // What all of them say now; those that have nothing of ours are left out.
+  // Takes a sample of all processes. Processes without Rocinante hosts or switches are omitted.
   Snapshot look();
 
  private:
@@ -32,21 +32,21 @@ class Processes {
     std::optional<Asker> asker;
     QueuePairChoice choice;
     std::string program;
-    Nanos not_before{0};  // after it did not answer
-    bool seen = false;    // in this look
+    Nanos not_before{0};  // no requests before, after a missing reply
+    bool seen = false;    // in the current search
   };
 
   void find_sockets();
-  // Whether it had something to say; nothing when it does not answer.
+  // Whether the process has hosts or switches; nothing if it does not reply.
   std::optional<bool> ask(const std::filesystem::path& socket, Known& known, ProcessSeen& seen);
 
   std::filesystem::path folder_;
   std::string prefix_;
   size_t queue_pairs_;
-  std::map<std::filesystem::path, Known> known_;  // by their sockets
+  std::map<std::filesystem::path, Known> known_;  // by socket path
 };
 
-// Time for rates and patience.
+// Monotonic time, for rates and time-outs.
 Nanos steady_now();
 
 }  // namespace roci::top

@@ -4,7 +4,7 @@
 
 namespace roci::top {
 
-// More than there are. Whoever claims to have more is not believed.
+// Limit for replies of other processes; more than exist in practice.
 constexpr size_t kMostNames = 1024;
 
 Result<std::vector<std::string>> read_names(Asker& asker, const std::string& question, bool paged) {

@@ -1,4 +1,4 @@
-// Questions that all kinds of things are asked with.
+// Requests that are common to all object types.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace roci::top {
 
-// The names of a list, which comes in pages when `paged`.
+// Reads a list of names; in pages if `paged`.
 Result<std::vector<std::string>> read_names(Asker& asker, const std::string& question, bool paged);
-// Numbers and texts of a map.
+// Reads the numbers and texts of a map.
 Status read_counted(Asker& asker, const std::string& question, Counted& counted);
 
 }  // namespace roci::top

@@ -12,7 +12,7 @@ std::vector<uint32_t> numbers_of(const std::vector<ActivitySeen>& all) {
   return numbers;
 }
 
-// Packets a nanosecond; 0 when it was not there before.
+// Packets per nanosecond; 0 without an earlier sample.
 double rate_of(const ActivitySeen& qp, const std::vector<ActivitySeen>& before) {
   const auto old = std::ranges::lower_bound(before, qp.number, {}, &ActivitySeen::number);
   if (old == before.end() || old->number != qp.number || old->at >= qp.at) return 0;
@@ -20,7 +20,7 @@ double rate_of(const ActivitySeen& qp, const std::vector<ActivitySeen>& before) 
          static_cast<double>((qp.at - old->at).count());
 }
 
-// In order.
+// The `most` busiest queue pairs, sorted by number.
 std::vector<uint32_t> busiest(const std::vector<ActivitySeen>& all, const std::vector<ActivitySeen>& before,
                               size_t most) {
   std::vector<std::pair<double, uint32_t>> rates;

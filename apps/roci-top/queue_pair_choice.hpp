@@ -1,7 +1,7 @@
-// Which queue pairs of a host are worth asking for everything: of few all, of many those that had most packets a second come
-// and go between two looks.
+// Selection of the queue pairs of a host that are queried in full: all if there are few, otherwise those with the
+// highest packet rate in both directions between two samples.
 //
-// A rate needs two answers, so those that are chosen at one look are shown at the next one.
+// A rate requires two samples, so queue pairs selected at one sample are shown at the next.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace roci::top {
 
-// Of one host that are looked at, to find the busy ones.
+// Maximum number of queue pairs of a host that are sampled to find the busiest.
 inline constexpr size_t kMostLookedAt = 16'384;
 
 struct ActivitySeen {
   uint32_t number = 0;
-  uint32_t psns = 0;  // grows by a packet, modulo 2^24
-  Nanos at{0};        // not the same for all: a look at very many takes a while
+  uint32_t psns = 0;  // increases by 1 per packet, modulo 2^24
+  Nanos at{0};        // differs between queue pairs: sampling a large number takes several requests
 };
 
-// Of one process. Remembers from look to look.
+// Selects queue pairs of one process. Keeps the previous sample of each host.
 class QueuePairChoice {
  public:
   explicit QueuePairChoice(size_t most) : most_(most) {}
@@ -30,10 +30,10 @@ class QueuePairChoice {
   [[nodiscard]] size_t most() const { return most_; }
 
   struct Chosen {
-    std::vector<uint32_t> shown;  // in order
-    std::vector<uint32_t> asked;  // those, and who will be shown the next time; in order
+    std::vector<uint32_t> shown;  // sorted
+    std::vector<uint32_t> asked;  // `shown` and those that will be shown next; sorted
   };
-  // `all`: by number. At the first look nothing is known, and the first numbers are as good as others.
+  // `all`: sorted by number. At the first sample no rates are known, so the lowest numbers are selected.
   Chosen choose(const std::string& host, std::vector<ActivitySeen> all);
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 struct Row {
   const QueuePairSeen* qp;
-  const Counted* before;  // null when it was not asked for
+  const Counted* before;  // null if there is no earlier sample
 
   [[nodiscard]] double rate(const std::string& counter) const {
     return per_second(qp->counted, before, counter);
@@ -22,13 +22,13 @@ struct Row {
   [[nodiscard]] bool is_controlled() const { return !text("algorithm").empty(); }
 };
 
-// UC says what it sends only under congestion control, and then with headers.
+// UC counts sent bytes only under congestion control, and including headers.
 std::string transmit(const Row& r) {
   if (r.is_reliable()) return gigabits(r.rate("acked_bytes"));
   return r.is_controlled() ? gigabits(r.rate("sent_bytes")) : "-";
 }
 
-// Who sends nothing again counts its packets by their PSNs.
+// A transport without retransmission or congestion control: sent packets are counted by their PSNs.
 double sent_packets(const Row& r) {
   if (r.is_reliable() || r.is_controlled()) return r.rate("sent_packets");
   return psns_per_second(r.qp->counted, r.before, "send_psn");
@@ -71,13 +71,13 @@ std::string text_or_none(const std::string& text) { return text.empty() ? "-" : 
 
 struct Column {
   const char* heading;
-  size_t width;       // with the blank in front
-  size_t from_width;  // of the terminal
-  bool is_text;       // which stands to the left, and is cut
+  size_t width;       // including a leading space
+  size_t from_width;  // minimum width of the terminal
+  bool is_text;       // left-aligned and truncated
   std::string (*value)(const Row& row);
 };
 
-// In narrow terminals some are left out, those that matter least first.
+// In narrow terminals the least important columns are omitted.
 const std::array kColumns = {
     Column{"type", 5, 100, true, [](const Row& r) { return r.text("type"); }},
     Column{"state", 6, 70, true, [](const Row& r) { return r.text("state"); }},
@@ -104,7 +104,8 @@ const std::array kColumns = {
            [](const Row& r) { return r.is_controlled() ? thousands(losses(r)) : "-"; }},
 };
 
-constexpr size_t kWide = 153, kMore = 5;  // there texts have more room, but for those that are always short
+// In terminals of at least kWide columns, all text columns wider than kShortText are extended by kMore.
+constexpr size_t kWide = 153, kMore = 5;
 constexpr size_t kShortText = 6;
 constexpr size_t kName = 9;  // eight digits and a letter
 

@@ -1,5 +1,5 @@
-// The table of a host's queue pairs: a row for the requests of each, and one for the READ responses that it sends; with
-// rates since the snapshot before and what congestion control does.
+// The table of a host's queue pairs: one row for the requests of a queue pair and one for the READ responses that it
+// sends, with rates since the previous snapshot and the congestion control state.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace roci::top {
 
-// Nothing when there are none. `before`: null when the host was not there.
+// Adds nothing for a host without queue pairs. `before`: null if the host has no earlier sample.
 void add_queue_pairs(std::vector<Line>& lines, const ProcessSeen& process, const HostSeen& host,
                      const HostSeen* before, const Look& look);
 

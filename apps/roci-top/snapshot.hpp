@@ -1,4 +1,4 @@
-// What processes said at one time: numbers and texts by the names that the answers have.
+// A sample of all processes: numbers and texts by their names in the replies.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace roci::top {
 
-// One answer.
+// The values of one reply.
 struct Counted {
   Nanos at{0};
   std::map<std::string, uint64_t> numbers;
@@ -19,7 +19,7 @@ struct Counted {
 
   static Counted from(const nlohmann::json& answer, Nanos at);
 
-  // 0 and nothing when it was not said.
+  // 0 or an empty text for a value that is not in the reply.
   [[nodiscard]] uint64_t number(const std::string& name) const;
   [[nodiscard]] std::string text(const std::string& name) const;
 };
@@ -27,13 +27,13 @@ struct Counted {
 struct PortSeen {
   std::string name;
   Counted counted;
-  std::map<unsigned, Counted> classes;  // those that have done something
+  std::map<unsigned, Counted> classes;  // classes with activity
 };
 
 struct SwitchSeen {
   std::string name;
   Counted info;
-  std::map<std::string, Counted> events;  // by the question's last word: cnm, cnp, responses, senders
+  std::map<std::string, Counted> events;  // by last word of the request: cnm, cnp, responses, senders
   std::vector<PortSeen> ports;
 };
 
@@ -41,17 +41,17 @@ struct SwitchSeen {
 struct QueuePairSeen {
   uint32_t number = 0;
   bool responses = false;
-  // Else it was only asked for to know the rates the next time: it has become busier than those that are shown.
+  // False: queried only to have a sample for the next snapshot, as it has become busier than those shown.
   bool shown = true;
   Counted counted;
 };
 
 struct HostSeen {
   std::string name;
-  Counted info;  // with "states/RTS" and so on, of the queue pairs that were looked at
+  Counted info;  // includes "states/RTS" etc.: counts of the sampled queue pairs by state
   Counted counters;
-  uint64_t looked_at = 0;                  // queue pairs; info.number("queue_pairs") are there
-  uint64_t chosen = 0;                     // of them, asked for all that there is
+  uint64_t looked_at = 0;  // number of sampled queue pairs; the total is info.number("queue_pairs")
+  uint64_t chosen = 0;     // number of those that were queried in full
   std::vector<QueuePairSeen> queue_pairs;  // by number, requests first
 };
 
@@ -66,13 +66,13 @@ struct ProcessSeen {
 struct Snapshot {
   Nanos at{0};
   std::vector<ProcessSeen> processes;  // by prefix
-  size_t silent = 0;                   // processes that do not answer
+  size_t silent = 0;                   // processes that do not reply
 
-  // The same switch or host in another snapshot; null when it is not there.
+  // The same switch or host in another snapshot; null if it is not there.
   [[nodiscard]] const SwitchSeen* find(const ProcessSeen& process, const SwitchSeen& sw) const;
   [[nodiscard]] const HostSeen* find(const ProcessSeen& process, const HostSeen& host) const;
 };
-// The answer of that name or number; null when there is none.
+// The reply with this name or number; null if there is none.
 template <class Key>
 const Counted* find(const std::map<Key, Counted>& answers, const Key& key) {
   const auto found = answers.find(key);
@@ -81,9 +81,9 @@ const Counted* find(const std::map<Key, Counted>& answers, const Key& key) {
 const QueuePairSeen* find_queue_pair(const HostSeen* host, const QueuePairSeen& qp);
 const PortSeen* find_port(const SwitchSeen* sw, const std::string& name, size_t likely);
 
-// Increase of a counter a second between two answers; 0 without a first one, or when it went back.
+// Increase of a counter per second between two samples; 0 without an earlier sample, or if the counter decreased.
 double per_second(const Counted& now, const Counted* before, const std::string& name);
-// The same of a PSN, which begins again behind 2^24.
+// The same for a PSN, which is modulo 2^24.
 double psns_per_second(const Counted& now, const Counted* before, const std::string& name);
 
 }  // namespace roci::top

@@ -7,10 +7,10 @@
 namespace roci::top {
 namespace {
 
-// More than there are. Whoever claims to have more is not believed.
+// Limit for replies of other processes; more than exist in practice.
 constexpr unsigned kClasses = 64;
 
-// What is counted once for a switch, by what became of it.
+// Event counters of a switch.
 constexpr std::array kEvents = {"cnm", "cnp", "responses", "senders"};
 
 Status read_port(Asker& asker, const std::string& of, PortSeen& port) {

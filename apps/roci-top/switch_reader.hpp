@@ -1,4 +1,4 @@
-// Reads all that a process says about its switches: /roci/switch/... (roci-switch/endpoints.hpp).
+// Reads the switches of a process: /roci/switch/... (roci-switch/endpoints.hpp).
 #pragma once
 
 #include "base/result.hpp"
@@ -7,7 +7,7 @@
 
 namespace roci::top {
 
-// An error when the process stops answering.
+// Fails if the process does not reply.
 Status read_switches(Asker& asker, ProcessSeen& seen);
 
 }  // namespace roci::top

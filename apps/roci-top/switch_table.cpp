@@ -10,22 +10,22 @@ namespace roci::top {
 namespace {
 
 constexpr size_t kLeastName = 8, kMostName = 20;
-constexpr size_t kLeastBar = 7, kMostBar = 42;  // with brackets
-constexpr size_t kNumber = 8;                   // a column of a rate, with the blank in front
-constexpr size_t kBytes = 6;                    // the queue now, and its peak
+constexpr size_t kLeastBar = 7, kMostBar = 42;  // including brackets
+constexpr size_t kNumber = 8;                   // width of a rate column, including a leading space
+constexpr size_t kBytes = 6;                    // width of the queue length, and of its peak
 
-// A row of the table: a port, or a class of one.
+// A row of the table: a port, or a class of a port.
 struct PortRow {
   std::string name;
   const Counted* now = nullptr;
-  const Counted* before = nullptr;  // null when it was not there
+  const Counted* before = nullptr;  // null if there is no earlier sample
   uint64_t queue_limit = 0;
   bool is_port = false;
 
   [[nodiscard]] double rate(const std::string& counter) const { return per_second(*now, before, counter); }
 };
 
-// The part of the time that the class stood still.
+// The fraction of time for which the class was paused.
 std::string percent_paused(const PortRow& row) {
   std::array<char, 16> text;
   std::snprintf(text.data(), text.size(), "%.0f%%", std::min(row.rate("paused_nanos") * 1e-7, 100.0));
@@ -34,12 +34,12 @@ std::string percent_paused(const PortRow& row) {
 
 struct PortColumn {
   const char* heading;
-  size_t from_width;  // of the terminal
+  size_t from_width;  // minimum width of the terminal
   bool of_ports, of_classes;
   std::string (*value)(const PortRow& row);
 };
 
-// Left of the queue, and right of it. In narrow terminals some are left out, those that matter least first.
+// Columns to the left and to the right of the queue. In narrow terminals the least important ones are omitted.
 constexpr size_t kPacketsFrom = 74, kPausesFrom = 112;
 const std::array kLeft = {
     PortColumn{"rx Gb/s", 0, true, false, [](const PortRow& r) { return gigabits(r.rate("rx_bytes")); }},
@@ -59,7 +59,7 @@ const std::array kRight = {
     PortColumn{"paused", kPausesFrom, false, true, percent_paused},
 };
 
-// What a line has to fit into.
+// Column widths for the width of the terminal.
 struct Layout {
   size_t width = 80, name = kLeastName, bar = kLeastBar;
 
@@ -67,7 +67,7 @@ struct Layout {
     const auto shown = [this](const PortColumn& column) { return column.from_width <= width; };
     const auto columns =
         static_cast<size_t>(std::ranges::count_if(kLeft, shown) + std::ranges::count_if(kRight, shown));
-    const size_t rest = columns * kNumber + 2 * kBytes + 1;  // and the blank in front of the bar
+    const size_t rest = columns * kNumber + 2 * kBytes + 1;  // and the space before the bar
     name = std::clamp(longest_name, kLeastName, kMostName);
     while (name > kLeastName && rest + name + kLeastBar > width) --name;
     bar = rest + name + kLeastBar > width ? 0 : std::min(width - rest - name, kMostBar);
@@ -105,7 +105,7 @@ Line row_line(const PortRow& row, const Layout& layout) {
   return {fitted(line, layout.width)};
 }
 
-// "queue_full 12, runt 1": the counters below `folder` that have grown, in numbers a second.
+// Counters below `folder` that have increased, per second: "queue_full 12, runt 1".
 std::string grown(const PortRow& row, const std::string& folder) {
   std::string out;
   for (const auto& [name, value] : row.now->numbers) {
@@ -142,7 +142,7 @@ void add_class_details(std::vector<Line>& lines, const PortRow& row, const Layou
   add_detail(lines, layout, "  pauses/s: ", text, Line::Style::kPlain);
 }
 
-// Ports in the order that is wanted, as indices.
+// Port indices in the requested order.
 std::vector<size_t> order_of(const SwitchSeen& sw, const SwitchSeen* before, Sort sort) {
   std::vector<std::pair<double, size_t>> keys;
   for (size_t i = 0; i < sw.ports.size(); ++i) {
@@ -161,7 +161,7 @@ std::vector<size_t> order_of(const SwitchSeen& sw, const SwitchSeen* before, Sor
   return order;
 }
 
-// Whether class rows say more than that all went through class 0.
+// Whether class rows contain more than traffic of class 0.
 bool worth_showing(const PortSeen& port) {
   if (port.classes.size() > 1) return true;
   return std::ranges::any_of(port.classes, [](const auto& entry) {

@@ -1,5 +1,5 @@
-// The table of a switch: a row for each port and each class of it that has done something, with rates since the snapshot
-// before. What is not zero and has no column in this width gets a line of its own below.
+// The table of a switch: one row per port and per class with activity, with rates since the previous snapshot. Nonzero
+// values without a column at this width are listed in a line below.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace roci::top {
 
-// `before`: null when it was not there.
+// `before`: null if the switch has no earlier sample.
 void add_switch(std::vector<Line>& lines, const ProcessSeen& process, const SwitchSeen& sw,
                 const SwitchSeen* before, const Look& look);
 

@@ -1,5 +1,5 @@
-// A snapshot as lines for a terminal of some width: the hosts of all processes, the switches of all, and then who sends:
-// the queue pairs of each host.
+// Formats a snapshot as lines for a terminal: the hosts of all processes, all switches, and the queue pairs of each
+// host.
 #pragma once
 
 #include <vector>

@@ -17,7 +17,7 @@
 namespace roci::top {
 namespace {
 
-// ECMA-48 and xterm: a screen of its own, and no cursor on it.
+// ECMA-48 and xterm: alternate screen, hidden cursor.
 constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l";
 constexpr std::string_view kLeave = "\x1b[0m\x1b[?25h\x1b[?1049l";
 
@@ -27,7 +27,7 @@ void write_all(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(STDOUT_FILENO, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // the terminal is gone, and SIGHUP will say so
+    if (written <= 0) return;  // the terminal was closed; SIGHUP follows
     text.remove_prefix(static_cast<size_t>(written));
   }
 }
@@ -90,7 +90,7 @@ Terminal::~Terminal() {
 void Terminal::enter() {
   if (keys_) {
     termios raw = before_;
-    raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);  // ISIG stays: ^C and ^Z are signals
+    raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);  // ISIG stays set: ^C and ^Z are signals
     raw.c_cc[VMIN] = 0;
     raw.c_cc[VTIME] = 0;
     tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
@@ -119,7 +119,7 @@ void Terminal::draw(const std::vector<Line>& lines) {
   for (size_t i = 0; i < std::min(lines.size(), rows); ++i) {
     std::string_view text = lines[i].text;
     if (lines[i].style != Line::Style::kHeading) text = text.substr(0, text.find_last_not_of(' ') + 1);
-    // Erased before it is written: behind a full line the cursor would still be on its last character.
+    // Erase before writing: after a full line the cursor is still on its last character.
     out += "\x1b[" + std::to_string(i + 1) + ";1H\x1b[K";
     out += style_code(lines[i].style, colours_);
     out += text;
@@ -145,12 +145,12 @@ Terminal::Input Terminal::read_signal() {
   if (info.ssi_signo == SIGWINCH) return {Event::kRedraw};
   if (info.ssi_signo != SIGTSTP) return {Event::kEnd};
   leave();
-  raise(SIGSTOP);  // until somebody continues us
+  raise(SIGSTOP);  // stopped until SIGCONT
   enter();
   return {Event::kRedraw};
 }
 
-// What has been typed and not taken yet may be several keys.
+// Returns the first of the typed keys that are not yet processed.
 Terminal::Input Terminal::next_key() {
   const std::string keys = std::exchange(typed_, {});
   const bool special = keys.size() > 2 && keys[0] == '\x1b' && (keys[1] == '[' || keys[1] == 'O');
@@ -158,7 +158,7 @@ Terminal::Input Terminal::next_key() {
     typed_ = keys.substr(1);
     return {Event::kKey, keys.front()};
   }
-  // ECMA-48: parameters, and a last character from '@' to '~'.
+  // ECMA-48: parameter bytes, and a final byte from '@' to '~'.
   size_t end = 2;
   while (end < keys.size() && (keys[end] < '@' || keys[end] > '~')) ++end;
   if (end < keys.size()) typed_ = keys.substr(end + 1);

@@ -1,5 +1,5 @@
-// The terminal while a live view has it: a screen of its own, keys one by one, and everything as it was afterwards, however
-// the program ends short of being killed.
+// Terminal access of the live view: alternate screen and unbuffered keys. The previous state is restored when the
+// program exits, unless it is killed.
 #pragma once
 
 #include <termios.h>
@@ -14,7 +14,8 @@
 
 namespace roci::top {
 
-// One at a time, by the main thread: it takes the signals that end or stop a program, and those about the terminal.
+// The terminal in live mode. One object at a time, used by the main thread: it receives signals that end or stop the
+// program and terminal signals.
 class Terminal {
  public:
   enum class Event : uint8_t { kNothing, kEnd, kRedraw, kKey, kUp, kDown, kPageUp, kPageDown };
@@ -23,7 +24,7 @@ class Terminal {
     char key = 0;  // with kKey
   };
 
-  // Fails when standard output is no terminal.
+  // Fails if the standard output is not a terminal.
   static Result<std::unique_ptr<Terminal>> open();
   ~Terminal();
   Terminal(const Terminal&) = delete;
@@ -31,9 +32,9 @@ class Terminal {
 
   [[nodiscard]] size_t width() const;
   [[nodiscard]] size_t height() const;
-  // The first lines that there is room for.
+  // Draws the lines that fit on the screen, from the first one.
   void draw(const std::vector<Line>& lines);
-  // The next thing that somebody wants, or nothing after `timeout`.
+  // Waits for the next key or signal; kNothing after `timeout`.
   Input wait(Nanos timeout);
 
  private:
@@ -44,15 +45,15 @@ class Terminal {
   Input next_key();
   Input read_signal();
 
-  bool keys_ = false;  // standard input is a terminal
+  bool keys_ = false;  // the standard input is a terminal
   bool entered_ = false;
   bool colours_ = true;
   int signals_ = -1;
-  std::string typed_;  // and not taken yet
+  std::string typed_;  // typed and not yet processed
   termios before_{};
 };
 
-// Columns of standard output: of the terminal, else what COLUMNS says, else 80.
+// Width of the terminal; if unknown, the environment variable COLUMNS, otherwise 80.
 size_t output_width();
 
 }  // namespace roci::top

@@ -9,7 +9,7 @@
 namespace roci::top {
 namespace {
 
-// Bytes of the UTF-8 character at the front; 0 when there is none.
+// Length in bytes of the first UTF-8 character; 0 if it is invalid.
 size_t character_length(std::string_view text) {
   const auto byte = static_cast<unsigned char>(text.front());
   const size_t length = byte < 0x80   ? 1
@@ -25,7 +25,7 @@ size_t character_length(std::string_view text) {
   return length;
 }
 
-// ASCII's control characters, and U+0080 to U+009f, which terminals obey too.
+// ASCII control characters, and U+0080 to U+009f, which terminals also interpret.
 bool is_control(std::string_view character) {
   const auto byte = static_cast<unsigned char>(character[0]);
   return byte < 0x20 || byte == 0x7f || (byte == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0);
@@ -48,7 +48,7 @@ std::string short_number(double value, bool binary) {
   constexpr std::array kBinary = {"", "K", "M", "G", "T"};
   const double step = binary ? 1024 : 1000;
   size_t unit = 0;
-  // 999.5 would be written as 1000.
+  // Scaled from 999.5, which would be printed as 1000.
   for (; value >= 999.5 && unit + 1 < kThousands.size(); ++unit) value /= step;
   std::array<char, 32> text;
   const bool fraction = unit > 0 && value < 99.95;
@@ -61,7 +61,7 @@ std::string short_number(double value, bool binary) {
 std::string bar(uint64_t now, uint64_t peak, uint64_t limit, size_t width) {
   if (width < 3) return std::string(width, ' ');
   const size_t room = width - 2;
-  // What is there shows, however little it is.
+  // A nonzero value has at least one cell.
   const auto cells = [&](uint64_t value) -> size_t {
     if (value == 0) return 0;
     if (limit == 0) return room;

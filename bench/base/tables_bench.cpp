@@ -1,4 +1,4 @@
-// The seeded generator and the table of ids, against the standard library's.
+// The seeded random generator and the id table, compared with the standard library's.
 #include <bit>
 #include <chrono>
 #include <cstdint>
@@ -36,7 +36,7 @@ void std_uniform(benchmark::State& state) {
 
 constexpr size_t kLookups = 1 << 14;
 
-// Random 24-bit numbers, as queue pairs have, and the order in which they are looked up.
+// Random 24-bit numbers, as for queue pairs, and the order of lookups.
 struct Ids {
   explicit Ids(size_t count) {
     Rng rng(7);
@@ -60,7 +60,7 @@ void id_table_find(benchmark::State& state) {
   against(state, {"unordered_map_find/" + std::to_string(state.range(0))});
 }
 
-// Filling a table from empty, growth included; the longest of all insertions is one that doubles it.
+// Filling of an empty table including its growth. The longest insertion is one that doubles the table.
 void id_table_insert(benchmark::State& state) {
   Ids ids(static_cast<size_t>(state.range(0)));
   std::chrono::duration<double, std::micro> longest{0};

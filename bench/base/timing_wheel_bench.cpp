@@ -1,6 +1,6 @@
-// The timing wheel by number of timers, against the tree of deadlines that the standard library offers. A wheel costs
-// the same at every size as long as its timers are in cache; the limit is the memory itself: one random timer of as
-// many read and written.
+// The timing wheel by number of timers, compared with a std::multimap of deadlines. The cost of a wheel does not depend
+// on its size while the timers are in the cache. The limit is memory access: reading and writing one random timer of
+// the same number.
 #include "base/timing_wheel.hpp"
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 namespace roci::bench {
 namespace {
 
-// Retransmission timers: up to 4 ms ahead.
+// Range of the deadlines of retransmission timers: 4 ms.
 constexpr uint64_t kSpread = 4'000'000;
 constexpr size_t kDraws = 1 << 16;
 
-// Random numbers drawn beforehand, so that the generator is not measured.
+// Random numbers computed in advance, so that the generator is not measured.
 struct Draws {
   explicit Draws(uint64_t bound) : numbers(kDraws) {
     Rng rng(1);
@@ -34,12 +34,12 @@ struct Wheel {
   explicit Wheel(size_t count) : timers(count), which(count), ahead(kSpread) {
     for (Timer& timer : timers) wheel.schedule(timer, Nanos{static_cast<int64_t>(1 + ahead.next())});
   }
-  std::vector<Timer> timers;  // outlive the wheel
+  std::vector<Timer> timers;  // must outlive the wheel
   TimingWheel wheel;
   Draws which, ahead;
 };
 
-// Its timers are set for later than any run gets.
+// A wheel whose timers do not expire during a run.
 struct IdleWheel {
   explicit IdleWheel(size_t count) : timers(count) {
     Draws ahead(kSpread);
@@ -64,7 +64,8 @@ struct Tree {
   Draws which, ahead;
 };
 
-// A filled one of each size, made once: benchmarks are called many times and leave them as full as they were.
+// A filled container of each size, created once: a benchmark is called several times and leaves the number of timers
+// unchanged.
 template <class T>
 T& filled(int64_t count) {
   static std::map<int64_t, std::unique_ptr<T>> made;
@@ -121,14 +122,14 @@ void wheel_cancel_and_schedule(benchmark::State& state) {
   against_tree(state, "tree_move");
 }
 
-// One poll round of a worker with nothing due: the wheel is asked and has to say no. An item is a round of 1 ns.
+// One poll round of a worker without expired timers. Item: a round of 1 ns.
 void wheel_advance_idle(benchmark::State& state) {
   auto& idle = filled<IdleWheel>(state.range(0));
   for (auto _ : state) benchmark::DoNotOptimize(idle.wheel.advance(Nanos{++idle.now}, [](Timer&) {}));
   state.SetItemsProcessed(state.iterations());
 }
 
-// Every timer that fires is set again, so their number stays. An item is a timer that fired.
+// Expiry of timers. Each is rescheduled, so their number is constant. Item: an expired timer.
 void wheel_advance(benchmark::State& state) {
   auto& w = filled<Wheel>(state.range(0));
   const Nanos step{static_cast<int64_t>(kSpread) / 2 / state.range(0) * 16 + 1};  // about 16 timers

@@ -1,6 +1,7 @@
-// Instructions per message, counted by callgrind: the same on a noisy machine as on a quiet one. Each workload is two
-// hosts in one thread, in virtual time, warmed up and then run for so many messages with the counting on; its counts go
-// into a dump of its own, named after it. `bench/budget.py` runs this under valgrind and holds the counts to budget.yaml.
+// Instructions per message, counted by callgrind and therefore independent of the machine's load. Each workload runs
+// two hosts in one thread in virtual time: a warm-up, then a fixed number of messages with counting enabled. Its counts
+// are dumped under its name. `bench/budget.py` runs this program under valgrind and compares the counts with
+// budget.yaml.
 #include <valgrind/callgrind.h>
 
 #include <cstdio>

@@ -1,5 +1,4 @@
-// What congestion control costs by itself: an event of each algorithm, with everything that the engine does around it, and a
-// core that does nothing else.
+// Cost of congestion control: an event of each algorithm including the engine's work, and a dedicated control core.
 #include <benchmark/benchmark.h>
 
 #include <atomic>
@@ -33,7 +32,7 @@ roci_cc_flow flow_info() {
           .seed = 1};
 }
 
-// An acknowledgement after the other: each of a packet, with a sample of the round trip, a mark and a CNP now and then, and
+// Generates consecutive acknowledgment events of one packet each, with an RTT sample, occasional marks and CNPs, and
 // telemetry of three hops.
 class Acknowledgements {
  public:
@@ -115,7 +114,8 @@ uint64_t percentile(const ControlCore::Counts& counts, double part) {
   return 0;
 }
 
-// A worker that has events for a core all the time, `gap` apart, and the core. Delays are upper ends of powers of two.
+// A worker that sends events to a control core, `gap` apart or at full rate (0). Delays are upper bounds of powers of
+// two.
 void dedicated(benchmark::State& state, const roci_cc_plugin* plugin, Nanos gap) {
   SparseArena arena;
   const Profile profile = profile_of(*plugin);

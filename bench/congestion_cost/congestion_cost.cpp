@@ -1,6 +1,6 @@
-// What congestion control costs: the throughput of 64 KiB WRITEs with an algorithm at work over that without one, both hosts
-// on one core. Two loopbacks take turns of a millisecond or so, the one with the algorithm first in every second pair, so that
-// whatever the machine does beside it meets both; what is given is the median of the pairs' ratios.
+// Cost of congestion control: throughput of 64 KiB WRITEs with an algorithm divided by that without one, both hosts on
+// one core. Two loopbacks alternate in turns of about a millisecond; their order changes with every pair, so that other
+// load affects both. The result is the median ratio of the pairs.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -14,7 +14,7 @@
 namespace roci::bench {
 namespace {
 
-constexpr uint64_t kMessages = 256;  // of a turn
+constexpr uint64_t kMessages = 256;  // per turn
 
 LoopbackConfig large_write(const char* algorithm) {
   return {.opcode = IBV_WR_RDMA_WRITE,

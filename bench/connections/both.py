@@ -1,6 +1,6 @@
-"""both.py ROCI_RUN SERVER_ARGUMENTS -- PROGRAM [ARGUMENT]…   runs PROGRAM as server and, when that has its place in a network of
-their own, as client with SERVER_ARGUMENTS behind; prints what both say, each line with its side in front. A server that has not
-ended soon after the client is one that never does, and is stopped."""
+"""both.py ROCI_RUN SERVER_ARGUMENTS -- PROGRAM [ARGUMENT]…: runs PROGRAM as server and, when it has a slot in a
+network, as client with SERVER_ARGUMENTS appended. Prints the output of both, each line prefixed with its side. A
+server that does not exit within LINGER after the client is killed."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
-// Many senders to one receiver through a real switch, with real hosts, in virtual time: what an algorithm makes of it, in a
-// line. The same arguments give the same numbers, each time and everywhere.
+// Incast of many senders to one receiver through a switch, with production code in virtual time. Prints one line of
+// results for an algorithm. The same arguments give the same results on all machines.
 //
 //     roci-fan-in --algorithm ldcp --flows 64
 #include <CLI/CLI.hpp>
@@ -40,7 +40,7 @@ struct Arguments {
   bool flows_too = false;
 };
 
-// "13000,52000,1": bytes, bytes and a probability.
+// Parses "13000,52000,1": bytes, bytes and a probability.
 std::optional<MarkingCurve> parse_curve(const std::string& text) {
   std::array<double, 3> numbers{};
   const char* at = text.c_str();
@@ -179,7 +179,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     return roci::run(arguments);
-  } catch (const std::exception& error) {  // how the tests' helpers give up
+  } catch (const std::exception& error) {  // failures of the tests' helper functions
     std::fprintf(stderr, "roci-fan-in: %s\n", error.what());
     return 1;
   }

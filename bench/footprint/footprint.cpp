@@ -1,7 +1,10 @@
-// What a host costs before and between messages: `roci-footprint start` (from the start of the process to the first
-// message that has arrived, both hosts in the process), `idle [SECONDS]` (CPU time of a host whose own thread sleeps when
-// there is nothing to do), `memory` (resident memory of a process with one host), `queue-pairs [CONNECTIONS [DEPTH]]`
-// (resident memory of each reliable queue pair). Prints lines of a name and a number.
+// Resource usage of a host without traffic. Prints lines of a name and a number.
+//
+//   roci-footprint start                              time from process start to the first delivered message; both
+//                                                     hosts are in the process
+//   roci-footprint idle [SECONDS]                     CPU time of a host whose own thread sleeps when idle
+//   roci-footprint memory                             resident memory of a process with one host
+//   roci-footprint queue-pairs [CONNECTIONS [DEPTH]]  resident memory per reliable queue pair
 #include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -26,15 +29,15 @@ namespace {
 
 using test::must;
 
-constexpr uint16_t kMtu = 4200;            // a path MTU of 4096 and all headers
+constexpr uint16_t kMtu = 4200;            // path MTU 4096 plus headers
 constexpr uint32_t kRing = 1024;           // frames
 constexpr double kDefaultIdle = 3;         // seconds
-constexpr auto kSettling = 500ms;          // until a host that has just been made is quiet
-constexpr const char* kSince = "--since";  // what a process is told that was started to be timed
+constexpr auto kSettling = 500ms;          // until a new host is idle
+constexpr const char* kSince = "--since";  // argument with the start time of the measured process
 
 int64_t monotonic_nanoseconds() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
-// The clock starts before the program is loaded: this process becomes another one of the same program.
+// Executes this program again, so that the measured time includes its loading.
 int start_again(char* program) {
   std::string command = "start", since = kSince, time = std::to_string(monotonic_nanoseconds());
   char* arguments[] = {program, command.data(), since.data(), time.data(), nullptr};
@@ -44,12 +47,12 @@ int start_again(char* program) {
 }
 
 void started(int64_t since) {
-  const Loopback loopback({.depth = 1});  // has moved one message, and seen that it arrived
+  const Loopback loopback({.depth = 1});  // transfers and verifies one message
   std::printf("start_to_first_message_ms %.1f\n",
               static_cast<double>(monotonic_nanoseconds() - since) * 1e-6);
 }
 
-// A host with the settings that a program has that sets none, and what it stands on.
+// A host with default settings, and the objects that it requires.
 struct FreshHost {
   explicit FreshHost(Progress progress, IdlePolicy when_idle = IdlePolicy::kYield) {
     DeviceConfig config;
@@ -103,8 +106,8 @@ void memory() {
               resident_mib());
 }
 
-// In RTS between two hosts that know each other and have said all they say by themselves. What became resident since
-// before they were made, over the number of queue pairs: tables, public objects and the allocator's own share are in it.
+// Memory per queue pair: queue pairs in RTS between two idle hosts. The increase of resident memory since before their
+// creation, divided by their number, includes tables, public objects and allocator overhead.
 void queue_pairs(uint32_t connections, uint32_t depth) {
   Many many({.connections = connections, .wr = depth});
   many.settle();
@@ -114,7 +117,7 @@ void queue_pairs(uint32_t connections, uint32_t depth) {
   many.connect();
   many.settle();
   const double idle_mib = resident_mib() - before;
-  // Each connection carries one message: its work queues and its session are there now.
+  // One message per connection, so that work queues and sessions are allocated.
   for (uint32_t ended = 0; ended < connections + 256;) ended += many.round();
   many.settle();
   const double used_mib = resident_mib() - before;

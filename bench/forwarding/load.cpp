@@ -1,11 +1,11 @@
-// roci-forwarding-load: sends frames into one memif port of a switch and counts what comes out of another one. Memory is
-// prepared before (memif_client.hpp), so that the switch is what sets the rate; `waiting` says whether it did.
+// roci-forwarding-load: sends frames into one memif port of a switch and counts those that leave by another. Memory is
+// prepared in advance (memif_client.hpp), so that the switch determines the rate; `waiting` shows whether it did.
 //
 //   roci-forwarding-load IN OUT [--size BYTES…] [--seconds S] [--longer BYTES] [--marked] [--switch-queues N]
 //   roci-forwarding-load --device-core N [--size BYTES…] [--seconds S]
 //
-// Frames are RoCEv2, ECN-capable, of 64 flows between eight hosts behind each port. The second form is the limit: a thread
-// on the other core takes and gives frames without touching them. Prints lines of a name and a number.
+// Frames are RoCEv2, ECN-capable, of 64 flows between eight hosts at each port. The second form measures the limit: a
+// thread on another core receives and sends frames without accessing them. Prints lines of a name and a number.
 #include <pthread.h>
 #include <sched.h>
 
@@ -29,31 +29,31 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-constexpr uint16_t kOffered = 256;  // frames at once
-constexpr uint16_t kReturned = 64;  // buffers at once
-constexpr auto kPatience =
-    std::chrono::seconds{20};  // for the switch to be there, and then for the first frame
-constexpr auto kAgain = std::chrono::milliseconds{50};  // between two announcements
+constexpr uint16_t kOffered = 256;  // frames per burst
+constexpr uint16_t kReturned = 64;  // buffers per burst
+// for the switch to start, and then for the first frame
+constexpr auto kPatience = std::chrono::seconds{20};
+constexpr auto kAgain = std::chrono::milliseconds{50};  // between two announcements of hosts
 constexpr auto kWarm = std::chrono::milliseconds{300};
-constexpr uint64_t kLooked = 20'000;  // frames
-// The rate is that of the median slice of those in which nobody took a core away: the system does so for milliseconds,
-// and a switch that has its core is never silent so long.
+constexpr uint64_t kLooked = 20'000;  // frames examined
+// The rate is the median of the undisturbed slices. A slice is disturbed if the system ran another program on a core.
+// It does so for milliseconds, while a running switch is never silent for kSilence.
 constexpr auto kSlice = std::chrono::milliseconds{1};
 constexpr auto kSilence = std::chrono::microseconds{250};
-constexpr size_t kFewest = 20;                      // slices, for a rate
-constexpr uint8_t kHosts = 8;                       // behind each port
-constexpr uint32_t kAround = 14 + 20 + 8 + 12 + 4;  // of an RDMA payload: Ethernet, IPv4, UDP, BTH, ICRC
+constexpr size_t kFewest = 20;                      // slices required for a rate
+constexpr uint8_t kHosts = 8;                       // at each port
+constexpr uint32_t kAround = 14 + 20 + 8 + 12 + 4;  // overhead: Ethernet, IPv4, UDP, BTH, ICRC
 constexpr uint8_t kEct0 = 2;
 
 struct Options {
   std::string in, out;
-  std::vector<uint32_t> sizes{
-      64, 1024};  // without the FCS; a payload is of whole words, so frames may be 2 shorter
+  // without the FCS; the payload is a multiple of 4 bytes, so frames may be 2 bytes shorter
+  std::vector<uint32_t> sizes{64, 1024};
   double seconds = 2;
   unsigned switch_queues = 1;
   std::optional<unsigned> device_core;
-  uint32_t longer = 0;  // so many bytes at least must have been added to each frame
-  bool marked = false;  // some frames must have got CE
+  uint32_t longer = 0;  // minimum number of bytes added to each frame
+  bool marked = false;  // some frames must be marked with CE
 };
 
 MacAddress mac_of(uint8_t side, uint8_t host) { return {{2, 0, 0, 0, side, host}}; }
@@ -61,7 +61,7 @@ IpAddress address_of(uint8_t side, uint8_t host) {
   return IpAddress::from_v4(0x0a000000U | static_cast<uint32_t>(side) << 8 | (host + 1U));
 }
 
-// From a host behind one port to one behind the other: 64 flows in turn.
+// A frame from a host at one port to a host at the other; `number` selects one of 64 flows.
 std::vector<uint8_t> frame(uint8_t from, uint8_t to, uint16_t number, uint32_t size) {
   const auto source = static_cast<uint8_t>(number % kHosts);
   const auto destination = static_cast<uint8_t>(number / kHosts % kHosts);
@@ -78,7 +78,7 @@ void fill(MemifClient& port, uint8_t from, uint8_t to, uint32_t size) {
   for (uint16_t i = 0; i < MemifClient::kSize; ++i) port.prepare(i, frame(from, to, i, size));
 }
 
-// What became of frames, by looking at each for a moment.
+// Properties of received frames.
 struct Looked {
   uint64_t frames = 0, marked = 0, wrong = 0;
   size_t shortest = SIZE_MAX, longest = 0;
@@ -98,9 +98,9 @@ struct Looked {
 };
 
 struct Measured {
-  double rate = 0;         // frames a second that came out
-  double waiting = 0;      // of the looks at the way in, those that found it full
-  double undisturbed = 0;  // of the slices
+  double rate = 0;         // frames/s received
+  double waiting = 0;      // fraction of the attempts to send that found the ring full
+  double undisturbed = 0;  // fraction of the slices
   Looked looked;
 };
 
@@ -108,7 +108,7 @@ class Load {
  public:
   Load(MemifClient& in, MemifClient& out) : in_(in), out_(out) {}
 
-  // The hosts behind the way out are heard by the switch, and the first frames arrive.
+  // Announces the hosts at the output port, so that the switch learns their addresses. Waits for the first frames.
   Status begin() {
     fill(out_, 1, 0, 64);
     const auto deadline = Clock::now() + kPatience;
@@ -122,7 +122,7 @@ class Load {
     return {};
   }
 
-  // What is under way arrives. A server whose client goes in the middle of a burst may read memory that is gone.
+  // Waits for frames in flight. A memif server may access unmapped memory if its client exits during a burst.
   void settle() {
     constexpr auto kQuiet = std::chrono::milliseconds{10};
     const auto patience = Clock::now() + kPatience;
@@ -171,11 +171,11 @@ class Load {
   struct Slice {
     uint64_t received = 0, looks = 0, full = 0;
     Clock::duration span{0};
-    Clock::duration silence{0};  // the longest
+    Clock::duration silence{0};  // longest interval without a frame
   };
 
   Slice run_for(Clock::duration span) {
-    constexpr unsigned kRounds = 16;  // between two looks at the clock
+    constexpr unsigned kRounds = 16;  // between two reads of the clock
     Slice slice;
     const auto begin = Clock::now();
     for (auto heard = begin; slice.span < span;) {
@@ -202,8 +202,8 @@ class Load {
     const bool full = in_.send(kOffered) == 0;
     ++slice.looks;
     slice.full += full;
-    in_.receive(1);  // nothing, or what the switch says of its own
-    // Each look takes a line of memory from the switch that it has to get back.
+    in_.receive(1);  // frames sent by the switch itself, if any
+    // Each check moves a cache line away from the switch's core.
     if (full) {
       for (unsigned i = 0; i < 8; ++i) __builtin_ia32_pause();
     }
@@ -254,7 +254,7 @@ Status measure_all(const Options& options, Load& load) {
   return {};
 }
 
-// A device without work.
+// A device that processes no frames.
 class Nothing {
  public:
   Nothing(MemifClient& in, MemifClient& out, unsigned core)

@@ -17,7 +17,7 @@ namespace roci::bench {
 namespace {
 
 constexpr auto kRetry = std::chrono::milliseconds{50};
-constexpr timeval kPatience{.tv_sec = 5, .tv_usec = 0};  // for an answer
+constexpr timeval kPatience{.tv_sec = 5, .tv_usec = 0};  // for a reply
 
 struct Message {
   MemifMessageType type{};
@@ -54,7 +54,7 @@ Status send_message(int socket, Message sent, int file = -1) {
   return {};
 }
 
-// False: the server has no such interface, or not yet.
+// Returns false if the server does not have the interface yet.
 Result<bool> expect(int socket, MemifMessageType type) {
   Message got;
   const ssize_t bytes = recv(socket, &got, sizeof got, 0);
@@ -93,7 +93,7 @@ Status MemifClient::make_memory(unsigned switch_queues) {
   void* memory = mmap(nullptr, memory_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, memory_file_, 0);
   if (memory == MAP_FAILED) return fail(system_error("no memory to share"));
   memory_ = static_cast<uint8_t*>(memory);
-  // No ring uses its event: both ends poll. The protocol wants one all the same.
+  // No ring uses its event, since both sides poll. The protocol requires one.
   for (size_t i = 0; i < rings; ++i) {
     const int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (event < 0) return fail(system_error("no eventfd"));
@@ -114,7 +114,7 @@ Status MemifClient::make_memory(unsigned switch_queues) {
   return {};
 }
 
-// As they are when a connection begins: the server has set all counters to 0.
+// Sets the state of a new connection: the server has reset all counters to 0.
 void MemifClient::start_rings() {
   to_server_->head = to_server_->tail = 0;
   for (FromServer& way : from_server_) {
@@ -142,7 +142,7 @@ Result<bool> MemifClient::handshake(const std::string& path) {
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) return fail("the path is too long for a socket");
   std::memcpy(address.sun_path, path.data(), path.size());
-  // A name without a file is as long as it is; a path ends with a zero.
+  // An abstract socket name has no terminating zero; a path has one.
   const bool is_file = !path.starts_with('@');
   if (!is_file) address.sun_path[0] = '\0';
   const auto length =
@@ -152,7 +152,7 @@ Result<bool> MemifClient::handshake(const std::string& path) {
   if (socket_ < 0) return fail(system_error("no socket"));
   setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
   if (::connect(socket_, reinterpret_cast<const sockaddr*>(&address), length) != 0) {
-    if (errno == ENOENT || errno == ECONNREFUSED) return false;  // no server yet
+    if (errno == ENOENT || errno == ECONNREFUSED) return false;  // the server has not started yet
     return fail(system_error("cannot be connected to"));
   }
   using Type = MemifMessageType;
@@ -183,7 +183,7 @@ Result<bool> MemifClient::handshake(const std::string& path) {
 }
 
 bool MemifClient::connected() const {
-  if (socket_ < 0) return true;  // nobody is, with a device of our own
+  if (socket_ < 0) return true;  // always, with a device in this process
   char byte = 0;
   const ssize_t bytes = recv(socket_, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   return bytes < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);

@@ -1,8 +1,8 @@
-// A memif client that moves nothing. The frames that it sends lie in its memory from the beginning, one in each buffer, and
-// are sent again and again by counting on; of those that it receives it reads the length at most. So the device at the
-// other end works and this end does not, and what is measured is the device.
+// A memif client without per-frame work. The frames that it sends are prepared in its buffers and sent repeatedly by
+// advancing the ring's head. Of received frames it reads at most the length. So the measured cost is that of the device
+// at the other side.
 //
-// One thread.
+// Used by one thread.
 #pragma once
 
 #include <atomic>
@@ -23,23 +23,23 @@ class MemifClient {
  public:
   static constexpr uint8_t kLog2Size = 10;
   static constexpr uint16_t kSize = 1 << kLog2Size;
-  // Of each buffer; not a power of two, with which all frames would begin in few sets of the caches.
+  // Not a power of two, so that the starts of frames are distributed over the sets of the caches.
   static constexpr uint32_t kBufferBytes = 2048 + 64;
 
-  // A switch that sends on several queues of its port needs a ring for each, and takes no more.
+  // The number of rings from the switch must equal the number of queues on which it sends.
   static Result<std::unique_ptr<MemifClient>> create(unsigned switch_queues = 1);
   MemifClient(const MemifClient&) = delete;
   MemifClient& operator=(const MemifClient&) = delete;
   ~MemifClient();
 
-  // With the server at that path, or of that name without a file when it begins with @. It may come later than this.
+  // Connects to the server at a path, or at an abstract socket name that begins with @. Retries until `deadline`.
   Status connect(const std::string& path, std::chrono::steady_clock::time_point deadline);
-  // Whether the server is still there.
+  // Whether the connection is open.
   [[nodiscard]] bool connected() const;
 
-  // What the buffer sends from now on. The server must have taken all that was offered.
+  // Sets the frame of a buffer. The server must have received all offered frames.
   void prepare(uint16_t buffer, std::span<const uint8_t> frame);
-  // Offers the frames of the next buffers, `most` of them, if the server has taken so many. How many it were.
+  // Offers the frames of the next `most` buffers, if the ring has space. Returns their number, or 0.
   uint16_t send(uint16_t most) {
     const uint16_t head = to_server_->head;
     const auto room = static_cast<uint16_t>(kSize - static_cast<uint16_t>(head - taken()));
@@ -49,7 +49,8 @@ class MemifClient {
   }
   [[nodiscard]] uint16_t waiting() const { return static_cast<uint16_t>(to_server_->head - taken()); }
 
-  // How many frames have come since the last call, of rings with `least`; their buffers are the server's again.
+  // Returns the number of frames received since the last call, for rings with at least `least` frames, and returns
+  // their buffers to the server.
   uint16_t receive(uint16_t least) {
     uint16_t sum = 0;
     for (FromServer& way : from_server_) {
@@ -60,11 +61,11 @@ class MemifClient {
     }
     return sum;
   }
-  // The same with a look at each.
+  // The same for all frames, with a call of `look` for each.
   uint16_t receive(const std::function<void(std::span<const uint8_t>)>& look);
 
-  // The server's part, by a device that takes every frame and sends one of `length` bytes for it without touching either.
-  // Both are how many.
+  // The server's side, for a device that receives all frames and sends frames of `length` bytes without accessing their
+  // contents. Both return a number of frames.
   uint16_t take_all();
   uint16_t answer(uint16_t count, uint32_t length);
 
@@ -72,7 +73,7 @@ class MemifClient {
   struct FromServer {
     MemifRing* ring;
     int event;
-    uint16_t received = 0;  // counted on, like a head
+    uint16_t received = 0;  // running count, like a head
   };
 
   MemifClient() = default;

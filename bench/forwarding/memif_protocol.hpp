@@ -1,5 +1,5 @@
-// memif 2.0 as it lies in memory and goes over its socket: what a client says so that a server (DPDK's net_memif with
-// role=server) takes frames from the client's memory and puts others into it. The client owns that memory.
+// memif 2.0: memory layout and socket messages of a client. Its server (DPDK's net_memif with role=server) receives
+// frames from the client's memory and writes frames into it. The client owns that memory.
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@ namespace roci::bench {
 
 inline constexpr uint32_t kMemifCookie = 0x3E31F20;
 inline constexpr uint16_t kMemifVersion = 2 << 8;
-inline constexpr uint16_t kRingWithoutInterrupts = 1;  // flag of a ring: its reader polls
-inline constexpr uint16_t kRingOfClientsFrames = 1;  // flag of MemifAddRing; the other ring has the server's
-inline constexpr uint16_t kDescriptorContinues = 1;  // flag: the frame goes on in the next buffer
-inline constexpr std::size_t kMemifMessageBytes = 128;  // of every message, whatever it says
+inline constexpr uint16_t kRingWithoutInterrupts = 1;   // ring flag: the reader polls
+inline constexpr uint16_t kRingOfClientsFrames = 1;     // flag of MemifAddRing: client to server
+inline constexpr uint16_t kDescriptorContinues = 1;     // descriptor flag: continued in the next buffer
+inline constexpr std::size_t kMemifMessageBytes = 128;  // size of every message
 
 enum class MemifMessageType : uint16_t {
   kAck = 1,
@@ -26,7 +26,7 @@ enum class MemifMessageType : uint16_t {
   kDisconnect,
 };
 
-// What goes behind the type in a message.
+// Message bodies, which follow the type.
 struct [[gnu::packed]] MemifHello {
   std::array<char, 32> name;
   uint16_t lowest_version, highest_version;
@@ -41,11 +41,11 @@ struct [[gnu::packed]] MemifInit {
   std::array<char, 24> secret{};
   std::array<char, 32> name{};
 };
-struct [[gnu::packed]] MemifAddRegion {  // comes with the file of the memory
+struct [[gnu::packed]] MemifAddRegion {  // sent with the file descriptor of the memory
   uint16_t index;
   uint64_t size;
 };
-struct [[gnu::packed]] MemifAddRing {  // comes with an eventfd
+struct [[gnu::packed]] MemifAddRing {  // sent with an eventfd
   uint16_t flags;
   uint16_t index = 0;
   uint16_t region = 0;
@@ -66,13 +66,13 @@ static_assert(sizeof(MemifHello) == 43 && sizeof(MemifInit) == 63 && sizeof(Memi
 struct MemifDescriptor {
   uint16_t flags;
   uint16_t region;
-  uint32_t length;  // of the frame; of a buffer for the server, what it holds
+  uint32_t length;  // of the frame; in a buffer for the server, its capacity
   uint32_t offset;  // of the buffer in its region
   uint32_t metadata;
 };
 static_assert(sizeof(MemifDescriptor) == 16);
 
-// Descriptors follow. The client writes `head`, the server `tail`; both count on and wrap at 65536.
+// Followed by descriptors. The client writes `head`, the server `tail`; both are running counts modulo 65536.
 struct MemifRing {
   alignas(64) uint32_t cookie;
   uint16_t flags;

@@ -14,23 +14,23 @@ import sys
 import time
 
 PR_SET_PDEATHSIG = 1
-START_LIMIT = 20  # seconds for the daemons to answer
+START_LIMIT = 20  # seconds for the daemons to start
 FLOWS = {
-    # What is known before: which port leads where. The best case.
+    # Fixed rules from port to port: the best case.
     "output": ("in_port=in,actions=output:out", "in_port=out,actions=output:in"),
     # A learning bridge.
     "normal": ("actions=NORMAL",),
 }
-# --legacy-mem: without it Open vSwitch adds --in-memory, which DPDK refuses together with --no-huge.
+# --legacy-mem: without it Open vSwitch adds --in-memory, which DPDK rejects together with --no-huge.
 EAL = "--no-huge --no-shconf --no-pci --no-telemetry --legacy-mem -m 512"
 
 
 class Failed(Exception):
-    """One sentence."""
+    """An error message."""
 
 
 def find(programs, name):
-    """A program of the unpacked packages."""
+    """Returns the path of a program of the unpacked packages."""
     for folder in ("usr/bin", "usr/sbin", "usr/lib/openvswitch-switch-dpdk"):
         path = programs / folder / name
         if path.exists():
@@ -39,7 +39,7 @@ def find(programs, name):
 
 
 class Daemons:
-    """What was started here, and ends with us."""
+    """The started daemons, which are ended together with this process."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -66,7 +66,7 @@ class Daemons:
         return done.stdout
 
     def complaint(self):
-        """The last thing that a daemon complained about."""
+        """Returns the last error in the daemons' logs."""
         lines = [line for _, log in self.started for line in (self.folder / log).read_text(errors="replace").splitlines()
                  if "|ERR|" in line or "|EMER|" in line]
         return f"; Open vSwitch: {lines[-1]}" if lines else ""
@@ -85,7 +85,7 @@ class Daemons:
 
 
 def memif(number, socket, folder):
-    # As large buffers as Open vSwitch's own are at an MTU of 1500.
+    # The buffer size that Open vSwitch uses at an MTU of 1500.
     return f"net_memif{number},role=server,id=0,socket={folder / socket},socket-abstract=no,bsize=1920"
 
 
@@ -101,7 +101,7 @@ def serve(options, daemons):
     daemons.wait_for("db.sock", server)
     daemons.run([*set_up, "--no-wait", "init", "--", "set", "Open_vSwitch", ".", "other_config:dpdk-init=true",
                  f"other_config:dpdk-extra={EAL}", f"other_config:pmd-cpu-mask={1 << options.core:#x}"])
-    # The bridge's own interface belongs to nobody else's network; who is not root needs a name space for that.
+    # The bridge's interface is in its own network namespace, which requires root or a user namespace.
     alone = ["unshare", "-n"] if os.geteuid() == 0 else ["unshare", "-rn"]
     daemons.start([*alone, "taskset", "-c", str(options.other_core), program("ovs-vswitchd-dpdk"), database, "--no-chdir",
                    "--unixctl", str(folder / "control"), "-vconsole:warn"], "vswitchd.log")

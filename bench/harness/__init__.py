@@ -1,13 +1,13 @@
-"""The harness behind `./roci bench`: figures of ours next to peers and limits, measured in the same run.
+"""The harness of `./roci bench`: measures figures, peers and limits in the same run.
 
-case.py        what a case is: our figure, what it stands next to, its targets
-groups/        the cases, one file a group; add yours there, and to groups/__init__.py
-programs.py    commands as cases name them, and what is read from the output of our own programs
-peers.py       the same of other people's programs
-run.py         runs a command: in time, in a folder of its own, leaving nothing behind
-measure.py     rounds of all commands of a group in turn, and what they come to
+case.py        definition of a case: its figure, what it is compared with, its targets
+groups/        the cases, one file per group; a new group is also listed in groups/__init__.py
+programs.py    commands of the cases, and parsers of the output of the project's programs
+peers.py       the same for third-party programs
+run.py         runs a command with a time limit, in an empty folder, without remaining processes
+measure.py     runs all commands of a group in rounds, and computes the results
 google_benchmark.py, benchmarks.py    the Google Benchmark programs and their tables
-compare.py     the same commands of another revision
-report.py, document.py    tables for people, JSON for programs
+compare.py     the same commands with another revision
+report.py, document.py    tables as text, results as JSON
 command_line.py           options and names
 """

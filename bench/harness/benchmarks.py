@@ -1,4 +1,4 @@
-"""The Google Benchmark programs, run whole."""
+"""The Google Benchmark programs, each run completely."""
 
 import dataclasses
 import pathlib
@@ -21,7 +21,7 @@ WHAT = {
 
 
 def names(folder=ROOT / "bench"):
-    """A program for each folder that has one, built or not."""
+    """Returns a program name for each folder that has one, whether it is built or not."""
     return [name for name in WHAT if (folder / name).is_dir()] + sorted(
         path.parent.name for path in folder.glob("*/*_bench.cpp") if path.parent.name not in WHAT
         and path.name == f"{path.parent.name}{SUFFIX}.cpp")
@@ -40,7 +40,7 @@ class ProgramResult:
     error: str
     load_before: tuple
     load_after: tuple
-    text: str = ""  # what it printed when that was no measurement
+    text: str = ""  # output that is not a measurement
 
     @property
     def failed(self):
@@ -59,6 +59,6 @@ def measure(name, repetitions, options, place, tell):
     except Failed as failure:
         error = str(failure)
     except Unreadable as problem:
-        if not options:  # with options of the user's it may be a list or a help text
+        if not options:  # with options of the user it may be a list or a help text
             error = str(problem)
     return ProgramResult(name, one, found, error, before, load(), text)

@@ -1,4 +1,4 @@
-"""What is measured: a figure of ours, the peers and limits that it stands next to, and the targets that it has."""
+"""Definition of measurements: a figure, the peers and limits that it is compared with, and its targets."""
 
 import dataclasses
 from collections.abc import Callable
@@ -6,22 +6,23 @@ from typing import Optional, Union
 
 
 class Unreadable(Exception):
-    """A program's output does not say what it was run for. One sentence."""
+    """The output of a program does not contain the expected value. Contains an error message."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """One program. In its words {bin} is the folder of our programs, {bench} that of the benchmarks' sources, {port} a free
-    TCP port, {seconds} how long a run lasts, and {core0} and {core1} are CPUs. It runs in an empty folder."""
+    """A program with its arguments. In `words`, {bin} is the folder of the project's programs, {bench} that of the
+    benchmark sources, {port} a free TCP port, {seconds} the duration of a run, and {core0} and {core1} are CPUs. The
+    program runs in an empty folder."""
 
     words: tuple
-    limit: float = 30  # seconds after which it has failed
-    environment: tuple = ()  # pairs
+    limit: float = 30  # seconds; a longer run has failed
+    environment: tuple = ()  # pairs of name and value
     accepted: tuple = (0,)  # exit statuses
 
     @property
     def program(self):
-        """The word that names the program, behind those that only place it."""
+        """The word that names the program, after those that set its CPUs or its time limit."""
         words = list(self.words)
         while words[0] in ("taskset", "timeout"):
             words = words[3:] if words[0] == "taskset" else words[words.index("INT") + 2:]
@@ -30,12 +31,12 @@ class Command:
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """A server and a client. The server is stopped when the client has ended and it has not."""
+    """A server and a client. A server that does not exit after its client is stopped."""
 
     server: Command
     client: Command
-    # "tcp" or "udp": when {port} is taken; "unix NAME": when there is a
-    # socket of that name without a file; "": at once
+    # "tcp" or "udp": ready when {port} is in use; "unix NAME": when an abstract socket with this name exists; "": at
+    # once
     ready: str = ""
 
     @property
@@ -49,7 +50,7 @@ class Pair:
 
 @dataclasses.dataclass(frozen=True)
 class Output:
-    text: str  # standard output, of the client where there are two
+    text: str  # standard output; of the client, if there are two programs
     server: str = ""  # standard output of the server
 
 
@@ -58,7 +59,7 @@ MORE, LESS = "more", "less"
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """A number that a command comes to. Figures with the same command share its runs."""
+    """A number read from the output of a command. Figures with the same command share its runs."""
 
     name: str
     command: Union[Command, Pair]
@@ -69,7 +70,7 @@ class Figure:
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """The median of our figure, or of its ratio to another figure of the case, is at least or at most so much."""
+    """A bound on the median of the case's figure, or of its ratio to another figure of the case."""
 
     relation: str  # ">=" or "<="
     value: float
@@ -91,9 +92,9 @@ def at_most(value, of=None):
 class Case:
     name: str
     own: Figure
-    against: tuple = ()  # figures: peers and limits; a ratio is ours over theirs
+    against: tuple = ()  # figures of peers and limits; a ratio is the own figure divided by the other
     targets: tuple = ()
-    parts: tuple = ()  # figures that ours is the sum of: they have a table of their own
+    parts: tuple = ()  # figures whose sum is the own figure; shown in a separate table
 
     def __post_init__(self):
         names = {figure.name for figure in self.against}
@@ -108,16 +109,16 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Cases that are measured together, each distinct command once a round."""
+    """Cases that are measured together. Each distinct command runs once per round."""
 
     name: str
     what: str  # one line
     cases: tuple
-    target: str = ""  # the number that the list of targets gives it
-    rounds: Optional[int] = None  # for what is the same in every run
-    notes: str = ""  # what a reader of the table must know
+    target: str = ""  # number in the list of targets
+    rounds: Optional[int] = None  # for figures that are equal in every run
+    notes: str = ""  # text for readers of the table
 
     @property
     def commands(self):
-        """Distinct, in the order of the cases."""
+        """The distinct commands, in the order of the cases."""
         return tuple(dict.fromkeys(figure.command for case in self.cases for figure in case.figures))

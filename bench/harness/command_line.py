@@ -35,7 +35,7 @@ options; 130 interrupted. Progress is printed to standard error."""
 
 
 class Misused(Exception):
-    """One sentence."""
+    """An error message."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -71,7 +71,7 @@ def parser():
     options.add_argument("--markdown", action="store_true", help="print tables in the format of bench/RESULTS.md")
     options.add_argument("--compare", metavar="REV", help="compare this tree with revision REV, in alternating runs")
     options.add_argument("--list", action="store_true", help="list the benchmarks")
-    # For the script ./roci.
+    # Used by the script ./roci.
     options.add_argument("--packages", action="store_true", help=argparse.SUPPRESS)
     options.add_argument("--unpacked", action="store_true", help=argparse.SUPPRESS)
     options.add_argument("-h", "--help", action="store_true", help="show this help")
@@ -87,7 +87,7 @@ def listed():
 
 
 def parse(arguments):
-    """The options, and the arguments after `--`."""
+    """Returns the options, and the arguments after `--`."""
     behind = []
     if "--" in arguments:
         at = arguments.index("--")
@@ -104,7 +104,7 @@ def parse(arguments):
 
 
 def chosen(names):
-    """Groups and programs, each once, in the order of the list."""
+    """Returns the groups and programs without duplicates, in the order of the list."""
     groups = [group for group in GROUPS
               if not names or group.name in names or (TARGETS in names and group in WITH_TARGETS)]
     return groups, [name for name in benchmarks.names() if not names or name in names]
@@ -121,7 +121,7 @@ def words_of(groups, own_only):
 
 
 def packages(groups, own_only):
-    """The Debian packages that these groups' peers come from."""
+    """Returns the Debian packages that contain these groups' peers."""
     programs = {command.program for command in commands_of(groups, own_only)}
     words = words_of(groups, own_only)
     programs |= {program for script, program in peers.SCRIPTS.items() if script in words}
@@ -129,13 +129,13 @@ def packages(groups, own_only):
 
 
 def unpacked(groups, own_only):
-    """Those that are not to be installed."""
+    """Returns the packages that are unpacked instead of installed."""
     words = words_of(groups, own_only)
     return sorted({package for script, found in peers.UNPACKED.items() if script in words for package in found})
 
 
 def tell(text):
-    """Progress, on one line of a terminal."""
+    """Prints the progress, on one line of a terminal."""
     line = f"    {text}"
     if sys.stderr.isatty():
         width = shutil.get_terminal_size().columns
@@ -162,7 +162,7 @@ def show_program(result, place, options):
 
 
 def start(options, about):
-    """The machine and the time, which the tables are headed with."""
+    """Prints the machine and the time, the heading of the tables. Returns the time."""
     started = datetime.datetime.now().astimezone().isoformat(timespec="minutes")
     if not options.json:
         show([f"{started[:16].replace('T', ' ')}, {machine.sentence(about)}"])

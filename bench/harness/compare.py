@@ -1,4 +1,4 @@
-"""The same commands of this tree and of another revision, in turn."""
+"""Runs the same commands with this tree and with another revision, alternately."""
 
 import dataclasses
 import pathlib
@@ -12,13 +12,14 @@ from harness.ratio import Ratio, median
 from harness.run import Failed, Place, Process, ROOT, run
 
 NO_DIFFERENCE = "no difference shown"
-# Of fewer rounds without any difference all come out on one side too often: of 5, once in 16 comparisons.
+# With fewer rounds, equal performance too often gives only ratios above or only below 1: with 5 rounds once in 16
+# comparisons.
 ENOUGH_ROUNDS, TOO_FEW_ROUNDS = 5, "too few rounds to tell"
-PLACING = "--cores"  # where a run is placed, not what it is: left out for both when the other revision lacks it
+PLACING = "--cores"  # CPU affinity; omitted for both if the other revision lacks it
 
 
 class CannotCompare(Exception):
-    """One sentence."""
+    """An error message."""
 
 
 @dataclasses.dataclass
@@ -29,7 +30,7 @@ class Compared:
     better: str = MORE
     before: float = None
     after: float = None
-    ratio: Ratio = None  # after over before
+    ratio: Ratio = None  # after divided by before
     error: str = ""
 
     @property
@@ -56,7 +57,7 @@ def resolve(revision):
 
 
 def built(sha, tell):
-    """The folder with that revision's programs; builds them when they are not there."""
+    """Returns the folder with that revision's programs; builds them if they do not exist."""
     folder = ROOT / "build/compare" / sha[:12]
     programs = folder / "build/release/bin"
     finished = folder / "build/finished"
@@ -84,11 +85,11 @@ def build(words, folder):
 
 
 def knows_placing(programs):
-    """Whether that revision's roci-perf can be told its cores."""
+    """Whether roci-perf of that revision has the option --cores."""
     try:
         text = run(Command(("{bin}/roci-perf", "write", "bw", "--help")), Place(programs)).text
     except Failed:
-        return True  # the runs will say what is the matter
+        return True  # the runs report the error
     return PLACING in text
 
 
@@ -103,14 +104,14 @@ def unplaced(command):
 
 
 def own_program(command):
-    """Which program of ours a command runs, by itself or through a script; None when there is none."""
+    """Returns the project's program that a command runs, directly or by a script; None if there is none."""
     if isinstance(command, Pair):
         command = command.server
     return next((word.removeprefix("{bin}/") for word in command.words if word.startswith("{bin}/")), None)
 
 
 def explain(failure, side):
-    """One sentence of what the other revision said when it was asked for something it does not know."""
+    """Returns an error message; names an option that the other revision does not have."""
     unknown = re.search(r"(?:not expected|unknown|no such|is not an option)[^\n]*", str(failure))
     if side == "before" and unknown:
         return f"that revision does not know an option of this run ({unknown.group(0).strip()})"
@@ -118,7 +119,7 @@ def explain(failure, side):
 
 
 def alternate(command, places, rounds, tell, run_one):
-    """Outputs of both sides, round by round, the order changing; raises CannotCompare."""
+    """Returns the outputs of both sides by round. The order alternates between rounds. Raises CannotCompare."""
     outputs = {side: [] for side in places}
     for number in range(rounds):
         for side in (list(places) if number % 2 == 0 else list(reversed(places))):
@@ -131,7 +132,7 @@ def alternate(command, places, rounds, tell, run_one):
 
 
 def compare_figures(group, rounds, places, adapt, tell, run_one):
-    """A row for each case of a group; those that share a command share its runs."""
+    """Yields a row per case of a group. Cases with the same command share its runs."""
     outputs, errors = {}, {}
     for case in group.cases:
         figure = case.own
@@ -159,12 +160,12 @@ def compare_figures(group, rounds, places, adapt, tell, run_one):
 
 
 def rate_of(one):
-    """Name of the rate by which a benchmark is compared, or its time."""
+    """Returns the name of the rate by which a benchmark is compared; None: compared by time."""
     return next((counter for counter in google_benchmark.COMPARABLE if one.has(counter)), None)
 
 
 def compare_program(name, rounds, options, places, tell):
-    """A row for each benchmark that both have."""
+    """Yields a row per benchmark of this tree; benchmarks missing in the other revision have an error."""
     if not (places["before"].folder / f"{name}{benchmarks.SUFFIX}").exists():
         yield Compared(name, "", "", error=f"that revision has no {name}{benchmarks.SUFFIX}")
         return
@@ -193,7 +194,7 @@ def compared_benchmark(program, before, after):
 
 
 def pool(documents):
-    """The repetitions of several runs as those of one."""
+    """Combines the repetitions of several runs."""
     pooled = {}
     for found in documents:
         for name, one in found.items():
@@ -204,7 +205,7 @@ def pool(documents):
 
 
 def compare(sha, groups, programs, rounds, options, place, tell, run_one):
-    """The revision and all rows. Raises CannotCompare when there is nothing to compare with."""
+    """Returns the revision and all rows. Raises CannotCompare if the revision cannot be built."""
     before = built(sha, tell)
     places = {"before": Place(pathlib.Path(before), place.seconds, place.cores), "after": place}
     adapt = lambda command: command

@@ -1,4 +1,4 @@
-"""What `./roci bench --json` prints; bench/README.md describes it."""
+"""The output of `./roci bench --json`; documented in bench/README.md."""
 
 from harness import google_benchmark
 from harness.case import Command

@@ -1,8 +1,9 @@
-"""What Google Benchmark's JSON says: medians, their spread, and the ratios that benchmarks ask for.
+"""Results of Google Benchmark's JSON: medians, their spread, and the ratios that labels request.
 
-A benchmark with the label "against NAME…" is compared with those benchmarks of the same file, repetition by repetition:
-own rate over theirs, by the first rate that both report, or else by time. Above 1 is faster. All is per second of CPU time
-of the measuring thread, so that other programs on the machine matter little, but for benchmarks whose names say real_time.
+A benchmark with the label "against NAME…" is compared with those benchmarks of the same file, repetition by
+repetition: its rate divided by the other's, for the first rate that both report, otherwise by time. A ratio above 1
+is faster. Rates are per second of CPU time of the measuring thread, so that other load has little effect, except for
+benchmarks with real_time in the name.
 """
 
 import collections
@@ -11,7 +12,7 @@ import json
 from harness.case import Unreadable
 from harness.ratio import Ratio, median, spread, with_range
 
-# In the order in which they are preferred for a comparison.
+# In the order of preference for comparisons.
 RATES = {
     "packets_per_second": "packets/s",
     "bytes_per_second": "B/s",
@@ -84,7 +85,7 @@ class Benchmark:
         return ", ".join(short(median(self.of(counter))) + RATES[counter] for counter in shown)
 
     def ratio(self, other):
-        """Own over other, by repetition; above 1 is faster."""
+        """Returns the own rate divided by the other, by repetition; above 1 is faster."""
         common = [counter for counter in COMPARABLE if self.has(counter) and other.has(counter)]
         own, theirs = (self.of(common[0]), other.of(common[0])) if common else (other.nanoseconds(), self.nanoseconds())
         count = min(len(own), len(theirs))
@@ -92,7 +93,7 @@ class Benchmark:
 
 
 def read(text):
-    """The benchmarks of a JSON document by name, in the program's order. Raises Unreadable."""
+    """Returns the benchmarks of a JSON document by name, in the program's order. Raises Unreadable."""
     try:
         runs = [run for run in json.loads(text)["benchmarks"] if run.get("run_type") == "iteration"]
         found = collections.OrderedDict()
@@ -107,7 +108,7 @@ def read(text):
 
 
 def ratios(found, one):
-    """Pairs of another benchmark's name and the ratio to it; those that a filter left out are not there."""
+    """Yields names of other benchmarks with the ratio to them; omits those that a filter excluded."""
     for name in one.against():
         other = found.get(name)
         if other is not None and other.runs and not other.error:

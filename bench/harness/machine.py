@@ -1,4 +1,4 @@
-"""What a figure was measured on."""
+"""Description of the measuring machine."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ def first_match(path, pattern, default):
 
 
 def revision():
-    """The commit, with a '+' behind it when the tree differs from it; empty outside of a checkout."""
+    """Returns the commit, with "+" appended if the tree differs from it; empty outside a checkout."""
     git = ["git", "-c", f"safe.directory={ROOT}", "-C", str(ROOT)]
     head = subprocess.run([*git, "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=False)
     if head.returncode != 0:

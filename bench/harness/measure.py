@@ -1,5 +1,5 @@
-"""Rounds: every distinct command of a group once a round, in turn, every second round backwards, so that a machine that
-slows down or speeds up does so for all alike and nobody always comes first."""
+"""Rounds of measurement. Every distinct command of a group runs once per round, in every second round in reverse
+order, so that changes of the machine's speed affect all commands alike."""
 
 import dataclasses
 
@@ -10,7 +10,7 @@ from harness.run import Failed, run
 
 @dataclasses.dataclass
 class Measured:
-    """What the runs of one figure came to."""
+    """Results of all runs of one figure."""
 
     figure: object
     rounds: list = dataclasses.field(default_factory=list)
@@ -28,13 +28,13 @@ class Measured:
 @dataclasses.dataclass
 class Comparison:
     other: Measured
-    ratio: object  # None when either failed
+    ratio: object  # None if either failed
 
 
 @dataclasses.dataclass
 class Verdict:
     target: object
-    measured: float  # None when it could not be measured
+    measured: float  # None if it could not be measured
 
     @property
     def met(self):
@@ -54,7 +54,7 @@ class CaseResult:
         return [one for one in (self.own, *(c.other for c in self.against), *self.parts) if one.error]
 
     def share(self, part):
-        """What part of our figure it is: median over median; None when either failed."""
+        """Returns the part's fraction of the own figure, by medians; None if either failed."""
         return None if part.error or self.own.error or not self.own.median else part.median / self.own.median
 
 
@@ -69,7 +69,7 @@ class GroupResult:
 
 
 def run_rounds(commands, rounds, place, tell, run_one):
-    """The outputs of each command, round by round, or the sentence of its first failure."""
+    """Returns the outputs of each command by round, and the first error of each failed command."""
     outputs = {command: [] for command in commands}
     errors = {}
     for number in range(rounds):
@@ -98,7 +98,7 @@ def read_figure(figure, outputs, errors):
 
 
 def judge(case, own, others, parts=()):
-    """Own and other figures as they were read: the case's result."""
+    """Returns the result of a case from its own and other figures."""
     comparisons = []
     for other in others:
         ratio = None

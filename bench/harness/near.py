@@ -1,21 +1,21 @@
-"""`--near`: takes only runs during which the two cores were near to each other. A virtual machine's CPUs may be moved
-about on the host, and what two cores do together goes with the time that a cache line takes from one to the other."""
+"""`--near`: uses only runs during which the two cores were close to each other. A hypervisor may migrate virtual
+CPUs, and two-core results depend on the round-trip time of a cache line between the cores."""
 
 import time
 
 from harness.programs import core_round_trip
 from harness.run import Failed, run
 
-MOST = 150  # nanoseconds for a cache line to the other core and back, unless told
-PAUSE = 1  # seconds before looking again
+MOST = 150  # default limit for the round trip of a cache line, ns
+PAUSE = 1  # seconds between two checks
 PATIENCE = 180  # seconds for one run
 
 
 class Near:
-    """Runs commands; each as often as it takes for the cores to be near before and behind it."""
+    """Repeats commands until the cores are close before and after the run."""
 
     def __init__(self, most, place, run_once=run):
-        """`place`: with a program that measures how near the cores are; what is run may be another revision's."""
+        """`place` contains the program that measures the distance; the commands may be those of another revision."""
         self.most = most
         self.thrown_away = 0
         self._place = place

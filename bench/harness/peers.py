@@ -1,4 +1,4 @@
-"""Other people's programs: how they are run, what their output says, and the Debian packages they come from."""
+"""Third-party programs: their commands, parsers of their output, and the Debian packages that contain them."""
 
 import dataclasses
 import json
@@ -22,10 +22,10 @@ PACKAGES = {
     "ucx_perftest": "ucx-utils",
     "valgrind": "valgrind",
 }
-# Scripts and programs of ours that need one of them.
+# Scripts and programs of the project that require one of them.
 SCRIPTS = {"{bench}/budget.py": "valgrind", "{bench}/stages.py": "perf", "{bin}/roci-lab-ns3": "ns-3",
            "{bench}/programs/patient.sh": "perftest", "{bench}/processes/beside.sh": "perftest", "{bench}/processes/costs.py": "ibv_devinfo", "{bench}/connections/both.py": "cmtime"}
-# The same for packages that would start services when they are installed: they are unpacked into build/peers instead.
+# The same for packages that start services on installation: they are unpacked into build/peers instead.
 UNPACKED = {"{bench}/forwarding/open_vswitch.py": ("openvswitch-common", "openvswitch-switch", "openvswitch-switch-dpdk")}
 
 ON_FIRST, ON_SECOND = "taskset -c {core0}", "taskset -c {core1}"
@@ -39,7 +39,7 @@ def search(pattern, text, what):
     return float(found.group(1))
 
 
-# UCX: the line of its final numbers has iterations, three times (or overheads), two bandwidths and two rates.
+# UCX: the line of final results has iterations, three times (or overheads), two bandwidths and two rates.
 
 def ucx(test, size, iterations, transport):
     common = "UCX_TLS=tcp UCX_NET_DEVICES=lo" if transport == "tcp" else f"UCX_TLS={transport},self"
@@ -62,7 +62,7 @@ def ucx_final(column, factor):
 
 
 def ucx_bandwidth(test, size, iterations):
-    # "MB" are 2^20 bytes in UCX.
+    # In UCX, "MB" is 2^20 bytes.
     return Figure(f"UCX over TCP, {test}", ucx(test, size, iterations, "tcp"), ucx_final(4, 8 * 2**20 / 1e9), "Gb/s")
 
 
@@ -73,14 +73,14 @@ def ucx_latency(test, size, iterations, transport="tcp", loops=0):
 
 
 def beside(pair, loops):
-    """The same, beside so many busy loops, which run as long as the client."""
+    """Runs the client of a pair together with `loops` busy loops, which end with the client."""
     if loops == 0:
         return pair
     words = ("{bench}/processes/beside.sh", str(loops), *pair.client.words)
     return dataclasses.replace(pair, client=dataclasses.replace(pair.client, words=words))
 
 
-# perftest over our libibverbs.so.1: a line with bytes, iterations, the peak or the least, the average or the most, and of
+# perftest with Rocinante's libibverbs.so.1. A line has bytes, iterations, peak or minimum, average or maximum, and for
 # latencies the median.
 
 NETWORK = "{bench}/programs/net.yaml"
@@ -99,7 +99,7 @@ def perftest(program, options, way):
 
 
 def perftest_of(program, options, network):
-    """In the network that a file describes."""
+    """Runs perftest in the network that a file describes."""
     test = f"{program} -F -p {{port}} {options}"
     return Pair(command(f"{{bin}}/roci-run --config {network} {ON_FIRST} {test}"),
                 command(f"{{bench}}/programs/patient.sh {{bin}}/roci-run --config {network} {ON_SECOND} {test} 127.0.0.1"), "tcp")
@@ -124,7 +124,7 @@ def perftest_latency(program, size, iterations, way):
     return Figure(name, run, perftest_column(size, 2, 1000), "ns", LESS)
 
 
-# libfabric: a table with one line, of which the last three columns are MB/s (10^6), microseconds and M transfers/s.
+# libfabric: a table with one line, whose last three columns are MB/s (10^6), microseconds and M transfers/s.
 
 def fabric(size, iterations):
     test = f"fi_pingpong -p tcp -e msg -S {size} -I {iterations}"
@@ -148,7 +148,7 @@ def fabric_latency(size, iterations):
     return Figure("libfabric over TCP", fabric(size, iterations), fabric_column(2, 1000), "ns", LESS)
 
 
-# The kernel's TCP and UDP between two processes
+# TCP and UDP of the kernel between two processes.
 
 def iperf(options):
     return Pair(command(f"{ON_FIRST} iperf3 -s -1 -B 127.0.0.1 -p {{port}}"),
@@ -160,7 +160,7 @@ def iperf_received(output):
         end = json.loads(output.text)["end"]
         if "sum_received" in end and end["sum_received"].get("bytes"):
             return float(end["sum_received"]["bits_per_second"]) * 1e-9
-        total = end["sum"]  # of UDP: what was sent, and how much of it was lost
+        total = end["sum"]  # UDP: sent data and its loss rate
         return float(total["bits_per_second"]) * 1e-9 * (1 - float(total["lost_percent"]) / 100)
     except (ValueError, KeyError, TypeError) as problem:
         raise Unreadable("iperf3's JSON does not say what was received") from problem
@@ -190,20 +190,20 @@ def kernel_latency(protocol, size):
     return Figure(f"kernel {protocol.upper()}", sockperf(protocol, size), sockperf_median, "ns", LESS)
 
 
-# dpdk-testpmd: what the port alone does, by the packets per second that it shows once a second
+# dpdk-testpmd: the rate of the port alone, from the packets per second that it prints every second.
 
 TESTPMD = "dpdk-testpmd --no-huge --no-shconf --no-pci --no-telemetry -m 256"
 
 
 def testpmd_rings(frame_bytes):
-    """A core at each end of two rings sends frames of its own making and drops those of the other."""
+    """One core at each end of two rings sends generated frames and drops received ones."""
     return command(f"timeout --preserve-status -s INT 5 {TESTPMD} --lcores 0@{{core0}},1@{{core0}},2@{{core1}} "
                    "--vdev=net_ring0 --vdev=net_ring1 -- --nb-cores=2 --total-num-mbufs=4096 --mbuf-size=4736 "
                    f"--txpkts={frame_bytes} --forward-mode=flowgen --stats-period=1")
 
 
 def testpmd_memif(frame_bytes):
-    """One process sends as fast as it can, the other one drops what comes."""
+    """One process sends at full rate, the other drops the frames."""
     device = "--vdev=net_memif0,id=0,bsize=4608,socket=roci-bench-testpmd,role="
     buffers = "--nb-cores=1 --total-num-mbufs=4096 --mbuf-size=4736 --stats-period=1"
     def side(core, prefix, role, seconds, mode):
@@ -215,7 +215,7 @@ def testpmd_memif(frame_bytes):
 
 
 def testpmd_received(output):
-    """Packets per second that the first port took in: the median of the seconds in which any came."""
+    """Returns the packets per second received by the first port: the median over the seconds with traffic."""
     text = output.server or output.text
     blocks = re.findall(r"NIC statistics for port 0 .*?Rx-pps: +(\d+)", text, re.DOTALL)
     if not blocks:

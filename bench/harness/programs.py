@@ -1,4 +1,4 @@
-"""Commands as cases name them, and what the output of our own programs says."""
+"""Commands of the cases, and parsers of the output of the project's programs."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from harness.case import Command, Figure, LESS, MORE, Pair, Unreadable
 
 
 def command(line, **options):
-    """A command from one line as a shell would take it; `NAME=value` in front sets the environment."""
+    """Creates a command from a line in shell syntax. A prefix `NAME=value` sets the environment."""
     words = shlex.split(line)
     environment = []
     while "=" in words[0] and not words[0].startswith("{"):
@@ -19,16 +19,16 @@ def command(line, **options):
 # roci-perf
 
 def in_loopback(test, **options):
-    """roci-perf with both hosts in one process and a core for each: in_loopback("write bw -s 64")."""
+    """roci-perf with both hosts in one process and one core each: in_loopback("write bw -s 64")."""
     return command(f"{{bin}}/roci-perf {test} --loopback --direct --cores {{core0}},{{core1}} --json", **options)
 
 
 def over_memif(test, **options):
-    """roci-perf as two processes that share memory, with a core each."""
+    """roci-perf as two processes that share memory, with one core each."""
     def side(core, config, more):
         return command(f"{{bin}}/roci-perf {test} --config {{bench}}/memif/{config}.yaml --cores {core} -p {{port}} {more}",
                        **options)
-    # The server comes to its TCP port when the client is at the other end of the shared memory.
+    # The server opens its TCP port after the client has connected to the shared memory.
     return Pair(side("{core0}", "server", "--host-timeout 20"), side("{core1}", "client", "--json 127.0.0.1"), "unix roci-bench")
 
 
@@ -52,7 +52,7 @@ def bandwidth(name, run):
 
 
 def large_writes(name, options=""):
-    """64 KiB WRITEs at a path MTU of 4096, back to back, in loopback."""
+    """Consecutive 64 KiB WRITEs at a path MTU of 4096, in loopback."""
     return bandwidth(name, in_loopback(f"write bw -s 65536 -m 4096 -D {{seconds}} {options}"))
 
 
@@ -64,16 +64,16 @@ def median_latency(name, run):
     return Figure(name, run, perf_result("p50_us", 1000), "ns", LESS)
 
 
-# Google Benchmark programs, one benchmark of them
+# Google Benchmark programs, run for one benchmark.
 
 def benchmark(program, name, seconds=0.5):
-    """One benchmark; or those whose names match, of which a figure takes the best."""
+    """Runs one benchmark, or all whose names match; a figure then uses the best."""
     return command(f"{{bin}}/{program}_bench --benchmark_filter=^{name}$ --benchmark_min_time={seconds} "
                    "--benchmark_format=json", limit=60)
 
 
 def benchmark_counter(key, factor=1.0):
-    """Reads a counter: the largest when several benchmarks ran."""
+    """Reads a counter: the maximum if several benchmarks ran."""
     def take(output):
         try:
             rows = json.loads(output.text)["benchmarks"]
@@ -87,16 +87,16 @@ def benchmark_counter(key, factor=1.0):
 
 
 def core_round_trip():
-    """What else changes when it does: on a virtual machine the two cores may be near to each other, or far, from one
-    minute to the next."""
+    """Round-trip time of a cache line between the two cores. On a virtual machine it changes over time, and two-core
+    results with it."""
     return Figure("round trip of a cache line", benchmark("loopback", "limit_core_round_trip/real_time", 0.1),
                   benchmark_counter("ns_per_round_trip"), "ns", LESS)
 
 
-# Tables and lines of our own scripts and programs
+# Tables and lines printed by the project's scripts and programs.
 
 def matched(pattern, what):
-    """Reads the number that is the pattern's only group; `what` names the line for whoever misses it."""
+    """Reads the number in the pattern's only group; `what` describes the line in error messages."""
     def take(output):
         found = re.search(pattern, output.text, re.MULTILINE)
         if not found:
@@ -106,17 +106,17 @@ def matched(pattern, what):
 
 
 def line(key):
-    """A line of roci-footprint: a name and a number."""
+    """Reads a line with a name and a number, as printed by roci-footprint."""
     return matched(rf"^{re.escape(key)} ([0-9.]+)$", f"line '{key} NUMBER'")
 
 
 def budget_row(workload):
-    """Instructions of a workload in the table of bench/budget.py."""
+    """Reads the instructions of a workload from the table of bench/budget.py."""
     return matched(rf"^{re.escape(workload)} +(\d+) +\d+ ", f"line of the budget of {workload}")
 
 
 def stage_row(thread, stage):
-    """Nanoseconds of a thread's stage in the table of bench/stages.py."""
+    """Reads the nanoseconds of a thread's stage from the table of bench/stages.py."""
     return matched(rf"^{re.escape(thread)} +{re.escape(stage)} +([0-9.]+)$", f"line of the {thread}'s stage {stage}")
 
 

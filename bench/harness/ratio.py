@@ -1,4 +1,4 @@
-"""Medians and ratios: what the rounds of a measurement come to."""
+"""Medians and ratios of the rounds of a measurement."""
 
 import statistics
 
@@ -8,13 +8,13 @@ def median(values):
 
 
 def spread(values):
-    """Half the range, in percent of the median."""
+    """Returns half the range in percent of the median."""
     middle = median(values)
     return (max(values) - min(values)) / middle * 50 if middle else 0.0
 
 
 class Ratio:
-    """Own over other, round by round: median and range."""
+    """The own values divided by the other's, round by round: median and range."""
 
     def __init__(self, own, other):
         if len(own) != len(other) or not own:
@@ -33,7 +33,7 @@ class Ratio:
 
 
 def three_digits(value):
-    """As few digits as tell a ratio: 0.63, 0.071, 12.4, 2500."""
+    """Formats a ratio with two or three significant digits: 0.63, 0.071, 12.4, 2500."""
     if value == 0 or 0.095 <= value < 10:
         return f"{value:.2f}"
     if value < 1:

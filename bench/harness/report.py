@@ -6,7 +6,7 @@ MISSED, MET, UNKNOWN = "missed", "met", "not measured"
 
 
 def amount(value, unit):
-    """3 digits and the unit; a ratio-like unit stands close."""
+    """Formats a value with 3 digits and its unit; "x" follows without a space."""
     text = f"{value:.3g}" if value < 1000 else f"{value:.0f}"
     return f"{text} {unit}" if unit != "x" else f"{text}x"
 
@@ -58,7 +58,7 @@ def figure_rows(results, numbers):
 
 
 def part_of(result, name):
-    """A cell: the median of that part and its share of the case's figure."""
+    """Returns a cell: the median of that part and its fraction of the case's figure."""
     part = next((one for one in result.parts if one.figure.name == name), None)
     if part is None:
         return ""
@@ -69,7 +69,7 @@ def part_of(result, name):
 
 
 def part_rows(results):
-    """A row for each part, with a column for each case that has parts."""
+    """Yields a row per part, with a column for each case that has parts."""
     for name in dict.fromkeys(part.figure.name for result in results for part in result.parts):
         yield (name, *(part_of(result, name) for result in results))
 
@@ -89,7 +89,7 @@ def loads(result):
 
 
 def group_lines(result, place, as_markdown):
-    """Everything about one group."""
+    """Yields all lines of one group."""
     group = result.group
     times = "1 round" if result.rounds == 1 else f"{result.rounds} rounds"
     yield f"{'### ' if as_markdown else ''}{group.name}: {group.what}"
@@ -127,7 +127,7 @@ def target_rows(results):
 
 
 def target_lines(results, as_markdown):
-    """The targets of all groups on one screen."""
+    """Yields the table of the targets of all groups."""
     rows = list(target_rows([result for result in results if result.group.target]))
     met = sum(row[-1] == MET for row in rows)
     yield f"{'### ' if as_markdown else ''}targets: {met} of {len(rows)} met"

@@ -1,4 +1,4 @@
-"""Runs a command: in time, in an empty folder of its own, and without leaving a process behind."""
+"""Runs a command with a time limit, in an empty folder, and without remaining processes."""
 
 import ctypes
 import os
@@ -15,18 +15,18 @@ from harness.case import Command, Output
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 READY_LIMIT = 20  # seconds for a server to listen
-END_LIMIT = 1  # seconds for a server to end by itself behind its client, and for a process that was told to end
+END_LIMIT = 1  # seconds for a server to exit after its client, and for a process after a signal
 PR_SET_PDEATHSIG = 1
 TCP_LISTEN = "0A"
 COMPLAINT = re.compile(r"error|fail|cannot|refused|denied|unable|not expected|invalid|roci-perf: ", re.IGNORECASE)
 
 
 class Failed(Exception):
-    """A command that did not do what it was run for. One sentence."""
+    """A command that failed. Contains an error message."""
 
 
 class Place:
-    """What the names in braces in a command stand for."""
+    """The values of the names in braces in a command."""
 
     def __init__(self, folder=ROOT / "build/release/bin", seconds=2, cores=None):
         self.folder = folder
@@ -39,7 +39,7 @@ class Place:
         return [word.format(**values) for word in command.words]
 
     def line(self, command, port="PORT"):
-        """As one would type it at the top of the tree."""
+        """Returns the command line as entered in the top folder of the tree."""
         if not isinstance(command, Command):
             return f"{self.line(command.server, port)} & {self.line(command.client, port)}"
         words = [f"{name}={value}" for name, value in command.environment] + self.words(command, port)
@@ -47,7 +47,7 @@ class Place:
 
 
 def two_cores():
-    """The first CPUs that this process may use; the same one twice when there is no other."""
+    """Returns the first two CPUs that this process may use; the same one twice if there is only one."""
     cpus = sorted(os.sched_getaffinity(0))
     return cpus[0], cpus[min(1, len(cpus) - 1)]
 
@@ -59,7 +59,7 @@ def free_port(kind=socket.SOCK_STREAM):
 
 
 def taken(protocol, port):
-    """Whether a socket of this machine listens there (TCP) or is bound to it (UDP)."""
+    """Whether a socket of this machine listens on the port (TCP) or is bound to it (UDP)."""
     for version in ("", "6"):
         try:
             lines = pathlib.Path(f"/proc/net/{protocol}{version}").read_text().splitlines()[1:]
@@ -73,13 +73,13 @@ def taken(protocol, port):
 
 
 def named(name):
-    """Whether a socket of this machine has this name in the abstract namespace."""
+    """Whether an abstract socket with this name exists."""
     lines = pathlib.Path("/proc/net/unix").read_text(errors="replace").splitlines()
     return any(line.split()[-1].rstrip("@\0") == f"@{name}" for line in lines[1:])
 
 
 class Process:
-    """A running command, in a process group of its own, with its output in files."""
+    """A running command in its own process group, with its output in files."""
 
     running = []
 
@@ -88,7 +88,7 @@ class Process:
         libc = ctypes.CDLL(None, use_errno=True)
         with open(self._path("out"), "wb") as out, open(self._path("err"), "wb") as err:
             try:
-                self.child = subprocess.Popen(  # the group ends with us even when we cannot end it
+                self.child = subprocess.Popen(  # the child is killed when this process exits
                     words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder, start_new_session=True,
                     env={**os.environ, **dict(environment)},
                     preexec_fn=lambda: libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
@@ -103,14 +103,14 @@ class Process:
         return self._path(kind).read_text(errors="replace")
 
     def wait(self, seconds):
-        """The exit status, or None when it still runs after so long."""
+        """Returns the exit status, or None if the process still runs after `seconds`."""
         try:
             return self.child.wait(max(seconds, 0))
         except subprocess.TimeoutExpired:
             return None
 
     def end(self):
-        """Ends the whole group: asked first, forced then. What has ended by itself may have left children."""
+        """Ends the whole group by SIGTERM, then SIGKILL. Children may remain after a process has exited."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             if not self._signal(number):
                 break
@@ -123,7 +123,7 @@ class Process:
             Process.running.remove(self)
 
     def _signal(self, number):
-        """Whether there was anybody in the group to take it."""
+        """Sends a signal. Returns whether the group had a process."""
         try:
             os.killpg(self.child.pid, number)
             return True
@@ -171,7 +171,7 @@ def ending(status):
 
 
 def run(command, place):
-    """The output of a command or a pair; raises Failed."""
+    """Returns the output of a command or a pair. Raises Failed."""
     with tempfile.TemporaryDirectory(prefix="roci-bench-") as folder:
         folder = pathlib.Path(folder)
         port = free_port()

@@ -1,5 +1,6 @@
-"""Switches between two memif ports: roci-forwarding-load sends into one on its core, the switch forwards on the other core,
-and the load counts what comes out of the second port. All have memory in pages of 4 KiB and buffers of 2 KiB."""
+"""Switches between two memif ports: roci-forwarding-load sends into one on its core, the switch forwards on the
+other core, and the load counts the frames from the second port. All use memory in pages of 4 KiB and buffers of 2
+KiB."""
 
 import signal
 
@@ -7,15 +8,15 @@ from harness.case import Figure, Pair, Unreadable
 from harness.programs import command, line
 
 SIZES = (64, 1024)
-WAITING = 50  # percent: a load that finds the way in full less often is the limit itself
+WAITING = 50  # percent; if the load finds the ring full less often, the load is the limit
 LOAD = "taskset -c {core0} {bin}/roci-forwarding-load"
 SENT = f"--size {' '.join(str(size) for size in SIZES)} --seconds {{seconds}}"
 SOCKETS = ("roci-bench-in", "roci-bench-out")
 DEVICES = [f"net_memif{number},role=server,id=0,socket={socket},bsize=2048" for number, socket in enumerate(SOCKETS)]
 
 
-# DPDK's memif server (22.11) unmaps the rings of a client that goes while another thread may be reading them. The load asks
-# whether the switch is still there before it goes.
+# DPDK's memif server (22.11) unmaps the rings of a client that exits while another thread may still read them. The load
+# checks that the switch is running before it exits.
 ENDINGS = (0, -signal.SIGSEGV)
 
 
@@ -36,13 +37,13 @@ def testpmd(mode):
 
 
 def open_vswitch(flows):
-    # It sends on a queue for each of its threads that may send.
+    # Open vSwitch sends on one queue per thread that may send.
     return loaded(command("python3 {bench}/forwarding/open_vswitch.py --programs {root}/build/peers --core {core1} "
                           f"--other-core {{core0}} --flows {flows}"), ("in", "out"), "--switch-queues 2")
 
 
 def forwarded(size):
-    """Millions of frames a second that came out."""
+    """Reads the forwarded frames, in millions per second."""
     def take(output):
         waiting = line(f"{size}_waiting_percent")(output)
         if waiting < WAITING:

@@ -19,11 +19,11 @@ import time
 
 
 class Unmeasured(Exception):
-    """One sentence."""
+    """An error message."""
 
 
 def packet_hops(output, results):
-    """Packet-hops, and the seconds that the simulation says it took; None when it does not."""
+    """Returns the packet-hops, and the run time in seconds reported by the simulation, or None."""
     if results is None:
         found = re.search(r"^packet_hops (\d+)$", output, re.MULTILINE)
         if not found:
@@ -37,7 +37,7 @@ def packet_hops(output, results):
 
 
 def simulate(words, results):
-    """Runs it: the figures by name."""
+    """Runs the command. Returns the figures by name."""
     began = time.monotonic()
     try:
         child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)

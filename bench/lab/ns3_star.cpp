@@ -1,11 +1,11 @@
 // The network of config/lab/incast.yaml in ns-3, for `./roci bench lab`: hosts at one switch, point-to-point links of
-// 100 Gb/s and 1 us, the last host receives from all others. Three programs to choose from, by what ns-3 has to do:
-//   tcp   BulkSend over TCP and IPv4, an acknowledgement for each segment
-//   udp   OnOff over UDP and IPv4, each sender at its part of the receiver's line
-//   bare  packets without any protocol that go from device to device; the switch is a function that sends them on
-// The switch is an IPv4 router for the first two, as point-to-point links have no addresses that a bridge could learn. A
-// packet takes the line 1,106 bytes long, as one of 1,024 bytes of payload does in the lab. With --each BYTES every host
-// sends so many bytes to the next one instead, over TCP. Prints lines of a name and a number.
+// 100 Gb/s and 1 us; the last host receives from all others. Three programs with a different amount of work in ns-3:
+//   tcp   BulkSend over TCP and IPv4, one acknowledgment per segment
+//   udp   OnOff over UDP and IPv4, each sender at its share of the receiver's line rate
+//   bare  packets without a protocol between devices; the switch is a function that forwards them
+// For tcp and udp the switch is an IPv4 router, as point-to-point links have no addresses that a bridge could learn. A
+// packet has 1,106 bytes on the line, like one with 1,024 bytes of payload in the lab. With --each BYTES, every host
+// instead sends BYTES to the next host over TCP. Prints lines of a name and a number.
 #include <ns3/applications-module.h>
 #include <ns3/core-module.h>
 #include <ns3/internet-module.h>
@@ -20,11 +20,11 @@
 
 namespace {
 
-constexpr uint32_t kOnTheLine = 1106;                          // bytes of a packet
+constexpr uint32_t kOnTheLine = 1106;                          // bytes per packet
 constexpr double kLine = 100e9;                                // bit/s
-constexpr uint32_t kPpp = 2, kIpv4 = 20, kUdp = 8, kTcp = 32;  // TCP's has time stamps
+constexpr uint32_t kPpp = 2, kIpv4 = 20, kUdp = 8, kTcp = 32;  // TCP with time stamps
 constexpr uint16_t kPort = 9;
-constexpr uint16_t kIpv4Protocol = 0x0800;  // the bare frames': PPP knows but two
+constexpr uint16_t kIpv4Protocol = 0x0800;  // of the bare frames: PPP supports only two
 
 struct Options {
   std::string traffic;
@@ -33,10 +33,10 @@ struct Options {
   uint32_t each = 0;
 };
 
-// ns-3 hands packets to whom it calls in pointers of their own.
+// ns-3 passes packets to callbacks in smart pointers by value.
 // NOLINTBEGIN(performance-unnecessary-value-param)
 
-// Frames that devices received: hosts' and those of the switch.
+// Frames received by devices of hosts and of the switch.
 uint64_t packet_hops = 0;
 void count_hop(ns3::Ptr<const ns3::Packet>) { ++packet_hops; }
 
@@ -49,7 +49,7 @@ class Star {
     cable.SetDeviceAttribute("DataRate", ns3::DataRateValue(ns3::DataRate(static_cast<uint64_t>(kLine))));
     cable.SetChannelAttribute("Delay", ns3::TimeValue(ns3::MicroSeconds(1)));
     cable.SetQueue("ns3::DropTailQueue", "MaxSize", ns3::StringValue("64MiB"));
-    cable.DisableFlowControl();  // no queues of the traffic control layer above those of the devices
+    cable.DisableFlowControl();  // no traffic control queues above the device queues
     for (uint32_t host = 0; host < options.hosts; ++host) {
       const ns3::NetDeviceContainer ends = cable.Install(hosts_.Get(host), switch_.Get(0));
       at_host_.Add(ends.Get(0));
@@ -81,7 +81,7 @@ class Star {
  private:
   [[nodiscard]] uint32_t last() const { return options_.hosts - 1; }
 
-  // A subnet for each cable. Hosts know a way by default, the switch those that it is at.
+  // Assigns a subnet to each cable. Hosts have a default route; the switch is connected to all subnets.
   void address() {
     ns3::InternetStackHelper stack;
     ns3::Ipv4StaticRoutingHelper routing;
@@ -168,8 +168,8 @@ class Star {
 
   const Options& options_;
   ns3::NodeContainer hosts_, switch_;
-  ns3::NetDeviceContainer at_host_, at_switch_;  // the ends of each host's cable
-  std::vector<ns3::Ipv4Address> address_;        // of hosts
+  ns3::NetDeviceContainer at_host_, at_switch_;  // the two ends of each host's cable
+  std::vector<ns3::Ipv4Address> address_;        // of the hosts
   ns3::ApplicationContainer applications_, sinks_;
   uint64_t received_ = 0;  // bytes
 };

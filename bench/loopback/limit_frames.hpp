@@ -1,4 +1,4 @@
-// The frames of the limits: what lies around a payload in RoCEv2 over IPv4, and what a ring's ports carry.
+// Frame sizes of the limit benchmarks: RoCEv2 overhead over IPv4, and the MTU of ring ports.
 #pragma once
 
 #include <cstdint>

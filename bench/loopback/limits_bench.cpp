@@ -1,5 +1,5 @@
-// What the loopback cannot beat, by payload of a packet: the rings of DPDK with buffers taken and given back, the copies
-// and CRCs that every byte needs (into the packet and out of it, made and checked), and all of that together.
+// Limits of the loopback by payload size: DPDK rings with allocation and release of buffers; the copy and CRC of every
+// byte at both ends; and both together.
 #include <isa-l/crc.h>
 #include <rte_mbuf.h>
 
@@ -20,8 +20,8 @@ namespace {
 
 using test::must;
 
-// Bursts of frames with `payload` bytes go from one end of a ring pair to the other. fill(bytes) and drain(bytes) are
-// called with each frame's payload.
+// Moves bursts of frames with `payload` bytes from one end of a ring pair to the other. fill(bytes) and drain(bytes)
+// are called for each payload.
 template <class Fill, class Drain>
 void move_bursts(benchmark::State& state, Fill fill, Drain drain) {
   must(start_eal());

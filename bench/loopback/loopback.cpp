@@ -17,11 +17,11 @@ namespace {
 
 using test::must;
 
-// 4.3 s: the machine may stop this process for a while, and nothing gets lost here.
+// 4.3 s: no packets are lost, but the machine may suspend this process for some time.
 constexpr uint8_t kTimeout = 20;
 constexpr int kAccess =
     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-constexpr uint16_t kMtu = 4200;  // a path MTU of 4096 and all headers
+constexpr uint16_t kMtu = 4200;  // path MTU 4096 plus headers
 constexpr uint32_t kRing = 1024;
 constexpr uint64_t kLineRate = 1'000'000'000'000;
 constexpr std::chrono::microseconds kBaseRtt{50};
@@ -52,7 +52,7 @@ Loopback::Loopback(const LoopbackConfig& config) : config_(config) {
   check_arrival();
 }
 
-// Frames in the rings belong to the hosts' pools, so they have to arrive first.
+// Delivers the frames in the rings first, since they belong to the hosts' pools.
 Loopback::~Loopback() {
   for (int quiet = 0; quiet < 10;) quiet = poll_all() ? 0 : quiet + 1;
 }
@@ -79,7 +79,7 @@ void Loopback::make_switch() {
   switch_ = must(Switch::create(config, {switch_ports_[0].get(), switch_ports_[1].get()}, pool_));
 }
 
-// With the settings of a network of roci-run.
+// Settings of a roci-run network.
 void Loopback::make_shm_ports(std::unique_ptr<Port>& a, std::unique_ptr<Port>& b) {
   const std::shared_ptr<ShmSegment> segment = must(ShmSegment::create());
   if (config_.through_switch) {
@@ -117,7 +117,7 @@ void Loopback::make_host(LoopbackHost& host, std::unique_ptr<Port> port, const s
   config.extensions = config_.extensions;
   config.congestion_control.line_rate = kLineRate;
   config.congestion_control.base_rtt = kBaseRtt;
-  config.congestion_control.burst = 1us;  // as workers have that run in real time
+  config.congestion_control.burst = 1us;  // as for workers in real time
   host.device = must(Device::create(std::move(port), config));
   host.pd = must(host.device->allocate_pd());
   host.cq = must(host.device->create_cq(static_cast<int>(2 * config_.depth)));
@@ -146,7 +146,7 @@ void Loopback::connect(LoopbackHost& host, const LoopbackHost& peer) const {
                     .min_rnr_timer = 1});
 }
 
-// So that extensions are in use from the first message on.
+// Waits until extensions are negotiated, so that the first message uses them.
 void Loopback::wait_for_agreement() {
   if (config_.extensions.mode == ExtensionMode::kOff) return;
   for (uint32_t rounds = 0; a_.counter("mads_received") < 2 || b_.counter("mads_received") < 2; ++rounds) {

@@ -1,5 +1,5 @@
-// Two hosts in one thread, with a queue pair each, and rings of DPDK or of shared memory between them, or to a switch between them.
-// One round polls every part once, so what is measured is the work of both hosts (and the switch) on one core.
+// Two hosts in one thread with a queue pair each, connected by DPDK rings or shared memory, directly or by a switch.
+// One round polls every component once, so the result is the work of both hosts (and the switch) on one core.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ namespace roci::bench {
 
 struct LoopbackConfig {
   ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE;
-  uint32_t bytes = 64;  // of a message
+  uint32_t bytes = 64;  // per message
   ibv_mtu path_mtu = IBV_MTU_1024;
   bool through_switch = false;
-  bool shared_memory = false;  // as between processes of a network of roci-run
-  uint32_t depth = 64;         // messages under way
+  bool shared_memory = false;  // as between processes of a roci-run network
+  uint32_t depth = 64;         // outstanding messages
   uint32_t packets_per_ack = 64;
   ExtensionConfig extensions{.mode = ExtensionMode::kOff};
-  const char* algorithm = "none";  // of both hosts, at a rate that holds nothing back
-  uint32_t one_lost_in = 0;        // of the frames that b receives, by chance; 0 loses none
-  bool virtual_time = false;       // each round is a microsecond, so that runs are alike to the instruction
+  const char* algorithm = "none";  // of both hosts, with a rate that does not limit
+  uint32_t one_lost_in = 0;        // of the frames that b receives, at random; 0: none
+  bool virtual_time = false;       // 1 us per round, so that runs execute the same instructions
 };
 
-// A host and one of everything on it.
+// A host with one object of each kind.
 struct LoopbackHost {
   std::unique_ptr<Device> device;
   std::unique_ptr<ProtectionDomain> pd;
@@ -43,18 +43,18 @@ struct LoopbackHost {
 
 class Loopback {
  public:
-  // Throws std::runtime_error with the sentence of what failed. Has moved messages already when it returns, and
-  // found that their bytes arrived.
+  // Throws std::runtime_error with an error message. The constructor transfers messages and verifies their bytes.
   explicit Loopback(const LoopbackConfig& config);
   ~Loopback();
 
-  // Moves so many messages, from none under way to none under way.
+  // Transfers `messages` messages. Before and after, no message is outstanding.
   void move(uint64_t messages);
-  // Posts what `depth` allows, polls everything once and takes the completions. Returns how many messages ended.
+  // Posts messages up to `depth`, polls every component once and reaps completions. Returns the number of completed
+  // messages.
   uint32_t round() { return round(config_.depth); }
 
   [[nodiscard]] uint64_t packets_per_message() const;
-  [[nodiscard]] uint64_t frames_sent() const;  // by both hosts, acknowledgements included
+  [[nodiscard]] uint64_t frames_sent() const;  // by both hosts, including acknowledgments
   [[nodiscard]] uint64_t retransmissions() const;
 
  private:

@@ -1,5 +1,5 @@
-// Messages end to end, both hosts (and the switch) on one core; rates are per second of that core's time. Compared with
-// what the same bytes in the same packets cost without a protocol: rings, copies and CRCs.
+// Messages end to end with both hosts (and the switch) on one core. Rates are per second of CPU time. The peer is the
+// cost of the same bytes in the same packets without a protocol: rings, copies and CRCs.
 #include "loopback/loopback.hpp"
 
 #include <exception>
@@ -42,7 +42,7 @@ struct Case {
   const char* name;
   LoopbackConfig config;
 };
-// 16 messages of 64 KiB are 1 MiB under way, twice the window.
+// 16 messages of 64 KiB are 1 MiB in flight, twice the window.
 constexpr Case kCases[] = {
     {"write/64", {.opcode = IBV_WR_RDMA_WRITE, .bytes = 64}},
     {"send/64", {.opcode = IBV_WR_SEND, .bytes = 64}},
@@ -54,8 +54,8 @@ constexpr Case kCases[] = {
      {.opcode = IBV_WR_RDMA_READ, .bytes = 65536, .path_mtu = IBV_MTU_4096, .depth = 16}},
 };
 
-// What is said beyond one acknowledgement a batch, against the same messages without it; and what a loss in a thousand
-// costs.
+// Cost of extensions and additional acknowledgments, compared with the same messages without them; cost of a loss rate
+// of 1/1000.
 constexpr LoopbackConfig kSmall{.opcode = IBV_WR_RDMA_WRITE, .bytes = 64};
 constexpr LoopbackConfig kLarge{.opcode = IBV_WR_RDMA_WRITE, .bytes = 65536, .depth = 16};
 constexpr LoopbackConfig kLargeRead{.opcode = IBV_WR_RDMA_READ, .bytes = 65536, .depth = 16};

@@ -1,6 +1,7 @@
-// What two hosts with a core each cannot beat, by payload of a packet and frames under way at most: one core takes buffers, copies a payload into each,
-// makes its CRC and sends it through a ring of DPDK; the other one receives it, makes the CRC, copies the payload out and
-// gives the buffer back. The slower of the two sets the rate. No headers, queue pairs, completions or acknowledgements.
+// Limit for two hosts on a core each, by payload size and maximum of frames in flight. One core allocates buffers,
+// copies a payload into each, computes its CRC and sends it through a DPDK ring. The other receives it, computes the
+// CRC, copies the payload and frees the buffer. The slower core determines the rate. No headers, queue pairs,
+// completions or acknowledgments.
 #include <isa-l/crc.h>
 #include <pthread.h>
 #include <rte_mbuf.h>
@@ -25,11 +26,11 @@ namespace {
 
 using test::must;
 
-constexpr size_t kMessage =
-    64 * 1024;                      // payloads come from and go to so many bytes, as those of its messages do
-constexpr uint32_t kBatches = 256;  // bursts of an iteration
+// size of the memory for payloads, like that of a message
+constexpr size_t kMessage = 64 * 1024;
+constexpr uint32_t kBatches = 256;  // bursts per iteration
 
-// The payload of a packet from one place to another, with its CRC.
+// Copies the payload of a packet and returns its CRC.
 using Move = uint32_t (*)(uint8_t* to, const uint8_t* from, size_t bytes);
 uint32_t move_nothing(uint8_t* /*to*/, const uint8_t* /*from*/, size_t /*bytes*/) { return 0; }
 uint32_t copy_then_crc(uint8_t* to, const uint8_t* from, size_t bytes) {
@@ -43,8 +44,8 @@ uint32_t crc_then_copy(uint8_t* to, const uint8_t* from, size_t bytes) {
 }
 uint32_t one_pass(uint8_t* to, const uint8_t* from, size_t bytes) { return copy_crc(0, to, from, bytes); }
 
-// As if buffers were external: the sender only sums its payload, says where it lies, and takes two more buffers, for the
-// chain of headers, payload and ICRC. The receiver reads what the sender's program wrote.
+// Models external buffers: the sender only computes the CRC, stores the payload's address, and allocates two more
+// buffers for a chain of headers, payload and ICRC. The receiver reads the memory of the sending application.
 uint32_t sum_in_place(uint8_t* to, const uint8_t* from, size_t bytes) {
   std::memcpy(to, &from, sizeof from);
   return crc32_gzip_refl(0, from, bytes);
@@ -55,7 +56,7 @@ uint32_t one_pass_from_outside(uint8_t* to, const uint8_t* said, size_t bytes) {
   return copy_crc(0, to, from, bytes);
 }
 
-// The first CPUs that this process may use, one for each thread.
+// The first two CPUs that this process may use, one per thread.
 std::array<int, 2> two_cpus() {
   cpu_set_t cpus;
   std::array<int, 2> found{0, 0};
@@ -84,7 +85,7 @@ class Pinned {
   cpu_set_t before_{};
 };
 
-// Where the next payload lies in a message that is gone through again and again.
+// Positions of consecutive payloads in a message, cyclically.
 class Cursor {
  public:
   explicit Cursor(size_t bytes) : memory_(kMessage, 1), bytes_(bytes) {}
@@ -100,8 +101,8 @@ class Cursor {
   size_t at_ = 0;
 };
 
-// A wait that lets others run now and then: alone on its core it costs nothing, on a shared one it would keep the very
-// thread away that it waits for.
+// A wait loop with occasional sched_yield(): no cost on a dedicated core; on a shared core it lets the awaited thread
+// run.
 class Patience {
  public:
   explicit Patience(uint32_t between_yields = 64) : between_yields_(between_yields) {}
@@ -161,7 +162,7 @@ void run(benchmark::State& state, Move send_move, Move receive_move, uint32_t se
   const auto under_way = static_cast<uint32_t>(state.range(1));
   const auto cpus = two_cpus();
   must(start_eal());
-  // Beside them each core has a burst in its hands.
+  // In addition, each core may hold a burst.
   const auto pool = must(MbufPool::create("limit", segments * (under_way + 4 * kBurst),
                                           EthdevPort::data_room_for("net_ring", kMtu)));
   const auto [a, b] = must(make_ring_pair("limit", pool, kMtu, under_way));
@@ -194,14 +195,14 @@ void limit_two_cores_one_pass(benchmark::State& state) { run(state, one_pass, on
 void limit_two_cores_external(benchmark::State& state) { run(state, sum_in_place, one_pass_from_outside, 3); }
 void limit_two_cores_ring(benchmark::State& state) { run(state, move_nothing, move_nothing); }
 
-// How long a cache line takes to the other core and back. A hypervisor moves its processors about, and with them, from
-// minute to minute, everything that two cores do together.
+// Round-trip time of a cache line between two cores. A hypervisor migrates virtual CPUs, which changes this time and
+// all two-core results from minute to minute.
 void limit_core_round_trip(benchmark::State& state) {
   constexpr uint64_t kTurns = 10'000;
   constexpr uint64_t kEnd = UINT64_MAX;
-  constexpr uint32_t kPatience = 1 << 16;  // a yield takes longer than what is measured
+  constexpr uint32_t kPatience = 1 << 16;  // large: a yield takes longer than the measured time
   const auto cpus = two_cpus();
-  alignas(64) std::atomic<uint64_t> ball{0};  // odd: it is the other core's turn
+  alignas(64) std::atomic<uint64_t> ball{0};  // odd: turn of the other core
   std::thread other([&] {
     const Pinned pinned(cpus[1]);
     Patience patience(kPatience);
@@ -231,10 +232,11 @@ void limit_core_round_trip(benchmark::State& state) {
 }
 BENCHMARK(limit_core_round_trip)->UseRealTime();
 
-// Few frames under way stay in cache, many keep both cores busy when one is late. The limit is the better of the two.
+// Few frames in flight stay in the cache; many keep both cores busy if one is delayed. The limit is the better of the
+// two.
 const std::vector<std::vector<int64_t>> kShapes{{64, 4096}, {128, 1024}};
 
-// Real time: the rate is that of the slower core, whatever the other one does meanwhile.
+// Real time: the slower core determines the rate, independent of the activity of the other.
 BENCHMARK(limit_two_cores)->ArgsProduct(kShapes)->UseRealTime();
 BENCHMARK(limit_two_cores_one_pass)->ArgsProduct(kShapes)->UseRealTime();
 BENCHMARK(limit_two_cores_external)->ArgsProduct(kShapes)->UseRealTime();

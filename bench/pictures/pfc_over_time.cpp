@@ -1,5 +1,5 @@
-// The two experiments of the note on DCQCN that show what PFC alone does to flows ("unfairness" and "victim flow"), in virtual
-// time with senders at line rate: the rate of each flow over time, as a table for bench/pictures.py to draw.
+// The experiments of the DCQCN publication on the effects of PFC alone ("unfairness" and "victim flow"), in virtual
+// time with senders at line rate. Prints the rate of each flow over time as a table for bench/pictures.py.
 //
 //   unfairness                                victim
 //     h1 ----------------\                      h1 --\             /-- 1 Gb/s -- h3
@@ -25,9 +25,9 @@ using test::LineRateSource;
 using test::must;
 
 constexpr BitsPerSec kRate = 10_Gbps;
-constexpr uint8_t kStorage = 3;  // the class of all flows
+constexpr uint8_t kStorage = 3;  // traffic class of all flows
 constexpr uint32_t kPayload = 1024;
-constexpr uint64_t kOnLine = kPayload + 58 + 24;  // bytes of a frame
+constexpr uint64_t kOnLine = kPayload + 58 + 24;  // bytes per frame
 constexpr Nanos kStep = 100us, kEnd = 10ms;
 
 MacAddress mac_of(size_t host) { return {{2, 0, 0, 0, 1, static_cast<uint8_t>(host)}}; }
@@ -43,14 +43,14 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // A cable of 1 us.
+  // Adds a cable with a delay of 1 us.
   SimLink& cable() {
     SimLinkConfig config{.name = "l" + std::to_string(links_.size()), .seed = links_.size() + 1};
     config.a_to_b = config.b_to_a = {.rate = kRate, .delay = 1us};
     runner_.add(*links_.emplace_back(std::make_unique<SimLink>(config, pool_)));
     return *links_.back();
   }
-  // `rates` of the ports' queues.
+  // `rates`: of the ports' queues.
   void add_switch(const std::string& name, const std::vector<Port*>& ends,
                   const std::vector<BitsPerSec>& rates) {
     SwitchConfig config{.name = name};
@@ -62,7 +62,7 @@ class Network {
     }
     runner_.add(*switches_.emplace_back(must(Switch::create(config, ends, pool_))));
   }
-  // One that sends to `to` from `begin` on, `count` frames; and one that only receives.
+  // Adds a host that sends `count` frames to `to` from time `begin`, or a host that only receives.
   void add_sender(size_t host, Port& port, size_t to, Nanos begin, uint64_t count = UINT64_MAX) {
     test::FrameSpec frame{.destination = mac_of(to),
                           .source = mac_of(host),
@@ -74,7 +74,7 @@ class Network {
   void add_receiver(size_t host, Port& port) {
     add_host(host, port, {.rate = kRate, .frame = {}, .traffic_class = kStorage, .count = 0});
   }
-  // Everybody is known before anything is measured, as if they had said who they are.
+  // Announces the address of every host to the switches before the measurement.
   void introduce() {
     for (auto& [host, port] : ports_) {
       rte_mbuf* frame =
@@ -113,7 +113,7 @@ struct Flow {
 
 constexpr Nanos kIntroduced = 100us;
 
-// A line for each step: milliseconds, and the Gb/s in which each flow has arrived meanwhile.
+// Prints a line per step: time in ms, and the rate in Gb/s at which each flow arrived in this step.
 void measure(Network& network, const std::vector<Flow>& flows) {
   std::vector<uint64_t> before;
   network.introduce();
@@ -133,7 +133,7 @@ void measure(Network& network, const std::vector<Flow>& flows) {
   std::printf("# dropped %llu\n", static_cast<unsigned long long>(network.dropped() - dropped));
 }
 
-// One flow by a port of its own, two that share another: who gets how much of one egress port?
+// One flow has its own ingress port, two share another. The result is each flow's share of the egress port.
 void unfairness(bool pfc) {
   Network network(pfc);
   SimLink &h1 = network.cable(), &h2 = network.cable(), &h3 = network.cable(), &h4 = network.cable(),
@@ -147,7 +147,7 @@ void unfairness(bool pfc) {
   measure(network, {{1, 4}, {2, 4}, {3, 4}});
 }
 
-// Two flows share a link; from 2 ms on the other one goes to a slow port.
+// Two flows share a link. From 2 ms, the other flow sends to a slow port.
 void victim(bool pfc) {
   Network network(pfc);
   SimLink &h1 = network.cable(), &h2 = network.cable(), &h3 = network.cable(), &h4 = network.cable(),
@@ -156,7 +156,7 @@ void victim(bool pfc) {
   network.add_switch("switch", {&up.b(), &h3.b(), &h4.b()}, {kRate, 1_Gbps, kRate});
   network.add_receiver(3, h3.a());
   network.add_receiver(4, h4.a());
-  // As much as the slow port takes in 5 ms with PFC; without, what the sender says in 5 ms.
+  // With PFC: the amount that the slow port transmits in 5 ms. Without: the amount that the sender transmits in 5 ms.
   const uint64_t count = (pfc ? 1'000'000'000 : 10'000'000'000) / 200 / 8 / kOnLine;
   network.add_sender(1, h1.a(), 3, kIntroduced + 2ms, count);
   network.add_sender(2, h2.a(), 4, kIntroduced);

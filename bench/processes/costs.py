@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What programs cost in a network of roci-run without a switch: start, memory, and processor time while they are blocked.
+"""Resource usage of programs in a network of roci-run without a switch: start time, memory, and CPU time while blocked.
 
-    costs.py BIN start     time from the start of roci-run until ibv_devinfo has the device, of the first process and of the next
+    costs.py BIN start     time until ibv_devinfo has opened the device, for the first process in the network and the next
     costs.py BIN memory N  resident memory of a process that exchanges messages with N others
-    costs.py BIN blocked   processor time and wake-ups of a process that is blocked in ibv_get_cq_event, in percent of a core
+    costs.py BIN blocked   CPU time, in percent of a core, and wake-ups of a process that is blocked in ibv_get_cq_event
 
 Prints lines of a name and a number."""
 
@@ -37,7 +37,7 @@ def end(process):
 
 
 def opened(environment):
-    """Milliseconds until a program has opened the device."""
+    """Returns the milliseconds until a program has opened the device."""
     begin = time.monotonic()
     process = roci_run("ibv_devinfo", env=environment)
     process.communicate()
@@ -83,7 +83,7 @@ def memory(peers):
 
 
 def processor_time(pid):
-    """Seconds, and voluntary context switches, of all threads."""
+    """Returns the CPU seconds and the voluntary context switches of all threads."""
     seconds = switches = 0
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
         seconds += int((task / "schedstat").read_text().split()[0]) / 1e9

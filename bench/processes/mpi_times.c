@@ -1,5 +1,5 @@
-// Times of an MPI job: `pingpong BYTES ROUNDS` prints half a round trip between ranks 0 and 1, `allreduce BYTES ROUNDS` the time of a
-// sum of all ranks, both as medians in microseconds.
+// Times of MPI operations. `pingpong BYTES ROUNDS` prints half of the round trip between ranks 0 and 1, `allreduce
+// BYTES ROUNDS` the time of a sum over all ranks. Both are medians in microseconds.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
   char* const bytes = calloc((size_t)length, 1);
   char* const sum = calloc((size_t)length, 1);
   double* const times = calloc((size_t)rounds, sizeof(double));
-  for (int round = -rounds / 10; round < rounds; ++round) {  // the first ones warm up
+  for (int round = -rounds / 10; round < rounds; ++round) {  // negative rounds: warm-up
     const double begin = MPI_Wtime();
     if (!pingpong) {
       MPI_Allreduce(bytes, sum, length / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);

@@ -1,6 +1,6 @@
-// One process that exchanges messages with several others, over RC queue pairs: `process-star center PEERS FOLDER` and, for each
-// number below PEERS, `process-star peer NUMBER FOLDER`. They find each other by sockets in the folder. All of them are blocked in
-// ibv_get_cq_event afterwards, until they are ended.
+// A process that exchanges messages with several others over RC queue pairs: `process-star center PEERS FOLDER` and,
+// for each number below PEERS, `process-star peer NUMBER FOLDER`. They connect by sockets in the folder. After the
+// exchange all block in ibv_get_cq_event until they are killed.
 #include <infiniband/verbs.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -84,7 +84,7 @@ static void connect_qp(struct ibv_qp* qp, int socket) {
                      IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                          IBV_QP_MAX_QP_RD_ATOMIC) == 0,
        "RTS");
-  char ready = 0;  // both are
+  char ready = 0;  // both sides are in RTS
   must(write(socket, &ready, 1) == 1 && recv(socket, &ready, 1, MSG_WAITALL) == 1, "exchange of readiness");
 }
 
@@ -106,7 +106,7 @@ static void send_all(struct ibv_qp* const* qps, int count) {
       struct ibv_send_wr* bad = NULL;
       must(ibv_post_send(qps[i], &wr, &bad) == 0, "ibv_post_send");
     }
-    wait_for(2 * count);  // its own, and one that the other has sent
+    wait_for(2 * count);  // completions of its own sends, and receives of the peers' messages
   }
 }
 
@@ -153,5 +153,5 @@ int main(int argc, char** argv) {
   must(ibv_req_notify_cq(cq, 0) == 0, "ibv_req_notify_cq");
   struct ibv_cq* of = NULL;
   void* user = NULL;
-  return ibv_get_cq_event(channel, &of, &user);  // without end
+  return ibv_get_cq_event(channel, &of, &user);  // blocks forever
 }

@@ -16,7 +16,7 @@ namespace {
 
 using test::must;
 
-// 4.3 s: the machine may stop this process for a while, and nothing gets lost here.
+// 4.3 s: no packets are lost, but the machine may suspend this process for some time.
 constexpr uint8_t kTimeout = 20;
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 constexpr uint16_t kMtu = 1500;
@@ -36,7 +36,7 @@ Many::Many(const ManyConfig& config) : config_(config), order_(config.connection
   for (size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[rng.below(i)]);
 }
 
-// Frames in the rings belong to the hosts' pools, so they have to arrive first.
+// Delivers the frames in the rings first, since they belong to the hosts' pools.
 Many::~Many() {
   for (int quiet = 0; quiet < 10;) quiet = poll_both() ? 0 : quiet + 1;
 }
@@ -97,7 +97,7 @@ void Many::destroy() {
   b_.qps.clear();
 }
 
-// Neighbours and what the peers understand are asked for again after up to 160 ms; nobody loses the question here.
+// Address resolution and the capability exchange retry after up to 160 ms; no request is lost here.
 void Many::settle() {
   constexpr Nanos kQuiet = 50ms;
   for (Nanos last_work = monotonic_now(); monotonic_now() - last_work < kQuiet;) {

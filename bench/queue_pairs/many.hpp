@@ -1,5 +1,5 @@
-// Two hosts in one thread with many connections between them, over rings of DPDK. What is measured is the work of both on
-// one core.
+// Two hosts in one thread with a large number of connections between them, over DPDK rings. The result is the work of
+// both on one core.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,25 @@ namespace roci::bench {
 
 struct ManyConfig {
   uint32_t connections = 1;
-  uint32_t wr = 16;     // requests that each work queue holds
-  uint32_t depth = 64;  // messages under way, over all connections
+  uint32_t wr = 16;     // requests per work queue
+  uint32_t depth = 64;  // outstanding messages of all connections
   uint32_t workers = 1;
 };
 
 class Many {
  public:
-  // Throws std::runtime_error with the sentence of what failed.
+  // Throws std::runtime_error with an error message.
   explicit Many(const ManyConfig& config);
   ~Many();
 
-  void create();   // the queue pairs of both hosts
-  void connect();  // to RTS
+  void create();   // creates the queue pairs of both hosts
+  void connect();  // changes them to RTS
   void destroy();
-  // Polls both hosts until they have said what they say by themselves.
+  // Polls both hosts until they have no more traffic of their own.
   void settle();
 
-  // Posts 8-byte WRITEs as far as `depth` allows, each on the next connection in an order of chance; polls both hosts and
-  // takes completions. Returns how many messages ended.
+  // Posts 8-byte WRITEs up to `depth`, on connections in random order; polls both hosts and reaps completions. Returns
+  // the number of completed messages.
   uint32_t round();
   [[nodiscard]] uint64_t retransmissions() const;
 

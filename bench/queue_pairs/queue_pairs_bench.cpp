@@ -1,5 +1,5 @@
-// What the number of queue pairs costs: memory of each while nothing happens on it, the time to make and to end many, and
-// the rate of small messages that are spread over many.
+// Cost by number of queue pairs: memory of an idle queue pair, time to create and destroy them, and the rate of small
+// messages distributed over them.
 #include <malloc.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@
 namespace roci::bench {
 namespace {
 
-// Of the whole process. What earlier benchmarks have given back is given back to the system first.
+// Resident memory of the process, after memory freed by earlier benchmarks was returned to the system.
 double resident_bytes() {
   malloc_trim(0);
   std::ifstream file("/proc/self/statm");
@@ -25,8 +25,8 @@ double resident_bytes() {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-// Memory: of a connected queue pair with `wr` requests of one SGE in each work queue, with its share of all tables. An
-// iteration makes that many, connects them, and ends them.
+// Memory of a connected queue pair with `wr` requests of one SGE per work queue, including its share of all tables. An
+// iteration creates, connects and destroys all queue pairs.
 void idle(benchmark::State& state) {
   const auto count = static_cast<uint32_t>(state.range(0));
   const auto wr = static_cast<uint32_t>(state.range(1));
@@ -58,7 +58,7 @@ void idle(benchmark::State& state) {
   }
 }
 
-// The hosts of a row stay for its next repetition: making them takes longer than measuring.
+// Hosts are kept for the repetitions of a row, since their creation takes longer than the measurement.
 Many& hosts_with(uint32_t connections, uint32_t workers) {
   static std::map<std::pair<uint32_t, uint32_t>, std::unique_ptr<Many>> made;
   std::unique_ptr<Many>& many = made[{connections, workers}];
@@ -67,7 +67,7 @@ Many& hosts_with(uint32_t connections, uint32_t workers) {
         ManyConfig{.connections = connections, .wr = connections == 1 ? 64U : 16U, .workers = workers});
     many->create();
     many->connect();
-    for (uint32_t ended = 0; ended < 2 * connections + 256;) ended += many->round();  // each has been used
+    for (uint32_t ended = 0; ended < 2 * connections + 256;) ended += many->round();  // uses each connection
   }
   return *many;
 }

@@ -1,13 +1,14 @@
-// What a flood of REQs leaves of the goodput of RC: two hosts and rings between them; one of them, the victim, has somebody who
-// listens for connections, and is sent REQs beside, as many as fill the line. Turns with the flood and without alternate, so that
-// whatever the machine does beside it meets both; what is given is the median of the pairs' ratios.
+// Goodput of RC during a flood of REQs. Two hosts are connected by rings; one of them, the victim, listens for
+// connections and receives REQs at the line rate. Turns with and without the flood alternate, so that other load
+// affects both. The result is the median ratio of the pairs.
 //
-// The line is so fast in each direction. RC goes out of the victim at that rate while the flood comes in at the same rate; or
-// both come in, and have half of the line each. With --unpaced RC goes as fast as it can.
+// --rate is the line rate in each direction. By default RC traffic leaves the victim at this rate while the flood
+// arrives at the same rate. With --in both arrive and have half of the line rate each. With --unpaced RC is not
+// limited.
 //
-// Both hosts and whoever makes the flood share one core, and time is the processor time of their thread: a second is one in
-// which all three have worked or waited for a second, whatever else the machine did. So the victim has less than a core. In the
-// turns without the flood it is made all the same, and goes nowhere: what it costs to make is no harm to anybody.
+// Both hosts and the flood generator share one core. Time is the CPU time of their thread, independent of other load,
+// so the victim has less than one core. In turns without the flood its frames are generated but not sent, so that the
+// cost of generation does not affect the ratio.
 #include <malloc.h>
 #include <rte_mbuf.h>
 
@@ -59,7 +60,7 @@ IpAddress address_of(const LoopbackHost& host) {
   return out;
 }
 
-// A program that lets everybody wait, or accepts everybody.
+// A listener that leaves all requests pending, or accepts all of them.
 class Server final : public cm::EventHandler {
  public:
   Server(LoopbackHost& host, bool accepts) : host_(host), accepts_(accepts) {}
@@ -77,7 +78,7 @@ class Server final : public cm::EventHandler {
   const bool accepts_;
 };
 
-// Puts what is due of the flood on the way, a burst at a time.
+// Sends the due frames of the flood, one burst per call.
 class Flooder {
  public:
   Flooder(Port& port, const test::RequestFlood::Config& flood, BitsPerSec rate)
@@ -96,7 +97,7 @@ class Flooder {
     }
     if (!sends) return rte_pktmbuf_free_bulk(burst.data(), kBurst);
     const uint16_t taken = port_.tx_burst(burst, now);
-    if (taken < kBurst) rte_pktmbuf_free_bulk(&burst[taken], kBurst - taken);  // as a full switch would
+    if (taken < kBurst) rte_pktmbuf_free_bulk(&burst[taken], kBurst - taken);  // dropped, as by a full switch
     refused += kBurst - taken;
     sent += kBurst;
     bits += kBurst * (frames_[0].size() + kEthernetLineOverhead.value()) * 8;
@@ -105,7 +106,7 @@ class Flooder {
 
  private:
   static constexpr uint32_t kBurst = 32, kDistinct = 16384;
-  static constexpr Nanos kCatchUp = 20us;  // of what it was late with
+  static constexpr Nanos kCatchUp = 20us;  // maximum delay that is caught up
   Port& port_;
   std::shared_ptr<MbufPool> pool_;
   LineClock line_;
@@ -143,7 +144,7 @@ class Run {
   void measure() {
     drive(20ms, false);
     const size_t bytes_before = mallinfo2().uordblks;
-    drive(std::chrono::milliseconds{arguments_.turn_ms}, true);  // until its tables are full
+    drive(std::chrono::milliseconds{arguments_.turn_ms}, true);  // until the victim's tables are full
     std::vector<double> ratios, with, without;
     for (unsigned pair = 0; pair < arguments_.pairs; ++pair) {
       double on = 0;
@@ -156,7 +157,7 @@ class Run {
     }
     while (victim_.device->poller().poll(processor_time()) ||
            other_.device->poller().poll(processor_time())) {
-    }  // what is on its way is of pools that go
+    }  // frames in flight belong to pools that are destroyed next
     const auto kept = manager_->with([](cm::Agent& agent, Nanos) {
       return std::pair{agent.unanswered() + agent.unready(), agent.counts().received};
     });
@@ -232,11 +233,11 @@ class Run {
   }
 
   double turn(bool flood) {
-    drive(5ms, flood);  // until it is as it will be
+    drive(5ms, flood);  // warm-up
     return drive(std::chrono::milliseconds{arguments_.turn_ms}, flood);
   }
 
-  // Gives Gb/s of messages.
+  // Returns the goodput in Gb/s.
   double drive(Nanos time, bool flood) {
     const Nanos begin = processor_time();
     const uint64_t done_before = done_;

@@ -1,5 +1,5 @@
-// How a benchmark says what it is to be compared with: by its label, which the JSON output carries and
-// bench/harness/google_benchmark.py reads. The comparison is by the first rate that both report, or else by time.
+// Specifies what a benchmark is compared with, in its label. The label is part of the JSON output and read by
+// bench/harness/google_benchmark.py. The comparison uses the first rate that both report, otherwise time.
 #pragma once
 
 #include <benchmark/benchmark.h>

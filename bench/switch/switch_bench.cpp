@@ -1,6 +1,6 @@
-// What the switch costs a core: bursts of frames wait at one of its ports, are forwarded to the other one by MAC address,
-// and are taken away there. Only the switch's own polls are timed: reception, its stages, queues and transmission over
-// rings of DPDK. Rates are frames per second of that time.
+// Cost of the switch on one core. Bursts of frames wait at one port, are forwarded to the other port by MAC address,
+// and are removed there. Only the switch's polls are timed: reception, pipeline stages, queues and transmission over
+// DPDK rings. Rates are frames per second of this time.
 #include <rte_mbuf.h>
 
 #include <array>
@@ -25,7 +25,7 @@ namespace {
 using test::must;
 
 constexpr uint16_t kBurst = 32;
-constexpr uint32_t kBursts = 64;  // of an iteration
+constexpr uint32_t kBursts = 64;  // per iteration
 constexpr uint16_t kMtu = 1600;
 constexpr uint16_t kIntPort = 5201;
 
@@ -37,7 +37,7 @@ SwitchConfig configuration(unsigned features) {
     SwitchPortConfig port{.name = name};
     port.queue = 16_MiB;
     if ((features & kAqm) != 0) {
-      // Curves that are asked with every frame and say no: marking itself is rare.
+      // Curves that are evaluated for every frame but do not apply, since marking itself is rare.
       for (ClassConfig& one : port.classes) {
         one.aqm.mark = {.kmin = 1_MiB, .kmax = 2_MiB, .pmax = 0.1};
         one.aqm.drop = {.kmin = 1_MiB, .kmax = 2_MiB, .pmax = 0.1};
@@ -60,7 +60,7 @@ SwitchConfig configuration(unsigned features) {
   return config;
 }
 
-// A frame of so many bytes on the line's side of an mbuf, from host 1 to host 2.
+// A frame of `bytes` bytes without FCS from host `from` to host `to`.
 std::vector<uint8_t> frame_of(uint32_t bytes, uint8_t to, uint8_t from) {
   constexpr uint32_t kAround = 14 + 20 + 8 + 12 + 4;
   return test::roce_bytes({.destination = {{2, 0, 0, 0, 0, to}},
@@ -69,12 +69,11 @@ std::vector<uint8_t> frame_of(uint32_t bytes, uint8_t to, uint8_t from) {
                            .payload = (bytes - kAround) / 4 * 4});
 }
 
-// What is measured: a switch of two ports and what comes in by the first, 32 frames and then the next 32; all of it leaves
-// by the second.
+// A switch with two ports and the frames received on the first, 32 per burst. All of them leave by the second.
 struct Traffic {
   SwitchConfig config;
   std::vector<std::vector<uint8_t>> frames;  // a multiple of a burst
-  std::vector<uint8_t> answer;               // by the second port, so that its host is known
+  std::vector<uint8_t> answer;               // sent into the second port, so that the switch learns its host
 };
 
 void fill(std::span<const std::vector<uint8_t>> frames, std::array<rte_mbuf*, kBurst>& burst) {
@@ -144,8 +143,8 @@ IpAddress network(bool v4, uint32_t i) {
   return address;
 }
 
-// Between two networks by `routes` routes of which each packet takes one at random, to one of `hops` next hops behind the
-// second port.
+// Routed traffic between two networks with `routes` routes, of which each packet uses one at random, to one of `hops`
+// next hops at the second port.
 Traffic routed(bool v4, uint32_t routes, uint8_t hops) {
   const MacAddress router{{2, 0, 0, 0, 0, 9}}, hop{{2, 0, 0, 0, 0, 2}};
   const auto behind = [v4](uint8_t i) {
@@ -194,7 +193,7 @@ void route_v6(benchmark::State& state) {
   measure(state, routed(false, static_cast<uint32_t>(state.range(0)), 1));
 }
 
-// Look-ups alone, in bursts of addresses that take one of so many routes at random.
+// Lookups alone, in bursts of addresses that match one of the routes at random.
 void look_up(benchmark::State& state, bool v4, RouteTable::Kind kind) {
   try {
     must(start_eal());

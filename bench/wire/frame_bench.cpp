@@ -1,4 +1,4 @@
-// Reading frames in place and as values, and writing them, by payload size.
+// Parsing of frames in place and as values, and encoding, by payload size.
 #include "wire/frame.hpp"
 
 #include <cstring>
@@ -11,7 +11,7 @@
 namespace roci::bench {
 namespace {
 
-// Ethernet, IPv4, UDP and BTH: what reading a frame has to look at.
+// Ethernet, IPv4, UDP and BTH: the bytes that a parser must read.
 void limit_copy_headers(benchmark::State& state) {
   const ByteVector frame = encode_packet(some_packet(Opcode::kRcSendOnly, 64));
   uint8_t copy[54];
@@ -33,8 +33,8 @@ void parse(benchmark::State& state, bool ipv6) {
   against(state, {"limit_copy_headers"});
 }
 
-// decode_packet() and encode_packet() are for tools and tests: they own their bytes, and are compared with a vector
-// that copies the frame.
+// decode_packet() and encode_packet(), for tools and tests, own their bytes; the peer is a vector that copies the
+// frame.
 void limit_copy_vector(benchmark::State& state) {
   const ByteVector frame = encode_packet(some_packet(Opcode::kRcWriteOnly, state.range(0)));
   for (auto _ : state) {
@@ -66,8 +66,8 @@ void encode(benchmark::State& state) {
   against(state, {"limit_copy_vector/" + std::to_string(state.range(0))});
 }
 
-// Headers and ICRC of one packet around a payload that lies there already. The limit is the bare CRC of as many bytes:
-// what is above it is the price of the headers.
+// Writes headers and ICRC of a packet around an existing payload. The limit is the CRC of the same number of bytes; the
+// difference is the cost of the headers.
 void write_frame(benchmark::State& state, Opcode opcode, bool ipv6) {
   RocePath path;
   path.source_mac = MacAddress::local(1);

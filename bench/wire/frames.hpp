@@ -1,4 +1,4 @@
-// Frames to measure with.
+// Frames for the benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ inline FrameView view_of(const ByteVector& frame) {
   return parse_frame(frame.data(), length, length);
 }
 
-// The bytes of the frame that its ICRC covers: from the IP header to the pad.
+// The bytes covered by the ICRC: from the IP header to the pad.
 inline int64_t covered_bytes(const FrameView& view) { return view.icrc_offset - view.l3_offset; }
 
 }  // namespace roci::bench

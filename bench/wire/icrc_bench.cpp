@@ -1,5 +1,5 @@
-// The ICRC of SEND ONLY frames by payload size, and what it cannot beat: memcpy and the bare CRC-32 over the bytes that
-// it covers. Everything lies in the first-level cache.
+// The ICRC of SEND ONLY frames by payload size. Limits: memcpy, and the CRC-32 of the covered bytes. All data is in the
+// first-level cache.
 #include "wire/icrc.hpp"
 
 #include <isa-l/crc.h>
@@ -53,7 +53,7 @@ void icrc(benchmark::State& state) {
   against_limits(state);
 }
 
-// The same frame as a chain of segments: the headers with the first bytes of the payload, the rest in equal parts.
+// The same frame as an mbuf chain: headers with the first bytes of the payload, the rest in equal segments.
 void icrc_chained(benchmark::State& state) {
   const ByteVector frame = encode_packet(some_packet(Opcode::kRcSendOnly, state.range(0)));
   const auto segments = static_cast<size_t>(state.range(1));
@@ -78,7 +78,8 @@ void icrc_chained(benchmark::State& state) {
   against_limits(state);
 }
 
-// A payload into a frame and its part of the ICRC: in one pass where the processor can, and one after the other.
+// Copies a payload into a frame and computes its part of the ICRC: in one pass if the CPU supports it, and in two
+// passes.
 void copy_crc_with(benchmark::State& state, CopyCrc way, const std::string& peer) {
   if (way == nullptr) return state.SkipWithError("this processor lacks the instructions");
   const auto bytes = static_cast<size_t>(state.range(0));

@@ -1,4 +1,4 @@
-/* Options of the programs: `--name value`, or `--name` alone for those that are switched on. */
+/* Command-line options of the programs: `--name value`, or `--name` for switches. */
 #ifndef BLOCK_TARGET_ARGUMENTS_H
 #define BLOCK_TARGET_ARGUMENTS_H
 
@@ -7,16 +7,17 @@
 
 struct option_value {
   const char* name;
-  const char** text; /* one of these three is set: a text, */
-  uint64_t* number;  /* a number up to `most`, */
-  bool* on;          /* or a switch */
+  const char** text; /* one of text, number and on is set, the others are NULL */
+  uint64_t* number;  /* a value up to `most` */
+  bool* on;          /* a switch without a value */
   uint64_t most;
 };
 
-/* Takes options until a word that is none. The index of that word, or -1 after a sentence on standard error. */
+/* Parses options up to the first word that is not an option. Returns the index of that word, or -1 after printing an
+ * error. */
 int take_options(const char* program, int count, char** words, const struct option_value* options,
                  int option_count);
-/* The whole word as a number. */
+/* Parses the whole word as a number up to `most`. */
 bool to_number(const char* word, uint64_t most, uint64_t* number);
 
 #endif

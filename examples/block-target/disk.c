@@ -16,7 +16,7 @@ int disk_open(struct disk* disk, uint64_t blocks, const char* file) {
     struct stat now;
     fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0) return -errno;
-    /* posix_fallocate: a full file system is found now, not as a signal later. */
+    /* posix_fallocate reports a full file system here instead of by SIGBUS on a later write. */
     int error = fstat(fd, &now) != 0 ? errno : 0;
     if (error == 0 && (uint64_t)now.st_size < size) error = posix_fallocate(fd, 0, (off_t)size);
     if (error != 0) {
@@ -44,7 +44,7 @@ int disk_flush(struct disk* disk) {
 }
 
 bool disk_has(const struct disk* disk, uint64_t lba, uint64_t blocks) {
-  return blocks <= disk->blocks && lba <= disk->blocks - blocks; /* a sum could wrap */
+  return blocks <= disk->blocks && lba <= disk->blocks - blocks; /* the sum lba + blocks could overflow */
 }
 
 char* disk_block(struct disk* disk, uint64_t lba) { return disk->bytes + lba * BT_BLOCK; }

@@ -1,4 +1,4 @@
-/* The disk behind the target: memory, which may be that of a file. */
+/* The disk that the target exports: anonymous memory, or a mapped file. */
 #ifndef BLOCK_TARGET_DISK_H
 #define BLOCK_TARGET_DISK_H
 
@@ -11,14 +11,15 @@ struct disk {
   bool is_file;
 };
 
-/* Without a file its blocks are 0. A file is made as long as needed and keeps what it has. 0 or an errno with a minus. */
+/* Without a file, all blocks are 0. A file is extended to the size of the disk; its contents are kept. Returns 0 or
+ * -errno. */
 int disk_open(struct disk* disk, uint64_t blocks, const char* file);
 void disk_close(struct disk* disk);
-/* What was written is in the file. 0 or an errno with a minus. */
+/* Writes all changes to the file. Returns 0 or -errno. */
 int disk_flush(struct disk* disk);
-/* Whether all of these blocks are there. */
+/* Whether the disk has all of these blocks. */
 bool disk_has(const struct disk* disk, uint64_t lba, uint64_t blocks);
-/* The first byte of a block that is there. */
+/* The first byte of a valid block. */
 char* disk_block(struct disk* disk, uint64_t lba);
 
 #endif

@@ -35,7 +35,7 @@ int bt_open(struct bt_endpoint* endpoint, const struct bt_endpoint_options* opti
   }
   if (error == 0 && options->events) {
     endpoint->channel = ibv_create_comp_channel(endpoint->context);
-    /* An event may be gone before it is asked for. */
+    /* Nonblocking: an event may have been consumed before it is read. */
     if (endpoint->channel == NULL || fcntl(endpoint->channel->fd, F_SETFL, O_NONBLOCK) != 0) error = errno;
   }
   if (error == 0) {
@@ -83,7 +83,7 @@ void bt_describe(const struct bt_endpoint* endpoint, const struct ibv_qp* qp, ui
   hello->magic = BT_MAGIC;
   hello->depth = depth;
   hello->qp_num = qp->qp_num;
-  /* Any will do that an earlier queue pair of the same number has not just used. */
+  /* Must differ from the PSN of the previous queue pair with the same number; need not be random. */
   hello->psn = (uint32_t)(now.tv_nsec ^ now.tv_sec * 7919) & 0xffffff;
   hello->mtu = (uint32_t)endpoint->mtu;
   hello->gid = endpoint->gid;
@@ -113,7 +113,7 @@ int bt_connect_qp(const struct bt_endpoint* endpoint, struct ibv_qp* qp, const s
   attr.sq_psn = own->psn;
   attr.timeout = endpoint->timeout;
   attr.retry_cnt = 7;
-  attr.rnr_retry = 7; /* for ever */
+  attr.rnr_retry = 7; /* unlimited */
   attr.max_rd_atomic = 16;
   error = ibv_modify_qp(qp, &attr,
                         IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |

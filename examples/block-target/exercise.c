@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known of a command under way. */
+/* A command in progress. */
 struct flight {
   bool busy;
   enum bt_opcode opcode;
-  uint64_t lba; /* from `first` on */
+  uint64_t lba; /* relative to exercise.first */
   uint32_t blocks;
   uint64_t number;
 };
@@ -21,11 +21,11 @@ struct run {
   char* model;
   uint64_t random;
   uint64_t count[BT_FLUSH + 1]; /* by opcode */
-  uint64_t overtaken;           /* commands that ended before one that began earlier */
+  uint64_t overtaken;           /* commands that completed before an earlier one */
   struct flight flights[BT_MAX_DEPTH];
 };
 
-/* xorshift64*: the same numbers on every machine. */
+/* xorshift64*: a reproducible sequence on all machines. */
 static uint64_t draw(struct run* r, uint64_t below) {
   r->random ^= r->random >> 12;
   r->random ^= r->random << 25;
@@ -61,7 +61,7 @@ static int check_identity(const struct run* r, const char* bytes) {
   return sound ? 0 : complain(r, "the target's identity is not what it was");
 }
 
-/* Waits for one command. */
+/* Waits for the completion of one command. */
 static int reap(struct run* r) {
   enum bt_status status = BT_OK;
   const int slot = initiator_wait(r->initiator, &status);
@@ -80,7 +80,7 @@ static int reap(struct run* r) {
   return f->opcode == BT_IDENTIFY ? check_identity(r, data) : 0;
 }
 
-/* What two commands do to the same blocks at a time is not said, if one of them is a write. */
+/* Concurrent commands on the same blocks have no defined result if one of them is a write. */
 static bool is_in_the_way(const struct run* r, enum bt_opcode opcode, uint64_t lba, uint32_t blocks) {
   for (uint32_t i = 0; i < r->initiator->depth; i++) {
     const struct flight* f = &r->flights[i];
@@ -101,8 +101,8 @@ static int begin(struct run* r, enum bt_opcode opcode, uint64_t lba, uint32_t bl
     for (uint32_t i = 0; i < blocks * BT_BLOCK; i++) data[i] = (char)draw(r, 256);
     memcpy(r->model + lba * BT_BLOCK, data, blocks * BT_BLOCK);
   } else if (opcode == BT_READ) {
-    memset(initiator_data(r->initiator, slot), 0xa5,
-           blocks * BT_BLOCK); /* no earlier command's bytes pass for these */
+    /* overwrites data of earlier commands, which must not be taken for the data read */
+    memset(initiator_data(r->initiator, slot), 0xa5, blocks * BT_BLOCK);
   }
   r->flights[slot] = (struct flight){true, opcode, lba, blocks, number};
   r->count[opcode]++;
@@ -120,7 +120,7 @@ static int drain(struct run* r) {
   return 0;
 }
 
-/* Reads all of the blocks: into the model, or to compare. */
+/* Reads all blocks of the range, to fill the model or to compare it. */
 static int sweep(struct run* r, bool into_model) {
   for (uint64_t lba = 0; lba < r->what->blocks; lba += BT_MAX_BLOCKS) {
     const uint64_t left = r->what->blocks - lba;

@@ -1,4 +1,4 @@
-/* Random commands at full queue depth, every byte checked against a copy in memory. */
+/* Random commands at full queue depth. Every byte is compared with a copy in memory. */
 #ifndef BLOCK_TARGET_EXERCISE_H
 #define BLOCK_TARGET_EXERCISE_H
 
@@ -7,12 +7,12 @@
 struct exercise {
   uint64_t seed;
   uint64_t operations;
-  uint64_t first;      /* of the blocks that it may use, and */
-  uint64_t blocks;     /* how many these are; nobody else may write to them */
-  uint64_t max_blocks; /* of one command */
+  uint64_t first;      /* first block of the range used */
+  uint64_t blocks;     /* blocks in the range; no other process may write to them */
+  uint64_t max_blocks; /* maximum per command */
 };
 
-/* 0, or 1 after a sentence on standard error. */
+/* Returns 0, or 1 after printing an error. */
 int exercise_run(struct initiator* initiator, const struct exercise* exercise);
 
 #endif

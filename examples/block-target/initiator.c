@@ -13,11 +13,11 @@
 enum {
   SLOT_BYTES = BT_MAX_BLOCKS * BT_BLOCK,
   PATIENCE_MS = 10000,
-  ROUNDS_BETWEEN_LOOKS = 512, /* at the TCP connection, without a completion */
+  ROUNDS_BETWEEN_LOOKS = 512, /* without a completion, before the TCP connection is checked */
   LONGEST_SLEEP = 200,        /* ms */
 };
 
-/* Numbers of work requests: receives have this bit, sends are those of their slot. */
+/* Work request ids: receives have this bit set; the id of a send is its slot. */
 static const uint64_t RECEIVE = UINT64_C(1) << 32;
 
 static int lose(struct initiator* i, const char* why, int error) {
@@ -47,7 +47,7 @@ static int greet(struct initiator* i, const char* host, const char* port, uint32
 }
 
 static int set_up(struct initiator* i, const char* host, const char* port, uint32_t depth) {
-  /* The target reads and writes our buffers, and nothing else of us. */
+  /* The target may read and write only the data buffers. */
   const unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
   int status = bt_create_qp(&i->endpoint, depth, depth, sizeof(struct bt_command), access, &i->qp);
   if (status != 0) return status;
@@ -117,7 +117,7 @@ int initiator_submit_raw(struct initiator* i, int slot, const struct bt_command*
   return ibv_post_send(i->qp, &request, &bad) == 0 ? 0 : lose(i, "a command could not be posted", EIO);
 }
 
-/* The receive is posted again before the credit is used again. */
+/* Reposts the receive before the credit is reused. */
 static int on_response(struct initiator* i, uint32_t receive, uint32_t length) {
   const struct bt_response response = i->responses[receive];
   if (length != sizeof response || response.id >= i->depth || !i->slots[response.id].busy ||
@@ -135,7 +135,7 @@ static int on_completion(struct initiator* i, const struct ibv_wc* wc) {
   return 0;
 }
 
-/* How many completions there were, or an errno with a minus. */
+/* Returns the number of completions, or -errno. */
 static int progress(struct initiator* i) {
   struct ibv_wc completions[8];
   const int count = bt_poll(&i->endpoint, 8, completions);
@@ -147,7 +147,7 @@ static int progress(struct initiator* i) {
   return count;
 }
 
-/* A slot whose command is over, or -EAGAIN; -ENOENT when there is no command. */
+/* Returns the slot of a completed command, -EAGAIN if none has completed, or -ENOENT if there is no command. */
 static int find_done(struct initiator* i, enum bt_status* status) {
   bool any = false;
   for (uint32_t k = 0; k < i->depth; k++) {

@@ -1,7 +1,7 @@
 /* block-initiator [options] HOST identify | read LBA BLOCKS | write LBA | flush | exercise
  *
- * read writes to standard output, write takes all of standard input, whole blocks. exercise sends random commands and checks
- * every byte. */
+ * read writes to the standard output; write reads whole blocks from the standard input up to its end. exercise sends
+ * random commands and checks every byte. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static int complain(const char* what) {
   return 1;
 }
 
-/* One command, alone. The slot whose buffer it used, or -1 after a sentence. */
+/* Executes one command. Returns the slot whose buffer it used, or -1 after printing an error. */
 static int carry_out(struct initiator* i, enum bt_opcode opcode, uint64_t lba, uint32_t blocks) {
   enum bt_status status = BT_OK;
   int slot = initiator_submit(i, 0, opcode, lba, blocks);

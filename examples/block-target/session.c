@@ -9,7 +9,7 @@
 
 enum { CONTEXT_BYTES = BT_MAX_BLOCKS * BT_BLOCK, GREETING_MS = 1000 };
 
-/* The upper half of a work request's number; the lower one is the receive or the context. */
+/* Upper half of a work request id. The lower half is the number of the receive or of the context. */
 enum work { RECEIVE, FETCH, PUSH, RESPONSE };
 static uint64_t work_id(enum work work, uint32_t index) { return (uint64_t)work << 32 | index; }
 
@@ -31,7 +31,8 @@ int session_open(struct session** opened, int fd, struct bt_endpoint* endpoint, 
   }
   s->fd = fd;
   s->disk = disk;
-  /* Each command has at most two sends under way: its data and its response. The initiator may do nothing to our memory. */
+  /* Each command has at most two sends in flight: its data and its response. The initiator has no access to the
+   * target's memory. */
   int status = bt_create_qp(endpoint, 2 * BT_MAX_DEPTH, BT_MAX_DEPTH, sizeof(struct bt_response),
                             IBV_ACCESS_LOCAL_WRITE, &s->qp);
   if (status != 0) {
@@ -44,7 +45,7 @@ int session_open(struct session** opened, int fd, struct bt_endpoint* endpoint, 
 }
 
 void session_close(struct session* s) {
-  /* The queue pair goes first: afterwards nothing moves data any more. */
+  /* Destroyed first: no data transfer is active afterwards. */
   if (s->qp != NULL) ibv_destroy_qp(s->qp);
   if (s->commands_mr != NULL) ibv_dereg_mr(s->commands_mr);
   if (s->data_mr != NULL) ibv_dereg_mr(s->data_mr);
@@ -74,7 +75,7 @@ int session_greet(struct session* s, struct bt_endpoint* endpoint, uint32_t dept
   return tcp_send(s->fd, &own, sizeof own, GREETING_MS);
 }
 
-/* The data of a context: to the initiator's buffer, or from it. */
+/* Transfers the data of a context to or from the initiator's buffer. */
 static void move(struct session* s, uint32_t index, enum ibv_wr_opcode opcode, uint32_t bytes) {
   const struct bt_command* command = &s->contexts[index].command;
   struct ibv_sge sge = {(uintptr_t)data_of(s, index), bytes, s->data_mr->lkey};
@@ -82,7 +83,7 @@ static void move(struct session* s, uint32_t index, enum ibv_wr_opcode opcode, u
   request.wr.rdma.remote_addr = command->address;
   request.wr.rdma.rkey = command->rkey;
   request.wr_id = work_id(opcode == IBV_WR_RDMA_READ ? FETCH : PUSH, index);
-  /* A write of ours needs no completion: that of the response behind it says the same. */
+  /* An RDMA WRITE needs no completion: the completion of the response after it implies its own. */
   if (opcode == IBV_WR_RDMA_READ) request.send_flags = IBV_SEND_SIGNALED;
   if (ibv_post_send(s->qp, &request, &bad) != 0) s->ended = "data could not be moved";
 }
@@ -93,12 +94,12 @@ static void respond(struct session* s, uint32_t index, enum bt_status status) {
   struct ibv_send_wr request = {.wr_id = work_id(RESPONSE, index), .sg_list = &sge, .num_sge = 1},
                      *bad = NULL;
   request.opcode = IBV_WR_SEND;
-  request.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE; /* inline: taken now, so it may be on the stack */
+  request.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE; /* inline: copied now, may be on the stack */
   s->unanswered--;
   if (ibv_post_send(s->qp, &request, &bad) != 0) s->ended = "a response could not be posted";
 }
 
-/* Nothing that the initiator says is believed. Its key and address are checked by the device. */
+/* Validates all fields of a command. The device validates the address and rkey of the buffer. */
 static enum bt_status check(const struct session* s, const struct bt_command* c) {
   if (c->zero != 0) return BT_BAD_FIELD;
   switch (c->opcode) {
@@ -118,8 +119,8 @@ static enum bt_status check(const struct session* s, const struct bt_command* c)
   }
 }
 
-/* Begins a command. Reads and writes go through the context's buffer, and not straight to and from the disk: so a write
- * happens at once, when all of it is there, and a read that is sent again has the same bytes the second time. */
+/* Starts a command. Data passes through the context's buffer instead of directly to or from the disk. So a write is
+ * applied only when all data has arrived, and a retransmitted read has the same data. */
 static void begin(struct session* s, uint32_t index) {
   const struct bt_command* c = &s->contexts[index].command;
   const enum bt_status status = check(s, c);
@@ -143,7 +144,7 @@ static void begin(struct session* s, uint32_t index) {
   }
 }
 
-/* Commands that wait, as far as there are contexts. */
+/* Starts held commands while contexts are available. */
 static void take_held(struct session* s) {
   while (s->held_count > 0 && s->free_context >= 0 && s->ended == NULL) {
     const uint32_t receive = s->held[s->first_held];
@@ -185,7 +186,7 @@ void session_complete(struct session* s, const struct ibv_wc* wc) {
       respond(s, index, BT_OK);
       break;
     }
-    case PUSH: /* asks for no completion, and so has one only with an error */
+    case PUSH: /* unsignaled: completes only with an error */
       break;
     case RESPONSE:
       s->contexts[index].next_free = s->free_context;

@@ -1,17 +1,17 @@
-/* What the target has of one initiator: a queue pair, a receive for each credit, and a context for each command under way.
+/* The target's state of one initiator: a queue pair, a receive per credit, and a context per command in progress.
  *
- *   command arrives --> context free? --no--> held; its receive is not posted again, its credit not given back
- *                           | yes: the receive is posted again
+ *   command arrives --> context free? --no--> held: its receive is not reposted, its credit not returned
+ *                           | yes: the receive is reposted
  *                           v
- *        identify, read: data into the context's buffer, RDMA WRITE and the response behind it
- *        write:          RDMA READ into the context's buffer --> onto the disk --> response
- *        flush, refused: response
+ *        identify, read: data into the context's buffer, RDMA WRITE, then response
+ *        write:          RDMA READ into the context's buffer --> copy to the disk --> response
+ *        flush, error:   response
  *                           |
  *                           v
- *        the response is complete: so is what was posted before it, the context is free
+ *        the response has completed: so have all requests posted before it; the context is free
  *
- * So there is never a command without a receive: commands that may still come are fewer than credits, which are those of
- * responses that have left, whose receives are posted. */
+ * Therefore each command finds a posted receive: a credit is returned by a response, and responses are sent only for
+ * commands whose receives have been reposted. */
 #ifndef BLOCK_TARGET_SESSION_H
 #define BLOCK_TARGET_SESSION_H
 
@@ -22,38 +22,38 @@
 
 struct context {
   struct bt_command command;
-  int next_free; /* -1: the last one */
+  int next_free; /* -1: end of the list */
 };
 
 struct session {
   int fd;
-  uint32_t number; /* of the queue pair; stays when that is gone */
+  uint32_t number; /* of the queue pair; valid after its destruction */
   struct ibv_qp* qp;
   struct ibv_mr* commands_mr;
   struct ibv_mr* data_mr;
   struct disk* disk;
   uint32_t depth;
   uint32_t unanswered;
-  struct bt_command commands[BT_MAX_DEPTH]; /* what receives receive into */
+  struct bt_command commands[BT_MAX_DEPTH]; /* receive buffers */
   struct context contexts[BT_MAX_DEPTH];
   int free_context;
-  uint32_t held[BT_MAX_DEPTH]; /* receives whose commands wait, in order, from first_held on */
+  uint32_t held[BT_MAX_DEPTH]; /* receives of held commands, in order, from first_held */
   uint32_t first_held, held_count;
-  char* data; /* BT_MAX_BLOCKS blocks for each context */
+  char* data; /* BT_MAX_BLOCKS blocks per context */
   /* The greeting. */
   struct bt_hello hello;
-  size_t heard; /* bytes of it */
+  size_t heard; /* received bytes of `hello` */
   bool greeted;
-  long long since;   /* ms */
-  const char* ended; /* why it has to go, once it has */
+  long long since;   /* start of the session, ms */
+  const char* ended; /* reason of the session's end, or NULL */
 };
 
-/* Takes the descriptor in any case. 0 or an errno with a minus. */
+/* Takes ownership of the descriptor, also on failure. Returns 0 or -errno. */
 int session_open(struct session** session, int fd, struct bt_endpoint* endpoint, struct disk* disk);
 void session_close(struct session* session);
-/* Once the hello is there. */
+/* Connects the queue pair after the whole hello was received. */
 int session_greet(struct session* session, struct bt_endpoint* endpoint, uint32_t depth);
-/* One of its completions. Sets `ended` when the session is over. */
+/* Processes a completion of the session. Sets `ended` when the session must be closed. */
 void session_complete(struct session* session, const struct ibv_wc* wc);
 
 #endif

@@ -13,8 +13,8 @@
 
 enum {
   BATCH = 32,
-  IDLE_ROUNDS = 1000,   /* before it sleeps, or looks at the sockets */
-  BUSY_ROUNDS = 64,     /* between two looks at the sockets */
+  IDLE_ROUNDS = 1000,   /* before it sleeps or checks the sockets */
+  BUSY_ROUNDS = 64,     /* between two checks of the sockets */
   LONGEST_SLEEP = 200,  /* ms */
   HELLO_TIMEOUT = 5000, /* ms */
   REFUSAL_MS = 1000,
@@ -26,7 +26,8 @@ static long long now_ms(void) {
   return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Per session: a command and its two sends for each credit. Twice, for those that have ended and left some behind. */
+/* Per session and credit: a command and two sends. Doubled for completions of closed sessions that are not yet
+ * polled. */
 int target_completions(uint32_t most_sessions) { return (int)(most_sessions * BT_MAX_DEPTH * 3 * 2); }
 
 static struct session* session_of(struct target* t, uint32_t number) {
@@ -36,7 +37,7 @@ static struct session* session_of(struct target* t, uint32_t number) {
   return NULL;
 }
 
-/* How many completions there were, or an errno with a minus. */
+/* Returns the number of completions, or -errno. */
 static int serve(struct target* t) {
   struct ibv_wc completions[BATCH];
   const int count = bt_poll(t->endpoint, BATCH, completions);
@@ -72,7 +73,7 @@ static int accept_initiators(struct target* t) {
   }
 }
 
-/* What has come over TCP: a hello, and then nothing until the end. */
+/* Reads a session's TCP connection: the hello, afterwards only its close. */
 static void hear(struct target* t, struct session* s) {
   if (s->greeted) {
     if (tcp_is_closed(s->fd)) s->ended = "it has left";
@@ -109,7 +110,7 @@ static void bury(struct target* t) {
   }
 }
 
-/* With events: asks for one, looks once more, and sleeps until there is one or something comes over TCP. */
+/* With events: requests one, polls once more, and sleeps until an event or TCP activity. */
 static int wait_for_work(struct target* t) {
   if (t->endpoint->channel == NULL) {
     sched_yield();

@@ -1,4 +1,4 @@
-/* The target: sessions of initiators on one disk. One thread. */
+/* The target: sessions of initiators that share one disk. Used by one thread. */
 #ifndef BLOCK_TARGET_TARGET_H
 #define BLOCK_TARGET_TARGET_H
 
@@ -13,12 +13,12 @@ struct target {
   uint32_t depth;
   uint32_t most_sessions;
   uint32_t count;
-  struct session** sessions; /* `most_sessions` places */
+  struct session** sessions; /* array of `most_sessions` */
 };
 
-/* Completions that the queue must hold for all of them. */
+/* Number of completion queue entries for all sessions. */
 int target_completions(uint32_t most_sessions);
-/* Until *stop. 0, or an errno with a minus when the device or the socket fails. */
+/* Runs until *stop is set. Returns 0, or -errno if the device or the listening socket fails. */
 int target_run(struct target* target, const volatile sig_atomic_t* stop);
 void target_close(struct target* target);
 

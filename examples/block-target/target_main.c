@@ -1,4 +1,4 @@
-/* block-target [--file F] [--blocks N] …: serves a disk until SIGINT or SIGTERM. */
+/* block-target [--file F] [--blocks N] …: exports a disk until SIGINT or SIGTERM. */
 #define _POSIX_C_SOURCE 200809L /* sigaction */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,36 +1,38 @@
-/* half_rate: additive increase, multiplicative decrease, on CNPs. An algorithm to begin from.
+/* half_rate: additive increase, multiplicative decrease, driven by CNPs. A template for new algorithms.
  *
  *                   CNP: rate = rate * cut
  *    full ------------------------------------> recovering --.
  *     ^                                          ^           | each `period` without a CNP: rate += step
- *     '------ the rate is the line's again ------'-----------'
+ *     '------ the rate reaches the line rate ----'-----------'
  *
- * A congested switch marks packets (CE), the receiver answers with CNPs, and each CNP halves the sender's rate, but only once
- * per `period`: what is in flight at the first CNP causes more of them, which say nothing new. When a period has passed
- * without one, the rate rises by a fixed step. DCQCN does the same with more memory; compare cc/dcqcn.cpp.
+ * A congested switch marks packets (CE), the receiver answers with CNPs, and a CNP reduces the sender's rate by the
+ * factor `cut`, at most once per `period`: packets in flight at the first CNP cause further CNPs without new
+ * information. After a period without a CNP, the rate increases by `step`. DCQCN extends this scheme with more
+ * state; compare cc/dcqcn.cpp.
  *
- * A plugin is this file: a table of parameters, names of states and reasons, the state of one flow, and two functions that
- * change it. The functions are pure: whatever they know is in their arguments, so the same events give the same decisions. */
+ * A plugin consists of this file: a table of parameters, names of states and reasons, the state of one flow, and two
+ * functions that change it. The functions are pure: they use only their arguments, so the same events give the same
+ * decisions. */
 #include <stddef.h>
-/* The interface, with every event and decision explained; nothing else of Rocinante is needed. */
+/* The plugin interface, which documents all events and decisions. A plugin requires no other header of Rocinante. */
 #include <roci/cc.h>
 
 /* ------------------------------------------------------------------------------------------------- the parameters */
 
-/* Knobs, which a profile of the configuration sets by name. Functions get the values in this order. */
+/* Parameters, which a profile of the configuration sets by name. The functions receive their values in this order. */
 enum { CUT, PERIOD, STEP, LEAST_RATE, PARAMETERS };
 
 static const struct roci_cc_parameter parameters[PARAMETERS] = {
-    /* name, unit, standard value, least, most, meaning */
+    /* name, unit, default, minimum, maximum, meaning */
     [CUT] = {"cut", "1", 0.5, 0.01, 0.99, "what a CNP leaves of the rate"},
     [PERIOD] = {"period", "ns", 50000, 1000, 1e9, "between two cuts at least, and between two steps up"},
     [STEP] = {"step", "bit/s", 1e8, 1, 1e12, "by which the rate rises"},
     [LEAST_RATE] = {"least_rate", "bit/s", 1e7, 1, 1e12, "the rate never falls below"},
 };
 
-/* -------------------------------------------------------------------------------------------- the states and reasons */
+/* ------------------------------------------------------------------------------------------ the states and reasons */
 
-/* Names for people: tools count the time in each state and how often there was each reason. */
+/* Names for output: tools count the time in each state and the number of changes by reason. */
 enum { FULL, RECOVERING, STATES };
 
 static const struct roci_cc_label states[STATES] = {
@@ -41,7 +43,7 @@ static const struct roci_cc_label states[STATES] = {
 enum { NOTHING, CUT_BY_CNP, STEPPED, RECOVERED, REASONS };
 
 static const struct roci_cc_label reasons[REASONS] = {
-    [NOTHING] = {"nothing", "nothing was changed"}, /* the first one is always this */
+    [NOTHING] = {"nothing", "nothing was changed"}, /* the first reason must be this one */
     [CUT_BY_CNP] = {"cut", "a CNP has cut the rate"},
     [STEPPED] = {"stepped", "a period without a CNP has passed"},
     [RECOVERED] = {"recovered", "the rate is the line's again"},
@@ -49,21 +51,21 @@ static const struct roci_cc_label reasons[REASONS] = {
 
 /* ------------------------------------------------------------------------------------------------------- the flow */
 
-/* What is remembered of a flow; all 0 before start(). The engine keeps it, and this is all the memory that there is. */
+/* State of a flow; 0 before start(). Allocated by the engine; a plugin has no other memory. */
 struct state {
   double rate;       /* bit/s */
-  uint64_t cut_from; /* ns: a CNP before this time says nothing new */
+  uint64_t cut_from; /* ns: CNPs before this time are ignored */
 };
 
-/* Tells the engine what the rate is and when to call again. */
+/* Sets the rate and the next timer. */
 static void decide(const struct state* flow_state, uint64_t now, const double* values,
                    struct roci_cc_decision* decision) {
   decision->rate = (uint64_t)flow_state->rate;
-  /* A timer is a time, not a duration. With the whole rate there is nothing to wait for but CNPs. */
+  /* A timer is an absolute time, not a duration. At full rate no timer is needed. */
   decision->timer_ns[0] = decision->state == FULL ? 0 : now + (uint64_t)values[PERIOD];
 }
 
-/* A flow begins. */
+/* Called when a flow starts. */
 static void start(void* state, const struct roci_cc_flow* flow, uint64_t now, const double* values,
                   struct roci_cc_decision* decision) {
   struct state* s = state;
@@ -72,7 +74,7 @@ static void start(void* state, const struct roci_cc_flow* flow, uint64_t now, co
   decide(s, now, values, decision);
 }
 
-/* Something has happened to it. Several things may come in one event. */
+/* Called for each event of a flow. One event may combine several kinds. */
 static void event(void* state, const struct roci_cc_flow* flow, const struct roci_cc_event* event,
                   const double* values, struct roci_cc_decision* decision) {
   struct state* s = state;
@@ -83,7 +85,7 @@ static void event(void* state, const struct roci_cc_flow* flow, const struct roc
     s->cut_from = now + (uint64_t)values[PERIOD];
     s->rate *= values[CUT];
     if (s->rate < values[LEAST_RATE]) s->rate = values[LEAST_RATE];
-    if (s->rate > line) s->rate = line; /* a line that is slower than least_rate */
+    if (s->rate > line) s->rate = line; /* if the line rate is below least_rate */
     decision->state = RECOVERING;
     decision->reason = CUT_BY_CNP;
     decide(s, now, values, decision);
@@ -97,10 +99,10 @@ static void event(void* state, const struct roci_cc_flow* flow, const struct roc
     }
     decide(s, now, values, decision);
   }
-  /* Whatever is not set stays as it was decided before. */
+  /* Fields that are not set keep their previous values. */
 }
 
-/* Whether the values fit together; null when they do. Each is in its range already. */
+/* Validates the combination of values; each value is already within its range. Returns NULL if they are valid. */
 static const char* check(const struct roci_cc_flow* flow, const double* values) {
   (void)values;
   if (flow != NULL && flow->line_rate == 0) return "the rate of the line is not known";
@@ -115,7 +117,7 @@ static const struct roci_cc_plugin half_rate = {
     .name = "half_rate",
     .summary = "half the rate at a CNP, and step by step up again",
     .source = "Chiu and Jain, Analysis of the Increase and Decrease Algorithms, 1989",
-    /* What it cannot do without, and what it decides. */
+    /* The required input, and the fields of the decision that the plugin sets. */
     .capabilities = ROCI_CC_NEEDS_CNP | ROCI_CC_USES_RATE | ROCI_CC_USES_ECN,
     .state_bytes = sizeof(struct state),
     .parameters = parameters,
@@ -127,10 +129,10 @@ static const struct roci_cc_plugin half_rate = {
     .check = check,
     .start = start,
     .event = event,
-    .receive = NULL, /* nothing is computed at the receiving end */
+    .receive = NULL, /* no computation at the receiver */
 };
 
-/* What a device looks for in the shared object: its plugins, and behind the last a null pointer. */
+/* The entry point of the shared object: its plugins, terminated by NULL. */
 __attribute__((visibility("default"))) const struct roci_cc_plugin* const* roci_cc_plugins(void) {
   static const struct roci_cc_plugin* const all[] = {&half_rate, NULL};
   return all;

@@ -18,7 +18,7 @@ static long long now_ms(void) {
   return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* 0 when the descriptor is ready before `deadline`. */
+/* Returns 0 when the descriptor is ready before `deadline`. */
 static int wait_for(int fd, short events, long long deadline) {
   for (;;) {
     const long long left = deadline - now_ms();
@@ -31,9 +31,9 @@ static int wait_for(int fd, short events, long long deadline) {
 }
 
 static void prepare(int fd) {
-  const int on = 1, idle = 5, interval = 2, probes = 3; /* s, s, times */
+  const int on = 1, idle = 5, interval = 2, probes = 3; /* s, s, count */
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  /* A machine that has lost its power closes nothing. */
+  /* Detects a peer that has lost power and did not close the connection. */
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);

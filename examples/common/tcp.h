@@ -1,8 +1,8 @@
-/* What both examples need of TCP: a connection over which the two sides tell each other what RDMA needs to know (queue pair
- * numbers, GIDs, keys), and that says afterwards, by closing, that the other side is gone. Replace it by the RDMA connection
- * manager, by a cluster's directory, or by whatever your program has.
+/* The TCP connection of both examples. The two sides exchange over it the parameters of RDMA (queue pair numbers,
+ * GIDs, keys). Afterwards, its close indicates that the peer has exited. A real program would use the RDMA connection
+ * manager or a cluster directory instead.
  *
- * Functions return a descriptor or 0, and otherwise an errno with a minus. */
+ * Functions return a descriptor or 0 on success, otherwise -errno. */
 #ifndef ROCI_EXAMPLE_TCP_H
 #define ROCI_EXAMPLE_TCP_H
 
@@ -12,19 +12,19 @@
 extern "C" {
 #endif
 
-/* Listens; accepting on the descriptor does not wait. */
+/* Creates a listening socket that is nonblocking. */
 int tcp_listen(const char* address, const char* port);
-/* The next one who came, or -EAGAIN. Receiving on it does not wait. */
+/* Accepts a connection, which is nonblocking. Returns -EAGAIN if there is none. */
 int tcp_accept(int listener);
-/* Tries until `timeout_ms` is over: the other side may be about to start. */
+/* Retries for `timeout_ms`, since the peer may not have started yet. */
 int tcp_connect(const char* host, const char* port, int timeout_ms);
 
-/* All bytes, or an error: -ETIMEDOUT, or -ECONNRESET when the other side is gone. */
+/* Transfer all bytes. Errors: -ETIMEDOUT; -ECONNRESET if the peer has closed the connection. */
 int tcp_send(int fd, const void* bytes, size_t size, int timeout_ms);
 int tcp_receive(int fd, void* bytes, size_t size, int timeout_ms);
-/* What is there now, up to `size` bytes; 0 when there is nothing yet. */
+/* Receives available bytes, up to `size`. Returns 0 if there are none. */
 int tcp_receive_some(int fd, void* bytes, size_t size);
-/* Whether the other side has closed the connection. Bytes that it sends are thrown away. */
+/* Whether the peer has closed the connection. Discards received bytes. */
 int tcp_is_closed(int fd);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// Options of the two programs: `--name value` pairs, and at most one word that is none.
+// Command-line options of both programs: `--name value` pairs, and at most one other word.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace kv {
 
 class Arguments {
  public:
-  // Takes the options that `allowed` names (with their standard values) and one more word, if there is one.
+  // Accepts the options in `allowed`, which contains their defaults, and one other word.
   static roci::Result<Arguments> parse(int count, char** words, std::map<std::string, std::string> allowed);
 
   [[nodiscard]] const std::string& text(const std::string& name) const { return values_.at(name); }

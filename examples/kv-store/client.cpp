@@ -15,8 +15,8 @@
 namespace kv {
 namespace {
 
-constexpr int kMostRepeats = 10'000;      // of a READ
-constexpr int kRoundsBetweenLooks = 512;  // at the TCP connection, without a completion
+constexpr int kMostRepeats = 10'000;      // retries of a READ
+constexpr int kRoundsBetweenLooks = 512;  // without a completion, before the TCP connection is checked
 
 roci::Status check_key(std::string_view key) {
   if (key.empty())
@@ -82,7 +82,7 @@ roci::Status Client::set_up() {
   auto queue_pair = pd_->create_qp(&init, *cq_, *cq_);
   if (!queue_pair) return roci::fail(queue_pair.error());
   queue_pair_ = std::move(*queue_pair);
-  return prepare(*queue_pair_, 0);  // the server has no business in our memory
+  return prepare(*queue_pair_, 0);  // the server has no access to the client's memory
 }
 
 roci::Status Client::greet() {
@@ -107,8 +107,8 @@ roci::Status Client::greet() {
   return kv::connect(*queue_pair_, *own, server_.endpoint, config_.timeout);
 }
 
-// A PUT moves no key from one bucket to the other: a key that is in neither of them was missing at some time between the two
-// READs.
+// A PUT does not move keys between buckets. A key found in neither bucket was therefore missing at some time between
+// the two READs.
 roci::Result<std::string> Client::get(std::string_view key) {
   ROCI_TRY(check_key(key));
   const auto candidates = buckets_of(key, server_.buckets);
@@ -154,7 +154,7 @@ roci::Result<Status> Client::ask(Operation operation, std::string_view key, std:
   std::memcpy(out, &request, sizeof request);
   std::copy(key.begin(), key.end(), out + sizeof request);
   std::copy(value.begin(), value.end(), out + sizeof request + key.size());
-  // The receive for the answer is there before the request leaves.
+  // The receive for the answer is posted before the request is sent.
   ROCI_TRY(post_receive());
   ROCI_TRY(post(IBV_WR_SEND, out, sizeof request + key.size() + value.size(), 0));
   ROCI_TRY(wait(2));
@@ -191,8 +191,8 @@ roci::Status Client::post(ibv_wr_opcode opcode, const void* bytes, size_t length
   return error == 0 ? roci::Status{} : lose("a request could not be posted", error);
 }
 
-// A server that is dead shows as a completion with an error once the retries are spent, or sooner as a closed connection.
-// A receive alone would wait for ever: nobody retries on its behalf.
+// If the server has exited, the retries of a send expire, or the closed TCP connection is detected earlier. A receive
+// alone has no time-out.
 roci::Status Client::wait(int count) {
   for (int rounds = 1; count > 0; ++rounds) {
     std::array<ibv_wc, 2> completions;

@@ -1,5 +1,6 @@
-// The client: GET by RDMA READ of the server's memory, PUT and DELETE by asking the server. Calls wait for their end; one
-// thread at a time. After a lost connection every call fails with ECONNRESET or ETIMEDOUT, and a new Client is needed.
+// The client. GET reads the server's memory by RDMA READ; PUT and DELETE are requests to the server. Calls block until
+// they are complete; used by one thread at a time. After a connection loss every call fails with the error in lost();
+// create a new Client.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@ namespace kv {
 struct ClientConfig {
   std::string host = "127.0.0.1";
   std::string port = "7471";
-  std::chrono::milliseconds patience{10'000};  // for the server to be there, and to answer a greeting
+  std::chrono::milliseconds patience{10'000};  // for the server to start, and to answer the greeting
   uint8_t timeout = 0;                         // ibv_qp_attr::timeout
 };
 
@@ -26,20 +27,20 @@ class Client {
   static roci::Result<std::unique_ptr<Client>> connect(roci::Device& device, const ClientConfig& config);
   ~Client();
 
-  // ENOENT when there is no such key. EAGAIN when the bucket was being written each time it was read.
+  // Errors: ENOENT if the key does not exist; EAGAIN if the server was writing to the bucket at every READ.
   roci::Result<std::string> get(std::string_view key);
-  // ENAMETOOLONG, EMSGSIZE, ENOSPC: the key is too long, the value is, the table has no place for the key.
+  // Errors: ENAMETOOLONG (key), EMSGSIZE (value), ENOSPC (no free entry for the key).
   roci::Status put(std::string_view key, std::string_view value);
-  // ENOENT when there is no such key.
+  // Error: ENOENT if the key does not exist.
   roci::Status remove(std::string_view key);
 
-  // READs that came while the server was writing, and were repeated.
+  // READs that were repeated because the server was writing to the bucket.
   [[nodiscard]] uint64_t repeated() const { return repeated_; }
-  // Why the connection is lost, once it is.
+  // The reason of a connection loss, if any.
   [[nodiscard]] const std::optional<roci::Error>& lost() const { return lost_; }
 
  private:
-  // What the device reads from and writes to.
+  // Memory that the device reads and writes.
   struct Buffers {
     Bucket bucket;
     std::array<char, kMaxRequest> request;
@@ -53,7 +54,7 @@ class Client {
   roci::Result<Status> ask(Operation operation, std::string_view key, std::string_view value);
   roci::Status post_receive();
   roci::Status post(ibv_wr_opcode opcode, const void* bytes, size_t length, uint64_t remote);
-  // Waits for so many completions.
+  // Waits for `count` completions.
   roci::Status wait(int count);
   [[nodiscard]] ibv_sge piece(const void* bytes, size_t length) const;
   roci::Status lose(std::string why, int code);

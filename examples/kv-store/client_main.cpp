@@ -1,11 +1,11 @@
-// kv-client --config FILE HOST: does what standard input says, a line each, and answers with a line:
+// kv-client --config FILE HOST: executes commands from the standard input, one per line. Prints one line per result:
 //
 //   put KEY VALUE   ->  ok          the value is the rest of the line
 //   get KEY         ->  value VALUE, or missing
 //   delete KEY      ->  ok, or missing
-//   repeated        ->  repeated N  READs that had to be repeated so far
+//   repeated        ->  repeated N  number of repeated READs so far
 //
-// or "error: …". After a lost connection it ends with exit code 1.
+// or "error: …". After a connection loss it exits with code 1.
 #include <cstdio>
 #include <iostream>
 

@@ -65,7 +65,7 @@ roci::Status connect(roci::QueuePair& queue_pair, const Endpoint& own, const End
   attr.sq_psn = own.psn;
   attr.timeout = timeout;
   attr.retry_cnt = 7;
-  attr.rnr_retry = 7;  // for ever: the peer is there, it has no receive posted
+  attr.rnr_retry = 7;  // unlimited: the peer is alive, but has no receive posted
   attr.max_rd_atomic = 16;
   return queue_pair.modify(attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
                                      IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);

@@ -1,4 +1,4 @@
-// A queue pair on its way from nothing to "ready to send", the same on both sides.
+// Setup of a queue pair up to state RTS, for both sides.
 #pragma once
 
 #include <string>
@@ -8,22 +8,22 @@
 
 namespace kv {
 
-// How long a silent peer is waited for: eight times 4.096 us * 2^timeout (IBTA 9.7.6.1.3), a second with 15.
+// Detection time of a dead peer: 8 x 4.096 us * 2^timeout (IBTA 9.7.6.1.3), about 1 s with 15.
 inline constexpr uint8_t kDefaultTimeout = 15;
-inline constexpr uint8_t kGidIndex = 1;  // the first of the device's addresses; 0 is the link-local one
+inline constexpr uint8_t kGidIndex = 1;  // the first configured address; 0 is the link-local one
 
-// What to tell the peer of `queue_pair`: it will expect `psn` first.
+// The values that the peer needs for `queue_pair`. `psn`: its first PSN.
 roci::Result<Endpoint> endpoint_of(const roci::Device& device, const roci::QueuePair& queue_pair,
                                    uint32_t psn);
 
-// INIT: receives may be posted. `access` is what the peer may do to our memory.
+// Changes the queue pair to INIT, so that receives can be posted. `access`: rights of the peer on local memory.
 roci::Status prepare(roci::QueuePair& queue_pair, int access);
-// RTR and RTS.
+// Changes the queue pair to RTR and RTS.
 roci::Status connect(roci::QueuePair& queue_pair, const Endpoint& own, const Endpoint& peer, uint8_t timeout);
 
 uint32_t random_psn();
 
-// Why a work request failed, for people.
+// Text for a failed work request.
 std::string completion_text(ibv_wc_status status);
 
 }  // namespace kv

@@ -1,10 +1,10 @@
-// The table as it lies in the server's memory and as clients read it from there: an array of buckets of four entries. A key
-// has two buckets where it may be. One RDMA READ fetches a bucket; no processor of the server takes part, so nothing keeps
-// the server from changing an entry meanwhile. Two things tell a reader:
+// The table in the server's memory, which clients read: an array of buckets with four entries. Each key has two
+// possible buckets. One RDMA READ fetches a bucket without the server's CPU, so the server may change an entry during
+// the READ. A reader detects this by two fields:
 //
-//   version    odd while the entry is being written, and another one afterwards (a seqlock)
-//   checksum   of everything else, the version among it: a READ promises no order in which it takes bytes, so old and new
-//              ones may come together with either version
+//   version    odd while the entry is being written, and different afterwards (a seqlock)
+//   checksum   over all other fields including the version: a READ guarantees no order of its bytes, so old and new
+//              bytes may be combined with either version
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ inline constexpr size_t kMaxKey = 64;
 inline constexpr size_t kMaxValue = 936;
 inline constexpr size_t kEntriesPerBucket = 4;
 
-// Both sides are little-endian machines with the same build of this file; a product writes down its byte order.
+// Both sides are little-endian and use the same build of this file; a product would define the byte order.
 struct Entry {
   uint64_t version;  // 0: never used
   uint64_t checksum;
@@ -37,7 +37,7 @@ struct Bucket {
 };
 static_assert(sizeof(Bucket) == 4096);
 
-// FNV-1a, with a start of the caller's.
+// FNV-1a with an additional start value.
 inline uint64_t hash(std::span<const char> bytes, uint64_t start) {
   constexpr uint64_t kOffset = 0xcbf29ce484222325, kPrime = 0x100000001b3;
   uint64_t value = kOffset ^ start;
@@ -45,14 +45,14 @@ inline uint64_t hash(std::span<const char> bytes, uint64_t start) {
   return value;
 }
 
-// The two buckets of a key, which may be the same one. `buckets` is a power of two.
+// The two buckets of a key, which may be identical. `buckets` is a power of two.
 inline std::array<uint64_t, 2> buckets_of(std::string_view key, uint64_t buckets) {
   const uint64_t first = hash(key, 0);
   const uint64_t second = hash(key, first | 1);
   return {(first ^ first >> 32) & (buckets - 1), (second ^ second >> 32) & (buckets - 1)};
 }
 
-// What an entry's checksum has to be. The lengths must be within their limits.
+// The expected checksum of an entry, whose lengths must be within their limits.
 inline uint64_t checksum_of(const Entry& entry) {
   const std::array<uint64_t, 3> start{entry.version, entry.value_length, entry.key_length};
   uint64_t sum = hash({reinterpret_cast<const char*>(start.data()), sizeof start}, 0);

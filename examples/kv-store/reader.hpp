@@ -1,4 +1,4 @@
-// The client's side of the table: what a copy of a bucket, as a READ brought it, says about a key.
+// Search for a key in a client's copy of a bucket.
 #pragma once
 
 #include <string>
@@ -11,10 +11,10 @@ namespace kv {
 enum class Found {
   kValue,
   kMissing,
-  kChanging,  // the server was writing while the bucket was read: read it again
+  kChanging,  // the server wrote to the bucket during the READ: repeat the READ
 };
 
-// `value` is set when there is one.
+// Sets `value` for Found::kValue.
 Found find(const Bucket& copy, std::string_view key, std::string& value);
 
 }  // namespace kv

@@ -17,8 +17,8 @@ namespace {
 constexpr int kBatch = 32;
 constexpr int kIdleRounds = 1000;            // before the server sleeps
 constexpr int kLongestSleep = 200;           // ms
-constexpr int kBusyRoundsBetweenLooks = 64;  // at the sockets
-constexpr int kSendTimeout = 1000;           // ms, of a greeting
+constexpr int kBusyRoundsBetweenLooks = 64;  // before it checks the sockets
+constexpr int kSendTimeout = 1000;           // ms, for a greeting
 constexpr std::chrono::seconds kHelloTimeout{5};
 
 }  // namespace
@@ -43,7 +43,7 @@ roci::Status Server::set_up() {
   auto pd = device_.allocate_pd();
   if (!pd) return roci::fail(pd.error());
   pd_ = std::move(*pd);
-  // Clients may read the table and nothing else.
+  // Clients have read access to the table only.
   auto region =
       pd_->register_memory(buckets_.data(), buckets_.size() * sizeof(Bucket), IBV_ACCESS_REMOTE_READ);
   if (!region) return roci::fail(region.error().within("the table"));
@@ -51,7 +51,7 @@ roci::Status Server::set_up() {
   auto channel = device_.create_channel();
   if (!channel) return roci::fail(channel.error());
   channel_ = std::move(*channel);
-  // Room for all that may be under way, twice: completions of clients who have left wait until they are polled.
+  // Twice the maximum of outstanding work requests: completions of closed sessions remain until they are polled.
   const auto entries = static_cast<int>(config_.clients * 4 * kCredits);
   auto cq = device_.create_cq(entries, nullptr, channel_.get());
   if (!cq) return roci::fail(cq.error());
@@ -80,7 +80,7 @@ roci::Status Server::run(const std::atomic<bool>& stop) {
       idle = 0;
     }
     ROCI_TRY(accept_clients());
-    // A session that ends takes itself out of the map.
+    // end() removes the session from the map.
     for (auto next = sessions_.begin(); next != sessions_.end();) hear(*(next++)->second);
   }
   return {};
@@ -108,7 +108,7 @@ roci::Status Server::accept_clients() {
   }
 }
 
-// What comes over TCP: a hello, and then nothing until the end.
+// Reads a session's TCP connection: the hello, afterwards only its close.
 void Server::hear(Session& session) {
   if (session.greeted()) {
     if (tcp_is_closed(session.fd()) != 0) end(session, "it has left");
@@ -141,7 +141,7 @@ roci::Result<bool> Server::serve_completions() {
   for (int i = 0; i < count; ++i) {
     const ibv_wc& wc = completions[static_cast<size_t>(i)];
     const auto found = sessions_.find(wc.qp_num);
-    if (found == sessions_.end()) continue;  // of a session that has ended
+    if (found == sessions_.end()) continue;  // of a closed session
     Session& session = *found->second;
     if (wc.status != IBV_WC_SUCCESS) {
       end(session, "its connection failed: " + completion_text(wc.status));
@@ -163,7 +163,7 @@ void Server::serve(Session& session, uint32_t slot, uint32_t length) {
     std::memcpy(&request, bytes.data(), sizeof request);
     answer.id = request.id;
     const std::string_view rest(bytes.data() + sizeof request, bytes.size() - sizeof request);
-    // Lengths are the client's word; added as 64 bits they cannot wrap.
+    // The client's lengths are not trusted; their sum cannot overflow in 64 bits.
     if (uint64_t{request.key_length} + request.value_length == rest.size()) {
       const std::string_view key = rest.substr(0, request.key_length),
                              value = rest.substr(request.key_length);
@@ -180,7 +180,7 @@ void Server::end(const Session& session, const std::string& why) {
   sessions_.erase(session.number());
 }
 
-// Asking for an event, then polling once more, then sleeping: so no completion goes unnoticed.
+// Requests an event and polls once more before sleeping, so that no completion is missed.
 roci::Status Server::sleep() {
   cq_->request_notify(false);
   const auto served = serve_completions();

@@ -1,11 +1,11 @@
-// The server: owns the table, answers PUT and DELETE. It hears nothing of GETs.
+// The server: owns the table and processes PUT and DELETE requests. GETs do not involve it.
 //
-//   a client connects over TCP, says hello -> a Session with a queue pair of its own, all on one completion queue
-//   a request arrives                      -> the table is changed, the answer leaves
-//   the client is gone (TCP is closed), breaks the rules, or a completion has an error
-//                                          -> its Session goes, and nobody else notices
+//   a client connects over TCP and sends hello -> a Session with its own queue pair; all share one completion queue
+//   a request arrives                          -> the table is changed, the answer is sent
+//   the client closes TCP, violates the protocol, or a completion has an error
+//                                              -> its Session is closed, without effect on other sessions
 //
-// One thread. It polls while there is work and sleeps on the completion channel when there is none.
+// Used by one thread. It polls while there is work, otherwise it sleeps on the completion channel.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ struct ServerConfig {
   std::string address = "127.0.0.1";
   std::string port = "7471";
   uint64_t buckets = 4096;  // a power of two
-  uint32_t clients = 64;    // at a time
+  uint32_t clients = 64;    // maximum of concurrent clients
   uint8_t timeout = 0;      // ibv_qp_attr::timeout
 };
 
@@ -34,7 +34,7 @@ class Server {
  public:
   static roci::Result<std::unique_ptr<Server>> open(roci::Device& device, const ServerConfig& config);
   ~Server();
-  // Until `stop`, or until the device or the socket fails.
+  // Runs until `stop` is set, or until the device or the socket fails.
   roci::Status run(const std::atomic<bool>& stop);
 
  private:
@@ -43,7 +43,7 @@ class Server {
   roci::Status accept_clients();
   void hear(Session& session);
   void greet(Session& session);
-  roci::Result<bool> serve_completions();  // whether there was one
+  roci::Result<bool> serve_completions();  // returns whether there was a completion
   void serve(Session& session, uint32_t slot, uint32_t length);
   void end(const Session& session, const std::string& why);
   roci::Status sleep();

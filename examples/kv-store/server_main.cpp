@@ -1,4 +1,4 @@
-// kv-server --config FILE: keeps the table until SIGINT or SIGTERM.
+// kv-server --config FILE: provides the table until SIGINT or SIGTERM.
 #include <csignal>
 #include <cstdio>
 
@@ -10,7 +10,7 @@
 namespace {
 
 std::atomic<bool> stop{false};
-static_assert(std::atomic<bool>::is_always_lock_free);  // a signal handler may store to it
+static_assert(std::atomic<bool>::is_always_lock_free);  // required for stores in a signal handler
 
 roci::Status run(int count, char** words) {
   auto arguments = kv::Arguments::parse(count, words,

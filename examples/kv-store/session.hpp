@@ -1,4 +1,4 @@
-// What the server has of one client: its connection, its queue pair, and a buffer for each request that may be under way.
+// The server's state of one client: its TCP connection, its queue pair, and a buffer per outstanding request.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace kv {
 
 class Session {
  public:
-  // Takes the descriptor in any case.
+  // Takes ownership of the descriptor, also on failure.
   static roci::Result<std::unique_ptr<Session>> open(int fd, roci::ProtectionDomain& pd,
                                                      roci::CompletionQueue& cq);
   ~Session();
@@ -27,13 +27,14 @@ class Session {
   [[nodiscard]] uint32_t number() const { return queue_pair_->qp_num(); }
   [[nodiscard]] std::chrono::steady_clock::time_point since() const { return since_; }
 
-  // Takes what has come of the client's hello; true once it is whole. ECONNRESET when the client is gone.
+  // Receives available bytes of the client's hello. Returns true when it is complete. ECONNRESET if the client has
+  // closed the connection.
   roci::Result<bool> hear_hello();
   [[nodiscard]] const ClientHello& hello() const { return hello_; }
   [[nodiscard]] bool greeted() const { return greeted_; }
   void set_greeted() { greeted_ = true; }
 
-  // A receive is posted for each slot, and again once the answer from the same slot has left.
+  // Posts the receive of a slot: initially, and again after the slot's answer was sent.
   roci::Status post_receive(uint32_t slot);
   [[nodiscard]] std::span<const char> request(uint32_t slot, uint32_t length) const;
   roci::Status send(uint32_t slot, const Answer& answer);
@@ -49,14 +50,14 @@ class Session {
   int fd_;
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
   ClientHello hello_{};
-  size_t heard_ = 0;  // bytes of it
+  size_t heard_ = 0;  // received bytes of hello_
   bool greeted_ = false;
   std::vector<Slot> slots_;
   std::unique_ptr<roci::MemoryRegion> region_;
   std::unique_ptr<roci::QueuePair> queue_pair_;
 };
 
-// What the numbers of work requests say.
+// In a work request id: marks answers; the other bits are the slot.
 inline constexpr uint64_t kAnswerFlag = 1U << 16;
 
 }  // namespace kv

@@ -8,7 +8,7 @@ namespace {
 
 bool is_key(std::string_view key) { return !key.empty() && key.size() <= kMaxKey; }
 
-// The odd version is in memory before the first byte is changed, and the even one after the last.
+// A seqlock write: the odd version is stored before the first change, the even one after the last.
 void write(Entry& entry, std::string_view key, std::string_view value) {
   const std::atomic_ref<uint64_t> version(entry.version);
   const uint64_t before = version.load(std::memory_order_relaxed);
@@ -35,7 +35,7 @@ Entry* Table::find(std::string_view key) {
   return nullptr;
 }
 
-// In the emptier one of the two, so that few keys find both full.
+// Selects the bucket with more free entries, which reduces the number of keys for which both are full.
 Entry* Table::free_place(std::string_view key) {
   Entry* place = nullptr;
   ptrdiff_t most = 0;

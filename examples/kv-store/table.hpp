@@ -1,4 +1,4 @@
-// The server's side of the table. One thread calls it; clients read its memory at any time without asking.
+// The server's access to the table. Called by one thread; clients read the memory concurrently by RDMA READ.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace kv {
 
-// The answers to requests, as they go over the wire.
+// Results of requests, as sent to the client.
 enum class Status : uint32_t {
   kOk,
   kMissing,
@@ -20,12 +20,12 @@ enum class Status : uint32_t {
 
 class Table {
  public:
-  // A power of two of buckets, all of them zero. They stay the caller's.
+  // `buckets`: a power of two, zeroed, owned by the caller.
   explicit Table(std::span<Bucket> buckets) : buckets_(buckets) {}
 
-  // kOk; kBadKey (empty or too long), kBadValue (too long), kFull (no place in either bucket of the key).
+  // Returns kOk, kBadKey (empty or too long), kBadValue (too long) or kFull (no free entry in both buckets).
   Status put(std::string_view key, std::string_view value);
-  // kOk, kMissing, or kBadKey.
+  // Returns kOk, kMissing or kBadKey.
   Status remove(std::string_view key);
   [[nodiscard]] size_t size() const { return size_; }
 

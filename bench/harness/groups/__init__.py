@@ -1,4 +1,4 @@
-"""The groups of cases, in the order in which they are listed and measured."""
+"""The groups of cases, in the order of listing and measurement."""
 
 from harness.groups import (acknowledgements, bandwidth, budget, congestion_control, connections, footprint, forwarding, lab, latency,
                             loss, memif, message_rate, processes, programs, stages)
@@ -6,5 +6,5 @@ from harness.groups import (acknowledgements, bandwidth, budget, congestion_cont
 GROUPS = (bandwidth.GROUP, message_rate.GROUP, latency.GROUP, memif.GROUP, programs.GROUP, processes.GROUP, connections.GROUP, acknowledgements.GROUP, loss.GROUP,
           congestion_control.GROUP,
           footprint.GROUP, budget.GROUP, stages.GROUP, forwarding.GROUP, lab.GROUP)
-# Those whose targets `./roci bench targets` shows.
+# The groups whose targets `./roci bench targets` shows.
 WITH_TARGETS = tuple(group for group in GROUPS if group.target)

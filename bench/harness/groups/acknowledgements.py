@@ -1,4 +1,4 @@
-"""Cost of an acknowledgement per packet, and of the extensions."""
+"""Cost of one acknowledgment per packet, and of the extensions."""
 
 from harness.case import Case, Group, at_least
 from harness.programs import large_writes

@@ -1,4 +1,4 @@
-"""Instructions of the data path, counted by callgrind in virtual time, against bench/budget.yaml."""
+"""Instructions of the data path, counted by callgrind in virtual time, compared with bench/budget.yaml."""
 
 import yaml
 
@@ -6,9 +6,9 @@ from harness.case import Case, Figure, Group, LESS, at_most
 from harness.programs import budget_row, command
 from harness.run import ROOT
 
-TOLERANCE = 1.03  # as in bench/budget.py
+TOLERANCE = 1.03  # same value as in bench/budget.py
 BUDGETS = yaml.safe_load((ROOT / "bench/budget.yaml").read_text())
-# 1: over a budget, which is a target that is missed and no failure to measure.
+# Exit status 1: a budget is exceeded. That is a missed target, not a failed measurement.
 COUNT = command("python3 {bench}/budget.py --program {bin}/roci-budget", limit=600, accepted=(0, 1))
 
 

@@ -8,7 +8,7 @@ def perf(name, options=""):
     return large_writes(name, f"--extensions auto {options}".strip())
 
 
-LINE = "--cc-line-rate 400Gbps"  # so that no algorithm stands at the rate of a slower line
+LINE = "--cc-line-rate 400Gbps"  # high, so that no algorithm is limited by the line rate
 
 OFF = perf("none")
 

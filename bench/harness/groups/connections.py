@@ -9,7 +9,7 @@ NUMBER = r"([0-9.]+)"
 
 
 def both(program, *to_server):
-    """A program as server and as client."""
+    """Runs a program as server and as client."""
     return command(f"python3 {{bench}}/connections/both.py {{bin}}/roci-run {' '.join(to_server)} -- {program}", limit=120)
 
 
@@ -18,18 +18,18 @@ CMTIME = both(f"cmtime -c {CONNECTIONS}", "-s", "10.77.0.1")
 
 
 def figure(side, round_number, what, unit, better=MORE):
-    """The second round is in a process that had one before."""
+    """A figure of many-connections. Round 2 runs in the same processes after round 1."""
     return Figure(f"many-connections, {side}", MANY,
                   matched(rf"^{side}: round {round_number}: .*?{NUMBER} {what}", f"round {round_number} with its {what}"), unit, better)
 
 
 def step(name):
-    """Of cmtime's table: how many a second, from the milliseconds that all took."""
+    """Parses a step of cmtime's table: connections per second, from the total time in ms."""
     return lambda output: CONNECTIONS / search(rf"^client: {name} +: +{NUMBER}", output.text, f"cmtime's step {name}") * 1e3
 
 
 def flood(name, options):
-    """Of the goodput without it what is left with it; the program pairs short turns of both itself."""
+    """Fraction of the goodput that remains during a flood of REQs. The program alternates short turns itself."""
     return Figure(name, command(f"{{bin}}/roci-request-flood --pairs 20 {options}", limit=60),
                   matched(rf"^ratio {NUMBER} .* without$", "ratio"), "of the goodput without")
 

@@ -4,7 +4,7 @@ from harness.case import Case, Group, at_least
 from harness.switches import figure, load_alone, open_vswitch, roci, SIZES, testpmd
 
 MAC, OUTPUT, NORMAL = "dpdk-testpmd, mac forwarding", "Open vSwitch, port to port", "Open vSwitch, learning bridge"
-INT_BYTES = 32  # shim, header and a hop
+INT_BYTES = 32  # shim, header and one hop
 FEATURES = {
     "bridge": roci("bridge"),
     "WRED and ECN": roci("marking", "--marked"),

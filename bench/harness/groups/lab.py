@@ -24,7 +24,7 @@ def hops(name, run):
     return Figure(name, run, millions("hops_per_cpu_second"), "M/s")
 
 
-# Virtual time for two to three seconds of a core each.
+# Virtual times that take two to three seconds on one core.
 NS3 = tuple(hops(name, cost(f"{{bin}}/roci-lab-ns3 {traffic}"))
             for name, traffic in ((TCP, "tcp --ms 10"), ("ns-3, UDP", "udp --ms 30"), ("ns-3, bare packets", "bare --ms 100")))
 

@@ -1,4 +1,4 @@
-"""One small message at a time, within a process."""
+"""One small message at a time, within one process."""
 
 from harness.case import Case, Figure, Group, LESS, at_most
 from harness.programs import core_round_trip, in_loopback, median_latency, p99_over_median, perf_result

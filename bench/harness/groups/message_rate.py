@@ -1,4 +1,4 @@
-"""Small messages: on one queue pair, and spread over many."""
+"""Small messages on one queue pair, and distributed over many."""
 
 from harness.case import Case, Figure, Group, at_least
 from harness.peers import testpmd_rate, testpmd_rings
@@ -9,7 +9,7 @@ FRAME = 14 + 20 + 8 + 12 + 16 + 64 + 4  # Ethernet, IPv4, UDP, BTH, RETH, payloa
 
 ONE = message_rate("one queue pair", in_loopback(f"{SMALL} -t 256"))
 SOME = message_rate("256 queue pairs", in_loopback(f"{SMALL} -q 256 -t 16"))
-# Each has its turn once in a tenth of a second, which must not be a time-out.
+# Each queue pair is served about ten times per second; its time-out must be longer.
 MANY = message_rate("100,000 queue pairs", in_loopback(f"{SMALL} -q 100000 -t 16 -u 20", limit=120))
 LIMIT = Figure("limit: ring, copy and CRC", benchmark("loopback", "limit_two_cores/64/.*/real_time"),
                benchmark_counter("packets_per_second", 1e-6), "M/s")

@@ -4,7 +4,7 @@ from harness.case import Case, Figure, Group, LESS, at_least, at_most
 from harness.peers import (NETWORK, ON_FIRST, ON_SECOND, beside, perftest_column, perftest_of, ucx_bandwidth, ucx_latency)
 from harness.programs import command, line
 
-ONE_A_CORE = 2  # busy loops
+ONE_A_CORE = 2  # number of busy loops
 
 
 def latency(program, network, name, loops=0):
@@ -18,7 +18,7 @@ def bandwidth(size, network, name):
 
 
 def mpi(ranks, test, name, tls, before=""):
-    """The ranks share the two processors."""
+    """Runs `test` under mpirun. All ranks share the two CPUs."""
     variables = f"UCX_TLS={tls},self UCX_NET_DEVICES={'roci0:1' if before else 'lo'} OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
     run = command(f"{variables} {before} mpirun -n {ranks} --oversubscribe --mca pml ucx --mca osc ucx --mca opal_common_ucx_tls any "
                   f"--mca opal_common_ucx_devices any --mca mpi_yield_when_idle 1 {{bin}}/mpi-times {test}", limit=120)

@@ -4,8 +4,8 @@ from harness.case import Case, Group, at_least, at_most
 from harness.peers import perftest_bandwidth, perftest_latency, ucx_bandwidth, ucx_latency
 
 BANDWIDTHS = {64: 200000, 4096: 100000, 65536: 20000, 1 << 20: 1500}  # size: messages of UCX
-LATENCIES = {64: 20000, 4096: 20000, 65536: 5000, 1 << 20: 300}       # size: messages of each program
-# Size, and program and size: what is to be reached beside UCX over TCP.
+LATENCIES = {64: 20000, 4096: 20000, 65536: 5000, 1 << 20: 300}  # size: messages of each program
+# Keys: size, or program and size. Values: required ratio to UCX over TCP.
 TARGETS_OF_BANDWIDTH = {65536: 6, 1 << 20: 2}
 TARGETS_OF_LATENCY = {("ib_send_lat", 64): 0.15, ("ib_write_lat", 64): 1.0}
 
