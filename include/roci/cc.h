@@ -119,7 +119,7 @@ struct roci_cc_notice {
   int64_t queue_offset; /* bytes: queue length above its set point */
   int64_t queue_delta;  /* bytes: growth of the queue since the previous sample */
   uint64_t available;   /* bit/s available to the flow; 0: not reported */
-  int64_t rate_change;  /* bit/s by which the flow shall raise or lower its rate at once; 0: not reported */
+  int64_t rate_change;  /* change of the flow's rate, bit/s, effective at once; 0: not reported */
   uint32_t feedback;    /* quantized feedback, 0 to 63; 0: the message reports other values only */
   uint32_t reserved;
 };
@@ -203,7 +203,7 @@ struct roci_cc_decision {
   uint16_t reason;
 };
 
-/* --------------------------------------------------------------------------------------------------------- receiver */
+/* ------------------------------------------------------------------------------------------------------- receiver */
 
 /* Arrival of packets of the peer's flow. */
 struct roci_cc_arrival {
