@@ -1,51 +1,50 @@
-// DCQCN: a rate that is cut with CNPs and rises again by time and by bytes sent.
+// DCQCN: rate that CNPs cut and that rises by time and by bytes sent.
 //
 //    CNP: alpha up, target = rate, rate falls by alpha/2        periods of `rpg_time_reset` and of `rpg_byte_reset`
 //   line rate --------------------------------------> limited:  few of them          rate halfway to the target
 //        <-------------------------------------------           enough of one        target += rpg_ai_rate
-//                     the rate is the line's again              enough of both       target += rpg_hai_rate
+//                     the rate reaches the line rate            enough of both       target += rpg_hai_rate
 //
-// Sources: Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015 (the paper); the parameters
-// of Mellanox NICs as their tools describe them (the NIC); the simulator of HPCC, which models the NIC (HPCC-ns3).
+// Sources: Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015 ("paper"); the parameters of
+// Mellanox NICs as described by their tools ("NIC"); HPCC's simulator, which models the NIC ("HPCC-ns3").
 //
-// The paper and the NIC differ in more than numbers, and both are had by values:
-//   * rate_reduce_monitor_period 0 is the paper: each CNP cuts, and raises alpha, as it comes; alpha falls whenever no
-//     CNP has come for dce_tcp_rtt. Above 0 is the NIC: time is cut into periods from the first CNP on; at the end of
-//     one of dce_tcp_rtt alpha goes up or down, at the end of one of rate_reduce_monitor_period the rate is cut, once,
-//     if CNPs came in it.
-//   * the NIC's 1024ths hold the paper's numbers exactly: g = 1/256 is dce_tcp_g = 1020, alpha = 1 is 1024.
-// Set of the NIC, which is the standard: dce_tcp_g = 1019, dce_tcp_rtt = 1000, initial_alpha_value = 1023,
-//   alpha_fixed = 1, alpha_first = 1, rate_reduce_monitor_period = 4000, rpg_time_reset = 300000, rpg_byte_reset = 0,
-//   rpg_threshold = 1, threshold_inclusive = 1, rpg_ai_rate = 5e6, rpg_hai_rate = 50e6, hyper_step = 0, rpg_gd = 11,
-//   rpg_min_dec_fac = 50, rpg_min_rate = 1e6, rpg_max_rate = 0, clamp_tgt_rate = 0, clamp_tgt_rate_after_time_inc = 1,
-//   rate_to_set_on_first_cnp = 0, release_at_max = 1. The peer spaces CNPs by 4 us or less.
-// Set of the paper, for 40 Gb/s: dce_tcp_g = 1020, dce_tcp_rtt = 55000, initial_alpha_value = 1024, alpha_fixed = 0,
+// Paper and NIC differ in more than values. Parameters select either:
+//   * rate_reduce_monitor_period = 0 is the paper: each CNP cuts the rate and raises alpha at once; alpha falls after
+//     each dce_tcp_rtt without a CNP. A value above 0 is the NIC: periods start at the first CNP. At the end of each
+//     dce_tcp_rtt alpha rises or falls; at the end of each rate_reduce_monitor_period with CNPs the rate is cut once.
+//   * The NIC's 1024ths represent the paper's values exactly: g = 1/256 is dce_tcp_g = 1020, alpha = 1 is 1024.
+// NIC set (the default): dce_tcp_g = 1019, dce_tcp_rtt = 1000, initial_alpha_value = 1023, alpha_fixed = 1,
+//   alpha_first = 1, rate_reduce_monitor_period = 4000, rpg_time_reset = 300000, rpg_byte_reset = 0, rpg_threshold = 1,
+//   threshold_inclusive = 1, rpg_ai_rate = 5e6, rpg_hai_rate = 50e6, hyper_step = 0, rpg_gd = 11, rpg_min_dec_fac = 50,
+//   rpg_min_rate = 1e6, rpg_max_rate = 0, clamp_tgt_rate = 0, clamp_tgt_rate_after_time_inc = 1,
+//   rate_to_set_on_first_cnp = 0, release_at_max = 1. The peer's CNP interval is at most 4 us.
+// Paper set, for 40 Gb/s: dce_tcp_g = 1020, dce_tcp_rtt = 55000, initial_alpha_value = 1024, alpha_fixed = 0,
 //   alpha_first = 0, rate_reduce_monitor_period = 0, rpg_time_reset = 55000, rpg_byte_reset = 10e6, rpg_threshold = 5,
 //   threshold_inclusive = 0, rpg_ai_rate = 40e6, rpg_hai_rate = 400e6, hyper_step = 1, clamp_tgt_rate = 1,
-//   release_at_max = 0, the rest as above. The peer spaces CNPs by 50 us. (The paper gives no R_HAI: ten times R_AI as
-//   in QCN.)
-// Set of HPCC-ns3, "vendor": that of the NIC with alpha_fixed = 0, initial_alpha_value = 1024, clamp_tgt_rate = 0,
-//   release_at_max = 0, rpg_min_rate = 1e9, and both increases times line/25 Gb/s.
+//   release_at_max = 0, others as above. The peer's CNP interval is 50 us. (The paper specifies no R_HAI: ten times
+//   R_AI as in QCN.)
+// HPCC-ns3 set ("vendor"): NIC set with alpha_fixed = 0, initial_alpha_value = 1024, clamp_tgt_rate = 0,
+//   release_at_max = 0, rpg_min_rate = 1e9, and both increases multiplied by line rate / 25 Gb/s.
 //
-// What was read into the sources:
-//   * rpg_byte_reset is off. The NIC has 32767, the most of its field, "in bytes" by its tools: a cut would be gone
-//     after 3 us at 100 Gb/s; HPCC-ns3 leaves it out too. A counter that is off has no voice: time decides alone.
-//   * threshold_inclusive: "how often the stage can count before it advances" (the NIC's tools) leaves a threshold of
-//     1 one period of fast recovery, as in HPCC-ns3; the paper's max(T, BC) < F, counted after the increment, F-1.
-//   * rate_to_set_on_first_cnp 0 is "port speed": nothing is set.
-//   * release_at_max: "once this limit is reached, the limiter is released" (the NIC's tools on rpg_max_rate): the next
-//     CNP is a first one again, with the first alpha. HPCC-ns3 keeps its alpha for ever, and so does the paper.
-//   * A rate that misses its highest by less than 0.1 % is there: halves of what is missing never end.
-//   * Losses and time-outs change nothing: the algorithm is for networks that do not lose.
+// Interpretation of the sources:
+//   * rpg_byte_reset is off. The NIC has 32767, the maximum of its field, "in bytes" by its tools. A cut would then be
+//     undone after 3 us at 100 Gb/s. HPCC-ns3 omits the counter too. If the counter is off, only time counts.
+//   * threshold_inclusive: "how often the stage can count before it advances" (NIC tools) means one period of fast
+//     recovery at a threshold of 1, as in HPCC-ns3. The paper's max(T, BC) < F, checked after the increment, means F-1.
+//   * rate_to_set_on_first_cnp 0 means "port speed": no rate is set.
+//   * release_at_max: "once this limit is reached, the limiter is released" (NIC tools on rpg_max_rate). The next CNP
+//     is then a first one with the initial alpha. HPCC-ns3 and the paper keep alpha.
+//   * A rate within 0.1 % of the maximum is set to it, because repeated halving never reaches it.
+//   * Losses and time-outs are ignored: the algorithm is for lossless networks.
 //
-// Feedback: CNPs alone, so it works for READ responses of standard peers. A window, if one is wanted (`window`), counts
-// only where packets are acknowledged. An option of L3QCN (section 6): `notice_alpha` takes alpha from a switch's notice.
+// Feedback: CNPs only, so READ responses to standard peers are controlled too. `window` applies only to flows with
+// acknowledgments. Option of L3QCN (section 6): `notice_alpha` takes alpha from the feedback of a CNM.
 //
-// In one event: bytes that were sent, then what was due by time (cut before increase), then a notice, then CNPs. Alpha
-// is brought up to date when it is looked at, so no timer runs for it; none at all runs while the rate is the highest.
+// Order within one event: sent bytes, expired periods (cut before increase), CNM, CNPs. Alpha is updated when it is
+// used, so it needs no timer. No timer runs at the maximum rate.
 //
-// State: 80 bytes: rate, target, alpha; since when its period and the monitor's run; when cut and increase are due;
-// bytes of the period; both stages; two flags.
+// State: 80 bytes: rate, target, alpha; start of alpha's period and of the monitor's periods; due times of cut and
+// increase; bytes of the period; both stages; two flags.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -141,9 +140,10 @@ constexpr roci_cc_label kReasons[] = {
     {"implausible", "a CNM with feedback above 63 was ignored"},
 };
 
-constexpr double kOne = 1024;        // of alpha and g
-constexpr double kThere = 1e-3;      // of the highest rate: what may be missing of it
-constexpr uint32_t kMostSteps = 64;  // at once: CNPs, or periods that nobody was woken for
+constexpr double kOne = 1024;    // unit of alpha and g
+constexpr double kThere = 1e-3;  // relative distance from the maximum rate that counts as reached
+// Maximum steps per event: CNPs, or periods that expired without an event.
+constexpr uint32_t kMostSteps = 64;
 constexpr uint32_t kMostStage = 1U << 20;
 constexpr uint32_t kMostFeedback = 63;
 
@@ -151,19 +151,19 @@ struct State {
   double rate;             // bit/s
   double target;           // bit/s
   double alpha;            // 1024ths
-  uint64_t alpha_since;    // ns: begin of its period
-  uint64_t monitor_since;  // ns: begin of the first of the monitor's periods
-  uint64_t cut_due;        // ns; 0: no CNP waits for the end of a period
-  uint64_t increase_due;   // ns; 0: the rate is the highest
-  uint64_t sent;           // bytes in the period of rpg_byte_reset
-  uint32_t time_stage;     // periods since the cut
+  uint64_t alpha_since;    // ns: start of its period
+  uint64_t monitor_since;  // ns: start of the monitor's first period
+  uint64_t cut_due;        // ns: end of a period with a CNP; 0: none
+  uint64_t increase_due;   // ns; 0: the rate is at its maximum
+  uint64_t sent;           // bytes in the current period of rpg_byte_reset
+  uint32_t time_stage;     // periods since the last cut
   uint32_t byte_stage;
-  uint32_t known;       // a first CNP has come
-  uint32_t cnp_counts;  // in the period of alpha
+  uint32_t known;       // flag: the first CNP has arrived
+  uint32_t cnp_counts;  // flag: a CNP arrived in alpha's period
 };
 static_assert(sizeof(State) <= 80);
 
-// By multiplication, so that it is the same on every machine.
+// By multiplication, so that the result is the same on every machine.
 double power(double base, uint64_t exponent) {
   double result = 1;
   for (; exponent != 0; exponent >>= 1) {
@@ -173,7 +173,7 @@ double power(double base, uint64_t exponent) {
   return result;
 }
 
-// One call.
+// Processing of one call.
 class ReactionPoint {
  public:
   ReactionPoint(State& state, const roci_cc_flow& flow, const double* parameters, uint64_t now,
@@ -213,7 +213,7 @@ class ReactionPoint {
     if (first) begin();
     age_alpha(now_);
     if (!by_cnp()) {
-      if (!first) s_.cnp_counts = 1;  // the first alpha has it in it
+      if (!first) s_.cnp_counts = 1;  // the initial alpha includes it
       cut_at_end_of_period();
       return;
     }
@@ -242,8 +242,8 @@ class ReactionPoint {
     }
   }
 
-  // `noticed`: the bytes of sent_notice have gone. It is left alone until then: what comes too early, because a cut has
-  // come in between, does no harm.
+  // `noticed`: ON_SENT was received. The value is not changed before: after a cut ON_SENT may come early, which does no
+  // harm.
   void publish(bool noticed) {
     out_.rate = std::max<uint64_t>(static_cast<uint64_t>(s_.rate), 1);
     out_.timer_ns[0] = s_.cut_due;
@@ -280,7 +280,7 @@ class ReactionPoint {
 
   void raise_alpha() { s_.alpha = rounded(rounded(s_.alpha * p_[kG] / kOne) + (kOne - p_[kG])); }
 
-  // Ends the periods of alpha up to this.
+  // Applies to alpha all its periods that end by `then`.
   void age_alpha(uint64_t then) {
     const auto period = static_cast<uint64_t>(p_[kAlphaPeriod]);
     if (s_.known == 0 || then < s_.alpha_since + period) return;
@@ -293,7 +293,7 @@ class ReactionPoint {
     }
     if (p_[kAlphaFixed] == 0) {
       s_.alpha *= power(p_[kG] / kOne, periods);
-    } else {  // less by one at least in each, so there are 1024 of them at most
+    } else {  // each step subtracts at least 1, so there are at most 1024
       for (; periods != 0 && s_.alpha > 0; --periods) s_.alpha = std::floor(s_.alpha * p_[kG] / kOne);
     }
   }
@@ -321,7 +321,7 @@ class ReactionPoint {
 
   [[nodiscard]] uint64_t time_period() const { return static_cast<uint64_t>(p_[kTimeReset]); }
 
-  // Bounded: who was not woken for long goes on from here.
+  // Applies at most kMostSteps periods; after a longer time without an event the remaining ones are skipped.
   void rise_until(uint64_t then) {
     for (uint32_t i = 0; i < kMostSteps && s_.increase_due != 0 && s_.increase_due <= then; ++i) {
       s_.increase_due += time_period();

@@ -1,20 +1,22 @@
-// DCTCP: Alizadeh et al., SIGCOMM 2010; RFC 8257; fixed point as in Linux. Once per window of data the share of packets
-// that arrived with CE moves alpha; the first mark of a window cuts it by alpha / 2. Else it grows by a packet per round
-// trip, and before the first cut by a packet per packet (slow start).
+// DCTCP: window that is cut once per round trip by the fraction of marked packets. Sources: Alizadeh et al., SIGCOMM
+// 2010; RFC 8257; fixed-point arithmetic of Linux.
+//
+// Once per window of data the fraction of packets with CE updates alpha. The first mark in a window cuts it by
+// alpha / 2. Otherwise it grows by one packet per round trip, and before the first cut by one per packet (slow start).
 //
 //        alpha  = (1 - g) * alpha + g * marked / acknowledged            g = 1 / 2^shift_g
 //        window = window * (1 - alpha / 2)
 //
-// Units: packets of the full size; alpha in 1/1024. State: 56 bytes. Three sequences (end of the window that alpha is
-// measured over, up to where marks and losses were answered), counts of the window, the window, where slow start ends.
+// Units: packets of the full size; alpha in 1/1024. State: 56 bytes: three sequences (end of alpha's window, and of the
+// windows in which marks and losses were processed), counts of the window, window, slow start threshold.
 //
-// Where it differs from Linux:
-//  - A cut takes effect at once; Linux spreads it over the window (proportional rate reduction). The window does not grow
-//    until what was in flight then is acknowledged, as there.
-//  - A window that is not used does not grow (`use_before_growth`); Linux looks at whether the window held a packet back.
-//  - There are no duplicate ACKs: the receiver says that packets are missing (NAK), which counts as Linux's recovery.
-//  - No restart after idleness: the window that was is the one that comes.
-// The marking threshold belongs to the switch (RFC 8257 4.1: K > B * T / 7).
+// Differences from Linux:
+//  - A cut takes effect at once; Linux spreads it over the window (proportional rate reduction). As in Linux the window
+//    does not grow until the packets in flight at the cut are acknowledged.
+//  - An unused window does not grow (`use_before_growth`); Linux checks whether the window held a packet back.
+//  - There are no duplicate ACKs: a NAK of the receiver has the effect of Linux's recovery state.
+//  - No restart after an idle period: the window is kept.
+// The marking threshold is configured at the switch (RFC 8257 4.1: K > B * T / 7).
 #include <algorithm>
 #include <iterator>
 
@@ -58,25 +60,25 @@ constexpr roci_cc_label kReasons[] = {
     {"timeout", "a time-out expired"},
 };
 
-constexpr uint32_t kOne = 1024;  // alpha
+constexpr uint32_t kOne = 1024;  // unit of alpha
 
 struct State {
-  uint64_t measured;   // sequence: alpha changes when it is acknowledged
-  uint64_t cut;        // sequence: marks are answered again, and the window grows, when it is acknowledged
-  uint64_t recovered;  // sequence: likewise losses
-  uint64_t begun;      // not 0 once the sequence is known
-  uint32_t acked;      // packets, in this window
-  uint32_t marked;     // of these
+  uint64_t measured;   // sequence: alpha is updated when it is acknowledged
+  uint64_t cut;        // sequence: until it is acknowledged, marks are ignored and the window does not grow
+  uint64_t recovered;  // sequence: until it is acknowledged, losses are ignored
+  uint64_t begun;      // nonzero once the sequence is known
+  uint32_t acked;      // packets in this window
+  uint32_t marked;     // of these, with CE
   uint32_t window;     // packets
-  uint32_t threshold;  // packets: slow start goes up to here
-  uint32_t towards;    // packets acknowledged on the way to the next step
+  uint32_t threshold;  // packets: slow start threshold
+  uint32_t towards;    // packets acknowledged since the last increase
   uint32_t alpha;      // 1/1024
 };
 static_assert(sizeof(State) == 56);
 
 uint32_t plus(uint32_t a, uint32_t b) { return a > UINT32_MAX - b ? UINT32_MAX : a + b; }
 
-// Up to what is to be acknowledged before one reacts again: what is in flight, and something of it.
+// End of the current window: everything in flight, and at least one byte.
 uint64_t behind(const roci_cc_event& event) {
   return std::max(event.next, event.acked == UINT64_MAX ? event.acked : event.acked + 1);
 }
@@ -130,7 +132,7 @@ void acknowledged(State& s, const roci_cc_flow& flow, const roci_cc_event& event
   d.reason = kMarked;
 }
 
-// Whoever has lost a packet has lost it whatever the marks have said: half of the window, once per window.
+// A loss halves the window, whatever alpha is; once per window.
 void lost(State& s, const roci_cc_event& event, const double* p, roci_cc_decision& d) {
   if (event.acked < s.recovered) return;
   s.window = s.threshold = std::max(s.window / 2, least(p));
@@ -139,7 +141,7 @@ void lost(State& s, const roci_cc_event& event, const double* p, roci_cc_decisio
   d.reason = kLost;
 }
 
-// A second time-out of the same window has nothing new to say of where slow start should end.
+// Only the first time-out of a window sets the slow start threshold.
 void timed_out(State& s, const roci_cc_event& event, const double* p, roci_cc_decision& d) {
   if (event.acked >= s.recovered) s.threshold = std::max(s.window / 2, least(p));
   s.window = 1;

@@ -1,38 +1,43 @@
-// HPCC++: draft-pan-tsvwg-hpccplus-01, and HPCC (SIGCOMM 2019). Switches write into packets how busy their ports are; the
-// window follows the busiest one, U = queue / (B * T) + sent / B, so that it is used by `eta` and has no queue:
+// HPCC++: window that follows the load of the busiest link on the path. Sources: draft-pan-tsvwg-hpccplus-01 (line
+// numbers are those of its algorithm) and HPCC (SIGCOMM 2019).
 //
-//        W = Wc / (U / eta) + W_ai      Wc: what W was a round trip ago        (line numbers are those of the draft)
+// Switches insert the load of their ports into packets (INT). With U = queue / (B * T) + sent / B of the busiest port,
+// the window keeps its utilization at `eta` without a queue:
+//
+//        W = Wc / (U / eta) + W_ai      Wc: W one round trip ago
 //        W = Wc + W_ai                  while U < eta, `max_stage` times first
 //
-// Three plugins, because what is asked of the network differs:
-//   hpcc           telemetry on every packet, back with the acknowledgements
-//   hpcc_sampled   telemetry on few packets (6.3): one each round trip and more while U > eta, or on probes (6.1)
-//   hpcc_receiver  the receiving end computes and grants a window each round trip (6.2, lines 28 to 34)
+// Three plugins with different requirements:
+//   hpcc           telemetry on every packet, returned in acknowledgments
+//   hpcc_sampled   telemetry on few packets (6.3): one per round trip and more while U > eta, or on probes (6.1)
+//   hpcc_receiver  the receiver computes and grants a window once per round trip (6.2, lines 28 to 34)
 //
-// Units: bytes on the line (the paper's simulation counts payload), ns. T is the base round trip, W_init = B * T of the
-// port. State: 200 bytes, of which 8 hops of 16: switch and port, time, sent, queue. The rate of a link is taken from the
-// newer telemetry. At the receiving end the same.
+// Units: bytes on the line (the paper's simulation counts payload), ns. T is the base round trip; W_init = B * T of the
+// port. State: 200 bytes, including 8 hops of 16 bytes: switch and port, time, sent units, queue. The link rate is that
+// of the newer telemetry. The receiver has the same state.
 //
-// Where the draft is silent, or this differs from it:
-//  - U begins with 1. The first telemetry only is kept (HPCC's simulator does so), and the first after a pause or another
-//    path likewise. A pause is 1000 T, and at least 4 packets at the rate of the flow: flows that share a link by hundreds
-//    have more than 10 T between two packets, and must not forget each time. 1 s at most, for the counters: 32 bits of ns
-//    are 4.3 s, 32 bits of 8 bytes are 0.69 s at 400 Gb/s; a hop whose counter may have come round meanwhile is left out.
-//  - max_stage is 0, as the paper's simulations had it (its 5 is a slip that the draft has kept), so W follows U always.
-//  - A window has a floor: what `min_rate` sends in T.
-//  - Hops are not believed that go back in time, send more than 1.1 times their rate beyond two packets, or have a queue
-//    of more than 1 s or 1 GiB, or a rate that no link has. They keep what is known of them; hops that are not counted at
-//    all (no rate, no time between) likewise. On a path of more than 8 hops the last 8 count: incast fills the last ones.
-//  - An answer that a switch has sent itself (6.3) has no former sample of the same path. Its port counts as sending all
-//    the time, as the ones do that speak; it can only raise U, once per window, and by 1 / `switch_cut` at most. It leaves
-//    Wc as it is, so that the ACKs that tell of the same queue do not shrink the window a second time.
-//  - Losses change nothing, since telemetry has told already. After a time-out none came, so the window is `timeout_cut`
-//    of what it was.
-//  - A probe counts as an ACK of what was sent when it was asked for. The strict ">" of line 22 becomes ">=": it was sent
-//    with the new window. A probe or subscribed packet counts as lost when something behind it is acknowledged before it
-//    is answered; there is no timer.
-//  - The receiver grants payload, since it knows packets by their payload.
-// On paths that change with every packet (spraying) no two samples are of the same ports: the window would never move.
+// Additions to the draft, and differences from it:
+//  - The initial U is 1. The first telemetry is only stored as the reference (as in HPCC's simulator), also after a
+//    pause and for a new path. A pause is longer than 1000 T and than 4 packets at the rate of the flow. With hundreds
+//    of flows on a link, a flow has more than 10 T between two packets and must keep its reference. A pause is at most
+//    1 s because of the counters: 32 bits of ns wrap after 4.3 s, 32 bits of 8 bytes after 0.69 s at 400 Gb/s. A hop
+//    whose counter may have wrapped is stored as the reference only.
+//  - max_stage is 0, as in the paper's simulations. The value 5 of the paper's text, repeated in the draft, is an
+//    error. W therefore always follows U.
+//  - Minimum window: what `min_rate` sends in T.
+//  - A hop is ignored if its time goes back, if it sent more than 1.1 times its rate plus two packets, if its queue
+//    exceeds 1 s or 1 GiB, or if its rate is impossible. Its reference is kept, as for hops without a rate or without a
+//    time difference. On a path of more than 8 hops the last 8 count: incast congests the last ones.
+//  - An INT response of a switch (6.3) has no previous sample. Its port counts as fully utilized, since only congested
+//    ports send responses. It can only raise U, once per window, and at most by the factor 1 / `switch_cut`. It does
+//    not change Wc, so that ACKs that report the same queue do not reduce the window a second time.
+//  - Losses are ignored, since telemetry reports the congestion. After a time-out telemetry is missing, and the window
+//    is multiplied by `timeout_cut`.
+//  - A probe counts as an ACK of the packets sent before its request. The ">" of line 22 becomes ">=": the probe was
+//    sent with the new window. A probe or sampled packet counts as lost if a later packet is acknowledged before it.
+//    There is no timer.
+//  - The receiver grants payload bytes, because it does not know the size of packets on the line.
+// Limitation: with packet spraying no two samples are from the same ports, so the window does not change.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -54,12 +59,12 @@ enum Parameter {
   kTimeoutCut,
   kArrived,
   kCommonCount,
-  // Of the sending end:
+  // Sender:
   kUpdate = kCommonCount,
   kCount,
   kProbe = kCount,
   kSampledCount,
-  // Of the receiving end:
+  // Receiver:
   kGrantEvery = kCommonCount,
   kReceiverCount
 };
@@ -124,30 +129,30 @@ constexpr uint32_t kHops = 8;
 constexpr double kSecond = 1e9;  // ns
 
 struct Hop {
-  uint32_t id;  // switch and port
+  uint32_t id;  // switch id and port
   uint32_t time_ns;
   uint32_t sent_units;
   uint32_t queue_bytes;
 };
 
 struct State {
-  Hop hop[kHops];
+  Hop hop[kHops];      // reference of the next measurement
   double load;         // U
-  double window;       // W, bytes; 0: nothing has begun (the receiving end has no start())
+  double window;       // W, bytes; 0: not started (the receiver has no start())
   double committed;    // Wc, bytes
-  uint64_t kept_ns;    // when `hop` was kept last
-  uint64_t updated;    // lastUpdateSeq, a sequence; at the receiving end lastUpdateTime, ns
-  uint64_t answered;   // up to where (at the receiving end: until when) switches were answered
-  uint64_t asked;      // sequence: `next` when telemetry was asked for
-  uint32_t hops;       // in `hop`; 0: none is kept
+  uint64_t kept_ns;    // time of the last update of `hop`
+  uint64_t updated;    // lastUpdateSeq, a sequence; at the receiver lastUpdateTime, ns
+  uint64_t answered;   // sequence up to which INT responses are ignored; at the receiver a time, ns
+  uint64_t asked;      // sequence: `next` at the last request of telemetry
+  uint32_t hops;       // valid entries of `hop`
   uint32_t stage;      // incStage
-  uint32_t flows;      // that share the receiver's link; 0: not told
-  uint16_t last_most;  // the last hop was the busiest
-  uint16_t waiting;    // for the telemetry that was asked for
+  uint32_t flows;      // on the receiver's link; 0: not reported
+  uint16_t last_most;  // flag: the last hop was the busiest
+  uint16_t waiting;    // flag: requested telemetry has not arrived
 };
 static_assert(sizeof(State) == 200);
 
-// What parameters and flow amount to. Bytes and ns.
+// Values derived from parameters and flow. Bytes and ns.
 struct Model {
   double t;
   double whole;  // W_init
@@ -191,7 +196,7 @@ Hop kept(const roci_cc_hop& hop) {
 
 enum Outcome { kKept, kChanged, kMeasured, kNoHop, kImpossible };
 
-// Lines 1 to 10. U has changed when the answer is kMeasured, or kImpossible with `*measured`.
+// Lines 1 to 10. Updates U if `*measured` becomes true: for kMeasured, and possibly for kImpossible.
 Outcome measure(State& s, const Model& m, const roci_cc_path& path, uint64_t now, bool* measured) {
   *measured = false;
   const uint32_t hops = std::min<uint32_t>(std::min<uint32_t>(path.hops, ROCI_CC_MOST_HOPS), kHops);
@@ -222,7 +227,7 @@ Outcome measure(State& s, const Model& m, const roci_cc_path& path, uint64_t now
     }
     if (time == 0 || hop[i].rate == 0) continue;
     const double rate = static_cast<double>(hop[i].rate) / 8e9;  // bytes per ns
-    if (time > longest || time * rate > 0x1p34) {                // half of the counter's way round
+    if (time > longest || time * rate > 0x1p34) {                // half of the counter's range
       before = kept(hop[i]);
       continue;
     }
@@ -232,7 +237,7 @@ Outcome measure(State& s, const Model& m, const roci_cc_path& path, uint64_t now
       continue;
     }
     const double queue = std::min(hop[i].queue_bytes, before.queue_bytes);
-    // A queue shrinks too, and by what was sent at most, unless the counts are not of one instant.
+    // The queue may also have shrunk, at most by the bytes sent, unless both counts are from different instants.
     const double grown = m.arrived ? static_cast<double>(hop[i].queue_bytes) - before.queue_bytes : 0;
     const double load = queue / (rate * m.t) + std::max(sent + grown, 0.0) / time / rate;  // line 5
     before = kept(hop[i]);
@@ -254,7 +259,7 @@ Outcome measure(State& s, const Model& m, const roci_cc_path& path, uint64_t now
 // Lines 11 to 20.
 void compute(State& s, const Model& m, const double* p, bool commit) {
   const bool by_load = s.load >= p[kEta] || s.stage >= p[kMaxStage];
-  // Nothing measured is no reason to divide by nothing.
+  // The minimum avoids a division by 0 when nothing was sent.
   const double window = (by_load ? s.committed * p[kEta] / std::max(s.load, 1e-6) : s.committed) + m.step;
   s.window = std::clamp(window, m.least, m.whole);
   if (!commit) return;
@@ -266,7 +271,7 @@ uint16_t reason_for(double before, double after) {
   return after < before ? kReduced : after > before ? kRaised : kNothing;
 }
 
-// `now` and `until` are sequences, or times at the receiving end.
+// `now` and `until` are sequences; at the receiver they are times.
 uint16_t answer_switch(State& s, const Model& m, const double* p, const roci_cc_path& path, uint64_t now,
                        uint64_t until) {
   const roci_cc_hop& hop = path.hop[0];
@@ -302,7 +307,7 @@ const char* check(const roci_cc_flow* flow, const double* p) {
   return "a t of 0 is the base round trip, and base_rtt is not given";
 }
 
-// ---------------------------------------------------------------------------------------------- the sending end
+// ------------------------------------------------------------------------------------------------------- sender
 
 void start(void* state, const roci_cc_flow* flow, uint64_t /*now*/, const double* p,
            roci_cc_decision* decision) {
@@ -351,7 +356,7 @@ void on_event(void* state, const roci_cc_flow* flow, const roci_cc_event* event,
   decide(s, m, *flow, *decision);
 }
 
-// ---------------------------------------------------------------------------------------- telemetry on few packets
+// ----------------------------------------------------------------------------------------------- sampled telemetry
 
 const char* check_sampled(const roci_cc_flow* flow, const double* p) {
   if (p[kProbe] != 0 && flow != nullptr && (flow->provides & ROCI_CC_NEEDS_PROBE) == 0)
@@ -363,7 +368,7 @@ void start_sampled(void* state, const roci_cc_flow* flow, uint64_t now, const do
                    roci_cc_decision* decision) {
   start(state, flow, now, p, decision);
   decision->requests |= ROCI_CC_TELEMETRY_ONLY_ASKED;
-  // A probe goes with the first packet: its `next` is known then.
+  // The first probe is sent with the first packet: its `next` is known then.
   if (p[kProbe] != 0) {
     decision->sent_notice = 1;
     return;
@@ -388,7 +393,7 @@ void on_event_sampled(void* state, const roci_cc_flow* flow, const roci_cc_event
     decision->requests |= ROCI_CC_SEND_PROBE;
     decision->sent_notice = 0;
   } else {
-    // With nothing under way the next probe waits for the next packet.
+    // Without packets in flight the next probe waits for the next packet.
     if (first) decision->sent_notice = 1;
     return;
   }
@@ -396,7 +401,7 @@ void on_event_sampled(void* state, const roci_cc_flow* flow, const roci_cc_event
   s.waiting = 1;
 }
 
-// ---------------------------------------------------------------------------------------------- the receiving end
+// ------------------------------------------------------------------------------------------------------- receiver
 
 void on_event_granted(void* state, const roci_cc_flow* flow, const roci_cc_event* event, const double* p,
                       roci_cc_decision* decision) {
@@ -413,7 +418,7 @@ void on_event_granted(void* state, const roci_cc_flow* flow, const roci_cc_event
   decide(s, m, *flow, *decision);
 }
 
-// How long a packet that is here has waited on its way, ns, as its hops say.
+// Queueing delay of a received packet on its path, ns, computed from its hops.
 double waited(const roci_cc_path& path) {
   double sum = 0;
   for (uint32_t i = 0; i < std::min<uint32_t>(path.hops, ROCI_CC_MOST_HOPS); ++i)
@@ -421,9 +426,10 @@ double waited(const roci_cc_path& path) {
   return sum;
 }
 
-// Lines 28 to 34, but for line 29: after T alone a packet that arrives may have left before the grant did, so the same queue
-// would be answered twice; four flows that do so together stop and go, with 71 % of the line. What comes now left half a T and
-// its wait ago, what a grant has changed leaves half a T after it; and the grant itself waits for feedback to go with.
+// Lines 28 to 34, except line 29. After T a packet that arrives may have been sent before the last grant, and the same
+// queue would be counted twice; four flows that do so oscillate in step at 71 % of the line rate. A packet that arrives
+// now was sent T/2 plus its queueing delay ago, and the first packet affected by a grant is sent T/2 after it. The
+// grant also waits for the next feedback packet.
 void receive(void* state, const roci_cc_flow* flow, const roci_cc_arrival* arrival, const double* p,
              roci_cc_grant* grant) {
   State& s = *static_cast<State*>(state);

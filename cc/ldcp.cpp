@@ -1,41 +1,43 @@
-// LDCP with per-ACK window adjustment (PAWA): draft-dai-tsvwg-pfc-free-congestion-control-01 (LDCP), sections 2.2, 2.3
+// LDCP with per-ACK window adjustment (PAWA). Source: draft-dai-tsvwg-pfc-free-congestion-control-01, sections 2.2, 2.3
 // and 3.1.
 //
-// A flow starts with a whole bandwidth-delay product at once, as Not-ECT: switches drop these packets, rather than queue
-// them, where the room is taken. As soon as one is acknowledged new packets are ECN-capable. What then happens first ends
-// the fast start: all of the initial window was acknowledged, or a packet was lost, and the window is what arrived until
-// then. From there on each ACK grants or revokes a little:
+// Fast start: a flow sends a bandwidth-delay product at once, as Not-ECT, so that switches drop these packets instead
+// of queueing them when the queue is full. After the first acknowledgment new packets are ECN-capable. Fast start ends
+// when the whole initial window is acknowledged, or at a loss. After a loss the window is what has arrived until then.
+// In the stable stage each ACK changes the window:
 //
 //            not marked           marked                          at the continuity point alpha = gamma, beta = 1 - eta
 //   cw >= 1  cw += alpha / cw     cw -= beta                      (n packets: n times as much)
-//   cw < 1   cw += gamma          cw  = max(gamma, eta * cw)      a packet each RTT / cw
+//   cw < 1   cw += gamma          cw  = max(gamma, eta * cw)      one packet per RTT / cw
 //
-// State: 32 bytes. The window, in packets of the full size; what arrived in fast start, in bytes on the line; up to where
-// losses were answered, a sequence; the latest round trip, ns; the stage.
+// State: 32 bytes: window in packets of the full size; bytes on the line that arrived in fast start; sequence up to
+// which losses were processed; latest round trip, ns; stage.
 //
-// Alpha and beta have no values in the draft. Below and above one packet a share p of marked packets leads to
-// cw = gamma / (1 - eta) * (1 - p) / p and to alpha / beta * (1 - p) / p. Where alpha / beta is the larger one, one p has
-// two windows that stay as they are, and of flows that share a link some starve. The standard values make the rules meet
-// at one packet; check() lets others pass, because the starving is itself something to study.
+// Values of alpha and beta (none in the draft). With a fraction p of marked packets, cw converges to
+// gamma / (1 - eta) * (1 - p) / p below one packet, and to alpha / beta * (1 - p) / p above. If alpha / beta is larger,
+// two windows are stable for one p, and some flows of a shared link starve. With the default values both rules meet at
+// one packet. check() permits other values, for experiments with starvation.
 //
-// Where the draft is silent, or this differs from it:
-//  - An ACK of n packets, of which m were marked, counts n - m for growing and m for shrinking (the draft: all n, either
-//    way). The packets that were not marked come first, as they do with its delayed ACKs. Counts that cross one packet are
-//    taken apart there: growth clamps at 1 and the rest of it follows the upper rule, marks follow the upper rule until
-//    the window is below 1 and the lower one from there.
-//  - One event lets the window grow by alpha at most: more than a window cannot have arrived since the one before.
-//  - A window that is not used does not grow (`use_before_growth`): that it is not marked says nothing.
-//  - Fast start counts bytes on the line, so that small packets do not pass for full ones. Packets behind the initial
-//    window that are acknowledged in the same event count as stable.
-//  - Losses later: once per window by `loss_cut`. A time-out leaves one packet, or shrinks as a mark does below that.
-//  - After a pause the network is another one: fast start again with min(BDP, idle_growth * cw). Below one packet there is
-//    nothing to start fast with, and the window stays.
-//  - RTT / cw takes the measured round trip, which lets queues of any number of flows drain, or the base one, with which N
-//    flows keep at least N * gamma packets in a base round trip. It takes the latest sample and not a smoothed one: there
-//    is one in each RTT / cw, and an average of many is old news that makes the flows swing together. A sample below the
-//    base is not believed. The jitter is wide for the same reason (tests/cc/bottleneck_test.cpp).
-//  - start() is not told where the sequence stands, so everything is Not-ECT until the first ACK; the window keeps that to
-//    the initial window.
+// Additions to the draft, and differences from it:
+//  - An ACK of n packets, m of them marked, counts n - m for growth and m for reduction (draft: all n for either). The
+//    unmarked ones count first, as with the draft's delayed ACKs. Counts that cross one packet are split: growth stops
+//    at 1 and continues with the upper rule; marks follow the upper rule until the window is below 1, then the lower
+//    one.
+//  - One event grows the window by at most alpha: no more than a window can have arrived since the previous one.
+//  - An unused window does not grow (`use_before_growth`): its unmarked packets do not show spare capacity.
+//  - Fast start counts bytes on the line, so that small packets do not count as full ones. Packets beyond the initial
+//    window that the same event acknowledges count as stable.
+//  - Losses in the stable stage: `loss_cut`, once per window. A time-out sets the window to one packet, or below that
+//    reduces it as a mark does.
+//  - After an idle period the path may have changed: fast start restarts with min(BDP, idle_growth * cw). A result
+//    below one packet leaves the window as it is.
+//  - RTT in RTT / cw is the measured round trip, so that queues drain with any number of flows, or the base round trip,
+//    with which N flows keep at least N * gamma packets in a base round trip. The latest sample is used, not an
+//    average: there is one sample per RTT / cw, and an average is so old that flows oscillate in step. A sample below
+//    the base round trip counts as the base round trip. The jitter is large for the same reason
+//    (tests/cc/bottleneck_test.cpp).
+//  - start() does not know the current sequence, so all packets are Not-ECT until the first ACK. The window limits them
+//    to the initial window.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -106,14 +108,14 @@ constexpr roci_cc_label kReasons[] = {
 
 struct State {
   double window;      // packets: cw
-  uint64_t arrived;   // bytes on the line, in this fast start
-  uint64_t answered;  // sequence: losses of what is below were answered
-  uint32_t rtt_ns;    // the latest sample; 0 before the first
+  uint64_t arrived;   // bytes on the line that arrived in this fast start
+  uint64_t answered;  // sequence: losses below it were processed
+  uint32_t rtt_ns;    // latest sample; 0 before the first
   uint32_t stage;     // kFastStart or kStable
 };
 static_assert(sizeof(State) == 32);
 
-constexpr double kLongest = 1e9;  // ns: no gap, and no round trip in it, is longer
+constexpr double kLongest = 1e9;  // ns: maximum gap, and maximum round trip used for it
 
 uint64_t plus(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
 
@@ -126,7 +128,7 @@ double initial_window(const roci_cc_flow& flow, const double* p) {
   return std::clamp(std::ceil(packets), 1.0, std::floor(p[kMaxWindow]));
 }
 
-// ns; 0 when nothing is known yet.
+// ns; 0: unknown.
 double round_trip(const State& s, const roci_cc_flow& flow, const double* p) {
   const auto base = static_cast<double>(flow.base_rtt_ns);
   const bool measured = p[kSubpacketRtt] != 0 || flow.base_rtt_ns == 0;
@@ -162,7 +164,7 @@ double shrunk(double window, uint32_t packets, const double* p) {
 void adjust(State& s, const roci_cc_flow& flow, const roci_cc_event& event, uint32_t packets, uint32_t marked,
             const double* p, roci_cc_decision& d) {
   const uint32_t unmarked = packets - std::min(marked, packets);
-  // Below one packet the packet in flight is all the use that there can be.
+  // Below one packet, one packet in flight uses the whole window.
   const double used = static_cast<double>(event.in_flight) + static_cast<double>(event.acked_bytes);
   if (unmarked > 0 && (s.window < 1 || used >= p[kUseBeforeGrowth] * s.window * flow.packet_bytes)) {
     s.window = grown(s.window, unmarked, p);
@@ -177,7 +179,7 @@ void adjust(State& s, const roci_cc_flow& flow, const roci_cc_event& event, uint
 void acknowledged(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,
                   roci_cc_decision& d) {
   if (s.stage == kStable) return adjust(s, flow, event, event.acked_packets, event.marked_packets, p, d);
-  d.not_ect_below = 0;  // the first round trip is over (3.1)
+  d.not_ect_below = 0;  // end of the first round trip (3.1)
   s.arrived = plus(s.arrived, event.acked_bytes);
   const auto whole = static_cast<uint64_t>(s.window * flow.packet_bytes);
   if (s.arrived < whole) return;
@@ -188,7 +190,7 @@ void acknowledged(State& s, const roci_cc_flow& flow, const roci_cc_event& event
   d.reason = kArrived;
 }
 
-// What arrived before the loss is what the network had room for (3.1, transition 1).
+// The path had capacity for what arrived before the loss (3.1, transition 1).
 void end_fast_start(State& s, const roci_cc_flow& flow, roci_cc_decision& d) {
   const uint64_t packets = s.arrived / std::max<uint32_t>(flow.packet_bytes, 1);
   s.window = std::clamp(static_cast<double>(packets), 1.0, s.window);

@@ -1,37 +1,38 @@
-// LDCP as on a NIC with programmable congestion control (PCC): a window in packets, divided by the round trip and paced.
+// LDCP for NICs with programmable congestion control (PCC): window in packets, divided by the round trip into a rate.
 // Requires CNPs and round-trip probes. Probes are an extension, so towards a standard peer the profile's fallback runs.
 //
-//                 a probe is answered: cw += alpha            ask again at once
+//                 a probe is answered: cw += alpha            next probe at once
 //   line rate  <------------------------------------  rate = cw / rtt
 //              ------------------------------------>
 //                 a CNP: cw -= beta
 //
-// Source: draft-dai-tsvwg-pfc-free-congestion-control-01 section 3.2. Nobody acknowledges single packets there, and READ
-// responses not at all, so an answered probe stands for the round trip in which the window may grow. A probe that is
-// not answered is asked again after `probe_timeout`, twice that, and so on. Only CNPs and probes are needed of the peer.
+// Source: draft-dai-tsvwg-pfc-free-congestion-control-01 section 3.2. Such NICs do not acknowledge single packets, nor
+// READ responses. An answered probe therefore marks the round trip in which the window may grow. An unanswered probe is
+// repeated after `probe_timeout`, twice that, and so on.
 //
-// What the draft leaves open, and what is done here:
-//   * alpha and beta have no values: 1/8 and 1/2, as for LDCP with acknowledgements.
-//   * Which round trip divides the window (`measured_rtt`): the measured one. A queue slows the flow down by itself
-//     then, before any CNP; by the base round trip queues of megabytes were seen where CNPs are 50 us apart. A measured
-//     one below the base is taken for the base: a probe is shorter than the packets that the window is of. A probe that
-//     is not answered says that the round trip is as long as it was waited for; else a queue that is longer than the
-//     time-out could never be measured.
-//   * "On every CNP" is not on every mark: the peer spaces CNPs. `cnp_interval` says by how much, and a CNP then stands
-//     for all the packets that the flow sends in it: cw -= beta * max(1, cw * cnp_interval / rtt), never more than
-//     half of cw. 0 is the draft: beta.
-//   * A flow starts at the line's rate, cw = line rate * base_rtt; where that is not known, by the first answer. beta is
-//     little against such a window, and the first queue takes tens of round trips to drain: `line_factor` is what a CNP
-//     leaves of cw while the rate is the line's. 1 is the draft, and makes that queue two to four times as long.
-//   * `window` 1 holds bytes in flight to cw as well, where packets are acknowledged.
-//   * cw is at most what gives the line's rate, and at least gamma (the draft's least window, section 2.2).
-//   * A loss leaves loss_factor of cw, once in a round trip; a time-out a packet. (The draft has go-back-N alone.)
-//   * A flow that has sent nothing since it asked does not ask again before it sends: idle flows are silent.
-//   * An answer that nobody waits for, or of no time at all, is left out.
+// Additions to the draft, and differences from it:
+//   * alpha and beta have no values in the draft: 1/8 and 1/2, as for LDCP with acknowledgments.
+//   * Round trip that divides the window (`measured_rtt`): the measured one, so that a queue reduces the rate before
+//     any CNP arrives. With the base round trip and a CNP interval of 50 us, queues of megabytes were observed. A
+//     measurement below the base counts as the base: a probe is shorter than the packets of the window. An unanswered
+//     probe counts as a round trip of its waiting time; otherwise a queue longer than the time-out could never be
+//     measured.
+//   * "On every CNP" is not every mark, since the peer spaces CNPs by `cnp_interval`. A CNP counts for all packets that
+//     the flow sends in this interval: cw -= beta * max(1, cw * cnp_interval / rtt), at most half of cw. With 0
+//     (draft), beta.
+//   * A flow starts at the line rate, cw = line rate * base_rtt; without a base_rtt cw is set by the first answer. beta
+//     is small relative to this window, and the first queue takes tens of round trips to drain. `line_factor` is
+//     therefore the factor of cw for a CNP at the line rate. 1 is the draft; that queue then lasts two to four times as
+//     long.
+//   * `window` 1 also limits the bytes in flight to cw, on flows with acknowledgments.
+//   * cw is limited to the line rate, and is at least gamma (the draft's minimum window, section 2.2).
+//   * A loss multiplies cw by loss_factor, once per round trip; a time-out leaves one packet. (Draft: go-back-N only.)
+//   * A flow that has sent nothing since the last probe sends no further probe until it sends data.
+//   * An unexpected answer, or one with a time of 0, is ignored.
 //
-// In one event: bytes that were sent, an answer, losses, CNPs, the time-out. State: 48 bytes: cw; the round trip that
-// divides it, 0 before the first; when the probe is given up; until when losses are one; bytes sent since it was asked;
-// how often it was not answered; whether one is under way.
+// Order within one event: sent bytes, answer, losses, time-out, CNPs, expiry of the probe.
+// State: 48 bytes: cw; round trip that divides it, 0 before the first; expiry of the probe; end of the interval in
+// which losses count once; bytes sent since the last probe; number of unanswered probes.
 #include <algorithm>
 #include <iterator>
 
@@ -91,22 +92,22 @@ constexpr roci_cc_label kReasons[] = {
     {"implausible", "an unexpected answer, or one with a round-trip time of 0, was ignored"},
 };
 
-constexpr uint32_t kMostDoublings = 8;  // of the time-out
-constexpr uint32_t kMostCnps = 64;      // of one event, where each is in proportion to what is left
-constexpr double kLeastLeft = 0.5;      // of the window, by a CNP that stands for many packets
+constexpr uint32_t kMostDoublings = 8;  // of the probe time-out
+constexpr uint32_t kMostCnps = 64;      // per event, if each is proportional to the remaining window
+constexpr double kLeastLeft = 0.5;      // of the window, after a CNP that counts for several packets
 
 struct State {
   double window;      // packets: cw
-  uint64_t rtt;       // ns; 0: not known
-  uint64_t give_up;   // ns: end of the wait for the answer; 0: none is waited for
-  uint64_t loss_end;  // ns: losses before it are those that are counted already
-  uint64_t sent;      // bytes since the probe was asked for
-  uint32_t misses;    // probes in a row that were not answered
+  uint64_t rtt;       // ns; 0: unknown
+  uint64_t give_up;   // ns: expiry of the probe; 0: no probe in flight
+  uint64_t loss_end;  // ns: losses before it are already counted
+  uint64_t sent;      // bytes since the last probe was requested
+  uint32_t misses;    // consecutive unanswered probes
   uint32_t reserved;
 };
 static_assert(sizeof(State) <= 48);
 
-// One call.
+// Processing of one call.
 class Sender {
  public:
   Sender(State& state, const roci_cc_flow& flow, const double* parameters, uint64_t now,
@@ -154,7 +155,7 @@ class Sender {
   }
 
   void take_cnps(uint32_t count) {
-    if (s_.rtt == 0 || count == 0) return;  // there is no window yet
+    if (s_.rtt == 0 || count == 0) return;  // no window yet
     out_.reason = kCut;
     if (p_[kLineFactor] < 1 && s_.window >= most_window()) {
       s_.window *= p_[kLineFactor];
@@ -201,14 +202,14 @@ class Sender {
   }
 
  private:
-  static constexpr double kNanos = 1e9;  // in a second
+  static constexpr double kNanos = 1e9;  // per second
 
-  // Packets that give the line's rate.
+  // Window in packets at the line rate.
   [[nodiscard]] double most_window() const {
     return line_ * static_cast<double>(s_.rtt) / kNanos / packet_bits_;
   }
 
-  // ns: how long an answer is waited for.
+  // ns: time to wait for an answer.
   [[nodiscard]] uint64_t patience() const { return static_cast<uint64_t>(p_[kProbeTimeout]) << s_.misses; }
 
   void ask() {

@@ -1,4 +1,4 @@
-// The algorithms that are built in.
+// Table of the built-in congestion control algorithms.
 #include "roci/cc.h"
 
 extern "C" {

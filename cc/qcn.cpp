@@ -1,30 +1,31 @@
-// QCN: a rate that falls with what congested queues say (CNMs), and rises again by time and by bytes sent.
+// QCN: rate that CNMs of congested queues cut and that rises by time and by bytes sent.
 //
 //                CNM: target = rate, rate falls by Gd |Fb|
 //   line rate  ---------------------------------------->  limited: in cycles of `rpg_byte_reset` and `rpg_time_reset`
 //              <----------------------------------------     up to `rpg_threshold` of both   fast recovery: halfway
-//                    the rate is the line's again            more of one of them             target += rpg_ai_rate
-//                                                            more of both                    target += rpg_hai_rate, twice it, ...
+//                    the rate reaches the line rate          more of one of them             target += rpg_ai_rate
+//                                                            more of both                    target += rpg_hai_rate,
+//                                                            twice it, ...
 //
-// Sources: the reaction point of IEEE 802.1Q 30.3 and 32.12 (802.1Qau), its values from IEEE8021-CN-MIB; and
-// draft-yu-tsvwg-l3qcn section 6: a CNM that says how much the flow may take, or by how much to change, is obeyed instead
-// of the feedback, up and down, and recovery begins anew: who is told keeps to that, and rises by himself only when he is
-// not told any more. Of the two, what it may take goes first, since it also mends what a lost CNM has said. Whatever is
-// said, the rate stays between rpg_min_rate and the line's. (`obey_rates` 0: feedback alone, for networks where a CNM
-// may be forged.)
+// Sources: reaction point of IEEE 802.1Q 30.3 and 32.12 (802.1Qau), with the values of IEEE8021-CN-MIB; and
+// draft-yu-tsvwg-l3qcn section 6: a CNM may specify the available rate of the flow, or a rate change. Either takes
+// precedence over the feedback, and recovery restarts from it: the rate rises by itself only when such CNMs no longer
+// arrive. The available rate takes precedence over the change, since it also corrects the effect of a lost CNM. The
+// rate stays between rpg_min_rate and the line rate. `obey_rates` 0 uses the feedback only, for networks where a CNM
+// may be forged.
 //
-// Fast lines. The values of the MIB are for 10 Gb/s. `made_for` says so, and rates and bytes grow with the line: it does
-// in the same time what one of 10 Gb/s does. made_for = 0 takes the values as they stand. Cycles of 15 ms are for round
-// trips up to 500 us; where they last some microseconds, rpg_time_reset = 150e3 to 300e3 is in proportion. What the
-// switch samples and holds for too much (its Qeq) has to grow with the line as well.
+// Scaling. The values of the MIB are for the line rate `made_for`, 10 Gb/s; rates and bytes scale with the line rate,
+// so that recovery takes the same time. made_for = 0: no scaling. Cycles of 15 ms are for round trips up to 500 us; for
+// round trips of some microseconds, rpg_time_reset = 150e3 to 300e3 is proportionate. The sampling interval of the
+// switch and its Qeq must scale with the line rate too.
 //
-// What differs from 802.1Q: a rate that misses the line's by less than 0.1 % is there (halves of what is missing never
-// end). The first CNM finds the rate of the line, however fast the sender really was.
+// Differences from 802.1Q: a rate within 0.1 % of the maximum is set to it, because repeated halving never reaches it.
+// The first CNM cuts from the line rate, even if the sender was slower.
 //
-// In one event: bytes that were sent, then cycles that are due by time, then the CNM (the latest, if there were more).
-// No timer runs while the rate is the line's.
+// Order within one event: sent bytes, expired time cycles, CNM (the latest, if there were several). No timer runs at
+// the maximum rate.
 //
-// State: 48 bytes: rate, target; when the cycle of time is due; bytes left of the other; random numbers; both stages.
+// State: 48 bytes: rate, target; end of the time cycle; remaining bytes of the byte cycle; random state; both stages.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -91,26 +92,26 @@ constexpr roci_cc_label kReasons[] = {
     {"implausible", "a CNM with feedback above 63 was ignored"},
 };
 
-constexpr double kThere = 1e-3;  // of the highest rate: what may be missing of it
-// A target that is so much more than the rate is brought down at the first cycle (802.1Q 32.12.2).
+constexpr double kThere = 1e-3;  // relative distance from the maximum rate that counts as reached
+// A target above this multiple of the rate is divided by kTargetCut in the first cycle (802.1Q 32.12.2).
 constexpr double kTargetTooFar = 10;
 constexpr double kTargetCut = 8;
-constexpr uint32_t kMostSteps = 64;  // cycles at once that nobody was woken for
+constexpr uint32_t kMostSteps = 64;  // maximum cycles per event; they may have expired without an event
 constexpr uint32_t kMostStage = 1U << 20;
 constexpr uint32_t kMostFeedback = 63;
 
 struct State {
   double rate;          // bit/s
   double target;        // bit/s
-  uint64_t due;         // ns: end of the cycle of time; 0: the rate is the highest
-  uint64_t bytes_left;  // of the cycle of bytes
+  uint64_t due;         // ns: end of the time cycle; 0: the rate is at its maximum
+  uint64_t bytes_left;  // of the byte cycle
   uint64_t random;
-  uint32_t time_stage;  // cycles since the CNM
+  uint32_t time_stage;  // cycles since the last CNM
   uint32_t byte_stage;
 };
 static_assert(sizeof(State) <= 48);
 
-// One call.
+// Processing of one call.
 class ReactionPoint {
  public:
   ReactionPoint(State& state, const roci_cc_flow& flow, const double* parameters, uint64_t now,
@@ -158,8 +159,8 @@ class ReactionPoint {
     }
   }
 
-  // `noticed`: the bytes of sent_notice have gone. It is left alone until then: what comes too early, because a CNM has
-  // come in between, does no harm.
+  // `noticed`: ON_SENT was received. The value is not changed before: after a CNM ON_SENT may come early, which does no
+  // harm.
   void publish(bool noticed) {
     out_.rate = std::max<uint64_t>(static_cast<uint64_t>(s_.rate), 1);
     out_.timer_ns[0] = s_.due;
@@ -173,7 +174,7 @@ class ReactionPoint {
 
  private:
   void slow_down(uint32_t feedback) {
-    // Of several in a row the target is what it was before the first.
+    // Several CNMs in a row keep the target from before the first one.
     if (s_.byte_stage != 0 || s_.time_stage != 0) s_.target = s_.rate;
     const double taken = feedback / std::ldexp(1.0, static_cast<int>(p_[kGd]));
     s_.rate = std::max(s_.rate * std::max(1 - taken, p_[kMinDecFac] / 100), min_);

@@ -1,5 +1,5 @@
-// Algorithms that decide once: a rate, or a window. They show what the gates do without an algorithm in the way, and are
-// what a path is limited to that has its own provision (a reserved share, a shaped line).
+// Algorithms with a fixed rate or a fixed window: static_rate and static_window. They test the send gates without a
+// control loop, and limit flows on paths with reserved bandwidth or a shaper.
 //
 // State: none. Units: bit/s, bytes on the line.
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace {
 
-// The products of rates and times do not fit into 64 bits; no rate and time of this world lose a byte in a double.
+// In double: products of rates and times do not fit into 64 bits, and a double is exact to a byte for real values.
 uint64_t bytes_in(double rate, uint64_t nanos) {
   return static_cast<uint64_t>(rate * static_cast<double>(nanos) / 8e9);
 }

@@ -1,31 +1,33 @@
-// Swift: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter", SIGCOMM 2020. Two
-// windows, one held to a target by the time that packets spend in the network and one by the time in the peer's host; the
-// smaller one counts. Below one packet, packets leave rtt / window apart.
+// Swift: windows that keep delays at a target. Source: Kumar et al., "Swift: Delay is Simple and Effective for
+// Congestion Control in the Datacenter", SIGCOMM 2020.
+//
+// There are two windows, one for the delay in the network and one for the delay in the peer's host; the smaller one
+// applies. Below one packet, packets are sent rtt / window apart.
 //
 //        delay <  target   window += ai * packets / window       (below one packet: += ai * packets)
 //        delay >= target   window *= max(1 - beta * (delay - target) / delay, 1 - max_mdf)     once per round trip
 //        target = base_target + hops * hop_target + clamp(a / sqrt(window) + b, 0, fs_range)
 //
-// with a and b such that the last term is 0 at fs_max_window and fs_range at fs_min_window (3.1 and 3.5): flows with small
-// windows, which are many, bear a longer queue. The host's target has no such terms.
+// with a and b such that the last term is 0 at fs_max_window and fs_range at fs_min_window (3.1 and 3.5). Flows with
+// small windows, of which there are many, thus tolerate a longer queue. The host's target has no such terms.
 //
-// Units: packets, ns. State: 48 bytes. Both windows, when each shrank last, the round trip, time-outs in a row, packets
-// acknowledged without a sample, hops.
+// Units: packets, ns. State: 48 bytes: both windows with the times of their last reduction, round trip, consecutive
+// time-outs, packets acknowledged without a sample, hops.
 //
-// Where the paper is silent, or this differs from it:
-//  - base_target is the base round trip and a quarter unless given, which has the hops in it: hop_target is 0. fs_range is
-//    told in base targets, as the simulator htsim has it (5). The host's target is ours.
-//  - The first window is what the line carries in the base round trip.
-//  - A decrease notes its time whatever its cause was. Public versions forget it when the cause was delay, and then shrink
-//    by each ACK of one round trip.
-//  - The round trip in which to shrink once, and that of the gap, is the whole one: network and host. In the gap it is no
-//    longer than the targets: the least window after an incast is 100 gaps of a round trip of milliseconds, and long
-//    after the queue has gone the flow would still wait (tests/cc/bottleneck_test.cpp).
-//  - An ACK without a sample of the delay moves nothing; its packets count with the next sample.
-//  - One event lets a window grow by `ai` at most, and one that is not used does not grow (`use_before_growth`): the
-//    larger one of the two does not run away while the other one decides.
-//  - Where the peer's host does not say how long it had a packet, only the network's window is kept, and the delay has
-//    the host's time in it.
+// Additions to the paper, and differences from it:
+//  - The default of base_target is 1.25 base round trips, which includes the hops: hop_target is 0. fs_range is a
+//    multiple of base_target, as in the simulator htsim (5). The paper gives no host_target.
+//  - The initial window is line rate * base round trip.
+//  - Each reduction stores its time, whatever its cause. Published implementations do not store it after a reduction by
+//    delay, and then reduce with each ACK of one round trip.
+//  - The round trip for "once per round trip" and for the gap includes network and host. For the gap it is limited to
+//    the sum of the targets: at the minimum window after an incast, a gap is 100 round trips of milliseconds, and the
+//    flow would wait long after the queue has drained (tests/cc/bottleneck_test.cpp).
+//  - An ACK without a delay sample changes nothing; its packets count with the next sample.
+//  - One event grows a window by at most `ai`. An unused window does not grow (`use_before_growth`), so that the larger
+//    window does not grow without limit while the smaller one applies.
+//  - If the peer does not report the delay in its host, only the network window is used, and its delay includes the
+//    host.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -91,23 +93,23 @@ constexpr roci_cc_label kReasons[] = {
     {"timeout", "a time-out expired"},
 };
 
-// A window, and when it shrank last.
+// Window with the time of its last reduction.
 struct Window {
   double packets;
-  uint64_t shrank;  // ns, and 1; 0: never
+  uint64_t shrank;  // ns + 1; 0: never
 };
 
 struct State {
   Window network;
   Window host;
-  uint32_t rtt_ns;    // of the latest sample: network and host; 0: none yet
-  uint32_t timeouts;  // in a row
+  uint32_t rtt_ns;    // latest sample, network and host; 0: none
+  uint32_t timeouts;  // consecutive
   uint32_t waiting;   // packets acknowledged since the latest sample
   uint32_t hops;
 };
 static_assert(sizeof(State) == 48);
 
-constexpr uint32_t kLongest = 1'000'000'000;  // ns: no sample, and no gap, is longer
+constexpr uint32_t kLongest = 1'000'000'000;  // ns: maximum sample and maximum gap
 
 bool looks_at_host(const roci_cc_flow& flow, const double* p) {
   return (flow.provides & ROCI_CC_NEEDS_HOST_DELAY) != 0 && p[kHostTarget] > 0;
@@ -137,7 +139,7 @@ void grow(Window& window, uint32_t packets, const double* p) {
   window.packets = std::min(window.packets, p[kMaxWindow]);
 }
 
-// Once per round trip. Says whether it was done.
+// At most once per round trip. Returns whether the window was reduced.
 bool shrink(Window& window, double factor, const State& s, const roci_cc_flow& flow, uint64_t now,
             const double* p) {
   const uint64_t rtt = s.rtt_ns > 0 ? s.rtt_ns : flow.base_rtt_ns;
@@ -147,7 +149,7 @@ bool shrink(Window& window, double factor, const State& s, const roci_cc_flow& f
   return true;
 }
 
-// How much of a window a delay beyond its target leaves.
+// Fraction of a window that remains for a delay above its target.
 double left_by(double delay, double aim, const double* p) { return 1 - p[kBeta] * (delay - aim) / delay; }
 
 void sampled(State& s, const roci_cc_flow& flow, const roci_cc_event& event, const double* p,

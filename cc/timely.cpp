@@ -1,31 +1,36 @@
-// TIMELY: a rate that follows the gradient of the round trip.
+// TIMELY: rate that follows the gradient of the round-trip time.
 //
-//   rtt < t_low              rate += delta                            a queue that is short may do what it likes
-//   rtt > t_high             rate *= 1 - beta (1 - t_high / rtt)      one that is long is brought down, whatever it does
-//   between, not growing     rate += delta; from the fifth time on five of it (hyper active increase)
+//   rtt < t_low              rate += delta                            short queue: the gradient is ignored
+//   rtt > t_high             rate *= 1 - beta (1 - t_high / rtt)      long queue: the gradient is ignored
+//   between, not growing     rate += delta; from the fifth time on 5 delta (hyper active increase)
 //   between, growing         rate *= 1 - beta gradient
 //
-// with gradient = d / min_rtt and d = (1 - ewma_alpha) d + ewma_alpha (rtt - the one before). Source: Mittal et al.,
+// with gradient = d / min_rtt and d = (1 - ewma_alpha) d + ewma_alpha (rtt - previous rtt). Source: Mittal et al.,
 // "TIMELY: RTT-based Congestion Control for the Datacenter", SIGCOMM 2015, algorithm 1.
 //
-// An update is for a completion event: one for `segment` bytes that were acknowledged (the paper: 16 to 64 KB), with
-// the round trip of the last of them. Where nothing is acknowledged, bytes sent are counted. segment = 0 is one update per
-// sample. HPCC's simulator makes one update per round trip; not implemented. The first sample of a flow always counts.
+// Updates. There is one update per completion event, that is, per `segment` acknowledged bytes (paper: 16 to 64 KB),
+// with the latest round trip. For flows without acknowledgments sent bytes are counted. segment = 0: each sample is an
+// update. The first sample of a flow is always an update. Not implemented: one update per round trip, as in HPCC's
+// simulator.
 //
-// Fast fabrics. The paper's numbers are for 10 Gb/s and a round trip of 20 us. `rescale` 1 measures t_low, t_high and
-// min_rtt by the base round trip: it stands for min_rtt, and the other two are as many times it as they are times min_rtt
-// as given (2.5 and 25 by the paper's numbers). Without a base_rtt they stay as they are: with 50 and 500 us on a fabric of
-// 4 us nothing is ever a long queue. delta is for a line of `made_for` and in proportion to it on others; 0 takes it as it
-// stands. The paper's set for comparison: rescale = 0, made_for = 0, segment = 65536.
+// Scaling. The paper's values are for 10 Gb/s and a round trip of 20 us.
+// `rescale` 1: the base round trip replaces min_rtt; t_low and t_high keep their ratio to min_rtt (2.5 and 25 with the
+// paper's values). Without a base_rtt they are not scaled; with 50 and 500 us on a fabric with a round trip of 4 us, a
+// queue is never detected as long.
+// delta is specified for the line rate `made_for` and scales with the line rate; made_for = 0: no scaling.
+// The paper's set, for comparison: rescale = 0, made_for = 0, segment = 65536.
 //
-// Beyond the paper: an update leaves `least_factor` of the rate at least (from the authors' published snippet; it has
-// 1/2), and the rate stays between min_rate and the line's. A d of less than a nanosecond is no growth but what is left of
-// one. A sample below t_low neither ends nor counts for the run that leads to hyper increase. The start is at the line's
-// rate (the paper: its share among flows of the host, which a flow does not know here; start_rate says another).
+// Differences from the paper:
+//  - At least `least_factor` of the rate remains after an update (authors' published snippet: 1/2).
+//  - The rate stays between min_rate and the line rate.
+//  - A d below 1 ns counts as no growth: it is the remainder of an earlier difference.
+//  - A sample below t_low neither ends nor extends the run that leads to a hyper increase.
+//  - The initial rate is the line rate, or start_rate. (Paper: line rate / flows of the host, which a flow does not
+//    know.)
 //
-// Losses and time-outs change nothing: the algorithm is for networks that do not lose.
+// Losses and time-outs are ignored: the algorithm is for lossless networks.
 //
-// State: 32 bytes: rate; d; bytes since the update; the round trip before; the run.
+// State: 32 bytes: rate, d, bytes since the update, previous round trip, run.
 #include <algorithm>
 #include <iterator>
 
@@ -100,13 +105,13 @@ constexpr roci_cc_label kReasons[] = {
 struct State {
   double rate;          // bit/s
   double difference;    // ns: d
-  uint64_t bytes;       // since the update
-  uint32_t rtt_before;  // ns; 0: none yet
-  uint32_t run;         // updates without growth
+  uint64_t bytes;       // since the last update
+  uint32_t rtt_before;  // ns; 0: none
+  uint32_t run;         // consecutive updates without growth
 };
 static_assert(sizeof(State) <= 32);
 
-// What fades by a factor never gets to nothing; the clock has no more than this.
+// Threshold of growth: an exponentially decaying d never becomes 0, and the clock has a resolution of 1 ns.
 constexpr double kGrowth = 1;  // ns
 
 const char* check(const roci_cc_flow* /*flow*/, const double* p) {

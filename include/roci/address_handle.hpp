@@ -1,4 +1,4 @@
-// Where the datagrams of UD queue pairs go. Part of roci/device.hpp.
+// Address handle: destination of UD datagrams. Part of roci/device.hpp.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -10,8 +10,8 @@ namespace roci {
 class Host;
 struct AttachedAddress;
 
-// As ibv_ah. Made by ProtectionDomain::create_address_handle(). May be destroyed while posted requests name it: they
-// are sent all the same.
+// Destination of UD datagrams, as ibv_ah. Created by ProtectionDomain::create_address_handle(). It may be destroyed
+// while posted requests use it; they are still sent.
 class AddressHandle {
  public:
   ~AddressHandle();

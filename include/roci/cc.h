@@ -1,18 +1,18 @@
-/* The plugin interface of congestion control: plain C, with no other header of ours.
+/* Congestion control plugin interface, in plain C. It includes no other Rocinante header.
  *
- * A plugin is a set of constants and pure functions. The engine owns everything else: it keeps the state of every flow,
- * gathers what happened into events, calls the plugin, and holds packets back as the plugin has decided.
+ * A plugin is a set of constants and pure functions. The engine owns the state of each flow, merges feedback into
+ * events, calls the plugin, and enforces its decisions on outgoing packets.
  *
  *        ACK, NAK, CNP, CNM, RTT, INT, time                       window, rate, gap, ECN, timers
  *   transport ---------------------> [engine] -- event --> [plugin] -- decision --> [engine] ------> packets
  *                                       flow state, parameters -^
  *
- * A flow is one direction of a queue pair: its requests are one, the READ responses that it sends are another, with a
- * state of its own. Calls for a flow come one after the other, though not always from the same thread. A function of a
- * plugin must not allocate, block, do I/O, read a clock or keep anything outside the flow's state: then the same events
- * give the same decisions, bit for bit, in real and in virtual time, and a recorded trace can be replayed.
+ * A flow is one direction of a queue pair. Its requests are one flow, the READ responses that it sends are another;
+ * each has its own state. Calls for a flow are serialized, but may come from different threads. A plugin function must
+ * not allocate, block, do I/O, read a clock or keep data outside the flow's state. The same events then give the same
+ * decisions, bit for bit, in real and in virtual time, and a recorded trace can be replayed.
  *
- * docs/congestion-control.md tells how to write, load, select and watch one. */
+ * docs/congestion-control.md describes how to write, load, select and monitor a plugin. */
 #ifndef ROCI_CC_H
 #define ROCI_CC_H
 
@@ -22,226 +22,227 @@
 extern "C" {
 #endif
 
-/* A plugin whose number is another one is refused. */
+/* Version of this interface. Plugins with another value are rejected. */
 #define ROCI_CC_ABI 1
 
-/* ------------------------------------------------------------------------------------------------- what is needed */
+/* --------------------------------------------------------------------------------------------------- capabilities */
 
-/* What a plugin cannot do without. The engine checks it when a flow begins and whenever more becomes known of its peer;
- * where it is missing the flow is refused, or runs the profile's fallback, and a sentence says so. */
+/* Requirements of a plugin, bits 0 to 15. The engine checks them when a flow starts and when the negotiated extensions
+ * of the peer change. If one is not met, the flow runs the profile's fallback or is refused, and the log reports it. */
 enum {
-  ROCI_CC_NEEDS_ACK = 1U << 0, /* packets are acknowledged: not on UC; READ responses by some peers only */
-  ROCI_CC_NEEDS_CE_COUNT = 1U << 1, /* acknowledgements say how many packets arrived with CE */
-  ROCI_CC_NEEDS_CNP = 1U << 2, /* the peer answers CE with CNPs: no packet says so, the host's word counts */
-  ROCI_CC_NEEDS_CNM = 1U << 3, /* this host listens to congestion notification messages */
-  ROCI_CC_NEEDS_RTT = 1U << 4, /* samples of the round trip */
-  ROCI_CC_NEEDS_HOST_DELAY = 1U << 5, /* of which the time within the peer's host is known */
-  ROCI_CC_NEEDS_PROBE = 1U << 6,      /* a round trip can be asked for beside the data */
-  ROCI_CC_NEEDS_INT = 1U << 7,        /* telemetry of the switches comes back */
-  ROCI_CC_NEEDS_BASE_RTT = 1U << 8,   /* the profile says what the round trip is on idle links */
-  ROCI_CC_NEEDS_WINDOWS = 1U << 9,    /* the peer's receiving end runs the same plugin and sends windows */
+  ROCI_CC_NEEDS_ACK = 1U << 0,      /* acknowledgments: not on UC; of READ responses only with extensions */
+  ROCI_CC_NEEDS_CE_COUNT = 1U << 1, /* acknowledgments count the packets that arrived with CE */
+  ROCI_CC_NEEDS_CNP = 1U << 2, /* the peer sends CNPs for CE: configured (peers_send_cnps), not negotiated */
+  ROCI_CC_NEEDS_CNM = 1U << 3, /* this host processes congestion notification messages */
+  ROCI_CC_NEEDS_RTT = 1U << 4, /* round-trip time samples */
+  ROCI_CC_NEEDS_HOST_DELAY = 1U << 5, /* the samples separate the time within the peer's host */
+  ROCI_CC_NEEDS_PROBE = 1U << 6,      /* the round-trip time can be measured with probes */
+  ROCI_CC_NEEDS_INT = 1U << 7,        /* the peer returns in-band telemetry of the switches */
+  ROCI_CC_NEEDS_BASE_RTT = 1U << 8,   /* the profile specifies the round-trip time on idle links */
+  ROCI_CC_NEEDS_WINDOWS = 1U << 9,    /* the receiver runs the same plugin and sends windows */
 
-  /* What it decides. What is not declared here is not looked at. */
+  /* Decisions that the plugin makes. The engine ignores the members of decisions that are not declared here. */
   ROCI_CC_USES_WINDOW = 1U << 16,
   ROCI_CC_USES_RATE = 1U << 17,
   ROCI_CC_USES_GAP = 1U << 18,
-  ROCI_CC_USES_ECN = 1U << 19 /* packets are ECN-capable (ECT(0)) but for those that the decision excepts */
+  ROCI_CC_USES_ECN = 1U << 19 /* packets are ECT(0), except those below roci_cc_decision.not_ect_below */
 };
 
-/* A knob. Values are passed as an array of double, in the order of the table; a whole number is one up to 2^53. */
+/* Parameter of a plugin. Values are passed as an array of double in the order of the table. Integers are exact up to
+ * 2^53. */
 struct roci_cc_parameter {
   const char* name; /* as in configuration files: lower case, digits, '_' */
   const char* unit; /* "bit/s", "ns", "bytes", "packets", "1" for a plain number */
-  double standard;  /* when the profile says nothing */
+  double standard;  /* default value */
   double least;
   double most;
-  const char* meaning; /* one line, with the source */
+  const char* meaning; /* description: one line, with the source */
 };
 
-/* The name of a state or of a reason. */
+/* Name of a state or of a reason. */
 struct roci_cc_label {
   const char* name;    /* lower case, digits, '_' */
-  const char* meaning; /* one line */
+  const char* meaning; /* description: one line */
 };
 
-/* ------------------------------------------------------------------------------------------------------- the flow */
+/* ----------------------------------------------------------------------------------------------------------- flow */
 
-enum { ROCI_CC_REQUESTS = 0, ROCI_CC_RESPONSES = 1 }; /* directions; responses are READ responses */
+enum { ROCI_CC_REQUESTS = 0, ROCI_CC_RESPONSES = 1 }; /* directions; responses: READ responses */
 
-/* What is known of a flow. It stays the same from one start() to the next. */
+/* Properties of a flow. They are constant from one start() to the next. */
 struct roci_cc_flow {
   uint64_t line_rate;     /* of the port, bit/s */
-  uint64_t base_rtt_ns;   /* round trip of a full packet on idle links, as the profile says; 0: it does not */
-  uint32_t packet_bytes;  /* of a full packet on the line: headers, preamble and gap included */
-  uint32_t payload_bytes; /* of these, payload: the path MTU */
+  uint64_t base_rtt_ns;   /* round-trip time of a full packet on idle links, from the profile; 0: unknown */
+  uint32_t packet_bytes;  /* full packet on the line: with headers, preamble and inter-packet gap */
+  uint32_t payload_bytes; /* payload of a full packet: the path MTU */
   uint32_t direction;     /* ROCI_CC_REQUESTS or ROCI_CC_RESPONSES */
-  uint32_t provides;      /* set of ROCI_CC_NEEDS_: what there is */
-  uint64_t seed;          /* of this flow, for jitter; replays give the same */
+  uint32_t provides;      /* set of ROCI_CC_NEEDS_: the requirements that are met */
+  uint64_t seed;          /* random seed of this flow, for jitter; the same in a replay */
 };
 
-/* ----------------------------------------------------------------------------------------------------- the events */
+/* --------------------------------------------------------------------------------------------------------- events */
 
-/* Bytes are bytes on the line, with headers, preamble and gap, unless they are called a sequence.
- * A sequence counts the payload of the direction (its LSN), from a start of its own; it does not wrap. */
+/* Bytes are bytes on the line, with headers, preamble and inter-packet gap, except in sequences.
+ * A sequence is a payload byte number of the direction (LSN) with its own start value; it does not wrap. */
 
 enum { ROCI_CC_MOST_HOPS = 16 };
 
-/* What a switch says of the port by which a packet left it. */
+/* Telemetry of one hop: state of the egress port when the packet left the switch. */
 struct roci_cc_hop {
-  uint32_t node;        /* of the switch: 20 bits */
-  uint32_t port;        /* of the switch: 12 bits */
-  uint32_t time_ns;     /* when the packet left, by the switch's clock; wraps at 2^32 */
-  uint32_t sent_units;  /* everything that the port has sent, in units of 8 bytes; wraps at 2^32 */
-  uint64_t rate;        /* of the link, bit/s; 0 when it is not known */
-  uint32_t queue_bytes; /* behind the packet */
+  uint32_t node;        /* switch id, 20 bits */
+  uint32_t port;        /* egress port, 12 bits */
+  uint32_t time_ns;     /* departure of the packet by the switch's clock; wraps at 2^32 */
+  uint32_t sent_units;  /* total sent by the port, in units of 8 bytes; wraps at 2^32 */
+  uint64_t rate;        /* of the link, bit/s; 0: unknown */
+  uint32_t queue_bytes; /* left in the queue after the packet */
   uint32_t reserved;
 };
 
 enum {
-  ROCI_CC_PATH_DELAYED = 1,     /* stands for several packets; these are the hops of the latest of them */
-  ROCI_CC_PATH_PROBE = 2,       /* of a probe, not of data */
-  ROCI_CC_PATH_FROM_SWITCH = 4, /* one hop, which the congested switch has sent itself */
-  ROCI_CC_PATH_INCOMPLETE = 8   /* there were hops that are not here */
+  ROCI_CC_PATH_DELAYED = 1,     /* covers several packets; the hops are those of the latest one */
+  ROCI_CC_PATH_PROBE = 2,       /* from a probe, not from data */
+  ROCI_CC_PATH_FROM_SWITCH = 4, /* one hop, sent by the congested switch itself */
+  ROCI_CC_PATH_INCOMPLETE = 8   /* some hops are missing */
 };
 
 /* Telemetry of one packet. */
 struct roci_cc_path {
-  uint32_t hops; /* in `hop`, at most ROCI_CC_MOST_HOPS; from the sender to the receiver */
+  uint32_t hops; /* valid entries of `hop`, at most ROCI_CC_MOST_HOPS; ordered from sender to receiver */
   uint32_t flags;
-  uint64_t age_ns; /* between the packet's arrival and the feedback's departure, as the peer says */
+  uint64_t age_ns; /* from the packet's arrival to the feedback's departure, reported by the peer */
   struct roci_cc_hop hop[ROCI_CC_MOST_HOPS];
 };
 
-/* What a congested queue has said (CNM): 802.1Q 30.2, and draft-yu-tsvwg-l3qcn section 6. */
+/* Congestion notification message (CNM): 802.1Q 30.2 and draft-yu-tsvwg-l3qcn section 6. */
 struct roci_cc_notice {
-  uint64_t point;       /* the congestion point's number (CPID) */
-  int64_t queue_offset; /* bytes: the queue beyond where it should be */
-  int64_t queue_delta;  /* bytes: its growth since the sample before */
-  uint64_t available;   /* bit/s that the flow may take; 0 when it does not say */
-  int64_t rate_change;  /* bit/s by which the flow shall go up, or down, at once; 0 when it does not say */
-  uint32_t feedback;    /* quantised, 0 to 63; 0 when something else is to be said */
+  uint64_t point;       /* congestion point identifier (CPID) */
+  int64_t queue_offset; /* bytes: queue length above its set point */
+  int64_t queue_delta;  /* bytes: growth of the queue since the previous sample */
+  uint64_t available;   /* bit/s available to the flow; 0: not reported */
+  int64_t rate_change;  /* change of the flow's rate, bit/s, effective at once; 0: not reported */
+  uint32_t feedback;    /* quantized feedback, 0 to 63; 0: the message reports other values only */
   uint32_t reserved;
 };
 
-/* What has happened. Several may come in one event when the engine had much to do; numbers are since the event before.
- * An event with nothing else than what the plugin can do nothing with may be left out. */
+/* Kinds of feedback. The engine may merge several into one event; counts are since the previous event.
+ * The engine may omit an event that contains only kinds that the plugin does not use. */
 enum {
   ROCI_CC_ON_ACK = 1U << 0,       /* packets were acknowledged */
-  ROCI_CC_ON_LOSS = 1U << 1,      /* the receiver says that packets are missing (NAK); they are sent again */
-  ROCI_CC_ON_TIMEOUT = 1U << 2,   /* nothing was heard for a time-out; everything in flight is sent again */
-  ROCI_CC_ON_CNP = 1U << 3,       /* the receiver has seen CE (IBTA A17.9) */
-  ROCI_CC_ON_NOTICE = 1U << 4,    /* a congested queue has spoken; `notice` is the latest */
-  ROCI_CC_ON_RTT = 1U << 5,       /* a sample of the round trip */
-  ROCI_CC_ON_PROBE = 1U << 6,     /* together with ON_RTT: it answers the probe that was asked for */
-  ROCI_CC_ON_TELEMETRY = 1U << 7, /* `path` is there */
-  ROCI_CC_ON_SENT = 1U << 8,      /* as many bytes were sent as decision.sent_notice says */
-  ROCI_CC_ON_TIMER0 = 1U << 9,    /* decision.timer_ns[0] has come, and is 0 now */
-  ROCI_CC_ON_TIMER1 = 1U << 10,   /* likewise [1] */
-  ROCI_CC_ON_RESUME =
-      1U << 11, /* the flow is about to send again after decision.idle_ns without a packet in flight */
-  ROCI_CC_ON_WINDOW = 1U << 12 /* the receiver has said how much may be in flight */
+  ROCI_CC_ON_LOSS = 1U << 1,      /* the receiver reports missing packets (NAK); they are retransmitted */
+  ROCI_CC_ON_TIMEOUT = 1U << 2,   /* the retransmission time-out expired */
+  ROCI_CC_ON_CNP = 1U << 3,       /* the receiver has received CE marks (IBTA A17.9) */
+  ROCI_CC_ON_NOTICE = 1U << 4,    /* a CNM was received; `notice` is the latest */
+  ROCI_CC_ON_RTT = 1U << 5,       /* round-trip time sample */
+  ROCI_CC_ON_PROBE = 1U << 6,     /* with ON_RTT: the sample answers the requested probe */
+  ROCI_CC_ON_TELEMETRY = 1U << 7, /* `path` is set */
+  ROCI_CC_ON_SENT = 1U << 8,      /* decision.sent_notice bytes were sent */
+  ROCI_CC_ON_TIMER0 = 1U << 9,    /* decision.timer_ns[0] expired; it is 0 now */
+  ROCI_CC_ON_TIMER1 = 1U << 10,   /* decision.timer_ns[1] expired; it is 0 now */
+  ROCI_CC_ON_RESUME = 1U << 11,   /* the flow resumes after decision.idle_ns with no packet in flight */
+  ROCI_CC_ON_WINDOW = 1U << 12    /* the receiver reported its window */
 };
 
 struct roci_cc_event {
-  uint64_t now_ns; /* never goes back from one event of a flow to the next */
-  uint32_t kinds;  /* set of ROCI_CC_ON_ */
-  uint32_t cnps;   /* ON_CNP: how many came */
-  uint64_t acked;  /* sequence: everything below has arrived */
-  uint64_t next;   /* sequence: of the next byte that was never sent; it may belong to a packet held back */
-  uint64_t in_flight;      /* bytes sent and not acknowledged; what was sent twice counts once */
+  uint64_t now_ns;         /* does not decrease from one event of a flow to the next */
+  uint32_t kinds;          /* set of ROCI_CC_ON_ */
+  uint32_t cnps;           /* ON_CNP: number received */
+  uint64_t acked;          /* sequence: all bytes below it have arrived */
+  uint64_t next;           /* sequence: next byte never sent; its packet may be held back by the gate */
+  uint64_t in_flight;      /* bytes sent and not acknowledged; a retransmission does not count again */
   uint64_t acked_bytes;    /* ON_ACK */
   uint32_t acked_packets;  /* ON_ACK */
-  uint32_t marked_packets; /* of these, arrived with CE (ROCI_CC_NEEDS_CE_COUNT) */
-  uint64_t sent_bytes;     /* with those sent again */
+  uint32_t marked_packets; /* of acked_packets: arrived with CE (ROCI_CC_NEEDS_CE_COUNT) */
+  uint64_t sent_bytes;     /* retransmissions included */
   uint32_t sent_packets;
-  uint32_t losses;            /* ON_LOSS: how often the receiver said so */
-  uint32_t timeouts;          /* ON_TIMEOUT */
-  uint32_t rtt_ns;            /* ON_RTT: without what the peer is known to have held back */
-  uint32_t least_rtt_ns;      /* of all samples of the flow; 0 before the first */
-  uint32_t peer_delay_ns;     /* ON_RTT: within the peer's host, which is not in rtt_ns */
-  uint32_t hops;              /* of the latest telemetry; 0 when none is known */
+  uint32_t losses;            /* ON_LOSS: number of reports by the receiver */
+  uint32_t timeouts;          /* ON_TIMEOUT: number of time-outs */
+  uint32_t rtt_ns;            /* ON_RTT: without the peer's known delay (peer_delay_ns) */
+  uint32_t least_rtt_ns;      /* minimum of all samples of the flow; 0 before the first */
+  uint32_t peer_delay_ns;     /* ON_RTT: time within the peer's host; not part of rtt_ns */
+  uint32_t hops;              /* number in the latest telemetry; 0: unknown */
   uint32_t receiver_window;   /* ON_WINDOW: bytes of payload */
-  uint32_t flows_at_receiver; /* that share its link, as it says; 0 when it does not */
+  uint32_t flows_at_receiver; /* flows that share the receiver's link, reported by it; 0: not reported */
   uint32_t reserved;
   struct roci_cc_notice notice;    /* ON_NOTICE */
-  const struct roci_cc_path* path; /* ON_TELEMETRY; else null. Lent for the call */
+  const struct roci_cc_path* path; /* ON_TELEMETRY, else null; valid during the call */
 };
 
-/* --------------------------------------------------------------------------------------------------- the decision */
+/* ------------------------------------------------------------------------------------------------------- decision */
 
 #define ROCI_CC_NO_LIMIT UINT64_MAX
 
 enum {
-  ROCI_CC_SEND_PROBE = 1, /* ask for a round trip now; one that is not answered is given up for the new one */
-  ROCI_CC_TELEMETRY_NEXT = 2, /* the next packet begins telemetry */
-  ROCI_CC_TELEMETRY_ONLY_ASKED =
-      4 /* and no other one, whatever the host's configuration says; this one stays set */
+  ROCI_CC_SEND_PROBE = 1,          /* send an RTT probe now; it replaces an unanswered one */
+  ROCI_CC_TELEMETRY_NEXT = 2,      /* insert a telemetry header into the next packet */
+  ROCI_CC_TELEMETRY_ONLY_ASKED = 4 /* and into no other packet, whatever the configuration; stays set */
 };
 
-/* In force until it is changed. Every call gets the one in force and changes what it wants to. */
+/* Decision of a plugin. It stays in force until it is changed: each call receives the current one and may change it. */
 struct roci_cc_decision {
-  uint64_t
-      window; /* bytes that may be in flight. When none are, a packet may always leave: less than a packet is said
-                      with a gap */
-  uint64_t rate; /* bit/s; 0 counts as 1 */
-  uint64_t
-      gap_ns; /* least time between the departures of two packets; of READ responses at most 1 ms, whatever rate and
-                      gap say: whoever waits for them gives up some time */
-  uint64_t
-      not_ect_below; /* sequence: new packets below it leave as Not-ECT, so that switches drop rather than mark them
-                             (draft-dai-tsvwg-pfc-free-congestion-control 2.3), but for the last one before the window or the work runs
-                             out. Packets sent again are always ECN-capable */
-  uint64_t timer_ns[2]; /* when the next ON_TIMERs are due, in now_ns's time; 0: not set */
-  uint64_t
-      sent_notice; /* bytes after which ON_SENT is due, counted from the ON_SENT before, or the start; 0: never */
-  uint64_t idle_ns;  /* ON_RESUME: how long nothing must have been in flight; 0: never */
-  uint32_t requests; /* set of ROCI_CC_SEND_PROBE, …; taken after the call, and cleared for the next one */
-  uint16_t state;    /* index into the plugin's states; time is counted by it */
-  uint16_t
-      reason; /* index into the plugin's reasons: why this call changed something. Set to 0, "nothing", before each
-                             call; occurrences are counted */
+  /* bytes that may be in flight. A packet may always leave when none are: a rate below one packet per
+   * round trip is expressed with gap_ns */
+  uint64_t window;
+  uint64_t rate; /* bit/s; the gate raises values below 100,000 to 100,000 */
+  /* minimum time between the departures of two packets, limited to 10 s. For READ responses the effective interval
+   * is at most 1 ms, whatever rate and gap_ns are, because the requester has a time-out */
+  uint64_t gap_ns;
+  /* sequence: new packets below it are Not-ECT, so that switches drop them instead of marking them
+   * (draft-dai-tsvwg-pfc-free-congestion-control 2.3). Exceptions: the last packet before the window or the work is
+   * exhausted, and retransmissions, are always ECT(0) */
+  uint64_t not_ect_below;
+  uint64_t timer_ns[2]; /* expiry of ON_TIMER0 and ON_TIMER1 in the time of now_ns; 0: not set */
+  /* bytes until the next ON_SENT, counted from the previous ON_SENT or the start; 0: never */
+  uint64_t sent_notice;
+  uint64_t idle_ns; /* ON_RESUME: minimum time without packets in flight; 0: never */
+  /* set of ROCI_CC_SEND_PROBE etc.; executed after the call. The engine clears SEND_PROBE and TELEMETRY_NEXT before
+   * the next call */
+  uint32_t requests;
+  uint16_t state; /* index into the plugin's states; the engine measures the time in each */
+  /* index into the plugin's reasons: why this call changed the decision. Set to 0 ("nothing") before each call; the
+   * engine counts occurrences */
+  uint16_t reason;
 };
 
-/* ------------------------------------------------------------------------------------------------ the receiving end */
+/* ------------------------------------------------------------------------------------------------------- receiver */
 
-/* Packets of the peer's flow have arrived. */
+/* Arrival of packets of the peer's flow. */
 struct roci_cc_arrival {
   uint64_t now_ns;
-  uint64_t received; /* sequence of the peer's flow: everything below has arrived */
-  uint32_t packets;  /* since the call before */
-  uint32_t marked;   /* of these, with CE */
-  uint64_t bytes;    /* payload of these */
-  uint32_t flows;    /* that have sent to this host lately */
+  uint64_t received; /* sequence of the peer's flow: all bytes below it have arrived */
+  uint32_t packets;  /* since the previous call */
+  uint32_t marked;   /* of these packets, with CE */
+  uint64_t bytes;    /* payload of these packets */
+  uint32_t flows;    /* that recently sent to this host */
   uint32_t reserved;
-  const struct roci_cc_path* path; /* the latest telemetry; null when none came. Lent for the call */
+  const struct roci_cc_path* path; /* latest telemetry, else null; valid during the call */
 };
 
-/* What the receiving end tells the sender. */
+/* Window that the receiver grants to the sender. */
 struct roci_cc_grant {
-  uint64_t window; /* bytes of payload in flight; goes out with the next feedback when `send` is set */
+  uint64_t window; /* bytes of payload in flight; sent with the next feedback if `send` is set */
   uint32_t send;   /* set to 0 before each call */
-  uint16_t reason; /* as in a decision */
+  uint16_t reason; /* as roci_cc_decision.reason */
   uint16_t reserved;
 };
 
-/* ----------------------------------------------------------------------------------------------------- the plugin */
+/* --------------------------------------------------------------------------------------------------------- plugin */
 
 enum {
   ROCI_CC_MOST_STATE = 256, /* bytes */
   ROCI_CC_MOST_PARAMETERS = 48,
-  ROCI_CC_MOST_LABELS = 32 /* states, and likewise reasons */
+  ROCI_CC_MOST_LABELS = 32 /* of states, and of reasons */
 };
 
 struct roci_cc_plugin {
   uint32_t abi;          /* ROCI_CC_ABI */
   uint32_t size;         /* sizeof(struct roci_cc_plugin) */
-  const char* name;      /* by which it is chosen: lower case, digits, '_' */
+  const char* name;      /* for selection: lower case, digits, '_' */
   const char* summary;   /* one line */
-  const char* source;    /* the paper or draft */
+  const char* source;    /* paper or draft */
   uint32_t capabilities; /* set of ROCI_CC_NEEDS_ and ROCI_CC_USES_ */
-  uint16_t
-      state_bytes; /* of a flow at the sending end, at most ROCI_CC_MOST_STATE; aligned to 8, all 0 before start() */
-  uint16_t receiver_state_bytes; /* likewise at the receiving end; 0 without receive() */
+  /* state of a flow at the sender, at most ROCI_CC_MOST_STATE; aligned to 8, zeroed before start() */
+  uint16_t state_bytes;
+  uint16_t receiver_state_bytes; /* state at the receiver, likewise; 0 without receive() */
 
   const struct roci_cc_parameter* parameters;
   uint32_t parameter_count;
@@ -251,25 +252,25 @@ struct roci_cc_plugin {
   uint32_t reason_count;
   uint32_t reserved;
 
-  /* Null when the values fit together, else one sentence that says what does not; each value is in its range. May be
-   * null. `flow` is null when it is not known yet. */
+  /* Checks a combination of values; each value is within its range. Returns null or one sentence with the error.
+   * `flow` is null when it is not known yet. The pointer may be null. */
   const char* (*check)(const struct roci_cc_flow* flow, const double* parameters);
-  /* A flow begins. The decision is "no limit" of everything, with no timer; it may ask for a probe at once. */
+  /* Starts a flow. `decision` is preset to no limits and no timers. start() may set timers and request a probe. */
   void (*start)(void* state, const struct roci_cc_flow* flow, uint64_t now_ns, const double* parameters,
                 struct roci_cc_decision* decision);
   void (*event)(void* state, const struct roci_cc_flow* flow, const struct roci_cc_event* event,
                 const double* parameters, struct roci_cc_decision* decision);
-  /* The receiving end; may be null. `flow` is the peer's, as far as it is known here. */
+  /* Receiver part; may be null. `flow` describes the peer's flow, as far as this host knows it. */
   void (*receive)(void* state, const struct roci_cc_flow* flow, const struct roci_cc_arrival* arrival,
                   const double* parameters, struct roci_cc_grant* grant);
 };
 
-/* What a shared object of plugins exports, and what holds the ones that are built in: its plugins, and behind the last of
- * them a null pointer. */
+/* Entry point that a shared object exports, and that returns the built-in plugins: an array terminated by a null
+ * pointer. */
 #define ROCI_CC_ENTRY "roci_cc_plugins"
 const struct roci_cc_plugin* const* roci_cc_plugins(void);
 
-/* A number in [0, 2^64) and the next state, for jitter (splitmix64). */
+/* Returns a random number in [0, 2^64) and advances the state (splitmix64). For jitter. */
 static inline uint64_t roci_cc_random(uint64_t* state) {
   uint64_t z = (*state += 0x9e3779b97f4a7c15U);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;

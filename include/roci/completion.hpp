@@ -1,4 +1,4 @@
-// Completion queues, and channels to sleep on until one of them has something. Made by Device.
+// Completion queues and completion channels. Created by Device.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -16,19 +16,19 @@ class ChannelQueue;
 class CompletionRing;
 class Host;
 
-// Whether a completion queue keeps the time of each completion.
+// Whether a completion queue records the time of each completion.
 enum class TimeStamps : uint8_t { kNone, kMonotonic };
 
-// What several completion queues share to wake their program.
+// Event channel that several completion queues share, as ibv_comp_channel.
 class CompletionChannel {
  public:
   ~CompletionChannel();
-  // Readable while events wait, for poll() and its kin; not to be read or closed. O_NONBLOCK on it is the caller's.
+  // Readable while events are pending, for poll() etc.; the caller must not read or close it, and may set O_NONBLOCK.
   [[nodiscard]] int fd() const;
-  // As ibv_get_cq_event without waiting: names the completion queue of the oldest event; none when none waits. The
-  // events of a queue disappear with it.
+  // As ibv_get_cq_event without blocking: returns the completion queue of the oldest event, or nullopt. Destruction of
+  // a completion queue removes its events.
   std::optional<EventObject> get_event();
-  // Completion queues that report here.
+  // Number of completion queues on this channel.
   [[nodiscard]] uint32_t users() const;
 
  private:
@@ -40,28 +40,30 @@ class CompletionChannel {
 class CompletionQueue {
  public:
   ~CompletionQueue();
-  [[nodiscard]] uint32_t number() const;   // in events
-  [[nodiscard]] uint32_t entries() const;  // completions it holds
-  // As ibv_poll_cq: up to `count` completions into `out`; the number, or -1 after an overflow. Drives the device
-  // under Progress::kApplication when the queue is empty.
+  [[nodiscard]] uint32_t number() const;   // identifies the queue in events
+  [[nodiscard]] uint32_t entries() const;  // capacity
+  // As ibv_poll_cq: stores up to `count` completions in `out` and returns their number, or -1 after an overflow. Polls
+  // the device under Progress::kApplication if the queue is empty.
   int poll(int count, ibv_wc* out);
-  // The same, with the time of each in ns of CLOCK_MONOTONIC, of Progress::kExternal of the runner's clock; of a queue without
-  // time stamps 0.
+  // The same, with the time of each completion in ns: of CLOCK_MONOTONIC, or of the runner's clock under
+  // Progress::kExternal. 0 if the queue has no time stamps.
   int poll(int count, ibv_wc* out, uint64_t* stamps);
-  // As ibv_resize_cq, beside all other calls: keeps what waits, and fails when more waits than would fit.
+  // As ibv_resize_cq, concurrently with all other calls. Keeps pending completions; fails if they exceed `entries`.
   Status resize(int entries);
 
-  // The next completion (the next solicited or failed one) is an event on the channel, once (IBTA 11.4.2.2). One that
-  // waits already is none: ask, then poll, then sleep. A request for solicited ones does not weaken one for all.
-  // Without a channel nothing happens.
+  // Requests one event on the channel for the next completion, or for the next solicited or failed one (IBTA 11.4.2.2).
+  // Completions that are already pending raise no event: call this, then poll, then block. A request for solicited
+  // completions does not replace a pending request for all. No effect without a channel.
   void request_notify(bool solicited_only);
-  // For a caller whose event must not find an empty queue (ibv_get_cq_event): after get_event() has named this one. True when
-  // what the event was about has been polled meanwhile; then there was no event, and the next completion is one again.
+  // For a caller whose events must not refer to an empty queue (ibv_get_cq_event); call it after get_event() returned
+  // this queue. Returns true if the completions of the event were already polled: the event is then void, and the next
+  // completion raises one again.
   bool take_back_event();
-  [[nodiscard]] bool empty() const;  // nothing to poll at the moment
-  // As ibv_ack_cq_events, for a caller whose queue must outlive what it was told of; see unacknowledged().
+  [[nodiscard]] bool empty() const;  // nothing to poll now
+  // As ibv_ack_cq_events, for a caller that must not destroy the queue before its events are acknowledged.
   void ack_events(uint32_t count);
-  [[nodiscard]] uint32_t unacknowledged() const;  // events that get_event() gave out, less those acknowledged
+  // Number of events that get_event() returned and that are not acknowledged.
+  [[nodiscard]] uint32_t unacknowledged() const;
 
  private:
   friend class Device;

@@ -1,5 +1,6 @@
-// What a device does with quantised congestion notification (QCN, 802.1Q clause 30; docs/switch.md): its packets say which
-// flow they are of, congested queues on their way answer that with messages (CNMs), and it may be such a queue itself.
+// Configuration of quantized congestion notification (QCN, 802.1Q clause 30; docs/switch.md). Packets of the device
+// carry a flow identifier, congested queues on the path send CNMs to the device, and the device may be a congestion
+// point itself.
 #pragma once
 
 #include <array>
@@ -9,35 +10,35 @@
 
 namespace roci {
 
-// The receive side as a congestion point (802.1Q 30.2): senders are told when frames wait to be received.
+// Receive side of the device as a congestion point (802.1Q 30.2): it sends CNMs when frames wait to be received.
 struct ReceivePointConfig {
-  uint32_t qeq = 0;  // frames that should wait at most; 0: it is none
-  double weight =
-      2;  // of the growth of what waits against how much that is; a power of two from 1/1024 to 1024
-  uint64_t sample = 150'000;  // bytes that come between two samples when there is no congestion
+  uint32_t qeq = 0;  // Qeq: set point of the queue, in frames; 0 disables the congestion point
+  // w: weight of the queue's growth relative to its length; a power of two from 1/1024 to 1024.
+  double weight = 2;
+  uint64_t sample = 150'000;  // bytes between two samples without congestion
 };
 
 struct CongestionConfig {
   bool tag = false;           // requests and READ responses carry a CN-TAG
-  uint8_t priorities = 0xff;  // of the packets that do, a bit for each
-  // What says which priority a packet has: the first three bits of its DSCP, or the tag (DeviceConfig::priority).
+  uint8_t priorities = 0xff;  // bitmap: priorities of packets with a CN-TAG
+  // Source of a packet's priority: false: first three bits of its DSCP; true: the tag (DeviceConfig::priority).
   bool trust_pcp = false;
-  // UDP port of CNMs that come through routers (L3QCN), on which the whole network has to agree. 0: none are taken or sent.
+  // UDP port of CNMs through routers (L3QCN), the same in the whole network. 0: they are neither accepted nor sent.
   uint16_t cnm_port = 0;
-  // With it those are signed, and ones that are not, or that were heard before, are refused.
+  // Key that signs CNMs through routers. With a key, unsigned and replayed CNMs are dropped.
   std::optional<std::array<uint8_t, 16>> cnm_key;
-  std::chrono::nanoseconds cnm_tolerance{
-      5'000'000'000};  // between the clocks of those who have the key, at most 1 h
-  // What there is to be added to the device's clock to have the time of day. Without it: as the system says, or nothing when
-  // somebody else's runner tells the device the time (Progress::kExternal).
+  // Maximum clock difference between devices with the key, at most 1 h.
+  std::chrono::nanoseconds cnm_tolerance{5'000'000'000};
+  // Offset from the device's clock to the time of day. Default: from the system clock, or 0 if the caller's runner
+  // supplies the time (Progress::kExternal).
   std::optional<std::chrono::nanoseconds> time_of_day;
-  uint32_t cnm_rate =
-      10'000;  // CNMs a second that are taken, and as many that are sent; 0, without a key: any number
-  // Whether CNMs are believed that give back less of the sampled packet than shows whether it was sent here.
+  // Limit of accepted CNMs per second, and of sent CNMs; 0: unlimited, not allowed with a key.
+  uint32_t cnm_rate = 10'000;
+  // Whether to accept CNMs that contain too little of the sampled packet to verify that this device sent it.
   bool short_samples = false;
   ReceivePointConfig receive_point;
 
-  // Whether CNMs are listened to.
+  // Whether the device processes CNMs.
   [[nodiscard]] bool listens() const { return tag || cnm_port != 0; }
 };
 

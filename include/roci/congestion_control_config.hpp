@@ -1,4 +1,5 @@
-// Which congestion control the queue pairs of a device have, and where it runs (docs/congestion-control.md).
+// Configuration of congestion control: algorithms of the device's queue pairs, and where they run
+// (docs/congestion-control.md).
 #pragma once
 
 #include <chrono>
@@ -10,43 +11,45 @@
 
 namespace roci {
 
-// An algorithm with values for its parameters.
+// Algorithm with values of its parameters.
 struct CongestionProfile {
   std::string algorithm;
-  std::map<std::string, double> parameters;  // by name; those that are not here have their standard values
-  std::chrono::nanoseconds base_rtt{0};      // of a full packet on idle links; 0: the device's
-  // What a flow runs whose peer cannot give what the algorithm needs: another profile or algorithm, or "none". Empty: such a
+  std::map<std::string, double> parameters;  // by name; others have their default values
+  std::chrono::nanoseconds base_rtt{0};      // of a full packet on idle links; 0: the device's value
+  // Profile, algorithm or "none" that a flow runs if its peer does not meet the algorithm's requirements. Empty: such a
   // queue pair is refused.
   std::string fallback;
 
   friend bool operator==(const CongestionProfile&, const CongestionProfile&) = default;
 };
 
-// The receiving end, for senders that the standard's notifications slow down (IBTA A17.9.3).
+// Notification point: sends CNPs to the senders of packets with CE (IBTA A17.9.3).
 struct NotificationPointConfig {
-  bool enabled = true;                       // CE is answered with CNPs
-  std::chrono::nanoseconds interval{4'000};  // least between two to the same queue pair; up to 1 s
+  bool enabled = true;                       // send CNPs for CE marks
+  std::chrono::nanoseconds interval{4'000};  // minimum time between CNPs to the same queue pair; up to 1 s
   friend bool operator==(const NotificationPointConfig&, const NotificationPointConfig&) = default;
 };
 
 struct CongestionControlConfig {
   std::vector<std::string> plugins;                   // shared objects with further algorithms
   std::map<std::string, CongestionProfile> profiles;  // by name
-  // Of queue pairs for which no other is chosen: a profile, an algorithm, "window" or "none". The environment variable ROCI_CC
-  // takes precedence. "window": where the peer does not repeat selectively (any standard peer), a requester has at most 128
-  // packets in flight at first, fewer after loss and while queues delay the answers, more while packets are acknowledged.
+  // Default of queue pairs: a profile, an algorithm, "window" or "none". The environment variable ROCI_CC takes
+  // precedence. "window" applies towards peers without selective repeat, that is, all standard peers. The requester
+  // then has at most 128 packets in flight at first; loss and queueing delay reduce the limit, acknowledged packets
+  // raise it.
   std::string profile = "window";
-  std::chrono::nanoseconds base_rtt{0};  // for profiles that have none; 0: not known
-  uint64_t line_rate =
-      0;  // bit/s of the line, where flows start; 0: as the port says, or 100 Gb/s if it does not know
-  // How early a packet may leave, so that one turn of a worker can send several: the rate is kept, in bursts of what the line
-  // carries in that time. Up to 100 us. Left out: 1 us, and 0 under Progress::kExternal, where turns may come when they are due.
+  std::chrono::nanoseconds base_rtt{0};  // for profiles without a value; 0: unknown
+  // Line rate in bit/s, the initial rate of flows; 0: as reported by the port, or 100 Gb/s if unknown.
+  uint64_t line_rate = 0;
+  // Time by which a packet may be sent early, so that one turn of a worker can send several packets. The average rate
+  // is kept; a burst is what the line carries in that time. Up to 100 us. Default: 1 us; 0 under Progress::kExternal,
+  // whose runner may poll at each departure time.
   std::optional<std::chrono::nanoseconds> burst;
-  // 0: algorithms run in the worker after each batch of packets. Otherwise on so many cores of their own.
+  // Number of dedicated threads that run algorithms. 0: algorithms run in the worker, after each batch of packets.
   uint32_t cores = 0;
-  std::vector<int> cpus;        // to pin those to; empty leaves it to the system
-  uint32_t trace = 0;           // events that are kept for each place where algorithms run; 0: none
-  bool peers_send_cnps = true;  // what is assumed of peers, which do not say so
+  std::vector<int> cpus;        // cores of these threads; empty: chosen by the system
+  uint32_t trace = 0;           // events that are recorded for each thread that runs algorithms; 0: none
+  bool peers_send_cnps = true;  // assumption about peers, since peers do not report it
   NotificationPointConfig notification_point;
 };
 

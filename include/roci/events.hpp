@@ -1,6 +1,5 @@
-// Asynchronous events (IBTA 11.6.3): what happens to an object without a completion to say so. The types are those of
-// ibv_get_async_event; objects are named by kind, number and the pointer their maker gave them, so that an event never
-// points at an object that is gone.
+// Asynchronous events (IBTA 11.6.3), with the event types of ibv_get_async_event. An event identifies its object by
+// kind, number and the pointer given at creation, so it never refers to a destroyed object.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -11,12 +10,12 @@ namespace roci {
 
 enum class EventSource : uint8_t { kQueuePair, kCompletionQueue, kSharedReceiveQueue, kPort };
 
-// What an event is about.
+// Object of an event.
 struct EventObject {
   EventSource source = EventSource::kPort;
-  uint32_t number =
-      0;  // qp_num; CompletionQueue::number(); the like for shared receive queues; the port's number
-  void* context = nullptr;  // the caller's: ibv_qp_init_attr::qp_context, create_cq()'s and so on
+  // qp_num, CompletionQueue::number(), SharedReceiveQueue::number() or the port number.
+  uint32_t number = 0;
+  void* context = nullptr;  // the caller's: ibv_qp_init_attr::qp_context, argument of create_cq(), etc.
 };
 
 struct AsyncEvent {

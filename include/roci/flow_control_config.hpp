@@ -1,5 +1,5 @@
-// Priority-based flow control (PFC, 802.1Q clause 36) of a device's port: it stops when the neighbour says so, and says so
-// itself when it does not keep up with what comes in.
+// Configuration of priority-based flow control (PFC, 802.1Q clause 36) of a device's port. The port obeys PFC frames of
+// the neighbor, and sends them when the device does not keep up with reception.
 #pragma once
 
 #include <chrono>
@@ -8,16 +8,16 @@
 namespace roci {
 
 struct FlowControlConfig {
-  uint8_t priorities = 0;  // that lose nothing, a bit for each; 0: pauses are not listened to
-  // What says which priority a queue pair's packets have: the first three bits of its DSCP, or the tag (DeviceConfig::priority).
+  uint8_t priorities = 0;  // bitmap of lossless priorities; 0: PFC frames are ignored
+  // Source of a queue pair's priority: false: first three bits of its DSCP; true: the tag (DeviceConfig::priority).
   bool trust_pcp = false;
-  // Of the line, bits a second, by which pauses are measured; 0: as the port says, or else 100 Gb/s.
+  // Line rate in bit/s, for the duration of pauses; 0: as reported by the port, or 100 Gb/s if unknown.
   uint64_t rate = 0;
-  // Against neighbours that pause for ever: after `watchdog_detect` without a break the priority is sent all the same, until
-  // no pause has come for `watchdog_restore`. 0: never.
+  // PFC watchdog: a priority that is paused for `watchdog_detect` without interruption is sent in spite of the pause,
+  // until no PFC frame has arrived for `watchdog_restore`. 0: off.
   std::chrono::nanoseconds watchdog_detect{0};
   std::chrono::nanoseconds watchdog_restore{100'000'000};
-  // Frames that wait to be received: from `xoff` on the neighbour is told to stop, at `xon` to go on. 0: it is never told.
+  // Number of frames waiting to be received at which the neighbor is paused (`xoff`) and resumed (`xon`). 0: never.
   uint32_t xoff = 0;
   uint32_t xon = 0;
 

@@ -1,4 +1,4 @@
-// Memory that work requests may name, and windows onto parts of it. Made by ProtectionDomain.
+// Memory regions and memory windows. Created by ProtectionDomain.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -16,18 +16,19 @@ class ProtectionDomain;
 
 class MemoryRegion {
  public:
-  ~MemoryRegion();  // from here on every access with its keys fails, and with those of windows bound to it
+  // After this every access with the region's keys fails, as does access through windows bound to it.
+  ~MemoryRegion();
   [[nodiscard]] void* address() const { return verbs_.addr; }
   [[nodiscard]] size_t length() const { return verbs_.length; }
   [[nodiscard]] uint32_t lkey() const { return verbs_.lkey; }
   [[nodiscard]] uint32_t rkey() const { return verbs_.rkey; }
-  // What work requests name as its first byte: address() unless it was registered with another one.
+  // Address of the first byte in work requests: address(), unless another one was registered.
   [[nodiscard]] uint64_t iova() const { return iova_; }
 
-  // As ibv_dereg_mr: what the destructor does, but EBUSY while windows are bound to the region (IBTA 11.2.8.4).
+  // As ibv_dereg_mr: as the destructor, but fails with EBUSY while windows are bound to the region (IBTA 11.2.8.4).
   Status deregister();
-  // As ibv_rereg_mr: `flags` is a set of ibv_rereg_mr_flags that says which of the arguments count. The keys stay.
-  // Nothing is changed on error (IBV_REREG_MR_ERR_INPUT in ibv_rereg_mr's words); EBUSY while windows are bound.
+  // As ibv_rereg_mr: `flags` is a set of ibv_rereg_mr_flags that selects the arguments used. The keys do not change.
+  // Fails with EBUSY while windows are bound. On error nothing changes (IBV_REREG_MR_ERR_INPUT of ibv_rereg_mr).
   Status reregister(int flags, const ProtectionDomain* pd, void* address, size_t length, int access);
 
   // For ibv_mw_bind_info::mr.
@@ -45,15 +46,16 @@ class MemoryRegion {
   ibv_mr verbs_{};
 };
 
-// A window onto a region, with a key of its own that work requests give out and take back: IBV_WR_BIND_MW,
-// IBV_WR_LOCAL_INV and the peer's IBV_WR_SEND_WITH_INV. Type 1 is bound by QueuePair::bind_window(), and any queue pair
-// of the domain may use it; type 2 is what IBTA calls 2B: only the queue pair that bound it may use or invalidate it,
-// and the low 8 bits of its key are the caller's (ibv_inc_rkey).
+// Window onto a part of a region, with its own key. IBV_WR_BIND_MW makes the key valid; IBV_WR_LOCAL_INV and the peer's
+// IBV_WR_SEND_WITH_INV invalidate it.
+// Type 1 is bound by QueuePair::bind_window(); any queue pair of the protection domain may use it.
+// Type 2 is type 2B of IBTA: only the queue pair that bound it may use or invalidate it. The low 8 bits of its key are
+// the caller's (ibv_inc_rkey).
 class MemoryWindow {
  public:
   ~MemoryWindow();
   [[nodiscard]] ibv_mw_type type() const { return verbs_.type; }
-  // Type 1: the key that the last bind_window() gives it. Type 2: the key of its allocation, for ibv_inc_rkey().
+  // Type 1: key of the last bind_window(). Type 2: key of the allocation, for ibv_inc_rkey().
   [[nodiscard]] uint32_t rkey() const { return verbs_.rkey; }
   // For ibv_send_wr::bind_mw.mw.
   [[nodiscard]] ibv_mw* verbs() { return &verbs_; }

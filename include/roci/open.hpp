@@ -1,4 +1,4 @@
-// How a program gets its device: from a configuration file, as roci-perf does. Part of the C++ API (roci/device.hpp).
+// Creation of a device from a configuration file, as in roci-perf. Part of the C++ API (roci/device.hpp).
 #pragma once
 
 #include <memory>
@@ -9,15 +9,15 @@
 
 namespace roci {
 
-// Starts DPDK, opens the port that the file names and makes a device of it. The file has a section `device` and may have a
-// section `eal`; config/perf-server.yaml is one, and config/perf-client.yaml has a comment to every key. A memif client waits
-// up to `connect_timeout` for its server, any port as long for its link.
+// Starts DPDK, opens the port of the configuration file and creates a device. The file has a section `device` and
+// optionally a section `eal`. config/perf-server.yaml is an example; config/perf-client.yaml describes every key. A
+// memif client waits up to `connect_timeout` for its server, any port as long for its link.
 //
-// DPDK starts once per process: a second device wants the same `eal` (else EBUSY), and a program that has started DPDK itself
-// keeps its own settings. Any thread.
+// DPDK starts once per process: a second device must have the same `eal` section, else EBUSY. In a program that has
+// started DPDK itself, its own settings apply. Any thread.
 Result<std::unique_ptr<Device>> open_device(const std::string& config_file);
 
-// The same from the text of such a file:
+// The same, from the text of a configuration file:
 //   open_device_from_text("device: {port: {device: net_null0}, addresses: [10.0.0.1/24]}")
 Result<std::unique_ptr<Device>> open_device_from_text(const std::string& config);
 

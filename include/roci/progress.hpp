@@ -1,26 +1,28 @@
-// Who drives a device, and what a thread that drives one does when there is nothing to do.
+// Progress modes of a device, and idle policies of polling threads.
 #pragma once
 
 #include <cstdint>
 
 namespace roci {
 
-// Who calls the device's poll loop.
+// Thread that polls the device.
 enum class Progress : uint8_t {
-  // Polling a completion queue drives the device; a helper thread takes over when nobody has polled for a while, so
-  // that one-sided access to an idle process still works. Quickest on few cores.
+  // The application: polling a completion queue polls the device. If the application has not polled for a while, a
+  // helper thread polls, so that one-sided access to an idle process works. Lowest latency on few cores.
   kApplication,
-  // A thread of the device's own polls all the time.
+  // A dedicated thread of the device, which polls continuously.
   kDedicated,
-  // A runner of the caller's polls Device::poller(): virtual time, or many devices on one thread.
+  // The caller's runner, which polls Device::poller(): virtual time, or several devices on one thread.
   kExternal,
 };
 
-// What a polling thread does after a round in which it had no work.
+// Action of a polling thread after a round without work.
 enum class IdlePolicy : uint8_t {
-  kSpin,  // polls on: the least latency, a whole core
-  kYield,  // polls on, and sleeps briefly while other threads wait for its processor: for more busy threads than cores
-  kSleep,  // polls for some rounds, then sleeps an eighth longer each time, never past a known deadline
+  kSpin,  // Poll again: lowest latency, a whole core.
+  // Poll again, with short sleeps while other threads wait for the core: for more busy threads than cores.
+  kYield,
+  // Poll for some rounds, then sleep; each sleep is an eighth longer and ends at the next known deadline.
+  kSleep,
 };
 
 }  // namespace roci

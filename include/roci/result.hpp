@@ -1,4 +1,4 @@
-// Errors of the control path are values that carry one sentence for a person: what was wrong, where, what is
+// Result and error types of the control path. An error has one sentence for a user: what is wrong, where, and what is
 // allowed. The data path uses named outcomes and counters instead.
 #pragma once
 
@@ -11,9 +11,9 @@ namespace roci {
 
 struct Error {
   std::string message;  // one sentence, no trailing newline
-  int code = EINVAL;    // the errno a verbs caller would see
+  int code = EINVAL;    // errno for a verbs caller
 
-  // The same error seen from further out: "config.yaml: ports: ...".
+  // Returns the error with the caller's context in front: "config.yaml: ports: ...".
   [[nodiscard]] Error within(const std::string& where) const { return {where + ": " + message, code}; }
 };
 
@@ -28,7 +28,8 @@ using Status = Result<void>;
   return tl::unexpected<Error>(std::move(error));
 }
 
-// Returns the error of a Result from the calling function, or goes on. May stand in a lambda within another one's expression.
+// Returns the error of a Result from the enclosing function, or continues. May be used in a lambda within another
+// ROCI_TRY expression.
 #define ROCI_TRY(expression) ROCI_TRY_AS(expression, __COUNTER__)
 #define ROCI_TRY_AS(expression, number) ROCI_TRY_CALLED(expression, number)
 #define ROCI_TRY_CALLED(expression, number)                                            \

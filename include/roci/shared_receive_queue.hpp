@@ -1,4 +1,4 @@
-// A receive queue that several queue pairs share. Part of roci/device.hpp.
+// Receive queue that several queue pairs share. Part of roci/device.hpp.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -14,31 +14,33 @@ class Host;
 class SharedReceiveRing;
 struct XrcReceiveQueue;
 
-// As ibv_srq. Made by ProtectionDomain::create_srq(); RC, UC and UD queue pairs of the device may use it, whatever their
-// protection domain: its requests name memory of its own domain (IBTA 10.2.3).
+// Shared receive queue, as ibv_srq. Created by ProtectionDomain::create_srq(). RC, UC and UD queue pairs of the device
+// may use it, also those of other protection domains: its requests refer to memory of its own domain (IBTA 10.2.3).
 //
-// A queue pair takes a request when a message for it starts. On an empty queue RC answers "receiver not ready", UC and
-// UD drop the message. A queue pair in error leaves what waits here to the others and raises
-// IBV_EVENT_QP_LAST_WQE_REACHED when it holds nothing of it any more; one that is reset or destroyed in the midst of a
-// message loses the request that it holds.
+// A queue pair takes a receive request when a message for it starts. If the queue is empty, RC sends an RNR NAK, and UC
+// and UD drop the message. A queue pair in the error state leaves the requests of this queue to the others and raises
+// IBV_EVENT_QP_LAST_WQE_REACHED when it no longer holds one. A queue pair that is reset or destroyed during a message
+// loses the request that it holds.
 //
-// One of an XRC domain serves the domain's targets instead: each message names it. An empty one answers "receiver not
-// ready"; its completions go to a queue of its own and name the target in qp_num. It may go at any time: the request that
-// a message under way holds goes with it, and the message's target fails with its next packet.
+// An SRQ of an XRC domain serves the targets of the domain: each message contains its number. If it is empty, the
+// target sends an RNR NAK. Its completions go to its own completion queue, with the target in qp_num. It may be
+// destroyed at any time: the request of a message in progress is then lost, and the target fails with the next packet
+// of that message.
 class SharedReceiveQueue {
  public:
-  // Queue pairs that still use the queue keep what they need of it; destroy() refuses instead.
+  // Queue pairs that still use the queue keep the data that they need; destroy() fails instead.
   ~SharedReceiveQueue();
-  [[nodiscard]] uint32_t number() const;  // in asynchronous events
-  // As ibv_get_srq_num: what messages name it by, 24 bits; 0 for one that is not of an XRC domain.
+  [[nodiscard]] uint32_t number() const;  // identifies the queue in asynchronous events
+  // As ibv_get_srq_num: number of the queue in messages, 24 bits; 0 if it is not of an XRC domain.
   [[nodiscard]] uint32_t xrc_number() const;
 
-  // As ibv_post_srq_recv: 0, or ENOMEM (full) or EINVAL (too many pieces) with *bad at the request that was not taken.
+  // As ibv_post_srq_recv: 0, or ENOMEM (full) or EINVAL (too many SGEs) with *bad at the first request not accepted.
   int post_recv(ibv_recv_wr* list, ibv_recv_wr** bad);
 
-  // `mask` is a set of ibv_srq_attr_mask. IBV_SRQ_MAX_WR resizes to exactly max_wr, which must hold what waits.
-  // IBV_SRQ_LIMIT arms the limit: once fewer than srq_limit requests wait, IBV_EVENT_SRQ_LIMIT_REACHED is raised and the
-  // limit is 0 again. That is at once when fewer are there already. Nothing is changed on error.
+  // `mask` is a set of ibv_srq_attr_mask. IBV_SRQ_MAX_WR resizes to exactly max_wr, which must hold the pending
+  // requests. IBV_SRQ_LIMIT arms the limit: when fewer than srq_limit requests are pending, IBV_EVENT_SRQ_LIMIT_REACHED
+  // is raised and the limit becomes 0. The event is raised at once if fewer are pending already. On error nothing
+  // changes.
   Status modify(const ibv_srq_attr& attr, int mask);
   [[nodiscard]] ibv_srq_attr query() const;
 
@@ -49,10 +51,10 @@ class SharedReceiveQueue {
   void leave_domain();
   std::shared_ptr<Host> host_;
   std::shared_ptr<SharedReceiveRing> ring_;
-  std::unique_ptr<XrcReceiveQueue> xrc_;  // null for one that is not of an XRC domain
+  std::unique_ptr<XrcReceiveQueue> xrc_;  // null if not of an XRC domain
 };
 
-// As ibv_destroy_srq: EBUSY, and the queue stays, while queue pairs use it.
+// As ibv_destroy_srq: fails with EBUSY while queue pairs use the queue.
 Status destroy(std::unique_ptr<SharedReceiveQueue>& queue);
 
 }  // namespace roci

@@ -1,26 +1,29 @@
-// What a device does with in-band telemetry (INT, docs/switch.md): switches write into packets what their queues are, the
-// receiver takes that out and returns it to the sender with its acknowledgements.
+// Configuration of in-band telemetry (INT, docs/switch.md) of a device. Switches insert the state of their queues into
+// packets; the receiver removes it and returns it to the sender in acknowledgments.
 #pragma once
 
 #include <cstdint>
 
 namespace roci {
 
-// Which packets of this device begin to carry it, where the peer knows it too. A switch at the edge may begin it instead.
+// Packets into which this device inserts a telemetry header, if the peer supports telemetry. An edge switch may insert
+// it instead.
 enum class TelemetryBegin : uint8_t {
   kNone,
-  kProbe,  // those that ask for a round trip beside the data
-  kAll,    // requests and READ responses too
+  kProbe,  // RTT probes
+  kAll,    // also requests and READ responses
 };
 
 struct HostTelemetryConfig {
-  // UDP port of packets with INT, on which the whole network has to agree, since none is assigned. 0: the device knows
-  // nothing of it, and what comes to that port is not RoCEv2.
+  // Destination UDP port of packets with INT, the same in the whole network, since none is assigned. 0: the device does
+  // not support telemetry, and packets to that port are not RoCEv2.
   uint16_t udp_port = 0;
-  uint16_t domain = 1;  // whose hops are understood
+  uint16_t domain = 1;  // INT domain whose hops are processed
   TelemetryBegin begin = TelemetryBegin::kNone;
-  uint8_t hops = 5;  // that packets begun here have room for; packets without that room do not begin
-  bool wants_response = false;  // congested switches on the way may answer themselves (HPCC++ 6.3)
+  // Hops for which packets of this device reserve space; packets without that space get no telemetry header.
+  uint8_t hops = 5;
+  // Permits congested switches to send INT responses (HPCC++ 6.3).
+  bool wants_response = false;
 
   [[nodiscard]] bool enabled() const { return udp_port != 0; }
 };

@@ -1,4 +1,4 @@
-/* The version of Rocinante: here and nowhere else (CMake reads these lines). C and C++. */
+/* Version of Rocinante, defined only here; CMake parses these lines. For C and C++. */
 #ifndef ROCI_VERSION_H
 #define ROCI_VERSION_H
 

@@ -1,5 +1,5 @@
-// XRC domains (IBTA annex A14): what the receiving ends of eXtended Reliable Connections and the shared receive queues that
-// their messages name have in common. Part of roci/device.hpp.
+// XRC domain (IBTA annex A14): connects the targets of eXtended Reliable Connections with the shared receive queues
+// that messages select. Part of roci/device.hpp.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -15,17 +15,17 @@ class QueuePair;
 struct XrcDomainCore;
 class EventQueue;
 
-// As ibv_xrcd. Made by Device::open_xrc_domain(); ProtectionDomain::create_srq() makes shared receive queues in it.
+// XRC domain, as ibv_xrcd. Created by Device::open_xrc_domain(). ProtectionDomain::create_srq() creates its SRQs.
 class XrcDomain {
  public:
-  // What is in the domain goes on; destroy() refuses instead.
+  // Objects of the domain continue to work; destroy() fails instead.
   ~XrcDomain();
 
-  // A queue pair of type XRC_RECV: it answers an XRC_SEND queue pair, and has no queue, completion queue or protection
-  // domain of its own. A message takes its receive request from the shared receive queue that it names, which must be of
-  // this domain, and may touch what that one's protection domain holds, as far as the target's access flags allow. A
-  // message that names any other queue is an invalid request. Of `init` qp_type, which must be XRC_RECV, and qp_context
-  // count; init->cap comes back as 0.
+  // Creates a queue pair of type XRC_RECV, the responder of an XRC_SEND queue pair. It has no receive queue, completion
+  // queue or protection domain. A message takes its receive request from the SRQ that it specifies, which must be of
+  // this domain; another queue is an invalid request. The message may access memory of the SRQ's protection domain, as
+  // far as the target's access flags allow. Of `init`, qp_type (XRC_RECV) and qp_context are used; init->cap
+  // is set to 0.
   Result<std::unique_ptr<QueuePair>> create_target(ibv_qp_init_attr* init);
 
  private:
@@ -34,11 +34,11 @@ class XrcDomain {
   friend Status destroy(std::unique_ptr<XrcDomain>& domain);
   XrcDomain(std::shared_ptr<Host> host, std::shared_ptr<EventQueue> events);
   std::shared_ptr<Host> host_;
-  std::shared_ptr<EventQueue> events_;  // of who made it
+  std::shared_ptr<EventQueue> events_;  // of the Device that created the domain
   std::shared_ptr<XrcDomainCore> core_;
 };
 
-// As ibv_close_xrcd: EBUSY, and the domain stays, while shared receive queues or targets use it.
+// As ibv_close_xrcd: fails with EBUSY while shared receive queues or targets use the domain.
 Status destroy(std::unique_ptr<XrcDomain>& domain);
 
 }  // namespace roci

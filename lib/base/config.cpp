@@ -12,7 +12,7 @@
 namespace roci {
 namespace {
 
-// How many single-letter edits apart two words are (Levenshtein).
+// Edit distance of two words (Levenshtein).
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
@@ -38,7 +38,7 @@ std::string joined(const Names& names) {
   return out;
 }
 
-// ", did you mean 'rate'? (allowed: name, rate)", with the closest of the known names when one is close.
+// ", did you mean 'rate'? (allowed: name, rate)", with the nearest of the known names if it is close.
 std::string suggestion(std::string_view word, const std::vector<std::string>& known) {
   const std::string* nearest = nullptr;
   size_t best = std::max<size_t>(2, word.size() / 3) + 1;
@@ -70,7 +70,7 @@ std::string at_line(const std::string& file, const YAML::Mark& mark) {
   return mark.line < 0 ? file : file + ":" + std::to_string(mark.line + 1);
 }
 
-// "traffic[0].load" as steps: a key, or the number of an item.
+// Step of a path such as "traffic[0].load": a key, or the index of an item.
 struct Step {
   std::string key;
   std::optional<size_t> item;
@@ -96,7 +96,7 @@ Result<std::vector<Step>> steps_of(const std::string& path) {
   return steps;
 }
 
-// Puts `value` in its place.
+// Replaces the value at the path.
 Status put(YAML::Node at, const std::vector<Step>& steps, const YAML::Node& value) {
   for (size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
@@ -146,7 +146,7 @@ struct ConfigNode::Yaml {
   [[nodiscard]] std::string where(const std::string& path) const {
     return (has_lines ? at_line(file, node.Mark()) : file) + (path.empty() ? "" : ": " + path);
   }
-  // Of a node below this one.
+  // For a child of this node.
   [[nodiscard]] Yaml below(const YAML::Node& child) const {
     if (changed != nullptr) {
       for (const Changed& one : *changed)
@@ -163,7 +163,7 @@ std::string ConfigNode::path_of(std::string_view key) const {
   return path_.empty() ? std::string{key} : path_ + "." + std::string{key};
 }
 
-// Null when the key is absent and need not be there.
+// Null if the key is absent and optional.
 Result<std::shared_ptr<const ConfigNode::Yaml>> ConfigNode::find(std::string_view key, Need need) {
   if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
   for (const auto& entry : yaml_->node) {
@@ -328,7 +328,7 @@ Status read_config(const std::string& file, const ConfigNode::Reader& read,
   errno = 0;
   std::ifstream in{file};
   std::ostringstream text;
-  // A directory opens but does not read; an empty file reads nothing without an error.
+  // A directory can be opened but not read; an empty file returns nothing without an error.
   if (in && in.peek() != std::ifstream::traits_type::eof()) text << in.rdbuf();
   if (errno != 0 || !in.is_open() || in.bad()) {
     return fail("the configuration file '" + file + "' cannot be read: " + std::strerror(errno), errno);

@@ -1,18 +1,17 @@
-// Strict reading of YAML configuration: every key must be known, every value must be of its kind, and every
-// error is one sentence with the file, the line, the key, the value and what is allowed instead.
+// Strict reader of YAML configuration. Every key must be known and every value of its kind. An error is one sentence
+// with file, line, key, value and what is allowed.
 //
 //   struct Config { std::string name; BitsPerSec rate{0}; IdlePolicy idle = IdlePolicy::kSpin; ... };
 //   return read_config(file, [&](ConfigNode& root) -> Status {
 //     return root.section("switch", Need::kRequired, [&](ConfigNode& node) -> Status {
 //       ROCI_TRY(node.required("name", config.name));
-//       ROCI_TRY(node.optional("rate", config.rate));       // keeps what it is, the default, when absent
+// keeps its default if absent
 //       ROCI_TRY(node.optional("idle", config.idle, one_of<IdlePolicy>({{"spin", IdlePolicy::kSpin}, ...})));
 //       return node.each("ports", Need::kOptional, [&](ConfigNode& port) -> Status { ... });
 //     });
 //   });
 //
-// A key is known once it has been asked for; what is left when a section's function returns is an unknown
-// key.
+// A key is known once it was requested. Keys that remain when the function of a section returns are unknown keys.
 #pragma once
 
 #include <concepts>
@@ -35,8 +34,7 @@ namespace roci {
 
 enum class Need : uint8_t { kOptional, kRequired };
 
-// How the text of a value becomes a T. Types with a static parse(std::string_view) -> Result<T> bring their
-// own.
+// Conversion of a value's text to T. Types with a static parse(std::string_view) -> Result<T> have their own.
 template <class T>
 Result<T> parse_value(std::string_view text) {
   if constexpr (std::same_as<T, std::string>) {
@@ -84,19 +82,19 @@ auto one_of(std::vector<std::pair<std::string_view, T>> choices) {
   };
 }
 
-// Something that stands in the document in the place of what its author wrote: from a command line, for example.
+// Value that replaces a part of the document, for example from the command line.
 struct ConfigChange {
-  std::string path;    // "traffic[0].load"; maps on the way there that are missing are made
-  std::string yaml;    // the new value
-  std::string origin;  // in front of errors about it: "--set traffic[0].load"
+  std::string path;    // "traffic[0].load"; missing maps on the path are created
+  std::string yaml;    // new value
+  std::string origin;  // prefix of errors: "--set traffic[0].load"
 };
 
-// One map of the document, or one item of a list. Only valid inside the function it is given to.
+// Map in the document: a section, or one item of a list. Valid only within the function to which it is passed.
 class ConfigNode {
  public:
   using Reader = std::function<Status(ConfigNode&)>;
 
-  // A value of the given key. optional() leaves `out` alone when the key is absent.
+  // Reads the value of a key. optional() does not change `out` if the key is absent.
   template <class T, class Parser>
   Status required(std::string_view key, T& out, Parser&& parse) {
     return read(key, Need::kRequired, out, parse);
@@ -113,7 +111,7 @@ class ConfigNode {
   Status optional(std::string_view key, T& out) {
     return read(key, Need::kOptional, out, parse_value<T>);
   }
-  // A list of plain values; replaces `out` when the key is there.
+  // Reads a list of plain values; replaces `out` if the key is present.
   template <class T>
   Status optional_list(std::string_view key, std::vector<T>& out) {
     return optional_list(key, out, parse_value<T>);
@@ -122,32 +120,32 @@ class ConfigNode {
   Status optional_list(std::string_view key, std::vector<T>& out, Parser&& parse) {
     return read_list(key, Need::kOptional, ListForm::kList, out, parse);
   }
-  // The same for a key that must be there, and where a single value stands for a list of one.
+  // The same for a required key; a single value counts as a list of one.
   template <class T>
   Status required_values(std::string_view key, std::vector<T>& out) {
     return read_list(key, Need::kRequired, ListForm::kListOrValue, out, parse_value<T>);
   }
 
-  // The map below `key`; an empty value is an empty map. Fails on keys that `read` has not asked for.
+  // Reads the map at `key`; an empty value is an empty map. Fails on keys that `read` has not requested.
   Status section(std::string_view key, Need need, const Reader& read);
-  // Each item of the list below `key`, which must be maps.
+  // Reads each item of the list at `key`; the items must be maps.
   Status each(std::string_view key, Need need, const Reader& read);
 
   [[nodiscard]] bool has(std::string_view key) const;
-  // All keys of this map, for maps whose keys are the user's own words.
+  // All keys of this map, for maps with keys chosen by the user.
   [[nodiscard]] std::vector<std::string> keys() const;
-  // What stands at a key of this map as YAML, and where that is ("s.yaml:7: variants[0].set"); for documents that change others.
+  // YAML text and position of a key's value ("s.yaml:7: variants[0].set"), for documents that change other documents.
   struct Piece {
     std::string yaml;
     std::string where;
   };
   std::optional<Piece> piece(std::string_view key);
-  // An error about this map, or about one of its values, with file, line and path in front.
+  // Error about this map or one of its values, prefixed with file, line and path.
   [[nodiscard]] tl::unexpected<Error> error(const std::string& message) const;
   [[nodiscard]] tl::unexpected<Error> error(std::string_view key, const std::string& message) const;
 
-  // Fails when the map has a key that was not asked for, or has one twice. section(), each() and
-  // read_config() call it.
+  // Fails if the map has a key that was not requested, or a duplicate key. Called by section(), each() and
+  // read_config().
   [[nodiscard]] Status finish() const;
 
  private:
@@ -195,7 +193,7 @@ class ConfigNode {
   std::vector<std::string> known_;
 };
 
-// Reads a file, or text that stands for a file called `name`. The document must be one map.
+// Read a file, or text with `name` as its file name. The document must be one map.
 Status read_config(const std::string& file, const ConfigNode::Reader& read,
                    const std::vector<ConfigChange>& changes = {});
 Status parse_config(const std::string& text, const std::string& name, const ConfigNode::Reader& read,

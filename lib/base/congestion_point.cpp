@@ -7,8 +7,8 @@ namespace roci {
 namespace {
 
 constexpr int64_t kMostFeedback = 63;
-// How many parts of kWhole the distance to the next sample is, by the upper three bits of the feedback (802.1Q table
-// 30-1: 150, 75, 50, 37.5, 30, 25, 21.5 and 18.5 of 150 KB).
+// Distance to the next sample in units of 1 / kWhole of the base distance, by the upper three bits of the feedback
+// (802.1Q table 30-1: 150, 75, 50, 37.5, 30, 25, 21.5 and 18.5 KB).
 constexpr std::array<uint64_t, 8> kParts{300, 150, 100, 75, 60, 50, 43, 37};
 constexpr uint64_t kWhole = 300;
 
@@ -23,7 +23,7 @@ uint64_t CongestionPoint::mean_distance(uint8_t quantised) const {
   return base_ * kParts[quantised >> 3 & 7U] / kWhole;
 }
 
-// Within 15 % of the mean, so that samples of flows that send in step do not always meet the same one.
+// Within 15 % of the mean, so that sampling does not synchronize with flows that send periodically.
 int64_t CongestionPoint::distance(uint8_t quantised) {
   return static_cast<int64_t>(rng_.around(mean_distance(quantised)));
 }
@@ -32,7 +32,7 @@ QcnFeedback CongestionPoint::sample(uint64_t queue) {
   const auto now = static_cast<int64_t>(queue);
   QcnFeedback feedback{.offset = now - qeq_, .delta = now - old_queue_};
   old_queue_ = now;
-  // -Fb, in 1/kWeightUnit bytes.
+  // -Fb, in units of 1/kWeightUnit bytes.
   const int64_t congestion = feedback.offset * kWeightUnit + weight_ * feedback.delta;
   if (congestion >= limit_) {
     feedback.quantised = kMostFeedback;

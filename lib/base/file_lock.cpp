@@ -17,13 +17,13 @@ namespace {
 
 using FileId = std::pair<dev_t, ino_t>;
 
-// The files that this process has locked.
+// Files that this process has locked.
 struct Held {
   std::mutex mutex;
   pid_t pid = 0;
   std::set<FileId> files;
 
-  // A child of the process has none of its locks. With the mutex in hand.
+  // A child process has none of the locks. The mutex must be held.
   std::set<FileId>& mine() {
     if (pid != getpid()) {
       files.clear();
@@ -96,7 +96,7 @@ Result<pid_t> ProcessLock::holder(const std::filesystem::path& file) {
 
 ProcessLock::~ProcessLock() {
   if (fd_ < 0) return;
-  // In a child that was forked the lock is not this process's; closing could take one from it that it has taken itself.
+  // In a forked child the lock belongs to the parent; closing could release a lock that the child has taken itself.
   if (pid_ != getpid()) return;
   const std::lock_guard guard(held().mutex);
   struct stat found {};

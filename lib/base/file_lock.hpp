@@ -1,4 +1,4 @@
-// Locks that the kernel takes back when a process dies, however it does.
+// File locks that the kernel releases when a process exits for any reason.
 #pragma once
 
 #include <chrono>
@@ -9,18 +9,18 @@
 
 namespace roci {
 
-// A lock of this process alone: a child has it neither after fork() nor after exec(), so a place is free again when the process
-// that took it is gone, whatever it has started meanwhile. (fcntl's locks. Of those that belong to an open file a child would
-// have a share.) Their trap, that a process loses one when it closes any descriptor of the file, is avoided here: files that
-// this process has locked are not opened again. Any thread.
+// Lock of this process only. A child has it neither after fork() nor after exec(), so a slot becomes free when the
+// process that took it exits, whatever processes it has started. These are fcntl() locks; a child would share an open
+// file description lock. A process loses its fcntl() lock when it closes any descriptor of the file; therefore files
+// that this process has locked are not opened again. May be called by any thread.
 class ProcessLock {
  public:
-  // Makes the file when it is not there. Nothing when somebody has the lock, this process included.
+  // Creates the file if it does not exist. Returns nullopt if the lock is held, also by this process.
   static Result<std::optional<ProcessLock>> take(const std::filesystem::path& file);
-  // Who has it; 0 when nobody has.
+  // Process that holds the lock; 0 if it is free.
   static Result<pid_t> holder(const std::filesystem::path& file);
 
-  // To read and write the file by; who closes it has lost the lock.
+  // For reading and writing the file. Closing it releases the lock.
   [[nodiscard]] int fd() const { return fd_; }
 
   ProcessLock(ProcessLock&& other) noexcept : fd_(other.fd_), pid_(other.pid_) { other.fd_ = -1; }
@@ -32,18 +32,18 @@ class ProcessLock {
  private:
   ProcessLock(int fd, pid_t pid) : fd_(fd), pid_(pid) {}
   int fd_;
-  pid_t pid_;  // of the process that took it
+  pid_t pid_;  // process that took the lock
 };
 
-// A lock that goes with an open file: children have a share of it, also after exec() when they are given the descriptor, and it
-// is free when the last of them is gone (flock). So whoever starts a server takes it, and the server has it.
+// Lock of an open file description (flock()). Children share it, also after exec() if they inherit the descriptor, and
+// it is released when the last of them exits. The process that starts a server takes the lock, and the server holds it.
 class SharedLock {
  public:
-  // Nothing when somebody else has it.
+  // Returns nullopt if the lock is held.
   static Result<std::optional<SharedLock>> take(const std::filesystem::path& file);
-  // The same, waiting for it. ETIMEDOUT after `limit`.
+  // The same, waiting for the lock. ETIMEDOUT after `limit`.
   static Result<SharedLock> wait(const std::filesystem::path& file, std::chrono::nanoseconds limit);
-  // Whether somebody has it.
+  // Whether the lock is held.
   static bool is_taken(const std::filesystem::path& file);
 
   SharedLock(SharedLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
@@ -52,7 +52,7 @@ class SharedLock {
   SharedLock& operator=(const SharedLock&) = delete;
   ~SharedLock();
 
-  // For who is to have it too; closed at exec() unless it is told otherwise.
+  // For a child that shall inherit the lock; close-on-exec is set.
   [[nodiscard]] int fd() const { return fd_; }
 
  private:

@@ -1,5 +1,5 @@
-// A first-in first-out queue in one block of memory that doubles when it is full: after it has seen its
-// longest queue, it never allocates again.
+// FIFO queue in one block of memory that doubles when it is full. It does not allocate after it has reached its maximum
+// length.
 #pragma once
 
 #include <bit>
@@ -18,23 +18,23 @@ class GrowingRing {
 
   [[nodiscard]] bool empty() const { return head_ == tail_; }
   [[nodiscard]] size_t size() const { return tail_ - head_; }
-  // Not on an empty ring.
+  // The ring must not be empty.
   [[nodiscard]] T& front() { return slots_[head_ & mask_]; }
   [[nodiscard]] const T& front() const { return slots_[head_ & mask_]; }
   [[nodiscard]] const T& back() const { return slots_[(tail_ - 1) & mask_]; }
 
-  // The i-th from the front; i < size().
+  // Element i from the front; i < size().
   [[nodiscard]] const T& operator[](size_t i) const { return slots_[(head_ + i) & mask_]; }
 
   void push(T value) { add() = std::move(value); }
-  // One more at the back, for the caller to say what: it has what was there before. For a T of several small fields, which
-  // a processor that has just stored them one by one could not copy at once without waiting.
+  // Appends an element for the caller to fill; it contains old data. For a T of several small fields: a copy of a T
+  // whose fields were just stored one by one stalls the processor (store forwarding).
   T& add() {
     if (size() > mask_) grow();
     return slots_[tail_++ & mask_];
   }
   T pop() { return std::move(slots_[head_++ & mask_]); }
-  // The same for a T that need not be moved out: it stays where it is until something is added.
+  // As pop(), without moving the element out: the reference is valid until the next element is added.
   const T& drop_front() { return slots_[head_++ & mask_]; }
 
  private:
@@ -50,7 +50,7 @@ class GrowingRing {
 
   std::vector<T> slots_;
   size_t mask_;
-  size_t head_ = 0, tail_ = 0;  // count up for ever; the low bits index
+  size_t head_ = 0, tail_ = 0;  // never reset; the low bits are the index
 };
 
 }  // namespace roci

@@ -1,14 +1,15 @@
-// Accesses to memory that may not be there: the application's, which may have been unmapped, protected or cut off with its
-// file since it was registered.
+// Guarded accesses to memory of the application, which may have been unmapped, protected or truncated with its file
+// since its registration.
 //
-// An access is one instruction whose address stands in a table together with where to go on, as in a kernel that reads a
-// user's memory. Nothing is armed before it and nothing undone behind it: it costs what a plain access costs. When it
-// faults, the handler of memory/memory_guard.hpp finds the instruction in the table, notes the fault for the thread and goes
-// on behind it, so a copy runs to its end, with anything in place of what could not be read; whoever made it asks then
-// with take_memory_fault() whether it is worth something. No stack is unwound, no destructor left out. Without the handler,
-// and for every other instruction of the program, a fault is what it always was.
+// A guarded access is one instruction whose address is in an exception table together with the address at which
+// execution continues, as in a kernel that reads user memory. There is no setup before and no cleanup after it, so it
+// costs as much as a plain access. On a fault the handler of memory/memory_guard.hpp looks up the instruction in the
+// table, records the fault for the thread and continues after the instruction. A copy then runs on with undefined data
+// in place of unreadable bytes; its caller checks for a fault with take_memory_fault(). No stack is unwound and no
+// destructor skipped. Without the handler, and for all other instructions of the program, faults have their usual
+// effect.
 //
-// Under ThreadSanitizer, which must see accesses, they are plain ones and nothing is guarded.
+// Under ThreadSanitizer, which must see the accesses, they are plain accesses and not guarded.
 #pragma once
 
 #include <immintrin.h>
@@ -42,24 +43,25 @@
 
 namespace roci {
 
-// Of one thread. The handler writes `pending`, which in a shared library may ask the loader for the thread's memory; that it
-// does not have to allocate any, which no handler may, is seen to before the thread's first access (Host::drive). A model of
-// thread-local memory that asks nobody would keep programs from loading us later than at their start (dlopen), as UCX does.
+// Fault state of a thread. The handler writes `pending`. In a shared library this access may call the loader for the
+// thread's TLS block, and a signal handler must not allocate; Host::drive therefore accesses it before the thread's
+// first guarded access. The initial-exec TLS model would not need the loader, but would prevent loading the library
+// after program start (dlopen), as UCX does.
 struct MemoryFaults {
-  volatile bool pending = false;  // an access since the last look
-  uint32_t uncounted = 0;         // copies that were refused for it, until a worker counts them
+  volatile bool pending = false;  // an access has faulted since the last check
+  uint32_t uncounted = 0;         // refused copies that a worker has not counted yet
 };
 extern constinit thread_local MemoryFaults memory_faults;
 
-// Whether an access of this thread has faulted since the last question.
+// Whether an access of this thread has faulted since the last check; resets the state.
 inline bool drop_memory_fault() {
-  asm volatile("" ::: "memory");  // the accesses come first
+  asm volatile("" ::: "memory");  // the accesses must precede the check
   if (!memory_faults.pending) [[likely]]
     return false;
   memory_faults.pending = false;
   return true;
 }
-// The same, of a copy that is refused then.
+// The same for a copy that is refused on a fault, which is counted.
 inline bool take_memory_fault() {
   if (!drop_memory_fault()) [[likely]]
     return false;
@@ -67,11 +69,11 @@ inline bool take_memory_fault() {
   return true;
 }
 
-// Where to go on when the instruction at `pc` faults; 0 when it is not guarded.
+// Address at which execution continues after a fault at `pc`; 0 if the instruction is not guarded.
 uintptr_t behind_guarded_access(uintptr_t pc);
 
 #if ROCI_CHECKS_POISON
-// AddressSanitizer does not see inside assembly, so it is asked.
+// Explicit check, because AddressSanitizer does not see accesses in assembly.
 void check_poison(const void* at, size_t bytes);
 #else
 inline void check_poison(const void* /*at*/, size_t /*bytes*/) {}
@@ -88,7 +90,7 @@ using ByteRun = uint8_t[kBytes];
   ".popsection\n"
 #define ROCI_GUARDED(instruction) ROCI_GUARDED_TO(instruction, "772b")
 
-// `value`, of as many bytes as its type has, from and to memory; `instruction` and `kind` of register fit it.
+// Loads and stores of `value`, with the size of its type; `instruction` and register `kind` must match that size.
 #if ROCI_GUARDS_MEMORY
 #define ROCI_GUARDED_LOAD(instruction, kind, value, from) \
   check_poison(from, sizeof(value));                      \
@@ -100,7 +102,7 @@ using ByteRun = uint8_t[kBytes];
   asm inline volatile(ROCI_GUARDED(instruction " %1, %0")                    \
                       : "=m"(*reinterpret_cast<ByteRun<sizeof(value)>*>(to)) \
                       : kind(value))
-// The same, as the end of a function that returns whether there was no fault.
+// Store as the end of a function that returns whether there was no fault.
 #define ROCI_RETURN_GUARDED_STORE(instruction, kind, value, to)               \
   check_poison(to, sizeof(value));                                            \
   asm goto(ROCI_GUARDED_TO(instruction " %0, %1", "%l[faulted]")              \
@@ -119,7 +121,7 @@ using ByteRun = uint8_t[kBytes];
   return true
 #endif
 
-// Integers of up to 8 bytes and pieces of 16; larger registers need functions of their own, compiled for them.
+// Integers of up to 8 bytes, and 16 bytes. Wider registers need functions that are compiled for them.
 [[gnu::always_inline]] inline void guarded_load(const uint8_t* from, uint8_t& value) {
   ROCI_GUARDED_LOAD("movb", "q", value, from);
 }
@@ -150,15 +152,15 @@ using ByteRun = uint8_t[kBytes];
 [[gnu::always_inline]] inline void guarded_store(uint8_t* to, __m128i value) {
   ROCI_GUARDED_STORE("movdqu", "x", value, to);
 }
-// For loops: after the first fault the rest need not be tried, a signal each.
+// For loops: stop after the first fault, since each further fault would raise another signal.
 [[gnu::always_inline]] inline bool guarded_store_went(uint8_t* to, __m128i value) {
   ROCI_RETURN_GUARDED_STORE("movdqu", "x", value, to);
 }
 
-// To a place of their own size and alignment, visible after everything that was stored before.
+// Aligned stores with release order.
 [[gnu::always_inline]] inline void guarded_store_release(uint8_t* to, uint64_t value) {
 #if ROCI_GUARDS_MEMORY
-  asm volatile("" ::: "memory");  // the processor keeps stores in order
+  asm volatile("" ::: "memory");  // the processor does not reorder stores
   guarded_store(to, value);
 #else
   std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(to)).store(value, std::memory_order_release);
@@ -173,7 +175,7 @@ using ByteRun = uint8_t[kBytes];
 #endif
 }
 
-// Atomic to everybody; both return what was there before.
+// Atomic operations; both return the previous value.
 inline uint64_t guarded_fetch_add(uint64_t* at, uint64_t add) {
 #if ROCI_GUARDS_MEMORY
   check_poison(at, sizeof *at);

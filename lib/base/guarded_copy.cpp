@@ -5,10 +5,11 @@
 namespace roci {
 namespace {
 
-// Addresses are what a program has registered, the null pointer among them: reckoning with them is no error, only going there.
+// The application may register any address, including null. Computing such addresses is no error; only accesses can
+// fault.
 #define ROCI_ANY_ADDRESS __attribute__((no_sanitize("pointer-overflow")))
 
-// As many bytes as T has, at both ends: they may overlap.
+// Copies sizeof(T) bytes at either end; the two parts may overlap.
 template <class T>
 ROCI_ANY_ADDRESS void copy_ends(uint8_t* to, const uint8_t* from, size_t length) {
   T first, last;

@@ -1,4 +1,4 @@
-// memcpy() from or to memory that may not be there (guarded_access.hpp).
+// memcpy() from or to memory that may be unmapped (guarded_access.hpp).
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace roci {
 
-// Whether all was copied is for the caller to ask, with take_memory_fault(). The ranges must not overlap.
+// The caller checks with take_memory_fault() whether everything was copied. The ranges must not overlap.
 void guarded_copy(uint8_t* to, const uint8_t* from, size_t length);
 
 }  // namespace roci

@@ -1,4 +1,4 @@
-// Where queue pair numbers, keys and first PSNs come from: numbers an attacker cannot guess, or a replayable series.
+// Source of queue pair numbers, keys and first PSNs: unpredictable numbers, or a reproducible sequence.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace roci {
 
-// Any thread.
+// May be called by any thread.
 class IdSource {
  public:
-  // Seed 0: from the operating system's generator.
+  // Seed 0: numbers of the operating system's generator.
   explicit IdSource(uint64_t seed) {
     if (seed != 0) seeded_.emplace(seed);
   }

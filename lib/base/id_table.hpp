@@ -1,6 +1,6 @@
-// A table from 32-bit ids to objects, made for look-ups on the data path: one multiplication and, nearly always, one
-// cache line, which can be prefetched. Ids are random numbers from elsewhere, so no stronger hash is needed. Grows
-// by doubling and is never more than half full.
+// Hash table from 32-bit ids to objects, for lookups on the data path: one multiplication and almost always one cache
+// line, which can be prefetched. The ids are random numbers, so no stronger hash is needed. The table grows by doubling
+// and is at most half full.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace roci {
 
-// Changed only by the owner of whatever the objects belong to; reading needs the same ownership.
+// Modified and read only by the owner of the objects.
 template <class T>
 class IdTable {
  public:
   IdTable() : slots_(kInitial) {}
 
-  // False when the id is taken.
+  // Returns false if the id is in use.
   bool insert(uint32_t id, T* object) {
     if (find(id) != nullptr) return false;
     if (2 * (count_ + 1) > slots_.size()) grow();
@@ -32,13 +32,13 @@ class IdTable {
     }
   }
 
-  // Returns the object that was there, or null.
+  // Returns the removed object, or null.
   T* erase(uint32_t id) {
     size_t hole = home(id);
     while (slots_[hole].object != nullptr && slots_[hole].id != id) hole = next(hole);
     T* const removed = slots_[hole].object;
     if (removed == nullptr) return nullptr;
-    // Close the gap, so that look-ups may go on stopping at the first empty slot (Knuth 6.4, algorithm R).
+    // Closes the gap, because lookups stop at the first empty slot (Knuth 6.4, algorithm R).
     for (size_t i = next(hole); slots_[i].object != nullptr; i = next(i)) {
       const size_t wanted = home(slots_[i].id);
       if (((i - wanted) & mask()) >= ((i - hole) & mask())) {
@@ -54,20 +54,20 @@ class IdTable {
   void prefetch(uint32_t id) const { __builtin_prefetch(&slots_[home(id)]); }
   [[nodiscard]] size_t size() const { return count_; }
 
-  // A look at all objects in pieces, between which the owner may change the table. Those that are there from the first piece
-  // to the last are visited, and once, unless the table has grown meanwhile: then the look begins again.
+  // Iteration over all objects in parts; the owner may change the table between two parts. Objects that are in the
+  // table during the whole iteration are visited exactly once, unless the table grows: then the iteration restarts.
   class Walk {
    public:
     [[nodiscard]] bool begun() const { return slots_ != 0; }
 
    private:
     friend class IdTable;
-    size_t slots_ = 0;  // of the table; 0: not begun
+    size_t slots_ = 0;  // of the table; 0: not started
     size_t at_ = 0;     // the next slot
-    size_t left_ = 0;   // slots to come
+    size_t left_ = 0;   // remaining slots
   };
-  // Goes on for `most` slots or a few more. False when it has come to the end. A piece ends at an empty slot: whatever is
-  // erased in front of it, nothing moves from behind it to the front.
+  // Visits at least `most` slots. Returns false at the end of the table. A part ends at an empty slot: erasures in the
+  // visited part then move no object from the unvisited part into it.
   template <class F>
   bool walk(Walk& walk, size_t most, F&& visit) const {  // visit(uint32_t id, T& object)
     if (walk.slots_ != slots_.size()) {

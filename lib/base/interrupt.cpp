@@ -7,7 +7,7 @@
 namespace roci {
 namespace {
 
-std::atomic<bool> flag{false};  // global because a signal handler can reach nothing else
+std::atomic<bool> flag{false};  // global, as a signal handler has no other access to it
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 void raise_flag(int) { flag.store(true, std::memory_order_relaxed); }

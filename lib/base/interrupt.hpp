@@ -1,4 +1,4 @@
-// Ctrl-C for programs that end in order: whoever waits or works asks now and then, and takes down what is there.
+// Ctrl-C handling of programs: they poll interrupted() and shut down in order.
 #pragma once
 
 namespace roci {

@@ -1,5 +1,5 @@
-// When a line of a given rate is free again. Keeps the fraction of a nanosecond, so a thousand frames back to
-// back take as long as their bits say and not up to a microsecond longer.
+// Clock of a transmission line: the time at which a line of a given rate becomes free. It keeps fractions of a
+// nanosecond, so a thousand frames back to back take the time of their bits, not up to a microsecond more.
 #pragma once
 
 #include <cstdint>
@@ -8,27 +8,28 @@
 
 namespace roci {
 
-// What an Ethernet frame occupies on a line besides the bytes an mbuf holds: preamble and start delimiter 8,
-// frame check sequence 4, least gap 12 (IEEE 802.3 clause 4).
+// Bytes that an Ethernet frame occupies on the line in addition to the bytes of the mbuf: preamble and start delimiter
+// 8, frame check sequence 4, minimum gap 12 (IEEE 802.3 clause 4).
 inline constexpr Bytes kEthernetLineOverhead{24};
 
+// Line with a rate. Owned by one thread.
 class LineClock {
  public:
-  // A rate of zero is an infinitely fast line.
+  // Rate 0: no transmission time.
   explicit LineClock(BitsPerSec rate = BitsPerSec{0}) : rate_(rate) {}
 
-  // The line has finished all it was given by then: a whole nanosecond, rounded up.
+  // Time at which everything passed to occupy() has left, rounded up to a whole nanosecond.
   [[nodiscard]] Nanos free_at() const { return free_ + Nanos{fraction_ != 0 ? 1 : 0}; }
   [[nodiscard]] BitsPerSec rate() const { return rate_; }
-  // For what is sent from now on.
+  // Applies to later transmissions.
   void set_rate(BitsPerSec rate) {
     free_ = free_at();
     fraction_ = 0;
     rate_ = rate;
   }
 
-  // Puts `bytes` on the line as soon as it is free; gives the time, rounded up, when the last bit has left.
-  // Whoever sends at free_at() is taken to have waited for the line, and starts at the fraction.
+  // Transmits `bytes` as soon as the line is free; returns the time when the last bit has left, rounded up. A sender at
+  // free_at() counts as waiting for the line and starts at the fraction.
   Nanos occupy(Nanos now, Bytes bytes) {
     if (now > free_at()) {
       free_ = now;
@@ -45,7 +46,7 @@ class LineClock {
  private:
   BitsPerSec rate_;
   Nanos free_{0};
-  uint64_t fraction_ = 0;  // free after free_ + fraction_ / rate_ nanoseconds
+  uint64_t fraction_ = 0;  // the line is free after free_ + fraction_ / rate_ ns
 };
 
 }  // namespace roci

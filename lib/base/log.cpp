@@ -24,7 +24,7 @@ std::optional<spdlog::level::level_enum> find_level(std::string_view name) {
 }
 
 spdlog::logger* make_logger() {
-  // Never destroyed: threads of DPDK may still log while static objects are torn down.
+  // Never destroyed: DPDK's threads may log during the destruction of static objects.
   auto* logger = new spdlog::logger("roci", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_pattern("%n: %l: %v");
   logger->set_level(spdlog::level::warn);

@@ -1,5 +1,5 @@
-// The project's one log, for the control path: what was opened, which software path stands in for a missing
-// offload, what DPDK complained about. Never called per packet; the data path counts.
+// Log of the control path: opened devices, software replacements of missing offloads, messages of DPDK. Never called
+// per packet; the data path has counters.
 #pragma once
 
 #include <spdlog/logger.h>
@@ -10,12 +10,12 @@
 
 namespace roci {
 
-// The logger "roci" on standard error. Its level is `warn` so that a library inside somebody else's program
-// stays quiet; the environment variable ROCI_LOG (trace, debug, info, warn, error, off) sets another one at
-// first use. Any thread.
+// Logger "roci" on standard error. Its level is `warn`, so that a library is quiet in a third-party program; the
+// environment variable ROCI_LOG (trace, debug, info, warn, error, off) sets another level at first use. May be called
+// by any thread.
 spdlog::logger& log();
 
-// Sets the level by the same names.
+// Sets the level, by the names of ROCI_LOG.
 Status set_log_level(std::string_view name);
 
 }  // namespace roci

@@ -1,5 +1,5 @@
-// Every active part (a host's worker, a switch, a link) is a poller, and time is an argument: the same code runs
-// under a runner that reads the monotonic clock and under one that jumps from event to event.
+// Interface of pollers, the components that run in a poll loop: a host's worker, a switch, a link. Time is an argument,
+// so that the same code runs with the monotonic clock and in virtual time, which advances from event to event.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace roci {
 
-// Owned by exactly one thread at a time. A poller never blocks and never reads a clock.
+// Component that a runner polls. Owned by exactly one thread at a time. It never blocks and never reads a clock.
 class Poller {
  public:
   Poller() = default;
@@ -16,13 +16,13 @@ class Poller {
   Poller& operator=(const Poller&) = delete;
   virtual ~Poller() = default;
 
-  // Does what is due at `now`, in bounded batches. `now` never goes backwards. Returns whether anything was done;
-  // a caller that sees `true` should poll again at the same `now` before it lets time pass.
+  // Does the work that is due at `now`, in bounded batches. `now` never decreases. Returns whether any work was done;
+  // the caller should then poll again at the same `now` before it advances the time.
   virtual bool poll(Nanos now) = 0;
 
-  // The earliest time at which poll() may have something to do: `now` or less when it has work at once, kNever
-  // when only input from elsewhere can give it work. A real port cannot foresee arrivals, so a poller that reads one
-  // is polled all the time by the real runner, whatever it says here.
+  // Earliest time at which poll() may have work: `now` or less if it has work already, kNever if only external input
+  // can create work. The arrival of frames is not predictable, so the real-time runner continuously polls pollers that
+  // read a real port, whatever this returns.
   [[nodiscard]] virtual Nanos next_deadline() const = 0;
 
   // For logs and traces.

@@ -1,4 +1,5 @@
-// Pollers that share an instant of virtual time: what is due is done until nothing is, and then the next instant is asked for.
+// Group of pollers at one instant of virtual time. It is polled until no poller has work, then next_after() returns the
+// next instant.
 #pragma once
 
 #include <vector>
@@ -9,17 +10,17 @@ namespace roci {
 
 class PollerGroup {
  public:
-  // Pollers are polled in the order they were added, and outlive the group.
+  // Pollers are polled in the order in which they were added. They must outlive the group.
   void add(Poller& poller) { pollers_.push_back(&poller); }
 
-  // Polls those that are due. Whether any did something: then the same instant is due once more.
+  // Polls the pollers that are due. Returns whether any did work; the same instant is then due again.
   bool round(Nanos now) { return poll(now, false); }
-  // The same of all of them, for those that do not know when they are due: real ports announce nothing.
+  // The same for all pollers, also for those without a deadline: real ports do not announce frames.
   bool round_of_all(Nanos now) { return poll(now, true); }
-  // The first deadline behind `now`. One that is due after a round without work belongs to a poller that waits for another
-  // one; it is polled again with the next event.
+  // First deadline after `now`. A poller that is due after a round without work waits for another poller; it is polled
+  // again at the next event.
   [[nodiscard]] Nanos next_after(Nanos now) const;
-  // Of those that ever did something, the last; for sentences about one that does not end.
+  // Poller that last did work, or null; for messages about a poller that does not become idle.
   [[nodiscard]] const Poller* last_worker() const { return last_worker_; }
 
  private:

@@ -6,7 +6,7 @@
 
 namespace roci {
 
-// Faults have to be taken by who makes them: blocked, they end the process.
+// Fault signals stay unblocked: a blocked fault signal terminates the process.
 QuietSignals::QuietSignals() {
   sigset_t all;
   sigfillset(&all);

@@ -1,13 +1,13 @@
-// Threads that a library makes leave signals to the program. One that is sent to the process goes to any thread that has not
-// blocked it: a program that blocks signals and reads them from a descriptor, as tgtd does, would be ended by one that a thread of
-// ours took.
+// Signal mask for threads that the library creates, so that signals are handled by threads of the program. A signal to
+// the process is delivered to any thread that does not block it. A program that blocks signals and reads them from a
+// descriptor, such as tgtd, would be terminated by a signal delivered to a thread of the library.
 #pragma once
 
 #include <csignal>
 
 namespace roci {
 
-// While it is there, the calling thread takes no signals but those of its own faults, and neither do threads that it makes.
+// While it exists, the calling thread and threads that it creates block all signals except those of their own faults.
 class QuietSignals {
  public:
   QuietSignals();

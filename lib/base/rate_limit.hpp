@@ -1,4 +1,4 @@
-// At most so many events a second on average and a tenth of that at once (the generic cell rate algorithm).
+// Rate limiter for events (generic cell rate algorithm), with a burst of a tenth of a second's events.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +8,10 @@
 
 namespace roci {
 
+// Owned by one thread.
 class RateLimit {
  public:
-  // 0 is no limit.
+  // 0: no limit.
   explicit RateLimit(uint32_t per_second) : interval_(per_second == 0 ? 0 : 1'000'000'000 / per_second) {}
 
   bool allow(Nanos now) {

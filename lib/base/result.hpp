@@ -1,4 +1,4 @@
-// The house uses the same Result and Error as its users do.
+// Result and Error of the public API, used in all modules.
 #pragma once
 
 #include "roci/result.hpp"  // IWYU pragma: export

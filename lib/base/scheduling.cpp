@@ -17,7 +17,7 @@
 namespace roci {
 namespace {
 
-// As the kernel has it; glibc gained it in 2.41.
+// struct sched_attr of the kernel; glibc has it since 2.41.
 struct SchedAttributes {
   uint32_t size, policy;
   uint64_t flags;
@@ -36,7 +36,7 @@ bool has_slices() {
   return major > 6 || (major == 6 && minor >= 12);
 }
 
-// The state of a process or thread, from its file `stat` (proc(5)); 0 when that cannot be read.
+// State of a process or thread, from its file `stat` (proc(5)); 0 if it cannot be read.
 char state_in(const char* path) {
   char text[256];
   const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -44,7 +44,7 @@ char state_in(const char* path) {
   if (file >= 0) close(file);
   if (bytes <= 0) return 0;
   text[bytes] = 0;
-  const char* const name_end = std::strrchr(text, ')');  // the program's name may have any characters
+  const char* const name_end = std::strrchr(text, ')');  // the program's name may contain any characters
   return name_end != nullptr && name_end + 2 < text + bytes ? name_end[2] : '\0';
 }
 
@@ -78,7 +78,7 @@ ThreadTime time_of_thread(pid_t thread) {
   char path[48];
   std::snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
   time.runnable = state_in(path) == 'R';
-  // The kernel's clock of a thread's processor time: its number is made of the thread's (clock_getcpuclockid(3)).
+  // Clock of the thread's processor time; its id is computed from the thread id (clock_getcpuclockid(3)).
   const auto clock = static_cast<clockid_t>((~static_cast<uint32_t>(thread) << 3) | 6U);
   timespec ran{};
   if (clock_gettime(clock, &ran) == 0) time.ran = Nanos{ran.tv_sec * 1'000'000'000 + ran.tv_nsec};
@@ -91,7 +91,7 @@ Nanos own_wait_time() {
   const ssize_t bytes = file < 0 ? -1 : pread(file, text, sizeof text - 1, 0);
   if (bytes <= 0) return Nanos{0};
   text[bytes] = 0;
-  const char* const waited = std::strchr(text, ' ');  // behind the time that it ran
+  const char* const waited = std::strchr(text, ' ');  // follows the run time
   return Nanos{waited == nullptr ? 0 : std::strtoll(waited, nullptr, 10)};
 }
 

@@ -1,5 +1,5 @@
-// Sequence arithmetic, all of it: 24-bit packet sequence numbers that wrap, and 64-bit byte sequence numbers whose
-// low bits travel on the wire.
+// Sequence arithmetic, kept in this file only: 24-bit packet sequence numbers that wrap, and 64-bit byte sequence
+// numbers, of which the low bits are sent on the wire.
 #pragma once
 
 #include <compare>
@@ -7,8 +7,8 @@
 
 namespace roci {
 
-// A packet sequence number (IBTA 9.7.2): 24 bits, wraps to 0. There is no order between two PSNs, only a signed
-// distance, which is meaningful while they are less than 2^23 apart; therefore no operator<.
+// Packet sequence number (IBTA 9.7.2): 24 bits, wraps to 0. There is no operator<: two PSNs have only a signed
+// distance, which is meaningful if they are less than 2^23 apart.
 class Psn {
  public:
   static constexpr uint32_t kMask = 0xffffff;
@@ -25,7 +25,7 @@ class Psn {
   constexpr Psn& operator+=(uint32_t n) { return *this = *this + n; }
   constexpr Psn& operator++() { return *this += 1; }
 
-  // How far `a` is ahead of `b`: in [-2^23, 2^23). Negative when `a` is behind.
+  // Distance from `b` to `a`, in [-2^23, 2^23); negative if `a` precedes `b`.
   friend constexpr int32_t operator-(Psn a, Psn b) {
     return static_cast<int32_t>((a.value_ - b.value_) << 8) >> 8;  // bit 23 is the sign
   }
@@ -34,17 +34,17 @@ class Psn {
   uint32_t value_ = 0;
 };
 
-// From one PSN forward to another: 0 to 2^24 - 1, where a signed distance ends at 2^23. All of the 2^23 PSNs that may be
-// open can be acknowledged at once, which is one more than that can say.
+// Forward distance from one PSN to another: 0 to 2^24 - 1. All of the 2^23 PSNs that may be in flight can be
+// acknowledged at once, which is one more than the signed distance can represent.
 constexpr uint32_t psns_between(Psn from, Psn to) { return (to.value() - from.value()) & Psn::kMask; }
 constexpr bool is_before(Psn a, Psn b) { return a - b < 0; }
 constexpr bool is_after(Psn a, Psn b) { return a - b > 0; }
-// Whether first <= p <= last, going round the circle from first.
+// Whether first <= p <= last, modulo 2^24 from `first`.
 constexpr bool is_within(Psn p, Psn first, Psn last) {
   return psns_between(first, p) <= psns_between(first, last);
 }
 
-// A message sequence number (IBTA 9.7.5.1.5): 24 bits, counts completed messages.
+// Message sequence number (IBTA 9.7.5.1.5): 24 bits, counts completed messages.
 class Msn {
  public:
   constexpr Msn() = default;
@@ -57,8 +57,8 @@ class Msn {
   uint32_t value_ = 0;
 };
 
-// A byte sequence number of one direction of a queue pair (draft-dai-tsvwg-pfc-free-congestion-control §3.1): 64
-// bits inside, so it never wraps in practice and is totally ordered.
+// Byte sequence number of one direction of a queue pair (draft-dai-tsvwg-pfc-free-congestion-control §3.1): 64 bits
+// internally, so it does not wrap in practice and is totally ordered.
 class Lsn {
  public:
   constexpr Lsn() = default;
@@ -73,8 +73,8 @@ class Lsn {
   uint64_t value_ = 0;
 };
 
-// The full LSN whose low 32 bits are `wire` and which is closest to `near`; for carriers that have room for 32 bits
-// only. Correct while the two are less than 2^31 bytes apart.
+// Full LSN with the low 32 bits `wire` that is closest to `near`, for formats with 32 bits. Correct if the two are less
+// than 2^31 bytes apart.
 constexpr Lsn unwrap_lsn(uint32_t wire, Lsn near) {
   const auto delta = static_cast<int32_t>(wire - static_cast<uint32_t>(near.value()));
   return Lsn{near.value() + static_cast<uint64_t>(static_cast<int64_t>(delta))};

@@ -22,10 +22,11 @@ namespace roci {
 namespace {
 
 constexpr size_t kPage = 4096;
-constexpr size_t kRun = size_t{64} << 10;             // bytes cut at a time for blocks of one size
-constexpr size_t kWorthReturning = size_t{64} << 10;  // blocks from here on give their pages back
+constexpr size_t kRun = size_t{64} << 10;  // bytes that are cut at a time for blocks of one size
+// Blocks of this size and above return their pages to the system when they are freed.
+constexpr size_t kWorthReturning = size_t{64} << 10;
 
-// With AddressSanitizer a block that was given back is as forbidden as freed memory.
+// With AddressSanitizer, freed blocks are poisoned as freed heap memory is.
 void poison([[maybe_unused]] void* block, [[maybe_unused]] size_t bytes) {
 #ifdef ROCI_POISONS
   ASAN_POISON_MEMORY_REGION(block, bytes);
@@ -50,8 +51,8 @@ SparseArena::~SparseArena() {
   }
 }
 
-// Four sizes from one power of two to the next, so at most a quarter of a block's addresses is not asked for; whole pages
-// from a page on, so that a large one can be given back to the system.
+// Four sizes between two powers of two, so at most a quarter of a block is unused. From a page on, sizes are whole
+// pages, so that the pages of a large block can be returned to the system.
 size_t SparseArena::rounded(size_t bytes) {
   bytes = std::max(bytes, kAlignment);
   const size_t step = std::max(kAlignment, std::bit_floor(bytes) / 4);
@@ -60,7 +61,7 @@ size_t SparseArena::rounded(size_t bytes) {
 
 bool SparseArena::reserve_chunk() {
   if (chunks_.size() >= most_ / kChunk) return false;
-  // Twice as much, to cut the aligned half out of it.
+  // Twice the size, to cut an aligned chunk out of it.
   void* mapped =
       mmap(nullptr, 2 * kChunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) return false;
@@ -68,7 +69,7 @@ bool SparseArena::reserve_chunk() {
   std::byte* chunk = chunk_of(begin + kChunk - 1);
   if (chunk != begin) munmap(begin, static_cast<size_t>(chunk - begin));
   munmap(chunk + kChunk, static_cast<size_t>(begin + kChunk - chunk));
-  // Sparse by purpose: a huge page would back what nobody touches.
+  // Without huge pages: they would back pages that are never used.
   madvise(chunk, kChunk, MADV_NOHUGEPAGE);
   chunks_.push_back(chunk);
   reinterpret_cast<ChunkHead*>(chunk)->owner = this;
@@ -77,7 +78,7 @@ bool SparseArena::reserve_chunk() {
   return true;
 }
 
-// So many bytes of addresses that nobody has; what is left of a chunk that has not enough is lost.
+// Returns `bytes` of unused addresses. The rest of a chunk that is too small is not used.
 std::byte* SparseArena::cut(size_t bytes) {
   if (static_cast<size_t>(end_ - next_) < bytes && !reserve_chunk()) return nullptr;
   return std::exchange(next_, next_ + bytes);
@@ -114,7 +115,7 @@ SparseArena& SparseArena::of(void* block) { return *reinterpret_cast<ChunkHead*>
 void SparseArena::give_back(void* block, size_t bytes) {
   const size_t size = rounded(bytes);
   SparseArena& arena = of(block);
-  // Nothing is written to the block: it may never have been touched.
+  // Does not write to the block, which may never have been written.
   if (size >= kWorthReturning) madvise(block, size / kPage * kPage, MADV_DONTNEED);
   poison(block, size);
   const std::scoped_lock guard(arena.lock_);

@@ -1,8 +1,8 @@
-// Memory for many things of few sizes that mostly lie idle: blocks out of address space that is reserved and not backed,
-// so that a block costs memory only from the first write to it, page by page. Blocks of about the same size lie side by
-// side, which keeps pages that nobody has written to apart from those in use.
+// Arena for many mostly idle objects of few sizes. Blocks come from reserved address space without backing memory, so a
+// block uses memory, page by page, only after its first write. Blocks of similar size are adjacent, which separates
+// pages that were never written from pages in use.
 //
-//   chunk, 64 MiB of addresses:  | owner | run of 2560-byte blocks | run of 768-byte blocks | ... not given out yet |
+//   chunk, 64 MiB of addresses:  | owner | run of 2560-byte blocks | run of 768-byte blocks | ... not allocated yet |
 #pragma once
 
 #include <cstddef>
@@ -14,37 +14,37 @@
 
 namespace roci {
 
-// Any thread may call anything; a block belongs to whoever took it. Outlives its blocks.
+// All functions may be called by any thread; a block is owned by its user. The arena must outlive its blocks.
 class SparseArena {
  public:
-  static constexpr size_t kChunk = size_t{64} << 20;  // bytes; one begins where its size divides the address
-  static constexpr size_t kLargestBlock = kChunk / 4 * 3;  // of one block
+  static constexpr size_t kChunk = size_t{64} << 20;       // bytes; chunks are aligned to their size
+  static constexpr size_t kLargestBlock = kChunk / 4 * 3;  // bytes
   static constexpr size_t kAlignment = 64;
 
-  // `most`: bytes of addresses that may be reserved, in whole chunks.
+  // `most`: maximum bytes of addresses that are reserved, in whole chunks.
   explicit SparseArena(size_t most = SIZE_MAX) : most_(most) {}
   ~SparseArena();
   SparseArena(const SparseArena&) = delete;
   SparseArena& operator=(const SparseArena&) = delete;
 
-  // A block of at least so many bytes, which hold anything. Null when the system gives no more addresses (`ulimit -v`,
-  // vm.overcommit_memory=2), or `most` is reached.
+  // Allocates a block of at least `bytes`, uninitialized. Returns null if the system provides no more addresses
+  // (`ulimit -v`, vm.overcommit_memory=2), or at the maximum.
   [[nodiscard]] void* take(size_t bytes);
-  // To the arena it came from, with the size it was asked for by.
+  // Frees a block to its arena; `bytes` is the size passed to take().
   static void give_back(void* block, size_t bytes);
 
-  // The arena that a block was taken from.
+  // Arena from which a block was allocated.
   [[nodiscard]] static SparseArena& of(void* block);
 
-  // Bytes of the blocks that are taken, and of the addresses reserved.
+  // Bytes of allocated blocks, and of reserved addresses.
   [[nodiscard]] size_t taken() const;
   [[nodiscard]] size_t reserved() const;
 
-  // What a block of so many bytes takes.
+  // Size of a block that take(bytes) allocates.
   [[nodiscard]] static size_t rounded(size_t bytes);
 
  private:
-  // Blocks of one size: those given back, and the rest of the run they are cut from.
+  // Blocks of one size: the free list, and the rest of the current run.
   struct Size {
     std::vector<void*> free;
     std::byte* next = nullptr;
@@ -57,7 +57,7 @@ class SparseArena {
   bool reserve_chunk();
 
   const size_t most_;
-  mutable Spinlock lock_;  // of all below
+  mutable Spinlock lock_;  // protects all members below
   std::map<size_t, Size> sizes_;
   std::vector<std::byte*> chunks_;
   std::byte* next_ = nullptr;  // in the last chunk

@@ -1,5 +1,5 @@
-// A lock for sections of a few nanoseconds that threads of an application share. A thread that waits for long sleeps, because on a
-// small machine the holder may not be running.
+// Spinlock for critical sections of a few nanoseconds between threads of an application. After a while a waiting thread
+// sleeps, because on a machine with few cores the holder may not be running.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace roci {
 
-// Meets the standard's Lockable, so std::scoped_lock takes it.
+// Satisfies the standard's Lockable, for std::scoped_lock.
 class Spinlock {
  public:
   void lock() {

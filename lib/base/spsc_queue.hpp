@@ -1,4 +1,4 @@
-// A first-in first-out queue from one thread to another that is never full: memory grows with what waits, in chunks.
+// Unbounded single-producer single-consumer FIFO queue. Memory grows with the number of elements, in chunks.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ class SpscQueue {
   SpscQueue(const SpscQueue&) = delete;
   SpscQueue& operator=(const SpscQueue&) = delete;
 
-  // The producer's.
+  // Producer.
   void push(T value) {
     if (filled_ == kChunk) {
       auto* const chunk = new Chunk;
@@ -31,7 +31,7 @@ class SpscQueue {
     last_->filled.store(filled_, std::memory_order_release);
   }
 
-  // The consumer's: the oldest one; null when there is none. It stays until pop().
+  // Consumer: the oldest element, or null if the queue is empty. It is valid until pop().
   T* front() {
     if (taken_ == kChunk) {
       Chunk* const next = first_->next.load(std::memory_order_acquire);

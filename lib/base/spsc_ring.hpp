@@ -1,5 +1,5 @@
-// A bounded ring from one thread to another, in bursts: what workers hand each other frames through. DPDK's rings would do,
-// but their memory order is invisible to ThreadSanitizer.
+// Bounded single-producer single-consumer ring with bursts, through which workers pass frames to each other. DPDK's
+// rings are not used because ThreadSanitizer does not see their memory order.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@
 
 namespace roci {
 
-// T is trivially copyable. One producer and one consumer at a time; who takes over a side has synchronised with the one
-// before (a worker's token does). empty() and size() may be asked by any thread.
+// T is trivially copyable. One producer and one consumer at a time. A thread that takes over either role must have
+// synchronized with the previous one (a worker's token does). empty() and size() may be called by any thread.
 template <class T>
 class SpscRing {
  public:
-  // Holds `capacity` elements, rounded up to a power of two.
+  // `capacity` elements, rounded up to a power of two.
   explicit SpscRing(uint32_t capacity) : slots_(std::bit_ceil(std::max(capacity, 2U))) {}
 
   [[nodiscard]] uint32_t capacity() const { return static_cast<uint32_t>(slots_.size()); }
@@ -26,7 +26,7 @@ class SpscRing {
     return tail_.load(std::memory_order_acquire) - head_.load(std::memory_order_acquire);
   }
 
-  // The producer's: takes the first of `in` for which there is room; returns how many.
+  // Producer: pushes as many elements of `in` as fit; returns their number.
   uint32_t push(std::span<const T> in) {
     const uint32_t tail = tail_.load(std::memory_order_relaxed);
     if (capacity() - (tail - head_seen_) < in.size()) head_seen_ = head_.load(std::memory_order_acquire);
@@ -36,7 +36,7 @@ class SpscRing {
     return count;
   }
 
-  // The consumer's: up to out.size() of the oldest; returns how many.
+  // Consumer: pops up to out.size() of the oldest elements; returns their number.
   uint32_t pop(std::span<T> out) {
     const uint32_t head = head_.load(std::memory_order_relaxed);
     if (tail_seen_ - head < out.size()) tail_seen_ = tail_.load(std::memory_order_acquire);
@@ -49,7 +49,7 @@ class SpscRing {
  private:
   [[nodiscard]] uint32_t mask() const { return capacity() - 1; }
 
-  // Each side's line: its own index, which counts up for ever, and what it last saw of the other's.
+  // A cache line per thread: its own index, which is never reset, and a cached copy of the other index.
   std::vector<T> slots_;
   alignas(64) std::atomic<uint32_t> tail_{0};
   uint32_t head_seen_ = 0;

@@ -14,7 +14,7 @@ const bool TickClock::kSteady = [] {
 
 Nanos TickClock::read_system() {
   timespec t{};
-  clock_gettime(CLOCK_MONOTONIC, &t);  // answered in user space
+  clock_gettime(CLOCK_MONOTONIC, &t);  // vDSO: no system call
   return Nanos{static_cast<int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec};
 }
 
@@ -25,7 +25,7 @@ struct Reading {
   int64_t nanos;
 };
 
-// Both clocks at one moment. A thread may be stopped between two readings; then it reads again.
+// Reads both clocks at one time. If the thread was preempted in between, it reads them again.
 Reading read_both() {
   constexpr uint64_t kSurelyStopped = 50'000;  // ticks, above 10 us on any processor
   constexpr int kAttempts = 4;
@@ -42,7 +42,7 @@ Reading read_both() {
 
 }  // namespace
 
-// The rate comes from the time since the last setting, when that was long enough to tell.
+// The tick rate is measured since the last synchronization, if that interval was long enough.
 Nanos TickClock::set() {
   const auto [ticks, now] = read_both();
   const int64_t elapsed = now - set_to_;

@@ -1,8 +1,10 @@
-// The monotonic clock, read from the processor's tick counter: a third of the time that the system's own call takes, which
-// a poll loop does every round. Once in a millisecond it is set by the system's clock again, and learns how long a tick is.
+// Monotonic clock from the processor's time stamp counter. A reading costs a third of the system's call, once per round
+// of a poll loop. The clock is synchronized with CLOCK_MONOTONIC once per millisecond and then measures the length of a
+// tick.
 //
-// Of one thread, or of whoever holds what it belongs to. Never goes back. Between two settings it is off by what the rate
-// changed, below a nanosecond per 10 us of what NTP slews. Where ticks do not keep their rate it is the system's clock.
+// Owned by one thread, or by the owner of the object that contains it. Never goes back. Between two synchronizations
+// the error is the change of the rate: below 1 ns per 10 us of NTP slewing. Without an invariant counter the system
+// clock is read instead.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +29,7 @@ class TickClock {
   static Nanos read_system();
 
  private:
-  static const bool kSteady;  // the counter runs at one rate, on all cores
+  static const bool kSteady;  // the counter has a constant rate, equal on all cores
   static constexpr unsigned kFraction = 32;
   static constexpr int64_t kSetEvery = 1'000'000;  // ns
 
@@ -35,7 +37,7 @@ class TickClock {
 
   uint64_t set_at_ = 0;           // ticks
   uint64_t set_again_after_ = 0;  // ticks; 0 until the rate is known
-  uint64_t nanos_per_tick_ = 0;   // with kFraction bits behind the point
+  uint64_t nanos_per_tick_ = 0;   // fixed point with kFraction fractional bits
   int64_t set_to_ = 0;            // ns
   int64_t last_ = 0;              // ns
 };

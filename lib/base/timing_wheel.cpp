@@ -47,7 +47,7 @@ Nanos TimingWheel::next_deadline() const {
   return earliest;
 }
 
-// The digits above `level` are those of the wheel's time: timers that differ there stand on a higher level.
+// The digits above `level` are those of the wheel's time: timers that differ there are on a higher level.
 uint64_t TimingWheel::slot_start(unsigned level, unsigned digit) const {
   const unsigned shift = level * kDigitBits;
   const unsigned above = shift + kDigitBits;

@@ -1,11 +1,10 @@
-// A hierarchical timing wheel: any number of timers, O(1) to set, move and cancel, and no allocation, because
-// the timers are members of the objects that wait.
+// Hierarchical timing wheel: any number of timers; scheduling, moving and canceling are O(1) and do not allocate,
+// because the timers are members of the waiting objects.
 //
-// The wheel is a radix tree of time. Level k has 64 slots of 64^k ns, and a timer stands on the level of the
-// highest base-64 digit in which its deadline differs from the wheel's time. It moves down when that digit is
-// reached, at most kLevels times in its life and only if it is not cancelled first, which most timers are. A
-// bit mask per level says which slots hold timers, so a jump over seconds costs no more than a step of a
-// nanosecond.
+// The wheel is a radix tree of time. Level k has 64 slots of 64^k ns. A timer is on the level of the highest base-64
+// digit in which its deadline differs from the wheel's time. It moves down when that digit is reached, at most kLevels
+// times, and only if it is not canceled first, as most timers are. A bit mask per level marks the occupied slots, so
+// advancing by seconds costs no more than advancing by a nanosecond.
 //
 //   level 10                      level 1                     level 0
 //   [ | | |x| ]   . . .    [ |x| | |x| | | ... ]     [ | | |x|x| | ... ]     one slot is 1 ns: fires exactly
@@ -30,8 +29,8 @@ struct TimerLink {
 };
 }  // namespace internal
 
-// One deadline that something waits for. Derive from it, or make it a member, to find the waiter again in the
-// callback. Must be cancelled before it is destroyed, or outlive its wheel.
+// Timer with one deadline. Derive from it or use it as a member, so that the callback can find the object. It must be
+// canceled before it is destroyed, or outlive its wheel.
 class Timer : private internal::TimerLink {
  public:
   Timer() = default;
@@ -40,48 +39,47 @@ class Timer : private internal::TimerLink {
   ~Timer();
 
   [[nodiscard]] bool is_scheduled() const { return next != nullptr; }
-  // The last deadline it was scheduled for.
+  // Deadline for which it was last scheduled.
   [[nodiscard]] Nanos deadline() const { return deadline_; }
 
  private:
   friend class TimingWheel;
   Nanos deadline_{0};
-  uint16_t slot_ = 0;  // index into TimingWheel::slots_, or one of its special lists
+  uint16_t slot_ = 0;  // index into TimingWheel::slots_, including the special lists
 };
 static_assert(sizeof(Timer) == 32);
 
-// Owned by one thread.
+// Wheel of timers. Owned by one thread.
 class TimingWheel {
  public:
-  // `start` is the time of the first advance() or earlier.
+  // `start` must not be after the time of the first advance().
   explicit TimingWheel(Nanos start = Nanos{0});
   TimingWheel(const TimingWheel&) = delete;
   TimingWheel& operator=(const TimingWheel&) = delete;
   ~TimingWheel();
 
-  // Sets the timer, or moves it when it is set already. A deadline at or before the wheel's time fires in the
-  // next advance() (not in the one that is running, so that a callback which keeps asking for "at once"
-  // cannot hang it). kNever is the same as cancel().
+  // Schedules the timer, or moves it if it is scheduled already. A deadline at or before the wheel's time fires in the
+  // next advance(), not in the current one, so that a callback that always schedules an expired deadline cannot loop
+  // forever. kNever is the same as cancel().
   void schedule(Timer& timer, Nanos deadline);
-  // Does nothing to a timer that is not set.
+  // No effect on a timer that is not scheduled.
   void cancel(Timer& timer);
 
-  // Calls fire(Timer&) for every timer with deadline <= now: first those that were late when they were
-  // scheduled, in the order of scheduling; then the rest in the order of their deadlines, equal ones in the
-  // order of scheduling. Never early, not by a nanosecond. The timer is not scheduled any more when fire() is
-  // called, which may schedule and cancel any timer, this one too. Returns how many fired. `now` before the
-  // wheel's time counts as that time.
+  // Calls fire(Timer&) for every timer with deadline <= now: first those that were expired when scheduled, in the order
+  // of scheduling; then the others in the order of their deadlines, equal ones in the order of scheduling. A timer
+  // never fires early, not even by 1 ns. It is no longer scheduled when fire() is called; fire() may schedule and
+  // cancel any timer. Returns the number of timers fired. `now` before the wheel's time counts as the wheel's time.
   template <class Fire>
   size_t advance(Nanos now, Fire&& fire);
 
-  // A time no later than that of the next advance() that fires something; kNever without timers. Exact while
-  // the first occupied slot holds few timers, otherwise the start of that slot; an advance() to the time it
-  // names always fires a timer or brings the answer closer, so a runner that jumps there gets on.
+  // Lower bound of the time of the next advance() that fires a timer; kNever without timers. Exact if the first
+  // occupied slot holds few timers, else the start of that slot. An advance() to this time fires a timer or raises the
+  // bound, so a runner that advances to it makes progress.
   [[nodiscard]] Nanos next_deadline() const;
 
   [[nodiscard]] size_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
-  // Where advance() left off.
+  // Time of the last advance().
   [[nodiscard]] Nanos now() const { return Nanos{static_cast<int64_t>(time_)}; }
 
  private:
@@ -91,7 +89,7 @@ class TimingWheel {
   static constexpr unsigned kLevels = 11;  // 66 bits hold every non-negative Nanos
   static constexpr uint16_t kLateSlot = kLevels * kSlots;
   static constexpr uint16_t kFiringSlot = kLateSlot + 1;
-  static constexpr unsigned kExactScan = 8;  // how many timers next_deadline() looks at
+  static constexpr unsigned kExactScan = 8;  // timers that next_deadline() examines
 
   static uint64_t ticks(Nanos t) { return t.count() <= 0 ? 0 : static_cast<uint64_t>(t.count()); }
   static Timer& timer_of(Link& link) { return static_cast<Timer&>(link); }
@@ -103,12 +101,12 @@ class TimingWheel {
   void append(Timer& timer, uint16_t slot);
   void place(Timer& timer);
   void unlink(Timer& timer);
-  // Moves the timers of the first occupied slot: those due at its start to the firing list, the others down.
+  // Moves the timers of the first occupied slot: those due at its start to the firing list, the others to lower levels.
   void open_slot(unsigned level, unsigned digit);
   template <class Fire>
   size_t fire_all(Fire& fire);
 
-  uint64_t time_ = 0;    // every timer in slots_ has a later deadline
+  uint64_t time_ = 0;    // all timers in slots_ have a later deadline
   uint32_t levels_ = 0;  // bit k: level k has an occupied slot
   size_t size_ = 0;
   std::array<uint64_t, kLevels> occupied_{};  // bit d: slot d of that level is not empty

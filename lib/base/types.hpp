@@ -1,5 +1,5 @@
-// The units the whole house counts in. Each is a type of its own, so that a PSN cannot be added to a byte count and
-// a rate cannot be passed as a size; `uint32_t` for everything is how such bugs compile.
+// Unit types. Each unit is a type of its own, so that the compiler rejects adding a PSN to a byte count or passing a
+// rate as a size.
 #pragma once
 
 #include <chrono>
@@ -9,16 +9,15 @@
 
 namespace roci {
 
-// Time since an arbitrary origin that all pollers of one runner share, or a span of it. Real runners use the
-// monotonic clock, virtual ones start at 0.
+// Time since an origin that all pollers of one runner share, or a duration. Real-time runners use the monotonic clock;
+// virtual time starts at 0.
 using Nanos = std::chrono::nanoseconds;
-using namespace std::
-    chrono_literals;  // NOLINT(google-build-using-namespace): 4us reads better than Nanos{4000}
+using namespace std::chrono_literals;  // NOLINT(google-build-using-namespace): for literals such as 4us
 inline constexpr Nanos kNever = Nanos::max();
-// For interfaces that have plain numbers; the span must not be negative.
+// For interfaces with plain integers; `time` must not be negative.
 constexpr uint64_t plain_nanos(Nanos time) { return static_cast<uint64_t>(time.count()); }
 
-// An integer that only mixes with its own kind.
+// Integer type that does not mix with other integer types.
 template <class Tag, class Rep>
 class Strong {
  public:
@@ -40,11 +39,11 @@ using Srqn = Strong<struct SrqnTag, uint32_t>;
 using MemoryKey = Strong<struct MemoryKeyTag, uint32_t>;
 // Q_Key of an unreliable datagram queue pair, 32 bits.
 using QKey = Strong<struct QKeyTag, uint32_t>;
-// Partition key; the top bit is full membership, and only the low 15 bits are compared (IBTA 10.9.3).
+// Partition key. The top bit is full membership; only the low 15 bits are compared (IBTA 10.9.3).
 using PKey = Strong<struct PKeyTag, uint16_t>;
 inline constexpr PKey kDefaultPKey{0xffff};
 
-// A count of bytes.
+// Number of bytes.
 class Bytes : public Strong<struct BytesTag, uint64_t> {
  public:
   using Strong::Strong;
@@ -55,14 +54,14 @@ constexpr Bytes operator""_KiB(unsigned long long n) { return Bytes{n << 10}; }
 constexpr Bytes operator""_MiB(unsigned long long n) { return Bytes{n << 20}; }
 constexpr Bytes operator""_GiB(unsigned long long n) { return Bytes{n << 30}; }
 
-// A rate. Zero means "no limit" wherever a limit is configured.
+// Rate. Where a limit is configured, 0 means no limit.
 class BitsPerSec : public Strong<struct BitsPerSecTag, uint64_t> {
  public:
   using Strong::Strong;
-  // How long `bytes` occupy a line of this rate, rounded up to a whole nanosecond so that a sender never exceeds
-  // it. The rate must not be zero.
+  // Transmission time of `bytes` at this rate, rounded up to a whole nanosecond so that a sender never exceeds the
+  // rate. The rate must not be 0.
   [[nodiscard]] constexpr Nanos time_for(Bytes bytes) const {
-    __extension__ using Wide = unsigned __int128;  // 2^64 bytes at 1 b/s would overflow 64 bits
+    __extension__ using Wide = unsigned __int128;  // 64 bits would overflow for 2^64 bytes at 1 b/s
     const Wide bits_nanos = static_cast<Wide>(bytes.value()) * 8 * 1'000'000'000;
     return Nanos{static_cast<int64_t>((bits_nanos + value() - 1) / value())};
   }

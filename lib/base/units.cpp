@@ -39,7 +39,7 @@ constexpr std::array<Unit, 7> kTimeUnits{{{"ns", 1},
                                           {"min", 60'000'000'000},
                                           {"h", 3'600'000'000'000}}};
 
-// "12.50 GiB" as the digits 1250, two of them behind the point, and "GiB".
+// "12.50 GiB" is split into the digits 1250, two decimals, and the unit "GiB".
 struct Quantity {
   uint64_t digits = 0;
   unsigned decimals = 0;
@@ -67,7 +67,7 @@ std::optional<Quantity> split(std::string_view text) {
   return q;
 }
 
-// digits * scale / 10^decimals, when that is a whole number of at most `most`.
+// digits * scale / 10^decimals, if it is a whole number of at most `most`.
 std::optional<uint64_t> scaled(const Quantity& q, uint64_t scale, uint64_t most) {
   uint64_t divisor = 1;
   for (unsigned i = 0; i < q.decimals; ++i) divisor *= 10;

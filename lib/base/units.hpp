@@ -1,6 +1,5 @@
-// Quantities as people write them, for configuration files and command lines. Strict: a number without its
-// unit, a unit that could mean two things, or a fraction of the smallest unit is an error that says what is
-// allowed.
+// Parsers of quantities with units, for configuration files and command lines. Strict: a rate or time without a unit
+// (except 0), an ambiguous unit or a fraction of the smallest unit is an error that states what is allowed.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +12,13 @@ namespace roci {
 
 // "64", "64B", "64KB" (1000), "64KiB" (1024), "1.5MiB", up to TiB.
 Result<Bytes> parse_bytes(std::string_view text);
-// "10Gbps", "25 Gb/s", "2.5Gbit/s", with K, M, G, T or none; "0" is no limit.
+// "10Gbps", "25 Gb/s", "2.5Gbit/s", with prefix K, M, G, T or none; "0" is no limit.
 Result<BitsPerSec> parse_rate(std::string_view text);
 // "10us", "1.5 ms", "300s", "5min", "1h", "0", "never".
 Result<Nanos> parse_duration(std::string_view text);
 // "true", "yes", "on"; "false", "no", "off".
 Result<bool> parse_bool(std::string_view text);
-// Decimal, or hexadecimal behind 0x; both limits are allowed values.
+// Decimal, or hexadecimal after 0x; both limits are allowed values.
 Result<int64_t> parse_integer(std::string_view text, int64_t low, int64_t high);
 Result<double> parse_number(std::string_view text, double low, double high);
 

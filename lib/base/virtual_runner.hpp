@@ -1,6 +1,6 @@
-// Virtual time: a discrete-event loop over pollers. It polls what is due, lets everything settle at that
-// instant, and jumps to the earliest deadline. Seconds of a sleeping network cost nothing, and the same
-// pollers with the same seeds do the same things in the same order, always.
+// Runner in virtual time: a discrete-event loop over pollers. It polls the pollers that are due until none has work,
+// then advances to the earliest deadline. Idle time costs nothing. The same pollers with the same seeds always execute
+// the same steps in the same order.
 #pragma once
 
 #include <functional>
@@ -11,32 +11,32 @@
 
 namespace roci {
 
-// Used by one thread, which is then the one that owns all its pollers.
+// Used by one thread, which owns all its pollers.
 class VirtualRunner {
  public:
-  // How often every poller may be polled at one instant before the runner says that time stands still.
-  // Generous: with links of no delay and no rate a whole transfer happens at one instant.
+  // Maximum number of rounds at one instant, after which the runner reports that time does not advance. The limit is
+  // large because a whole transfer takes place at one instant on links without delay and rate limit.
   static constexpr uint64_t kDefaultRoundLimit = 1'000'000;
 
   explicit VirtualRunner(uint64_t round_limit = kDefaultRoundLimit) : round_limit_(round_limit) {}
 
-  // Pollers are polled in the order they were added. They must outlive the runner.
+  // Pollers are polled in the order in which they were added. They must outlive the runner.
   void add(Poller& poller) { pollers_.add(poller); }
 
   [[nodiscard]] Nanos now() const { return now_; }
 
-  // Does everything due up to and including `until`; now() is `until` then. Every run_* fails only when time
-  // stands still, and names the poller that keeps claiming work.
+  // Executes everything due up to and including `until`; now() is `until` afterwards. All run_* functions fail only if
+  // time does not advance; the error names the poller that always has work.
   Status run_until(Nanos until);
 
-  // Runs as long as `wanted` says true, at most until `limit`. `wanted` is asked before the first and after
-  // every round of polls. Gives true when it said false, and false when the limit came first or nothing is
-  // left to happen; now() is the time of the last event.
+  // Runs while `wanted` returns true, at most until `limit`. `wanted` is called before the first round and after every
+  // round of polls. Returns true if it returned false, and false if the limit was reached or no event is left; now() is
+  // the time of the last event.
   Result<bool> run_while(const std::function<bool()>& wanted, Nanos limit = kNever);
 
-  // Runs until no poller has a deadline left: true; or until `limit`: false, and now() is the last event's
-  // time. A poller that is due but can do nothing and waits for no time, like a sender on a port that stays
-  // full, counts as idle.
+  // Runs until no poller has a deadline (returns true), or until `limit` (returns false); now() is the time of the last
+  // event. A poller that is due but has no work and no later deadline counts as idle, for example a sender on a full
+  // port.
   Result<bool> run_until_idle(Nanos limit = kNever);
 
  private:

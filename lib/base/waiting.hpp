@@ -1,5 +1,5 @@
-// How threads wait that poll. None of them calls sched_yield(): with Linux 6.18 and later it gives up the rest of the time slice, so
-// that a thread beside a busy one waits for milliseconds.
+// Waiting in threads that poll. sched_yield() is not used: since Linux 6.18 it gives up the rest of the time slice, so
+// a thread that shares a core with a busy one would wait for milliseconds.
 #pragma once
 
 #include <immintrin.h>
@@ -12,14 +12,14 @@
 
 namespace roci {
 
-// For a thread that waits for a few instructions of another one, which may not be running: spins, then sleeps.
+// Waits for a few instructions of another thread, which may not be running: spins first, then sleeps.
 class Backoff {
  public:
   void wait() {
     if (++rounds_ <= kSpins) {
       _mm_pause();
     } else {
-      std::this_thread::sleep_for(std::chrono::microseconds{1});  // with the timer slack 50 us and more
+      std::this_thread::sleep_for(std::chrono::microseconds{1});  // with timer slack, at least 50 us
     }
   }
 
@@ -28,9 +28,9 @@ class Backoff {
   unsigned rounds_ = 0;
 };
 
-// Whether other threads want the processor on which the calling thread polls: whether it has waited for a processor for more than a
-// quarter of the last milliseconds. A thread that polls in vain then keeps those from running that it waits for. One object a
-// thread.
+// Detects contention for the processor on which the calling thread polls: in the last milliseconds, the thread has
+// waited for a processor for more than a quarter of the time. Empty polls then delay the threads that it waits for. One
+// object per thread.
 class Crowd {
  public:
   [[nodiscard]] bool is_crowded(Nanos now) {
@@ -53,10 +53,11 @@ class Crowd {
   bool crowded_ = false;
 };
 
-// For loops that poll what cannot be waited for: sleeps briefly, now and then, while the processor is crowded. One object a thread.
+// For loops that poll without a way to block: sleeps briefly at intervals while the processor is contended. One object
+// per thread.
 class EmptyPolls {
  public:
-  // After a poll; `now` may be somewhat older.
+  // To be called after each poll; `now` may be slightly old.
   void note(bool found, Nanos now) {
     if (found) {
       empty_ = 0;

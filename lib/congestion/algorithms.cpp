@@ -11,10 +11,10 @@
 namespace roci {
 namespace {
 
-// By which names NICs' drivers and perftest know algorithms of ours, and what cannot be had at all.
+// Names of NIC drivers and perftest for built-in algorithms, and names of algorithms that are not available.
 struct Alias {
   std::string_view name;
-  std::string_view ours;  // empty: refused
+  std::string_view ours;  // empty: not available
   std::string_view why;
 };
 constexpr std::array kAliases{
@@ -94,7 +94,7 @@ Status check_plugin(const roci_cc_plugin& plugin) {
 }
 
 Algorithms::Algorithms() {
-  // A plugin of ours that is not sound is a mistake that the tests find; it is not there then.
+  // An invalid built-in plugin is a bug that the tests detect. The registry is then empty.
   if (Status built_in = add(roci_cc_plugins(), ""); !built_in) known_.clear();
 }
 
@@ -122,7 +122,7 @@ Status Algorithms::add(const roci_cc_plugin* const* list, const std::string& ori
 }
 
 Status Algorithms::load(const std::string& path) {
-  // A name without a folder is a file of this one; to the loader it is one of the system's libraries.
+  // A name without a directory is a file in the current directory; dlopen() would search the system's libraries.
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
   void* object = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (object == nullptr) return fail("congestion control plugin " + path + ": " + dlerror());

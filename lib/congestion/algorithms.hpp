@@ -1,4 +1,4 @@
-// The congestion control algorithms that there are: those built in, and those of shared objects (include/roci/cc.h).
+// Registry of the congestion control algorithms: built-in ones and plugins from shared objects (include/roci/cc.h).
 #pragma once
 
 #include <map>
@@ -12,25 +12,25 @@
 
 namespace roci {
 
-// Of the control path; one thread at a time. What it gives lives as long as it does.
+// For the control path; one thread at a time. Returned plugins are valid as long as the registry exists.
 class Algorithms {
  public:
-  // Knows what is built in.
+  // Contains the built-in algorithms.
   Algorithms();
   Algorithms(const Algorithms&) = delete;
   Algorithms& operator=(const Algorithms&) = delete;
   ~Algorithms();
 
-  // Adds what a shared object exports (ROCI_CC_ENTRY). Fails with nothing added when one of its plugins is not sound, or
-  // has the name of another. Its code stays loaded for as long as this lives.
+  // Adds the plugins that a shared object exports (ROCI_CC_ENTRY). Adds none and fails if one of them is invalid or its
+  // name is in use. The shared object stays loaded as long as the registry exists.
   Status load(const std::string& path);
 
-  // By name, whatever its case: also by the names that perftest and the drivers of NICs use (docs/congestion-control.md). An
-  // error says which there are, or why one of those names cannot be had.
+  // Finds a plugin by name, case-insensitively; accepts also names of perftest and NIC drivers
+  // (docs/congestion-control.md). The error lists the known names, or states why an algorithm is not available.
   [[nodiscard]] Result<const roci_cc_plugin*> find(std::string_view name) const;
   // In alphabetical order.
   [[nodiscard]] std::vector<const roci_cc_plugin*> all() const;
-  // The shared object it came from; empty for what is built in.
+  // Path of the plugin's shared object; empty for a built-in plugin.
   [[nodiscard]] std::string_view origin(const roci_cc_plugin& plugin) const;
 
  private:
@@ -44,10 +44,10 @@ class Algorithms {
   std::vector<void*> loaded_;
 };
 
-// Whether a plugin says about itself what the engine relies on: its version, its sizes, its tables.
+// Validates the description of a plugin that the engine relies on: version, sizes, tables.
 Status check_plugin(const roci_cc_plugin& plugin);
 
-// What a set of ROCI_CC_NEEDS_ means, for people: "telemetry of the switches (INT) and the base round trip".
+// Text of a set of ROCI_CC_NEEDS_: "telemetry of the switches (telemetry) and the base round trip (base_rtt)".
 std::string needs_text(uint32_t needs);
 
 }  // namespace roci

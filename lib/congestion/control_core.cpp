@@ -74,7 +74,7 @@ void ControlCore::take(Link& link, const EventRing::Record& record, Nanos now) {
       link.ended.add(flow);
       return;
     case EventRing::What::kEvent: {
-      // A timer that fired here may be newer than the event.
+      // A timer event of the core may be newer than this event.
       roci_cc_event event = record.event;
       event.now_ns = std::max(event.now_ns, static_cast<uint64_t>(flow.last_event.count()));
       runner_.run(flow, event);

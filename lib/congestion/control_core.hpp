@@ -1,11 +1,11 @@
-// A core that runs the plugins of flows of several workers (placement "dedicated").
+// Control core: runs the plugins of the flows of several workers on a dedicated core (placement "dedicated").
 //
 //   worker --- events, a ring for each worker ---> core --- published decision in the flow ---> worker
 //      ^                                             |
 //      +------ list of flows with a new decision ----+
 //
-// Nobody waits for the other. A worker whose ring is full keeps what happened and says it with the next event; a decision
-// that was not read before the next one came is not missed. A flow is on the worker's list at most once.
+// Neither side waits for the other. If its ring is full, the worker adds what happened to the next event. A decision
+// that is replaced before it was read is not needed. A flow is on the worker's list at most once.
 #pragma once
 
 #include <array>
@@ -22,10 +22,10 @@
 
 namespace roci {
 
-// Flows that the other side shall look at: any number of writers, one reader.
+// Lock-free list of flows for one reader; any number of writers.
 class FlowList {
  public:
-  // Any thread; a flow that is on the list stays where it is.
+  // May be called by any thread. A flow that is on the list already keeps its position.
   void add(ControlFlow& flow) {
     if (flow.announced.exchange(true, std::memory_order_acq_rel)) return;
     flow.next_announced = first_.load(std::memory_order_relaxed);
@@ -33,7 +33,7 @@ class FlowList {
                                          std::memory_order_relaxed)) {
     }
   }
-  // The reader: takes all, the latest first; look(flow) may add it again.
+  // Reader: takes all flows, the latest first. look(flow) may add the flow again.
   template <class Look>
   bool take(Look&& look) {
     if (first_.load(std::memory_order_relaxed) == nullptr) return false;
@@ -52,17 +52,17 @@ class FlowList {
   std::atomic<ControlFlow*> first_{nullptr};
 };
 
-// Flows that their core does not know any more.
+// List of flows that their core has released.
 class EndedFlows {
  public:
-  // The core's last touch of the flow.
+  // The core does not access the flow afterwards.
   void add(ControlFlow& flow) {
     flow.next_ended = first_.load(std::memory_order_relaxed);
     while (!first_.compare_exchange_weak(flow.next_ended, &flow, std::memory_order_release,
                                          std::memory_order_relaxed)) {
     }
   }
-  // All of them, chained by next_ended.
+  // All flows, linked by next_ended.
   [[nodiscard]] ControlFlow* take() {
     if (empty()) return nullptr;
     return first_.exchange(nullptr, std::memory_order_acquire);
@@ -73,22 +73,22 @@ class EndedFlows {
   std::atomic<ControlFlow*> first_{nullptr};
 };
 
-// From one worker to one core.
+// Ring of events from one worker to one core.
 class EventRing {
  public:
   enum class What : uint8_t { kStart, kEvent, kEnd };
   struct Record {
     ControlFlow* flow;
     What what;
-    roci_cc_event event;  // of which `path` is the one below, or null
-    roci_cc_path path;    // only as many hops as it says are written
+    roci_cc_event event;  // its `path` is the member below, or null
+    roci_cc_path path;    // only the used hops are written
   };
 
   explicit EventRing(uint32_t capacity);
 
-  // The worker's. False when it is full. An event's path may be anywhere.
+  // Worker. Returns false if the ring is full. The event's path is copied.
   bool push(ControlFlow& flow, What what, const roci_cc_event& event);
-  // The core's: the oldest, in place, until pop(); null when there is none.
+  // Core: the oldest record, valid until pop(); null if the ring is empty.
   [[nodiscard]] const Record* front();
   void pop();
   [[nodiscard]] bool empty() const {
@@ -97,18 +97,19 @@ class EventRing {
   [[nodiscard]] uint32_t capacity() const { return static_cast<uint32_t>(records_.size()); }
 
  private:
-  std::vector<Record> records_;  // a power of two of them
+  std::vector<Record> records_;  // size: a power of two
   alignas(64) std::atomic<uint32_t> tail_{0};
   uint32_t head_seen_ = 0;
   alignas(64) std::atomic<uint32_t> head_{0};
   uint32_t tail_seen_ = 0;
 };
 
+// Poller of a control core. Owned by its thread.
 class ControlCore final : public Poller {
  public:
   static constexpr uint32_t kRing = 1024;
 
-  // `name`: "device.cc0". It has a ring from each of so many workers, and a list towards each.
+  // `name`: "device.cc0". Has an event ring and a list of decisions per worker.
   ControlCore(std::string name, uint32_t workers, uint32_t trace, uint32_t ring = kRing);
 
   bool poll(Nanos now) override;
@@ -116,19 +117,21 @@ class ControlCore final : public Poller {
   [[nodiscard]] std::string_view name() const override { return name_; }
 
   [[nodiscard]] EventRing& events_of(uint32_t worker) { return links_[worker]->events; }
-  // A flow that has ended may be on both lists: who takes the ended ones first and then the decided ones may free them.
+  // An ended flow may be on both lists. A reader that takes the list of ended flows first and then the list of
+  // decisions may free the ended flows afterwards.
   [[nodiscard]] FlowList& decided_for(uint32_t worker) { return links_[worker]->decided; }
   [[nodiscard]] EndedFlows& ended_for(uint32_t worker) { return links_[worker]->ended; }
-  // For a worker that goes, with the core stopped: nothing of its flows is left here.
+  // For a worker that is destroyed while the core is stopped: removes all its flows from the core.
   void forget(uint32_t worker);
   void forget(ControlFlow& flow) { runner_.stop(flow); }
-  // Any thread: what its algorithms were told and decided.
+  // May be called by any thread: recorded events and decisions.
   [[nodiscard]] std::vector<TraceRecord> trace() const {
     const std::scoped_lock guard(round_);
     return runner_.trace().records();
   }
 
-  // Any thread. Between an event's time and that of the round in which it was decided, in powers of two of ns.
+  // May be called by any thread. Histogram, in powers of two of ns, of the time from an event to the round that
+  // processed it.
   struct Counts {
     uint64_t events = 0;
     std::array<uint64_t, 32> delays{};
@@ -136,7 +139,7 @@ class ControlCore final : public Poller {
   [[nodiscard]] Counts counts() const;
 
  private:
-  // Of these, events of one worker in a row, before the others have their turn.
+  // Maximum number of consecutive events of one worker, before the other workers have their turn.
   static constexpr uint32_t kInARow = 64;
   struct Link {
     explicit Link(uint32_t ring) : events(ring) {}
@@ -147,7 +150,7 @@ class ControlCore final : public Poller {
   void take(Link& link, const EventRing::Record& record, Nanos now);
 
   std::string name_;
-  mutable Spinlock round_;  // held while it is at work
+  mutable Spinlock round_;  // held during a round
   std::vector<std::unique_ptr<Link>> links_;
   FlowRunner runner_;
   std::atomic<uint64_t> events_{0};

@@ -22,13 +22,14 @@ void PublishedDecision::begin() {
 void PublishedDecision::finish(const roci_cc_decision& decision) {
   std::array<uint64_t, kWords> words;
   std::memcpy(words.data(), &decision, sizeof decision);
-  // Who sees one of these sees the odd version. (A fence would do as well, but ThreadSanitizer does not know fences.)
+  // A reader that sees one of these words also sees the odd version. (Not a fence, because ThreadSanitizer does not
+  // support fences.)
   for (size_t i = 0; i < kWords; ++i) words_[i].store(words[i], std::memory_order_release);
   version_.store(version_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
 bool PublishedDecision::try_read(roci_cc_decision& decision) const {
-  constexpr int kTries = 16;  // each takes about as long as a writer who is not interrupted
+  constexpr int kTries = 16;  // each about as long as an uninterrupted write
   std::array<uint64_t, kWords> words;
   for (int tries = 0; tries < kTries; ++tries) {
     const uint32_t before = version_.load(std::memory_order_acquire);

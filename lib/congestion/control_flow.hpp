@@ -1,9 +1,9 @@
-// A flow under congestion control: one direction of a queue pair, from the moment it is connected until it is reset. It holds
-// the plugin's state and decision, and what people want to see of them.
+// Flow under congestion control: one direction of a queue pair, from its connection to its reset. It contains the
+// plugin's state, the current decision, and statistics.
 //
-// The sending worker makes it, gives it events (FlowRunner, or ControlCore on a core of its own) and reads what was decided. A
-// flow is one life of one queue pair: the next life has another one, and this one is not freed before whoever runs its plugin
-// has let go of it. So no decision can reach a queue pair that it was not made for.
+// The sending worker creates it, passes events to it (by FlowRunner, or by ControlCore on a dedicated core) and reads
+// the decisions. Each connection of a queue pair has a new flow, and memory is freed only after the thread that runs
+// the plugin has released it. A decision therefore cannot reach another queue pair.
 #pragma once
 
 #include <array>
@@ -19,16 +19,16 @@
 
 namespace roci {
 
-// What was decided, as it crosses from one thread to another: one writer, any readers.
+// Decision in the transfer between threads: one writer, any number of readers (sequence lock).
 class PublishedDecision {
  public:
   void publish(const roci_cc_decision& decision) {
     begin();
     finish(decision);
   }
-  // A whole one, the newest when the call began or a later one. Waits for a writer who was interrupted in the middle.
+  // Returns a consistent decision: the newest at the call, or a later one. Waits if the writer was preempted.
   [[nodiscard]] roci_cc_decision read() const;
-  // The same for whoever may not wait: with such a writer it is false after some tries, and `decision` as it was.
+  // The same without waiting: returns false after some tries if the writer was preempted; `decision` is then unchanged.
   bool try_read(roci_cc_decision& decision) const;
 
  protected:
@@ -38,58 +38,59 @@ class PublishedDecision {
  private:
   static constexpr size_t kWords = sizeof(roci_cc_decision) / sizeof(uint64_t);
   static_assert(sizeof(roci_cc_decision) % sizeof(uint64_t) == 0);
-  std::atomic<uint32_t> version_{0};  // odd while it is written
+  std::atomic<uint32_t> version_{0};  // odd during a write
   std::array<std::atomic<uint64_t>, kWords> words_{};
 };
 
+// State of one flow.
 class ControlFlow final : public Timer {
  public:
-  // In `arena`, which outlives it; null when it has no memory. The profile outlives it too.
+  // Allocated in `arena`; null if there is no memory. Arena and profile must outlive the flow.
   static ControlFlow* create(SparseArena& arena, const Profile& profile, const roci_cc_flow& info,
                              uint32_t id);
   void destroy();
 
   const Profile& profile;
   const roci_cc_flow info;
-  const uint32_t id;  // in traces: of a device, not used again before 2^32 others
+  const uint32_t id;  // for traces; unique on a device until a worker has created 2^28 more flows
 
-  // Whoever runs the plugin.
+  // Owned by the thread that runs the plugin.
   roci_cc_decision decision{};
   Nanos in_state_since{0};
   Nanos last_event{0};
-  // Of the last event, for those of timers.
+  // Values of the last event, for timer events.
   uint64_t acked = 0, next = 0, in_flight = 0;
   uint32_t least_rtt_ns = 0, hops = 0, flows_at_receiver = 0;
-  uint64_t traced_from = 0;  // Trace's
+  uint64_t traced_from = 0;  // used by Trace
   [[nodiscard]] void* state() { return tail(); }
 
-  // Any thread reads these.
+  // May be read by any thread.
   PublishedDecision published;
-  // Requests of the plugin so far: a decision may be displaced before it is read.
+  // Total requests of the plugin. Counts, because a decision may be replaced before it is read.
   std::atomic<uint32_t> probes_asked{0};
   std::atomic<uint32_t> telemetry_asked{0};
   std::atomic<uint64_t> events{0};
   std::atomic<uint32_t> last_kinds{0};
-  std::atomic<uint16_t> last_reason{0};  // of the last event that changed something
+  std::atomic<uint16_t> last_reason{0};  // of the last event that changed the decision
   [[nodiscard]] std::span<std::atomic<uint64_t>> state_nanos() const;
   [[nodiscard]] std::span<std::atomic<uint64_t>> reason_counts() const;
-  // Bytes that a flow of this profile takes.
+  // Memory of a flow of this profile.
   static size_t bytes_of(const Profile& profile);
 
-  // The worker's.
-  void* owner = nullptr;  // the engine's; null when the queue pair has gone on without it
+  // Owned by the worker.
+  void* owner = nullptr;  // set by the engine; null if the queue pair has released the flow
   uint32_t worker = 0;
-  uint32_t probes_made = 0;  // of those asked for
+  uint32_t probes_made = 0;  // requests of probes_asked that were executed
   uint32_t telemetry_made = 0;
   uint32_t direction() const { return info.direction; }
-  // What is published. While a core is interrupted in the middle of another decision the one before goes on; the core says
-  // when it is done.
+  // Newest decision. If the core is preempted while it writes one, the previous decision stays in force; the core
+  // announces the flow when the write is complete.
   const roci_cc_decision& newest() {
     published.try_read(read_);
     return read_;
   }
 
-  // Between the two (control_core.hpp).
+  // Shared by worker and core (control_core.hpp).
   std::atomic<bool> announced{false};
   ControlFlow* next_announced = nullptr;
   ControlFlow* next_ended = nullptr;
@@ -100,7 +101,7 @@ class ControlFlow final : public Timer {
     return reinterpret_cast<uint8_t*>(const_cast<ControlFlow*>(this) + 1);
   }
   [[nodiscard]] std::atomic<uint64_t>* numbers() const;
-  roci_cc_decision read_{};  // the worker's, latest
+  roci_cc_decision read_{};  // copy of the worker
 };
 
 }  // namespace roci

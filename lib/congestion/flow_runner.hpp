@@ -1,5 +1,5 @@
-// Runs the plugins of many flows for one thread: a worker, or a core that does nothing else. Keeps their timers and traces
-// what they were told and decided.
+// Runs the plugins of many flows in one thread, a worker or a dedicated core. Manages their timers and records events
+// and decisions in a trace.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@ namespace roci {
 // Owned by one thread.
 class FlowRunner {
  public:
-  // `trace`: events that are kept; 0 for none.
+  // `trace`: number of events that are recorded; 0: none.
   explicit FlowRunner(uint32_t trace) : trace_(trace) {}
 
-  // The flow begins; afterwards it has a decision, and belongs to nobody yet.
+  // Starts a flow and computes its first decision. The flow is not yet assigned to a runner.
   static void begin(ControlFlow& flow, Nanos now);
-  // Takes over a flow that has begun.
+  // Adds a started flow to this runner.
   void adopt(ControlFlow& flow);
-  // Tells the flow's plugin; event.now_ns, kinds and the rest are set by the caller.
+  // Passes an event to the flow's plugin; the caller sets all members of `event`.
   void run(ControlFlow& flow, const roci_cc_event& event);
-  // The flow has ended: its timers are gone.
+  // Removes an ended flow and cancels its timers.
   void stop(ControlFlow& flow);
 
-  // Runs what is due and calls changed(ControlFlow&) for each flow that was told of a timer.
+  // Runs expired timers and calls changed(ControlFlow&) for each flow that received a timer event.
   template <class Changed>
   bool advance(Nanos now, Changed&& changed) {
     return timers_.advance(now, [&](Timer& timer) {
@@ -48,9 +48,9 @@ class FlowRunner {
   uint64_t events_ = 0;
 };
 
-// What an engine makes of any decision before it is used: timers that are not past, labels that exist.
+// Corrects a decision before use: expired timers are moved to the future, unknown states and reasons become 0.
 void sanitize(const roci_cc_plugin& plugin, uint64_t now, roci_cc_decision& decision);
-// Calls the plugin as the engine does.
+// Calls the plugin exactly as the engine does.
 void call_plugin(const roci_cc_plugin& plugin, void* state, const roci_cc_flow& flow,
                  const roci_cc_event& event, const double* values, roci_cc_decision& decision);
 

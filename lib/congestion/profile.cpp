@@ -48,7 +48,7 @@ Result<std::vector<double>> parameter_values(const roci_cc_plugin& plugin,
 Result<std::unique_ptr<Profiles>> Profiles::create(const CongestionControlConfig& config) {
   std::unique_ptr<Profiles> made(new Profiles);
   for (const std::string& path : config.plugins) ROCI_TRY(made->algorithms_.load(path));
-  // Those of the file first: one may give an algorithm's own name other values.
+  // Profiles of the configuration first: one may have the name of an algorithm, with other values.
   for (const auto& [name, profile] : config.profiles) {
     if (name.empty() || name == Profiles::kNone || name == Profiles::kWindow)
       return fail("profiles: a profile cannot be called '" + name + "'");
@@ -108,7 +108,7 @@ Result<const Profile*> Profiles::choose(const std::string& name) const {
   const roci_cc_plugin& plugin = *(*profile)->plugin;
   if ((plugin.capabilities & ROCI_CC_NEEDS_BASE_RTT) != 0)
     return fail(name + ": it needs " + needs_text(ROCI_CC_NEEDS_BASE_RTT) + ", which is not given");
-  // Some need it with some values only. Everything else a flow may turn out to have.
+  // Some algorithms require base_rtt only with certain values. All other requirements may be met later.
   constexpr roci_cc_flow kAny{.line_rate = 100'000'000'000,
                               .base_rtt_ns = 0,
                               .packet_bytes = 1106,

@@ -30,7 +30,7 @@ void Trace::put(ControlFlow& flow, const roci_cc_event& event) {
   TraceRecord& record = next(flow, TraceRecord::Kind::kEvent);
   record.event = event;
   record.event.path = nullptr;
-  if (event.path != nullptr) {  // behind the last hop there may be anything
+  if (event.path != nullptr) {  // bytes after the last hop are undefined
     record.has_path = true;
     std::memcpy(&record.path, event.path,
                 offsetof(roci_cc_path, hop) + event.path->hops * sizeof(roci_cc_hop));

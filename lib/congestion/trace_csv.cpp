@@ -1,4 +1,4 @@
-// Traces as tables.
+// Traces as CSV.
 #include <array>
 #include <ostream>
 
@@ -9,11 +9,11 @@
 namespace roci {
 namespace {
 
-// The names of bits, from the lowest up.
+// Names of bits, lowest first.
 constexpr std::array<std::string_view, 4> kPathFlags{"delayed", "probe", "from_switch", "incomplete"};
 constexpr std::array<std::string_view, 3> kRequests{"send_probe", "telemetry_next", "telemetry_only_asked"};
 
-// RFC 4180.
+// Quoting according to RFC 4180.
 std::string cell(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";

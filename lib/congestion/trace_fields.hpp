@@ -1,4 +1,4 @@
-// The members of the plugin interface's structs as tables, for whoever writes, reads or compares all of them.
+// Tables of the members of the plugin interface's structs, for writing, reading and comparing all of them.
 #pragma once
 
 #include <array>
@@ -13,20 +13,20 @@
 
 namespace roci {
 
-// A whole number in a struct.
+// Integer member of a struct.
 struct TraceField {
   std::string_view name;
   size_t offset;
   size_t bytes;
   bool is_signed;
 
-  // Its bits; those of a signed one are a complement of 2^64.
+  // Bits of the member. Signed members must have 64 bits; they are in two's complement.
   [[nodiscard]] uint64_t get(const void* of) const {
     const auto* at = static_cast<const uint8_t*>(of) + offset;
     if (bytes == sizeof(uint16_t)) return load<uint16_t>(at);
     return bytes == sizeof(uint32_t) ? load<uint32_t>(at) : load<uint64_t>(at);
   }
-  void set(void* of, uint64_t value) const {  // little endian, as everything here
+  void set(void* of, uint64_t value) const {  // little endian, as all supported hosts
     std::memcpy(static_cast<uint8_t*>(of) + offset, &value, bytes);
   }
   [[nodiscard]] std::string text(const void* of) const {
@@ -83,7 +83,7 @@ inline constexpr std::array kNoticeFields{
     ROCI_TRACE_FIELD(roci_cc_notice, rate_change), ROCI_TRACE_FIELD(roci_cc_notice, feedback),
 };
 
-// But for `hops`, which is how many of them there are.
+// Without `hops`, the number of hops.
 inline constexpr std::array kPathFields{
     ROCI_TRACE_FIELD(roci_cc_path, flags),
     ROCI_TRACE_FIELD(roci_cc_path, age_ns),
@@ -111,7 +111,7 @@ inline constexpr std::array kDecisionFields{
 
 #undef ROCI_TRACE_FIELD
 
-// A member that is added to the interface is to be added here, too.
+// A new member of the interface must be added to these tables.
 template <size_t kCount>
 constexpr size_t bytes_of_fields(const std::array<TraceField, kCount>& fields) {
   size_t bytes = 0;

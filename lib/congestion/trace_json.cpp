@@ -1,4 +1,4 @@
-// Traces as JSON Lines, written and read.
+// Traces as JSON Lines: writer and reader.
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -26,7 +26,7 @@ std::string quoted(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Without what is 0, unless `all`.
+// Members with the value 0 are omitted, unless `all`.
 std::string object(std::span<const TraceField> fields, const void* of, bool all) {
   std::string text;
   for (const TraceField& field : fields) {
@@ -41,7 +41,7 @@ std::string flow_text(const TraceRecord& record) {
   std::string values;
   for (uint32_t i = 0; i < profile.plugin->parameter_count; ++i) {
     values += (i == 0 ? "" : ",") + quoted(profile.plugin->parameters[i].name) + ":" +
-              Json(profile.values[i]).dump();  // the shortest that reads as the same double
+              Json(profile.values[i]).dump();  // shortest text of the same double
   }
   return R"("flow":)" + std::to_string(record.flow) + R"(,"profile":)" + quoted(profile.name) +
          R"(,"plugin":)" + quoted(profile.plugin->name) + R"(,"parameters":{)" + values + R"(},"info":)" +
@@ -56,7 +56,7 @@ std::string hex_of(const void* state, size_t bytes) {
   return text;
 }
 
-// FNV-1a: a state that somebody has changed by accident could lead a plugin anywhere.
+// FNV-1a hash, which detects accidental changes: a plugin does not validate its state.
 uint64_t sum_of(const void* state, size_t bytes) {
   const auto* at = static_cast<const uint8_t*>(state);
   uint64_t sum = 0xcbf29ce484222325;
@@ -77,7 +77,7 @@ std::string event_text(const TraceRecord& record) {
 
 // --------------------------------------------------------------------------------------------------- reading
 
-// The value of a key; null when it is not there.
+// Value of a key; null if it is absent.
 const Json* find(const Json& in, const char* key) {
   const auto at = in.find(key);
   return at == in.end() ? nullptr : &*at;
@@ -137,7 +137,7 @@ Result<uint64_t> read_number(const Json& in, const char* key, size_t bytes) {
   return number;
 }
 
-// What every flow of an engine has.
+// Properties of all flows of an engine.
 Status check_info(const roci_cc_flow& info) {
   if (info.line_rate == 0 || info.packet_bytes == 0 || info.payload_bytes == 0 ||
       info.payload_bytes > info.packet_bytes)
@@ -153,7 +153,7 @@ bool same_bits(const std::vector<double>& x, const std::vector<double>& y) {
          });
 }
 
-// What is known of a flow from the latest line about it that is no event.
+// Flow as described by its latest line other than an event.
 struct KnownFlow {
   const Profile* profile = nullptr;
   roci_cc_flow info{};
@@ -236,7 +236,7 @@ Result<const Profile*> Reader::profile(const Json& in, const roci_cc_flow& info)
   return &trace_->profiles.back();
 }
 
-// What every line about a flow has that says what it runs: "flow", "start" and "state".
+// Keys of lines that describe a flow: "flow", "start" and "state".
 constexpr std::array<std::string_view, 10> kFlowKeys = {"type", "flow",   "profile",  "plugin", "parameters",
                                                         "info", "now_ns", "decision", "bytes",  "sum"};
 constexpr size_t kKeysOfFlow = 6, kKeysOfStart = 8, kKeysOfState = kFlowKeys.size();
@@ -294,7 +294,7 @@ Status Reader::read_beginning(const Json& in, uint32_t flow, TraceRecord::Kind k
   record.event.now_ns = *now;
   ROCI_TRY(read_object(find(in, "decision"), "decision", kDecisionFields, &record.decision, true));
   if (has_state) ROCI_TRY(read_state(in, runs->profile->plugin->state_bytes, record.state()));
-  const auto before = flows_.find(flow);  // a state does not begin its flow's time anew
+  const auto before = flows_.find(flow);  // a state does not reset the flow's time
   if (has_state && before != flows_.end()) runs->now_ns = before->second.now_ns;
   flows_[flow] = *runs;
   return add(std::move(record), flow);

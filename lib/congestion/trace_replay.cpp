@@ -1,4 +1,4 @@
-// Traces run again: the same events must give the same decisions, bit for bit.
+// Replay of traces: the same events must give the same decisions, bit for bit.
 #include <array>
 #include <cstring>
 #include <map>
@@ -52,7 +52,7 @@ std::string field_text(const TraceField& field, const roci_cc_plugin& plugin,
   return no_limit ? "no limit" : field.text(&decision);
 }
 
-// Empty when they are the same.
+// Empty if the decisions are equal.
 std::string difference(const roci_cc_plugin& plugin, const roci_cc_decision& recorded,
                        const roci_cc_decision& now) {
   for (const TraceField& field : kDecisionFields) {

@@ -27,7 +27,7 @@ Status not_there(uint64_t at) {
 
 Status not_told() { return fail("memory region: the system does not tell what is mapped", ENOTSUP); }
 
-// May the mapping that holds the byte at `at` be used so?
+// Whether the mapping of the byte at `at` permits the access.
 Status check_rights(uint64_t at, bool may_read, bool may_write, bool writable) {
   if (writable && !may_write) {
     return fail(
@@ -40,7 +40,7 @@ Status check_rights(uint64_t at, bool may_read, bool may_write, bool writable) {
   return {};
 }
 
-// A file descriptor of the list. Not kept: it stays the parent's after a fork.
+// Descriptor of the list of mappings. Opened for each check: after a fork() it would still be the parent's list.
 class Maps {
  public:
   Maps() : file_(open("/proc/self/maps", O_RDONLY | O_CLOEXEC)) {}
@@ -55,10 +55,10 @@ class Maps {
   int file_;
 };
 
-// PROCMAP_QUERY of linux/fs.h, which headers older than 6.11 do not have: the mapping that holds an address.
+// Mapping of an address: PROCMAP_QUERY of linux/fs.h, which headers before 6.11 do not have.
 struct MappingQuery {
-  uint64_t size, flags, address;           // in
-  uint64_t begin, end, rights, page_size;  // out, the rest too
+  uint64_t size, flags, address;           // input
+  uint64_t begin, end, rights, page_size;  // output, as are the rest
   uint64_t offset, inode;
   uint32_t major, minor, name_size, build_id_size;
   uint64_t name, build_id;
@@ -67,7 +67,7 @@ static_assert(sizeof(MappingQuery) == 104);
 constexpr unsigned long kQueryMapping = _IOWR('f', 17, MappingQuery);  // PROCFS_IOCTL_MAGIC
 constexpr uint64_t kMayRead = 1, kMayWrite = 2;
 
-// "7f12-7f34 rw-p ..." into its parts. False when it is no such line.
+// Splits "7f12-7f34 rw-p ...". Returns false if the line has another form.
 bool read_line(std::string_view line, uint64_t& begin, uint64_t& end, std::string_view& rights) {
   const size_t dash = line.find('-'), space = line.find(' ');
   if (dash == std::string_view::npos || space == std::string_view::npos || space < dash ||
@@ -104,7 +104,7 @@ Status mapped_range::read_list(uint64_t begin, uint64_t end, bool writable) {
   const std::unique_ptr<FILE, int (*)(FILE*)> list(fopen("/proc/self/maps", "re"), fclose);
   if (list == nullptr) return not_told();
   uint64_t at = begin;
-  std::array<char, 4352> line{};  // a path and what stands in front of it
+  std::array<char, 4352> line{};  // a path of maximum length and the fields before it
   while (at < end && fgets(line.data(), line.size(), list.get()) != nullptr) {
     uint64_t first = 0, behind = 0;
     std::string_view rights;

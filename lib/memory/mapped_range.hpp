@@ -1,4 +1,4 @@
-// Whether memory is there to be registered.
+// Check that memory is mapped before it is registered.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,17 @@
 
 namespace roci {
 
-// Fails with EFAULT, as registering does in the Linux kernel, when a byte of the range belongs to no mapping of the process,
-// or to one that may not be read, or not be written when `writable`. The mappings are looked at and not the pages: nothing is
-// touched, and a sparse terabyte costs what a page does, one question for each mapping that it reaches over. What is no
-// longer so afterwards, or is only known when it is touched, like the end of a file that was cut off, is for the guard
-// (memory_guard.hpp). Succeeds when the system does not tell (no /proc).
+// Fails with EFAULT, as registration in the Linux kernel does, if a byte of the range is in no mapping of the process,
+// or in one without the required right: write if `writable`, else read.
+// Examines mappings, not pages: it touches no page, and the cost is one query per mapping in the range, also for a
+// sparse terabyte. Later changes, and faults that occur only on access, such as beyond the end of a truncated file, are
+// handled by the guard (memory_guard.hpp). Succeeds if the system provides no information (no /proc).
 Status check_mapped(const void* address, uint64_t length, bool writable);
 
 namespace mapped_range {
 
-// The two ways to ask. The first is answered by Linux 6.11 and newer; the other reads the list of all mappings. ENOTSUP when
-// the system does not answer.
+// Two implementations. ask_kernel() requires Linux 6.11; read_list() reads the list of all mappings. ENOTSUP if the
+// system provides no information.
 Status ask_kernel(uint64_t begin, uint64_t end, bool writable);
 Status read_list(uint64_t begin, uint64_t end, bool writable);
 

@@ -1,4 +1,4 @@
-// What stands behind one key index: a memory region or a memory window (IBTA 10.6.2, 10.6.7).
+// Entry of the memory table for one key index: a memory region or a memory window (IBTA 10.6.2, 10.6.7).
 #pragma once
 
 #include <atomic>
@@ -8,46 +8,46 @@
 
 namespace roci {
 
-// A protection domain's number; regions and queue pairs of different domains do not meet.
+// Number of a protection domain. Queue pairs access only regions of their own domain.
 using PdNumber = Strong<struct PdNumberTag, uint32_t>;
 
-// The low 8 bits of a key are its consumer's to vary, so that a key given away stops working when the window is bound
-// again (IBTA 10.6.7.2.2). The 24 bits above them say where it stands.
+// Index of a key in the table: the upper 24 bits. The consumer may change the low 8 bits, so that an R_Key that was
+// given to a peer becomes invalid when the window is bound again (IBTA 10.6.7.2.2).
 constexpr uint32_t key_index(MemoryKey key) { return key.value() >> 8; }
 
-// Bytes that a key gives access to.
+// Memory that a key gives access to.
 struct MemoryArea {
-  MemoryKey key{0};  // of a region: L_Key and R_Key; of a window: R_Key alone
+  MemoryKey key{0};  // of a region: L_Key and R_Key; of a window: R_Key
   PdNumber pd{0};
-  uint64_t start = 0;   // address of the first byte as work requests name it
-  uint64_t length = 0;  // bytes
-  uint8_t* host = nullptr;
-  int access = 0;  // ibv_access_flags
-  Qpn qp{
-      0};  // windows of type 2: the queue pair that bound it, which alone may use it; 0 when it is not bound
+  uint64_t start = 0;       // address of the first byte in work requests
+  uint64_t length = 0;      // bytes
+  uint8_t* host = nullptr;  // address of the first byte in this process
+  int access = 0;           // ibv_access_flags
+  // Windows of type 2: the queue pair that bound it; only this one may use it. 0: not bound.
+  Qpn qp{0};
 };
 
 enum class EntryKind : uint8_t { kRegion, kWindowType1, kWindowType2 };
 
-// A region changes only while no worker looks. A window is bound and unbound by work requests, on one worker, while the
-// others go on looking; a sequence number that is odd during a change lets them see that they must look again.
+// Region or window. A region changes only while no worker reads it. A window is bound and unbound by work requests on
+// one worker while others read it. A sequence number, odd during a change, makes readers retry.
 class MemoryEntry {
  public:
   MemoryEntry(EntryKind of, const MemoryArea& area) : kind(of), pd(area.pd), region_(area) { write(area); }
 
   const EntryKind kind;
-  PdNumber pd;  // changes only while no worker looks
+  PdNumber pd;  // changes only while no worker reads it
   [[nodiscard]] bool is_window() const { return kind != EntryKind::kRegion; }
 
-  // Regions.
+  // For regions.
   [[nodiscard]] const MemoryArea& region() const { return region_; }
   void change_region(const MemoryArea& area) {
     region_ = area;
     pd = area.pd;
   }
 
-  // Windows. One writer at a time. Every part is an atomic of its own: stores release and loads acquire, so that a part
-  // of a new binding cannot be seen without the odd number before it.
+  // For windows. One writer at a time. Each stored member is atomic: stores release and loads acquire, so a reader that
+  // sees a member of a new binding also sees the odd sequence number.
   [[nodiscard]] MemoryArea read() const {
     for (;;) {
       const uint32_t before = sequence_.load(std::memory_order_acquire);
@@ -74,9 +74,9 @@ class MemoryEntry {
     sequence_.store(before + 2, std::memory_order_release);
   }
 
-  // Under the lock of the table's windows.
-  MemoryEntry* bound_to = nullptr;  // a window's region
-  uint32_t bound_windows = 0;       // of a region
+  // Protected by MemoryTable::windows_.
+  MemoryEntry* bound_to = nullptr;  // region of a window
+  uint32_t bound_windows = 0;       // of a region: number of windows bound to it
 
  private:
   MemoryArea region_;

@@ -21,17 +21,17 @@ using Sigaction = int (*)(int, const struct sigaction*, struct sigaction*);
 struct Watched {
   int number;
   struct sigaction before {};
-  std::atomic<bool> spent{false};  // `before` was for one signal (SA_RESETHAND), which has come
+  std::atomic<bool> spent{false};  // `before` had SA_RESETHAND and was called
 };
 std::array<Watched, 2> watched{{{.number = SIGSEGV}, {.number = SIGBUS}}};
 Sigaction libc_sigaction = nullptr;
 
 Watched& watched_of(int number) { return watched[0].number == number ? watched[0] : watched[1]; }
 
-// Sent by somebody, and not what the instruction has done.
+// Whether the signal was sent by a process, not raised by the instruction.
 bool was_sent(const siginfo_t& info) { return info.si_code <= 0; }
 
-// As without any handler: what the instruction has done it does again, and the system ends the process.
+// Default action: the instruction faults again, and the system ends the process.
 void leave_to_system(int number, const siginfo_t& info) {
   struct sigaction standard {};
   standard.sa_handler = SIG_DFL;
@@ -43,14 +43,14 @@ void hand_over(int number, siginfo_t* info, void* context) {
   Watched& of = watched_of(number);
   const struct sigaction& before = of.before;
   const bool has_info = (before.sa_flags & SA_SIGINFO) != 0;
-  if (!has_info && before.sa_handler == SIG_IGN && was_sent(*info)) return;  // the system ignores no others
+  if (!has_info && before.sa_handler == SIG_IGN && was_sent(*info)) return;  // a fault cannot be ignored
   const bool none = !has_info && (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN);
   const bool once = (before.sa_flags & static_cast<int>(SA_RESETHAND)) != 0;
   if (none || (once && of.spent.exchange(true))) {
     leave_to_system(number, *info);
     return;
   }
-  // What the system would block while it runs; the return from the signal undoes it.
+  // Blocks the signals that the system would block during the handler; the return from the signal restores the mask.
   sigset_t mask = before.sa_mask;
   if ((before.sa_flags & SA_NODEFER) == 0) sigaddset(&mask, number);
   pthread_sigmask(SIG_BLOCK, &mask, nullptr);
@@ -80,12 +80,12 @@ Status install(Watched& of) {
                     ": " + std::strerror(code),
                 code);
   };
-  // Before ours can run.
+  // Must be read before the guard's handler can run.
   if (libc_sigaction(of.number, nullptr, &of.before) != 0) return failed(errno);
   struct sigaction ours {};
   ours.sa_sigaction = on_fault;
-  // A handler before may need its own stack, when the fault is that there is no more of the other. The mask is for
-  // hand_over() to make.
+  // SA_ONSTACK: the previous handler may need the alternate stack, for faults by stack overflow. hand_over() sets the
+  // mask.
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   if (libc_sigaction(of.number, &ours, nullptr) != 0) return failed(errno);
   return {};

@@ -1,21 +1,23 @@
-// The handler of SIGSEGV and SIGBUS that makes a guarded access (base/guarded_access.hpp) to memory that is gone a refused
-// copy instead of the end of the program.
+// Handler of SIGSEGV and SIGBUS for guarded accesses (base/guarded_access.hpp): an access to unmapped memory fails the
+// copy instead of ending the program.
 //
-// It is one for the process and goes by the instruction that faulted, nothing else: what is in the table it lets go on,
-// whoever's thread it is and whatever the address (one that no memory can have included, whose fault tells no address).
-// Every other fault, and a signal that somebody sent, goes to the handler that was there before, with the flags and the mask
-// that it had asked for, be it a debugger's, AddressSanitizer's or a virtual machine's; or to the system, when there was none.
+// There is one handler per process. It decides only by the faulting instruction: an instruction in the exception table
+// continues, in any thread and at any address (a fault at a non-canonical address reports no address).
+// All other faults, and signals sent by processes, are passed to the previous handler with the flags and mask that it
+// requested, for example a debugger's, AddressSanitizer's or a virtual machine's. Without one, the default action
+// applies.
 //
-// Who installs a handler afterwards is asked first. One that hands on what is not its own, to whoever it found, keeps the
-// guard working; one that does not takes it away. UCX and others keep sigaction() to themselves, so libc's own is used.
+// A handler that is installed later is called first. If it passes on the faults that it does not handle, the guard
+// continues to work; otherwise the guard has no effect. UCX and others intercept sigaction(), so libc's function is
+// called.
 #pragma once
 
 #include "base/result.hpp"
 
 namespace roci {
 
-// Installs it, the first time; it stays until the process ends. Fails when the system does not take it, and under
-// ThreadSanitizer, where nothing is guarded. Any thread.
+// Installs the handler at the first call; it stays until the process ends. Fails if the system rejects it, and under
+// ThreadSanitizer, where accesses are not guarded. May be called by any thread.
 Status install_memory_guard();
 
 }  // namespace roci

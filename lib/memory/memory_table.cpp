@@ -14,8 +14,8 @@ static_assert(static_cast<int>(Access::kRemoteRead) == IBV_ACCESS_REMOTE_READ);
 static_assert(static_cast<int>(Access::kRemoteAtomic) == IBV_ACCESS_REMOTE_ATOMIC);
 
 namespace {
-// Flags of the optional range are hints, which a device need not know. Where the processor copies, every region is on
-// demand, and pages have any size.
+// Flags of the optional range are hints and may be ignored. The processor copies the data, so every region supports
+// on-demand paging, and pages of any size.
 constexpr int kSupportedAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                                  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
                                  IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB |
@@ -108,7 +108,7 @@ Status MemoryTable::check_room() const {
               ENOMEM);
 }
 
-// False when the key cannot be had.
+// Returns false if the key is 0 or its index is in use.
 bool MemoryTable::insert(EntryKind kind, const MemoryArea& area) {
   if (area.key.value() == 0) return false;
   auto owned = std::make_unique<MemoryEntry>(kind, area);
@@ -141,7 +141,7 @@ AccessOutcome MemoryTable::check_area(const MemoryArea& area, MemoryKey key, PdN
   if (needed != Access::kLocalRead && (area.access & static_cast<int>(needed)) == 0) {
     return AccessOutcome::kNotPermitted;
   }
-  const uint64_t offset = va - area.start;  // wraps to something huge when va lies before the region
+  const uint64_t offset = va - area.start;  // wraps to a large value if va is below the region
   if (va < area.start || offset > area.length || length > area.length - offset)
     return AccessOutcome::kOutOfRange;
   *where = place_in(area, offset);
@@ -153,7 +153,7 @@ AccessOutcome MemoryTable::check(MemoryKey key, PdNumber pd, uint64_t va, uint64
   *where = nullptr;
   if (length == 0) return AccessOutcome::kAllowed;
   const MemoryEntry* entry = table_.find(key_index(key));
-  if (entry == nullptr || entry->is_window()) return AccessOutcome::kUnknownKey;  // a window has no L_Key
+  if (entry == nullptr || entry->is_window()) return AccessOutcome::kUnknownKey;  // windows have no L_Key
   return check_area(entry->region(), key, pd, va, length, needed, where);
 }
 

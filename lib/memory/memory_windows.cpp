@@ -1,4 +1,4 @@
-// The half of the memory table that binds and unbinds windows. The rules' numbers are IBTA's, volume 1.
+// Binding and invalidation of memory windows. Rule numbers are those of IBTA volume 1.
 #include <infiniband/verbs.h>
 
 #include <mutex>
@@ -23,7 +23,7 @@ Result<MemoryKey> MemoryTable::add_window(PdNumber pd, int type) {
   return key;
 }
 
-// The window keeps its key and gives access to nothing.
+// The window keeps its key and permits no access.
 void MemoryTable::unbind(MemoryEntry& window) {
   const std::scoped_lock guard(windows_);
   MemoryArea area = window.read();
@@ -34,7 +34,7 @@ void MemoryTable::unbind(MemoryEntry& window) {
 }
 
 void MemoryTable::unbind_windows_of(Qpn qp) {
-  if (bound_type2_.load(std::memory_order_relaxed) == 0) return;  // nearly always, and the table may be large
+  if (bound_type2_.load(std::memory_order_relaxed) == 0) return;  // common; scanning a large table is slow
   table_.for_each([&](uint32_t, MemoryEntry& entry) {
     if (entry.kind == EntryKind::kWindowType2 && entry.read().qp == qp) unbind(entry);
   });
@@ -94,7 +94,7 @@ bool MemoryTable::invalidate(const Accessor& who, MemoryKey key) {
   MemoryEntry* window = table_.find(key_index(key));
   if (window == nullptr || window->kind != EntryKind::kWindowType2) return false;
   const MemoryArea area = window->read();
-  // A queue pair's number is never 0, so a window that is not bound is nobody's to invalidate.
+  // A queue pair number is never 0, so an unbound window (qp 0) matches no accessor.
   if (area.key != key || area.pd != who.pd || area.qp != who.qp) return false;
   unbind(*window);
   return true;

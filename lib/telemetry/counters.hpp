@@ -1,4 +1,4 @@
-// Counters of a host, as one table: the enum names them for code, the names for people, and a test walks both.
+// Table of the counters of a host. The enumeration is used in code, counter_name() in output; a test compares both.
 #pragma once
 
 #include <array>
@@ -9,112 +9,117 @@
 namespace roci {
 
 enum class Counter : uint8_t {
-  kRxFrames,  // taken from the port
-  kRxHandedOver,  // of them, passed to the worker whose queue pair they are for, and copies all workers learn from
-  kRxHandOverFull,  // lost because that worker did not keep up
-  kRxRoce,          // parsed as RoCEv2 with a right ICRC
-  kRxNotForUs,      // destination MAC or IP is not ours
+  kRxFrames,  // received from the port
+  // Of them, passed to the worker of their queue pair; and copies for all workers.
+  kRxHandedOver,
+  kRxHandOverFull,  // dropped because that worker did not keep up
+  kRxRoce,          // parsed as RoCEv2 with a correct ICRC
+  kRxNotForUs,      // destination MAC or IP is not this host's
   kRxMalformed,     // truncated, bad IP or UDP, fragment, bad version, bad length
   kRxUnknownOpcode,
   kRxIcrcErrors,
-  kRxOtherProtocol,  // neither RoCEv2 nor anything a host answers
+  kRxOtherProtocol,  // neither RoCEv2 nor another protocol of the host
   kRxUnknownQp,
-  kRxWrongSource,  // source address is not the queue pair's peer
+  kRxWrongSource,  // the source address is not the queue pair's peer
   kRxWrongPkey,
-  kRxWrongTransport,  // opcode of another transport service than the queue pair's, or of the other end of XRC
-  kRxBadState,        // the queue pair's state does not take such packets
-  kRxCnp,             // congestion notifications received
+  kRxWrongTransport,  // opcode of another transport service, or of the other role of XRC
+  kRxBadState,        // the state of the queue pair does not accept such packets
+  kRxCnp,             // CNPs received
   kRxCeMarked,        // requests and responses that arrived with CE
   kRxWrongQkey,
-  kRxUnknownGroup,     // multicast for a group that no queue pair is attached to
-  kRxNoReceive,        // unreliable services: there was no receive request for the message
-  kRxTooLong,          // the same: the message is longer than its receive buffer
-  kRxRefused,          // UC: a length, key, range or access that is not allowed
-  kRxNoMessage,        // UC: a middle or last packet of no message under way
+  kRxUnknownGroup,     // multicast group without an attached queue pair
+  kRxNoReceive,        // UC, UD: no receive request for the message
+  kRxTooLong,          // UC, UD: the message is longer than its receive buffer
+  kRxRefused,          // UC: length, key, range or access not allowed; UD: length
+  kRxNoMessage,        // UC: middle or last packet without a message in progress
   kMessagesAbandoned,  // UC: messages of which a part was lost
-  kRxWrongSrq,  // XRC: the shared receive queue that it names is none of the target's domain, or not the message's
+  // XRC: the shared receive queue is not in the target's domain, or is not that of the message.
+  kRxWrongSrq,
   kTxFrames,
   kTxNoBuffer,        // a packet waited because the buffer pool was empty
-  kTxUnreachable,     // messages of unreliable services that no next hop was found for
-  kLoopbackLost,      // copies for this host's own multicast members that found no room
-  kRequestsReceived,  // executed request packets
+  kTxUnreachable,     // messages of unreliable services without a next hop
+  kLoopbackLost,      // copies for multicast members on this host: dropped, no space or buffer
+  kRequestsReceived,  // request packets that were executed
   kRequestsDuplicate,
   kRequestsOutOfOrder,  // ahead of the expected PSN
-  kReadReplays,         // duplicate READ requests answered again
+  kReadReplays,         // duplicate READ requests that were answered again
   kAtomicReplays,       // duplicate atomics whose stored result was sent again
-  kReplaysRefused,  // duplicate READs and atomics that match no remembered one, or ask for what was not sent yet
+  // Duplicate READs and atomics without a stored request, or beyond the responses sent.
+  kReplaysRefused,
   kAcksSent,
   kNaksSequenceSent,
   kNaksInvalidSent,  // remote invalid request
   kNaksAccessSent,   // remote access error
   kNaksOperationalSent,
   kRnrNaksSent,
-  kResponsesReceived,    // responses that the completer used
-  kResponsesDuplicate,   // nothing new in them
-  kResponsesGhost,       // acknowledge what was never sent
-  kResponsesOutOfOrder,  // READ responses with a gap in front of them
+  kResponsesReceived,    // responses that the requester processed
+  kResponsesDuplicate,   // without new information
+  kResponsesGhost,       // for packets that were never sent, or with reserved codes
+  kResponsesOutOfOrder,  // READ responses after a gap
   kNaksSequenceReceived,
-  kNaksEarly,  // of them, those about packets sent again less than a round trip ago
+  kNaksEarly,  // of them: for packets that were retransmitted less than a round trip ago
   kNaksFatalReceived,
   kRnrNaksReceived,
   kTimeouts,
-  kTailProbes,  // of the packets sent again, those that ended a silence before the time-out (selective repeat)
+  // Of the retransmitted packets: those sent after a silence, before the time-out (selective repeat).
+  kTailProbes,
   kPacketsRetransmitted,
   kReadsReissued,
-  kWritesPlaced,  // by this host in memory of a peer's process (port/placement.hpp); no packets
+  kWritesPlaced,  // by this host, without packets, in memory of a peer's process (port/placement.hpp)
   kCqOverflows,
-  kPacketsKept,   // requests that arrived behind a gap and were kept (selective repeat)
+  kPacketsKept,   // requests received after a gap and stored (selective repeat)
   kReadAcksSent,  // CC_RRACK
   kReadAcksReceived,
-  kProbesSent,  // CC_PROBE
-  kProbesAnswered,
+  kProbesSent,         // CC_PROBE
+  kProbesAnswered,     // CC_PROBE_RESP sent
   kExtensionsRefused,  // packets with an extension block that was not agreed on or is malformed
-  kFeedbackUnsigned,   // acknowledgements whose MAC is wrong, missing or old
-  kMadsSent,           // management datagrams of the capability exchange
+  kFeedbackUnsigned,   // acknowledgments whose MAC is wrong, missing or old
+  kMadsSent,           // management datagrams: capability exchange and connection manager
   kMadsReceived,
-  kMadsRefused,         // for another class, malformed, or answers to nothing
-  kMadsDropped,         // more than are looked at in a second
-  kFeedbackImpossible,  // extension values that say what cannot be
-  kWindowsImpossible,  // windows of receivers that cannot be: of nothing, or of all there is; the one before stays
-  kEventsLost,         // asynchronous events that found their queue full
-  kIntStripped,        // packets that came with in-band telemetry, which was taken out of them
-  kIntMalformed,       // dropped, because it could not be read
-  kIntDiscarded,       // dropped, because it said that it is a copy for the end of its way
-  kIntNoBuffer,        // lost, because there was no buffer for a copy of the host's own
-  kIntBegun,           // packets that were sent with telemetry
-  kIntTooLong,         // and those that should have been, and would have been too long with it
+  kMadsRefused,         // another class, malformed, or response without a request
+  kMadsDropped,         // above the rate limit
+  kFeedbackImpossible,  // impossible extension values
+  // Impossible windows of receivers: 0, or the maximum of the field. The previous window stays valid.
+  kWindowsImpossible,
+  kEventsLost,     // asynchronous events dropped because the queue was full
+  kIntStripped,    // packets from which in-band telemetry was removed
+  kIntMalformed,   // dropped: malformed telemetry
+  kIntDiscarded,   // dropped: copy for the telemetry sink
+  kIntNoBuffer,    // dropped: no buffer for a copy
+  kIntBegun,       // packets sent with a telemetry header
+  kIntTooLong,     // packets without one because they would have been too long
   kIntEchoesSent,  // INT-ECHO
   kIntEchoesReceived,
-  kIntEchoesOld,         // of them, those that something newer had overtaken
+  kIntEchoesOld,         // of them: older than the last one
   kIntResponsesTaken,    // CC_INT_RESP of switches
-  kIntResponsesRefused,  // about packets that are not under way, or too many
-  kPausesReceived,       // PFC frames about priorities of ours
-  kPausesIgnored,        // other MAC control frames; all of them without flow control
-  kPauseStorms,          // times the watchdog gave up waiting for the end of a pause
-  kPausesSent,           // PFC frames to the neighbour, those that let it go on among them
-  kCnmsTaken,            // congestion notification messages about flows of ours
-  kCnmsMalformed,        // dropped: they could not be read
-  kCnmsUnsigned,         // their MAC is wrong or missing
-  kCnmsOld,              // signed, and heard before, overtaken, or of another time
-  kCnmsUnknownFlow,      // about no flow that there is now
-  kCnmsMismatched,       // the sampled packet is none that the flow has sent lately
-  kCnmsUnproven,         // so little of the sampled packet that it could be any
-  kCnmsTooMany,          // more than cnm_rate
-  kCnmsSent,             // to senders, because packets wait to be received
-  kCnmsSentOverIp,       // the same through routers
-  kCnmsNotSent,          // too many, no buffer, or a sender that could not be told
-  kCnFlowsFull,          // queue pairs that got no flow number, so their packets have no CN-TAG
-  kRpCnpsHandled,        // of kRxCnp, those for queue pairs with congestion control
-  kRpCnpsIgnored,        // and the others
-  kNpCnpsSent,           // CNPs to senders whose packets arrived with CE
-  kNpCnpsNotSent,        // for want of a buffer, or of room: the port has taken nothing for a while
-  kMemoryFaults,         // copies from or to registered memory that was not there any more
+  kIntResponsesRefused,  // for packets that are not in flight, or above the limit
+  kPausesReceived,       // PFC frames for priorities with flow control
+  kPausesIgnored,        // other MAC control frames; without flow control all of them
+  kPauseStorms,          // the watchdog ended a pause
+  kPausesSent,           // PFC frames to the neighbor, including those that resume it
+  kCnmsTaken,            // CNMs for flows of this host that were accepted
+  kCnmsMalformed,        // dropped: malformed
+  kCnmsUnsigned,         // dropped: wrong or missing MAC
+  kCnmsOld,              // dropped: signed, but replayed, reordered or outside the time window
+  kCnmsUnknownFlow,      // dropped: unknown flow
+  kCnmsMismatched,       // dropped: the flow did not recently send the sampled packet
+  kCnmsUnproven,         // dropped: too little of the sampled packet to verify it
+  kCnmsTooMany,          // dropped: above cnm_rate
+  kCnmsSent,             // to senders, because frames wait to be received
+  kCnmsSentOverIp,       // the same, through routers
+  kCnmsNotSent,          // above the limit, no buffer, or sender unknown
+  kCnFlowsFull,          // queue pairs without a flow number, whose packets have no CN-TAG
+  kRpCnpsHandled,        // of kRxCnp: for queue pairs with congestion control
+  kRpCnpsIgnored,        // of kRxCnp: for RC, XRC and UC queue pairs without it
+  kNpCnpsSent,           // CNPs to senders of packets with CE
+  kNpCnpsNotSent,        // no buffer, or the port has not accepted frames for a while
+  kMemoryFaults,         // copies from or to registered memory that was unmapped
   kCount,
 };
 inline constexpr size_t kCounterCount = static_cast<size_t>(Counter::kCount);
 std::string_view counter_name(Counter counter);
 
-// Written by one thread at a time, read by any: relaxed stores, no locked instruction.
+// Counters with one writer thread at a time and any number of readers: relaxed stores, no locked instructions.
 class Counters {
  public:
   void add(Counter counter, uint64_t by = 1) {

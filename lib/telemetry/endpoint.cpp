@@ -8,23 +8,23 @@
 namespace roci {
 namespace {
 
-// DPDK drops what does not fit into its answer of 16 KiB, piece by piece and without a word.
+// DPDK silently drops entries that exceed its answer of 16 KiB.
 constexpr size_t kPageBytes = 12 * 1024;
 constexpr size_t kTextBytes = RTE_TEL_MAX_STRING_LEN - 1;
 
 struct Table {
   std::mutex mutex;
-  std::map<std::string, Endpoint::Handler, std::less<>>
-      handlers;  // an empty one: DPDK knows it, and nobody answers
+  // Empty: the command is registered with DPDK, but has no endpoint.
+  std::map<std::string, Endpoint::Handler, std::less<>> handlers;
 };
 
-// Never destroyed: DPDK's threads go on until the process ends.
+// Never destroyed: DPDK's threads run until the process ends.
 Table& table() {
   static auto* const table = new Table;
   return *table;
 }
 
-// At most so many bytes of UTF-8, without a character that is cut in two.
+// At most `most` bytes of UTF-8, without truncating within a character.
 std::string shortened(const std::string& text, size_t most) {
   if (text.size() <= most) return text;
   size_t end = most;
@@ -32,7 +32,7 @@ std::string shortened(const std::string& text, size_t most) {
   return text.substr(0, end);
 }
 
-// Bytes in JSON, between quotes and with a comma and a space.
+// Size in JSON, with quotes, comma and space.
 size_t json_size(std::string_view text) {
   size_t size = 4;
   for (const char c : text) size += static_cast<unsigned char>(c) < 0x20 ? 6 : c == '"' || c == '\\' ? 2 : 1;
@@ -76,7 +76,7 @@ void write(const TelemetryTable& table, rte_tel_data* out) {
       for (const std::string& text : std::get<std::vector<std::string>>(column))
         rte_tel_data_add_array_string(array.get(), shortened(text, kTextBytes).c_str());
     }
-    // DPDK frees it behind the answer.
+    // DPDK frees the array after the answer.
     if (rte_tel_data_add_dict_container(out, name.c_str(), array.get(), 0) == 0)
       static_cast<void>(array.release());
   }

@@ -1,12 +1,13 @@
-// A question that other processes of the same user may ask this one on DPDK's telemetry socket, with dpdk-telemetry.py or
-// roci-top:
+// Telemetry endpoint: a command that other processes of the same user can send on DPDK's telemetry socket, with
+// dpdk-telemetry.py or roci-top:
 //
-//   auto ports = Endpoint::open("/roci/switch/ports", "Ports of a switch. Parameters: switch", [&](std::string_view of) {
+//   auto ports = Endpoint::open("/roci/switch/ports", "Ports of a switch. Parameters: switch",
+//                               [&](std::string_view parameters) {
 //     return Result<TelemetryAnswer>{TelemetryList{"p1", "p2"}};
 //   });
 //
-// DPDK cannot forget a question once it knows it; what asks here is a table of ours, so what an answer needs may be
-// destroyed after its endpoint. The socket is there when the EAL was started with telemetry (EalConfig).
+// DPDK cannot unregister a command. Endpoints are therefore in a table of this module, and data that a handler uses may
+// be destroyed after its endpoint. The socket exists if the EAL was started with telemetry (EalConfig).
 #pragma once
 
 #include <cstdint>
@@ -23,20 +24,20 @@
 
 namespace roci {
 
-// Names and values, in this order. DPDK takes names of letters, digits, '_' and '/', 256 of them, and texts of up to 127
-// bytes; what is longer is cut.
+// Names and values, in this order. DPDK accepts up to 256 names of letters, digits, '_' and '/', and texts of up to 127
+// bytes; longer texts are truncated.
 using TelemetryValue = std::variant<uint64_t, std::string>;
 using TelemetryMap = std::vector<std::pair<std::string, TelemetryValue>>;
 using TelemetryList = std::vector<std::string>;
 
-// Rows that all have the same names, with a few facts beside them. It is answered column by column, so that no name comes
-// twice: {"next":7,"qpn":[3,5],"state":["RTS","ERR"]}.
+// Table of rows with the same names, and a few single values. It is sent by column, so that no name is repeated:
+// {"next":7,"qpn":[3,5],"state":["RTS","ERR"]}.
 class TelemetryTable {
  public:
-  TelemetryMap facts;  // short
+  TelemetryMap facts;  // single values
 
-  // Adds rows whose names and kinds of values are those of the first one, all or none. False when an answer has no room for
-  // them any more.
+  // Adds rows, all or none. Their names and kinds of values must be those of the first row. Returns false if they
+  // exceed the size of an answer.
   bool add(std::span<const TelemetryMap> rows);
 
   using Column = std::variant<std::vector<uint64_t>, std::vector<std::string>>;
@@ -52,20 +53,22 @@ class TelemetryTable {
 
 using TelemetryAnswer = std::variant<TelemetryMap, TelemetryList, TelemetryTable>;
 
-// As much of a list as one answer has room for, from `first` on. Whoever asks goes on behind it until nothing comes.
+// The part of a list from `first` on that fits into an answer. The client repeats the command after it until the part
+// is empty.
 TelemetryList telemetry_page(const TelemetryList& all, size_t first);
 
+// Command registered on the telemetry socket, with its handler.
 class Endpoint {
  public:
-  // What is behind the first comma of the question, or nothing. Called by threads of DPDK's, one at a time over all
-  // endpoints, so it reads what any thread may read, and neither opens nor destroys an endpoint. An error is answered with
-  // its sentence, as a text instead of a map or a list.
+  // Handler of a command. `parameters` is the text after the first comma, or empty. DPDK's threads call it, one at a
+  // time over all endpoints, so it may only read data that any thread may read, and must not open or destroy endpoints.
+  // An error is sent as a text instead of a map or a list.
   using Handler = std::function<Result<TelemetryAnswer>(std::string_view parameters)>;
 
-  // Fails when the command is no name for DPDK or has an endpoint already.
+  // Fails if DPDK rejects the command's name, or if the command has an endpoint already.
   static Result<std::unique_ptr<Endpoint>> open(std::string command, const std::string& help,
                                                 Handler handler);
-  // When it returns, the handler is not running and will not be called any more.
+  // After it returns, the handler is not running and is not called again.
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;

@@ -1,5 +1,6 @@
-// Counters under the names that they have in /sys/class/infiniband/DEVICE/ports/1/hw_counters and in `rdma statistic show`, for
-// scripts and dashboards made for NICs (mlx5) and for the kernel's soft RoCE (rxe). Those that we do not count are left out.
+// Counters under their names in /sys/class/infiniband/DEVICE/ports/1/hw_counters and in `rdma statistic show`, for
+// scripts and dashboards made for NICs (mlx5) and for the kernel's soft RoCE (rxe). Counters that Rocinante does not
+// have are omitted.
 #pragma once
 
 #include <array>
@@ -13,7 +14,7 @@ namespace roci {
 
 struct RdmaStatistic {
   std::string_view name;
-  std::array<Counter, 2> of;  // added up; kCount is none
+  std::array<Counter, 2> of;  // the value is their sum; kCount: none
 };
 
 std::span<const RdmaStatistic> rdma_statistics();

@@ -1,6 +1,5 @@
-// Where the DPDK processes of this user have their folders, and in them the sockets by which others may ask them
-// (endpoint.hpp). The rule is EAL's own (eal_create_runtime_dir of DPDK 22.11), for whoever wants to find a process without
-// being one.
+// Location of the runtime directories of this user's DPDK processes, which contain their telemetry sockets
+// (endpoint.hpp). Implements EAL's rule (eal_create_runtime_dir of DPDK 22.11) for processes that do not use the EAL.
 #pragma once
 
 #include <unistd.h>
@@ -11,10 +10,10 @@
 
 namespace roci {
 
-// In a process's folder. When several processes share a folder, the others' have ":1", ":2", … behind it.
+// File name in the directory of a process. If several processes share a directory, further names end in ":1", ":2" etc.
 inline constexpr std::string_view kTelemetrySocket = "dpdk_telemetry.v2";
 
-// One folder for each process below it, called by the process's --file-prefix. It need not be there.
+// Parent directory; each process has a directory with the name of its --file-prefix. It may not exist.
 inline std::filesystem::path dpdk_runtime_folder() {
   const auto from = [](const char* variable) -> std::string_view {
     const char* value = std::getenv(variable);
