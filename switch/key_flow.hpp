@@ -69,7 +69,7 @@ class FlowSketch {
   explicit FlowSketch(uint64_t window) : window_(window) {}
 
   void add(const KeyFlow& flow, uint32_t bytes);
-  // Returns the heaviest flow for which `may` returns true; null if there is no such flow.
+  // Returns the heaviest flow for which `may` returns true; null if none qualifies.
   template <class May>
   [[nodiscard]] const KeyFlow* heaviest(const May& may) const {
     std::array<bool, kFlows> refused{};

@@ -41,7 +41,7 @@ class ReactionPoint {
   ReactionPoint(const ReactionConfig& config, BitsPerSec line, uint64_t seed);
 
   [[nodiscard]] bool is_limiting() const { return limiting_; }
-  // Current limit; the line rate if there is no limit.
+  // Current limit; the line rate if the sender is not limited.
   [[nodiscard]] BitsPerSec rate() const { return BitsPerSec{static_cast<uint64_t>(rate_)}; }
 
   // Processes a CNM with a feedback of 1 to 63. `sending`: current rate of the sender, used if it is not limited yet.
