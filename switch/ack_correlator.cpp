@@ -4,7 +4,7 @@
 
 namespace roci {
 
-// The same for both directions.
+// Symmetric: both directions have the same value.
 uint8_t AckCorrelator::pair_of(const RoceFlow& flow) {
   unsigned sum = 0;
   for (size_t i = 0; i < flow.source.bytes.size(); ++i)
@@ -41,8 +41,8 @@ void AckCorrelator::release(Watch& watch) {
   --watched_;
 }
 
-// Whether the packet, which goes the other way, could be the watched flow's: an answer to a request of it, or the request
-// that it answers.
+// Returns whether a packet of the reverse direction can belong to the watched flow: as response to one of its requests,
+// or as the READ request of its responses.
 bool AckCorrelator::fits(const Watch& watch, const RoceGlance& packet) {
   if (!watch.started || packet.info->transport != TransportClass::kRc) return false;
   const int32_t behind = watch.newest - packet.psn;

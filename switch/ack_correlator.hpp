@@ -1,12 +1,13 @@
-// Finds out the sender's queue pair of a flow from what comes back (the third way of source_qpns.hpp): a packet names the
-// queue pair it goes to, and an acknowledgement the sender's, with the PSN of a packet that has just gone by. PSNs begin at
-// random, so only one of the flows between two hosts has such a PSN on its way.
+// ACK correlator: learns the source queue pair of a flow from packets of the reverse direction (third source in
+// source_qpns.hpp). A packet names only its destination queue pair. An acknowledgment therefore names the sender's
+// queue pair, together with a PSN that the flow has just sent. First PSNs are random, so normally only one flow between
+// two hosts has this PSN in flight.
 //
 //   watched flow A -> B, queue pair 17 of B:  PSN 1000, 1001, 1002 …
 //   from B to A:  an ACK of PSN 1001 for queue pair 24  ->  a vote for 24
 //
-// Several votes for the same, with the flow moving on between them, and none for another, are believed. Flows of which
-// the PSNs cannot be told apart get no vote: it is better not to know than to slow down somebody else.
+// A queue pair is accepted after kVotes consecutive votes for it, with progress of the flow between the votes. A packet
+// that fits several watched flows is not a vote: no CNP is better than a CNP to the wrong sender.
 #pragma once
 
 #include <array>
@@ -18,28 +19,29 @@
 
 namespace roci {
 
-// Owned by the switch's thread.
+// Owned by one switch worker.
 class AckCorrelator {
  public:
-  static constexpr size_t kMost = 64;        // flows at a time
-  static constexpr Nanos kPatience = 100ms;  // after which a flow is given up, to make room for others
-  static constexpr int32_t kWindow = 8192;   // PSNs behind the newest that may still be acknowledged
-  static constexpr int32_t kStep = 4;        // PSNs that a flow must have moved on between two votes
+  static constexpr size_t kMost = 64;        // flows watched at a time
+  static constexpr Nanos kPatience = 100ms;  // time after which a flow is no longer watched
+  static constexpr int32_t kWindow = 8192;   // PSNs before the newest that may still be acknowledged
+  static constexpr int32_t kStep = 4;        // PSNs by which a flow must progress between two votes
   static constexpr uint8_t kVotes = 4;
 
-  // How many flows are watched.
+  // Number of watched flows.
   [[nodiscard]] uint32_t watching() const { return watched_; }
-  // From now on, unless it is already. `responses`: its packets are READ responses. False when there is no room.
+  // Starts to watch the flow, unless it is watched already. `responses`: its packets are READ responses. Returns false
+  // if kMost flows are watched.
   bool watch(const RoceFlow& flow, bool responses, Nanos now);
 
   struct Found {
     RoceFlow flow;
     Qpn sender;
   };
-  // A packet has come by. What has become clear with it is not watched any more.
+  // Processes a packet that passes the switch. Returns a flow whose sender is now known; it is no longer watched.
   std::optional<Found> see(const RoceGlance& packet, Nanos now);
 
-  // Packets that fitted several flows.
+  // Packets that fit several watched flows.
   [[nodiscard]] uint64_t ambiguous() const { return ambiguous_; }
 
  private:
@@ -47,7 +49,7 @@ class AckCorrelator {
     RoceFlow flow;
     bool active = false;
     bool responses = false;
-    bool started = false;  // `newest` is known
+    bool started = false;  // `newest` is valid
     Psn newest;
     Psn voted_at;  // `newest` at the last vote
     Qpn candidate;
@@ -61,8 +63,8 @@ class AckCorrelator {
   void release(Watch& watch);
 
   std::array<Watch, kMost> watches_{};
-  std::array<uint8_t, 256>
-      pairs_{};  // watched flows by a hash of their two hosts: most packets are not of any
+  // Number of watched flows by a hash of their two hosts, to skip the packets of other hosts.
+  std::array<uint8_t, 256> pairs_{};
   uint32_t watched_ = 0;
   uint64_t ambiguous_ = 0;
 };

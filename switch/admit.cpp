@@ -1,5 +1,5 @@
-// The stage that puts a frame into the queue of its port, or says why not: what the port takes, shapers towards other
-// switches, the buffer, and the class's curves.
+// Admission stage: queues a frame at its egress port, or drops it with a reason. Applies the port's MTU and limits, the
+// shapers to other switches, the shared buffer and the AQM of the class.
 #include <rte_mbuf.h>
 
 #include "switch/frame_edit.hpp"
@@ -7,7 +7,7 @@
 
 namespace roci {
 
-// Where telemetry ends the packet will be as its sender made it.
+// A port that ends telemetry removes its headers, so the MTU applies to the packet without them.
 bool SwitchWorker::fits_mtu(const rte_mbuf& frame, const SwitchPort& out) const {
   const uint16_t mtu = out.capabilities.mtu;
   if (!exceeds_mtu(frame, mtu)) return true;
@@ -57,8 +57,8 @@ bool SwitchWorker::release_held(Nanos now) {
   return worked;
 }
 
-// Of a frame that should have gone out by a port of this worker's. One for which there is no headroom counts where it came in,
-// which may be another worker's.
+// Counts a drop at the egress port, which belongs to this worker. kHeadroomFull counts at the ingress port, which may
+// belong to another worker.
 void SwitchWorker::count_refused(const SwitchPacket& packet, uint16_t egress, DropReason reason) {
   if (reason == DropReason::kHeadroomFull) {
     shared_.ports[packet.ingress]->counters.drops[static_cast<unsigned>(reason)].fetch_add(
@@ -116,7 +116,7 @@ rte_mbuf* SwitchWorker::prepare(const SwitchPacket& packet, bool copy, TagEdit e
   return frame;
 }
 
-// A frame has been put into the queue of a class whose senders are told of congestion.
+// Called after a frame was queued in a class with congestion notification.
 void SwitchWorker::notify(const SwitchPacket& packet, const rte_mbuf* frame, const SwitchPort& out,
                           Nanos now) {
   if ((out.cnm_points >> packet.traffic_class & 1U) != 0) {

@@ -1,5 +1,5 @@
-// What a switch has learnt from frames and forgets when it hears no more of it. Bounded: a full table forgets what is too
-// old and otherwise learns nothing new, so that a flood of forgeries cannot drive out what is real.
+// Table of entries that the switch learns from frames, with expiry. Its size is bounded: a full table removes expired
+// entries and otherwise learns nothing, so a flood of forged frames cannot evict valid entries.
 #pragma once
 
 #include <bit>
@@ -11,20 +11,21 @@
 
 namespace roci {
 
-// A hash table with linear probing, and a list through its entries in the order they were last heard of, so the ones
-// to forget are always at its front. Hash()(key, salt) spreads keys into the top bits; the salt is unknown to whoever would
-// choose keys that collide. Owned by one thread.
+// Hash table with linear probing. A list links the entries in the order in which they were last seen, so expired
+// entries are at its front. Hash()(key, salt) must spread keys into the top bits. The salt is random, so that senders
+// cannot choose colliding keys. Owned by one thread.
 template <class Key, class Value, class Hash>
 class AgeingTable {
  public:
   enum class Learned : uint8_t { kNew, kKnown, kFull };
-  // What hear() found: the entry's value, which is what it was for a known key and for the caller to set; null when full.
+  // Result of hear(). `value` is the stored value for a known key, to be set by the caller for a new one, and null if
+  // the table is full.
   struct Heard {
     Learned learned;
     Value* value;
   };
 
-  // `ageing` after a key was last heard of it is forgotten; kNever keeps all. Without a size the table learns nothing.
+  // An entry expires `ageing` after the last hear() for its key; kNever: never. A table of size 0 learns nothing.
   AgeingTable(uint32_t size, Nanos ageing) : ageing_(ageing), salt_(os_random() | 1), entries_(size) {
     const uint64_t slots = std::bit_ceil(uint64_t{size} * 2 + (size == 0 ? 2 : 0));
     slots_.assign(slots, kNone);
@@ -33,12 +34,12 @@ class AgeingTable {
     for (uint32_t i = size; i > 0; --i) free_.push_back(i - 1);
   }
 
-  // Inlined where a frame passes, since GCC would make a call of it; what is rare is in add().
+  // Inlined into the per-frame path; GCC would emit a call. The rare part is in add().
   [[gnu::always_inline]] Heard hear(const Key& key, Nanos now) {
     if (const uint32_t known = find_entry(key); known != kNone) {
       Entry& entry = entries_[known];
       const bool was_old = is_old(entry, now);
-      const bool again = entry.heard == now;  // then so were all that are newer, and it may stay where it is
+      const bool again = entry.heard == now;  // all newer entries have the same time: no move required
       entry.heard = now;
       if (was_old) entry.told = kUntold;
       last_ = known;
@@ -51,27 +52,27 @@ class AgeingTable {
     return add(key, now);
   }
 
-  // For who keeps copies of this table: whether they are to be told of the entry that was last heard of, since it is new or
-  // it is long since they were. told() says that they have been, change() that there is something new.
+  // For owners of copies of this table: whether the copies need the entry of the last hear(), because it is new or
+  // changed, or was announced more than ageing / kTellings ago. told() records an announcement, change() requests one.
   [[nodiscard]] bool is_to_be_told(Nanos now) const {
     return last_ != kNone && now - entries_[last_].told >= ageing_ / kTellings;
   }
   void told(Nanos now) { entries_[last_].told = now; }
   void change() { entries_[last_].told = kUntold; }
 
-  // Null when it is not known. Valid until something is heard.
+  // Returns null for an unknown or expired key. Valid until the next hear().
   [[nodiscard]] const Value* find(const Key& key, Nanos now) const {
     const uint32_t index = find_entry(key);
     return index == kNone || is_old(entries_[index], now) ? nullptr : &entries_[index].value;
   }
 
-  // Entries, counting old ones that nobody has asked for.
+  // Number of entries, including expired ones that are not removed yet.
   [[nodiscard]] uint32_t size() const { return used_; }
   [[nodiscard]] uint32_t capacity() const { return static_cast<uint32_t>(entries_.size()); }
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
-  static constexpr int kTellings = 4;  // in the life of an entry
+  static constexpr int kTellings = 4;  // announcements of an entry per `ageing`
   static constexpr Nanos kUntold{INT64_MIN / 2};
   struct Entry {
     Key key{};
@@ -79,7 +80,7 @@ class AgeingTable {
     Nanos heard{0};
     Nanos told{kUntold};
     uint32_t older = kNone, newer = kNone;
-    uint32_t slot = 0;  // where slots_ points here
+    uint32_t slot = 0;  // index in slots_ that refers to this entry
   };
 
   [[nodiscard]] uint32_t mask() const { return static_cast<uint32_t>(slots_.size() - 1); }
@@ -94,7 +95,7 @@ class AgeingTable {
     }
     return kNone;
   }
-  // What is not known yet.
+  // Adds a key that is not in the table.
   Heard add(const Key& key, Nanos now) {
     while (oldest_ != kNone && is_old(entries_[oldest_], now)) forget(oldest_);
     last_ = kNone;
@@ -123,14 +124,14 @@ class AgeingTable {
     (entry.older == kNone ? oldest_ : entries_[entry.older].newer) = entry.newer;
     (entry.newer == kNone ? newest_ : entries_[entry.newer].older) = entry.older;
   }
-  // Closes the gap in the run of slots (Knuth 6.4 algorithm R), so that no tombstones pile up.
+  // Closes the gap in the probe sequence (Knuth 6.4 algorithm R), so that no tombstones accumulate.
   void forget(uint32_t index) {
     unlink(index);
     uint32_t gap = entries_[index].slot;
     for (uint32_t slot = next(gap); slots_[slot] != kNone; slot = next(slot)) {
       Entry& entry = entries_[slots_[slot]];
       const uint32_t home = home_of(entry.key);
-      if (((slot - home) & mask()) < ((slot - gap) & mask())) continue;  // its home lies behind the gap
+      if (((slot - home) & mask()) < ((slot - gap) & mask())) continue;  // its home slot is after the gap
       slots_[gap] = slots_[slot];
       entry.slot = gap;
       gap = slot;
@@ -142,12 +143,12 @@ class AgeingTable {
 
   Nanos ageing_;
   uint64_t salt_;
-  unsigned shift_ = 0;           // of the hash, to the size of slots_
+  unsigned shift_ = 0;           // of the hash, to an index of slots_
   std::vector<uint32_t> slots_;  // at most half full
   std::vector<Entry> entries_;
   std::vector<uint32_t> free_;
   uint32_t oldest_ = kNone, newest_ = kNone;
-  uint32_t last_ = kNone;  // that was heard of
+  uint32_t last_ = kNone;  // entry of the last hear()
   uint32_t used_ = 0;
 };
 

@@ -5,7 +5,7 @@
 namespace roci {
 namespace {
 
-// What an idle queue is taken to have sent meanwhile when its average decays (Floyd and Jacobson 1993, section 11).
+// Frame size that an idle queue is assumed to send while its average decays (Floyd and Jacobson 1993, section 11).
 constexpr Bytes kTypicalFrame{1024};
 
 }  // namespace
@@ -25,7 +25,7 @@ void Aqm::configure(const AqmConfig& config) {
   drop_ = curve(config.drop);
 }
 
-// Over an empty queue the average has moved as if small frames had come all the time.
+// While the queue was empty, the average decays as if frames of kTypicalFrame were sent at line rate.
 void Aqm::decay(Nanos now) {
   if (rate_.value() == 0) return;
   const Nanos each = rate_.time_for(kTypicalFrame);

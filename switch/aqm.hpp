@@ -1,4 +1,4 @@
-// Active queue management of one traffic class of one port: which frames are marked, and which are dropped early.
+// Active queue management (WRED and ECN) of one traffic class of one port: selects frames to mark and to drop early.
 #pragma once
 
 #include <limits>
@@ -11,23 +11,24 @@ namespace roci {
 
 enum class AqmVerdict : uint8_t { kPass, kMark, kDrop };
 
-// Owned by the switch's thread. A queue's length is what waits in it, without the frame that is asked about: in front of
-// it when it comes, behind it when it leaves.
+// AQM state of one queue. Owned by one switch worker. A queue length excludes the frame itself: on arrival it is the
+// length in front of the frame, on departure the length that remains.
 class Aqm {
  public:
-  // `seed`: of the draws between kmin and kmax; classes have neighbouring ones, which the first draw takes apart.
+  // `seed` of the draws between kmin and kmax. Classes have consecutive seeds; one step of Rng makes them independent.
   Aqm(const AqmConfig& config, BitsPerSec rate, uint64_t seed) : rate_(rate), rng_(Rng{seed}.next()) {
     configure(config);
   }
 
-  // A frame has come and finds so many bytes. kMark only when it is ECN-capable and marks are made here.
+  // Called when a frame arrives at a queue of `queue` bytes. Returns kMark only for ECN-capable frames and with
+  // MarkAt::kEnqueue.
   AqmVerdict on_arrival(uint64_t queue, Ecn ecn, Nanos now) {
     if (idle_) return AqmVerdict::kPass;
     const bool is_ect = ecn != Ecn::kNotEct;
     if (!chosen(is_ect ? mark_on_arrival_ : drop_, average(queue, now))) return AqmVerdict::kPass;
     return is_ect ? AqmVerdict::kMark : AqmVerdict::kDrop;
   }
-  // A frame leaves so many bytes behind; never kDrop.
+  // Called when a frame leaves and `queue` bytes remain. Never returns kDrop.
   AqmVerdict on_departure(uint64_t queue, Ecn ecn, Nanos now) {
     if (idle_) return AqmVerdict::kPass;
     if (queue == 0) idle_since_ = now;
@@ -36,25 +37,25 @@ class Aqm {
     return chosen(mark_on_departure_, length) ? AqmVerdict::kMark : AqmVerdict::kPass;
   }
 
-  // New curves for the frames from now on.
+  // Applies new curves to later frames.
   void configure(const AqmConfig& config);
   [[nodiscard]] const AqmConfig& config() const { return config_; }
 
  private:
-  // A marking curve as it is asked with every frame: without a division.
+  // Marking curve with a precomputed slope, so that no division is required per frame.
   struct Curve {
-    double kmin = std::numeric_limits<double>::infinity();  // never
+    double kmin = std::numeric_limits<double>::infinity();  // infinity: never
     double kmax = kmin;
-    double slope = 0;  // from kmin on, a byte
+    double slope = 0;  // probability per byte above kmin
   };
   static Curve curve(const MarkingCurve& config);
 
-  // Draws a number between kmin and kmax, and else none.
+  // Draws a random number only between kmin and kmax.
   bool chosen(const Curve& curve, double length) {
     if (length < curve.kmin) return false;
     return length >= curve.kmax || rng_.chance((length - curve.kmin) * curve.slope);
   }
-  // The average moves with each arrival.
+  // Called for each arrival, which updates the average.
   double average(uint64_t queue, Nanos now) {
     const auto length = static_cast<double>(queue);
     if (config_.weight == 1) return length;
@@ -64,7 +65,7 @@ class Aqm {
   }
   void decay(Nanos now);
 
-  bool idle_ = true;  // neither curve ever says anything
+  bool idle_ = true;  // neither curve is configured
   Curve mark_on_arrival_, mark_on_departure_, drop_;
   double average_ = 0;
   Nanos idle_since_{0};

@@ -1,5 +1,5 @@
-// Where frames arrive next, for a switch whose ports can foresee it: in virtual time, where most of many ports have nothing most
-// of the time. Without it the switch asks every port in every round.
+// Arrival forecast for a switch with simulated ports: in virtual time most of many ports are idle most of the time.
+// Without it, the switch polls every port in each round.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ class SwitchArrivals {
   SwitchArrivals& operator=(const SwitchArrivals&) = delete;
   virtual ~SwitchArrivals() = default;
 
-  // When the next frame can be taken from any port.
+  // Time of the next frame that can be received from any port.
   [[nodiscard]] virtual Nanos next() = 0;
-  // The ports, in order, from which frames can be taken at `now`. The caller takes a burst from each before it asks again.
+  // Ports with frames to receive at `now`, in ascending order. The caller receives a burst from each per call.
   virtual std::span<const uint16_t> due(Nanos now) = 0;
 };
 

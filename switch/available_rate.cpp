@@ -5,9 +5,9 @@
 namespace roci {
 namespace {
 
-constexpr double kLeast = 100'000;  // b/s that a flow is always left: what CNMs can say
+constexpr double kLeast = 100'000;  // b/s that a flow always keeps: the resolution of CNMs
 constexpr double kMostFall = 0.5;
-constexpr int64_t kMostSteps = 32;  // at once, after so many round trips without a frame
+constexpr int64_t kMostSteps = 32;  // per update, after this many round trips without a frame
 
 double seconds_of(Nanos span) { return static_cast<double>(span.count()) * 1e-9; }
 

@@ -1,12 +1,13 @@
-// What a queue has to give: the rate that each flow through it may take, by the control law of RCP (Dukkipati, "Rate Control
-// Protocol", 2007), for congestion points that say more than how congested they are (L3QCN 6).
+// Available rate per flow of a queue, by the control law of RCP (Dukkipati, "Rate Control Protocol", 2007). Congestion
+// points report it in CNMs in addition to the feedback (L3QCN 6).
 //
-//   S = alpha (C - y) - beta q / rtt        what may be had more in a round trip, in all; negative: less
-//   R = R (1 + S / C T / rtt)               of which each flow has its part
+//   S = alpha (C - y) - beta q / rtt        spare rate of all flows in a round trip; negative: excess
+//   R = R (1 + S / C T / rtt)               rate of each flow
 //
-// four times in a round trip (T), and R never falls to less than half at once: the queue that flows leave which have just come
-// together would have it fall to nothing. C is what the class may have of the line, y what came in for it, q what waits. R needs no number of flows: it falls as long as
-// they send too much together and rises as long as they leave something.
+// C is the line rate available to the class, y the rate of its arrivals, q its queue, and T the time since the last
+// update: a quarter of the RTT. One update reduces R to no less than half. Otherwise the queue of flows that have
+// started together would reduce R to zero. R does not depend on the number of flows: it falls while their total rate is
+// too high, and rises while bandwidth is unused.
 #pragma once
 
 #include <cstdint>
@@ -15,31 +16,33 @@
 
 namespace roci {
 
-// Owned by the switch's thread. Of one class of one port. Rates are those of the line, with all that a frame takes there.
+// Control state of one class of one port. Owned by one switch worker. Rates are those on the line, with preamble, FCS
+// and inter-frame gap.
 class AvailableRate {
  public:
-  // The gains of XCP (Katabi 2002), whose law of efficiency this is: stable whatever the delay.
+  // Gains of XCP (Katabi 2002), whose efficiency control law this is: stable for any delay.
   static constexpr double kAlpha = 0.4;
   static constexpr double kBeta = 0.226;
 
   struct Config {
     BitsPerSec line{0};
-    double share = 1;  // of the line that the class has whatever the others do, 0 to 1
-    Nanos rtt{0};      // of the flows, about; longer is slower, much shorter may swing
+    double share = 1;  // guaranteed part of the line rate, 0 to 1
+    // Typical RTT of the flows. A longer value slows the control, a much shorter one may cause oscillation.
+    Nanos rtt{0};
   };
   explicit AvailableRate(const Config& config);
 
-  // A frame of `bytes` has come and `queue` bytes wait. `others`: all that classes which this one has to share with, or to
-  // wait for, have sent so far, in bytes of the line.
+  // Called when a frame of `bytes` arrives and `queue` bytes wait. `others`: bytes on the line sent so far by the
+  // classes that share the line with this one or precede it.
   void arrived(uint32_t bytes, uint64_t queue, uint64_t others, Nanos now) {
     arrived_ += bytes;
     if (now - since_ >= rtt_ / kStepsOfRtt) update(queue, others, now);
   }
 
-  // For a flow.
+  // Rate per flow.
   [[nodiscard]] BitsPerSec rate() const { return BitsPerSec{static_cast<uint64_t>(rate_)}; }
-  // By how many bits a second a flow that is sampled now shall change: what the class may have more or less since the sample
-  // before, all of it, since a flow is sampled as often as it has part in the load.
+  // Rate change in b/s for a flow that is sampled now: the entire rate that the class has gained or lost since the last
+  // sample. Flows are sampled in proportion to their load, so over time each gets its part.
   [[nodiscard]] int64_t take_change(Nanos now);
 
  private:
@@ -51,7 +54,7 @@ class AvailableRate {
   double guaranteed_;
   Nanos rtt_;
   double rate_;
-  double spare_ = 0;  // S
+  double spare_ = 0;  // S, in b/s
   uint64_t arrived_ = 0;
   uint64_t others_ = 0;
   Nanos since_{0};

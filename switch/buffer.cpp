@@ -23,7 +23,8 @@ DropReason SwitchBuffer::admit(uint16_t ingress, uint8_t traffic_class, uint32_t
   const uint64_t held = used();
   if (held > size || bytes > size - held) return DropReason::kBufferFull;
   if (ingress != kNoPort) {
-    // What the neighbour sent before it could stop has its place; nothing else holds a lossless class back.
+    // A lossless class is limited only by `size` and by its own xoff and headroom, which hold the frames that the
+    // neighbor sends before it stops.
     const Account& account = ports_[ingress][traffic_class];
     if (account.most != 0)
       return used_by(ingress, traffic_class) + bytes > account.most ? DropReason::kHeadroomFull

@@ -1,5 +1,5 @@
-// The switch's memory as the stages account for it: what of it each class of each ingress port holds, who may have more,
-// and whom PFC must stop. The frames themselves lie in mbufs.
+// Shared buffer of the switch: accounts for the bytes of each class of each ingress port, applies the limits, and
+// selects the classes that PFC must pause. The frames are stored in mbufs.
 #pragma once
 
 #include <array>
@@ -14,32 +14,31 @@
 namespace roci {
 
 struct BufferConfig {
-  // What all ports together may hold; without a limit each port has its own and nothing else.
+  // Limit of all ports together. Without it, only the limit of each port applies.
   Bytes size{std::numeric_limits<uint64_t>::max()};
-  // A queue may hold this many times what is free of `size` (dynamic thresholds, Choudhury and Hahne 1998); 0: no limit.
+  // Dynamic thresholds (Choudhury and Hahne 1998): a queue may hold `alpha` times the free part of `size`. 0: no limit.
   double alpha = 0;
 
   friend bool operator==(const BufferConfig&, const BufferConfig&) = default;
 };
 
-// Shared by the workers of a switch: whoever owns an egress port takes and releases, whoever owns an ingress port asks how
-// much of it is here. With several, a limit may be exceeded by what each of the others takes in the same moment, a frame or
-// two.
+// Buffer accounts shared by the workers of a switch. The worker of an egress port calls take() and release(); the
+// worker of an ingress port calls stop(). A limit may be exceeded by one or two frames per additional worker.
 class SwitchBuffer {
  public:
-  // `workers`: that take and release.
+  // `workers`: number of workers that call take() and release().
   SwitchBuffer(const BufferConfig& config, const std::vector<ClassConfigs>& classes, uint32_t workers = 1);
 
-  // Whether a frame may be put into an egress queue that holds `queue` bytes: kNone, or why not. `ingress` is kNoPort
-  // for what the switch makes itself.
+  // Returns kNone if a frame may be added to an egress queue of `queue` bytes, else the reason of the drop. `ingress`
+  // is kNoPort for frames that the switch generates.
   [[nodiscard]] DropReason admit(uint16_t ingress, uint8_t traffic_class, uint32_t bytes,
                                  uint64_t queue) const;
-  // It has been put there.
+  // Accounts for a frame that was queued.
   void take(uint16_t ingress, uint8_t traffic_class, uint32_t bytes) {
     change(used_, bytes);
     if (ingress != kNoPort) change(account(ingress, traffic_class).used, bytes);
   }
-  // So many bytes have left.
+  // Accounts for `bytes` that have left.
   void release(uint16_t ingress, uint8_t traffic_class, uint64_t bytes) {
     change(used_, -bytes);
     if (ingress != kNoPort) change(account(ingress, traffic_class).used, -bytes);
@@ -50,16 +49,16 @@ class SwitchBuffer {
     return ports_[ingress][traffic_class].used.load(std::memory_order_relaxed);
   }
 
-  // PFC: which classes' neighbour at this port is to be silent now, a bit for each, when those of `stopped` were before.
-  // Asked by who owns the port.
+  // PFC: returns the bitmap of classes that the neighbor at this port must pause now. `stopped`: the classes paused
+  // before, for the hysteresis. Called by the worker of the port.
   [[nodiscard]] uint8_t stop(uint16_t port, uint8_t stopped) const;
 
  private:
   struct Account {
     std::atomic<uint64_t> used{0};
-    uint64_t xoff = UINT64_MAX;  // never reached by a class that may lose
+    uint64_t xoff = UINT64_MAX;  // not reached by other classes
     uint64_t xon = 0;
-    uint64_t most = 0;  // of a lossless class, 0 of others
+    uint64_t most = 0;  // xoff and headroom of a lossless class, 0 of others
   };
   using Ingress = std::array<Account, kTrafficClasses>;
 

@@ -211,7 +211,7 @@ Status check_classes(const ClassConfigs& classes, Bytes queue) {
     if (!config.lossless) continue;
     const LosslessConfig& lossless = *config.lossless;
     if (lossless.xoff <= lossless.xon) return fail(where + "xon is not below xoff");
-    // Marks must have slowed senders down before a pause does (the note on DCQCN).
+    // Marks must slow senders down before a pause does (DCQCN, Zhu et al., SIGCOMM 2015).
     if (!config.aqm.mark.never() && config.aqm.mark.kmin >= lossless.xoff) {
       return fail(where + "it marks from " + std::to_string(config.aqm.mark.kmin.value()) +
                   " bytes on and pauses from " + std::to_string(lossless.xoff.value()) +

@@ -1,5 +1,5 @@
-// What the traffic classes of a port are told: which frames belong to them, how their queues mark and drop, which share
-// of the line they have, and whether they may lose anything.
+// Configuration of the traffic classes of a port: classification, AQM, bandwidth shares, lossless operation and
+// congestion notification.
 #pragma once
 
 #include <array>
@@ -15,22 +15,23 @@
 
 namespace roci {
 
-// As many as 802.1Q has priorities. A class's number is its priority in PFC frames.
+// One class per 802.1Q priority. The number of a class is its priority in PFC frames.
 inline constexpr uint8_t kTrafficClasses = 8;
 
-// The length of a queue: bytes, or what the port sends in a time at its rate (resolved when the configuration is read).
+// Queue length in bytes, or as the time in which the port sends it at its rate. A time is resolved when the
+// configuration is read.
 struct QueueDepth {
   Bytes bytes{0};
-  Nanos time{0};  // when it is not 0, bytes are made of it
+  Nanos time{0};  // not 0: `bytes` is computed from it
 
   // "100KiB" or "20us".
   static Result<QueueDepth> parse(std::string_view text);
-  // Fails when it is a time and the port has no rate. `what` names it.
+  // Computes `bytes` from `time`. Fails if the length is a time and the port has no rate. `what` names it in the error.
   Status resolve(BitsPerSec rate, std::string_view what);
 };
 
-// How probable it is that a frame which finds a queue of some length is marked or dropped (draft-dai… §2.1): 0 below
-// kmin, from there in a straight line up to pmax at kmax, and 1 from kmax on. kmin = kmax is a step.
+// Probability of marking or dropping a frame by queue length (draft-dai-tsvwg-pfc-free-congestion-control §2.1): 0
+// below kmin, linear from 0 to pmax between kmin and kmax, and 1 from kmax on. kmin = kmax is a step.
 struct MarkingCurve {
   static constexpr Bytes kNever{std::numeric_limits<uint64_t>::max()};
 
@@ -43,60 +44,59 @@ struct MarkingCurve {
   friend bool operator==(const MarkingCurve&, const MarkingCurve&) = default;
 };
 
-// Active queue management of a class.
+// Active queue management of a traffic class.
 struct AqmConfig {
   enum class MarkAt : uint8_t { kEnqueue, kDequeue };
 
-  MarkingCurve mark;  // of ECN-capable packets: CE is set
-  MarkingCurve drop;  // of all others: they are dropped, always on arrival
+  MarkingCurve mark;  // for ECN-capable packets: sets CE
+  MarkingCurve drop;  // for all other packets: drops them, on arrival only
   MarkAt mark_at = MarkAt::kEnqueue;
-  // Weight of the newest length in the average that the curves are asked with (RED); 1 is the length itself.
+  // Weight of the newest queue length in the average that the curves use (RED). 1: the length itself.
   double weight = 1;
 
   friend bool operator==(const AqmConfig&, const AqmConfig&) = default;
 };
 
-// A class that loses nothing: it counts what each ingress port has in the switch, and stops its neighbour there by PFC
-// (802.1Q 36).
+// Lossless class: counts the queued bytes of each ingress port, and pauses the neighbor there by PFC (802.1Q 36).
 struct LosslessConfig {
-  Bytes xoff{0};      // from so many bytes of one ingress port on it is told to stop,
-  Bytes xon{0};       // and to go on when they are down to so many
-  Bytes headroom{0};  // what may come in after it was told
+  Bytes xoff{0};      // bytes of one ingress port at which the neighbor is paused
+  Bytes xon{0};       // bytes at which the neighbor is resumed
+  Bytes headroom{0};  // bytes that may arrive after the pause was sent
 
   friend bool operator==(const LosslessConfig&, const LosslessConfig&) = default;
 };
 
-// A congestion point of QCN (802.1Q 30.2): senders of sampled frames are told how congested the queue is.
+// QCN congestion point (802.1Q 30.2): reports the congestion of the queue to the senders of sampled frames.
 struct QcnConfig {
-  Bytes qeq{26'000};      // where the queue should be
-  double weight = 2;      // of its growth against its length; a power of two from 1/1024 to 1024
-  Bytes sample{150'000};  // come between two samples when there is no congestion
-  bool l3 = false;        // answers also IP packets without a CN-TAG, in UDP through routers (L3QCN)
-  // What self-defined CNMs say beside the feedback (L3QCN 6).
+  Bytes qeq{26'000};      // set point of the queue length
+  double weight = 2;      // of queue growth relative to queue length; a power of two from 1/1024 to 1024
+  Bytes sample{150'000};  // bytes between two samples without congestion
+  bool l3 = false;        // also answer IP packets without a CN-TAG, by UDP across routers (L3QCN)
+  // Values of self-defined CNMs in addition to the feedback (L3QCN 6).
   struct Says {
-    bool port = false;                 // its state, as telemetry says it
-    bool ecn = false;                  // how many packets have come, and how many were marked
-    bool available_bandwidth = false;  // what each flow may take (available_rate.hpp)
-    bool rate_change = false;          // by how much the sampled one shall send more, or less, at once
+    bool port = false;                 // hop values of the port, as in telemetry
+    bool ecn = false;                  // number of packets queued, and of packets marked
+    bool available_bandwidth = false;  // rate available to each flow (available_rate.hpp)
+    bool rate_change = false;          // rate change of the sampled flow, to be applied at once
 
     [[nodiscard]] bool any() const { return port || ecn || rates(); }
-    // With them every sample is answered, that of a queue without congestion too.
+    // Every sample causes a CNM with rates, also without congestion.
     [[nodiscard]] bool rates() const { return available_bandwidth || rate_change; }
     friend bool operator==(const Says&, const Says&) = default;
   };
   Says says{};
-  Nanos rtt = 50us;  // of the flows, about: how often the rates that it says are made anew
+  Nanos rtt = 50us;  // typical RTT of the flows; the reported rates are updated four times per RTT
 
   [[nodiscard]] CongestionPointConfig point() const { return {qeq, weight, sample}; }
   friend bool operator==(const QcnConfig&, const QcnConfig&) = default;
 };
 
-// A congested queue whose key flows' senders get CNPs (L3QCN 5.2.1), key_flow.hpp.
+// CNP congestion point: sends CNPs to the senders of a congested queue's key flows (L3QCN 5.2.1; key_flow.hpp).
 struct CnpConfig {
   enum class Choice : uint8_t { kSampled, kHeaviest };
 
-  Bytes threshold{100'000};  // of the queue
-  Bytes sample{64'000};      // come between two CNPs, about
+  Bytes threshold{100'000};  // minimum queue length for CNPs
+  Bytes sample{64'000};      // mean number of bytes that arrive between two CNPs
   Choice key_flow = Choice::kSampled;
 
   friend bool operator==(const CnpConfig&, const CnpConfig&) = default;
@@ -104,23 +104,23 @@ struct CnpConfig {
 
 struct ClassConfig {
   AqmConfig aqm;
-  bool strict = false;  // before all classes that are not, the highest number first
-  uint32_t weight = 1;  // its share among the others is its weight over theirs (ETS, 802.1Q 37)
+  bool strict = false;  // scheduled before all classes that are not strict, the highest number first
+  uint32_t weight = 1;  // bandwidth share relative to the weights of the other classes (ETS, 802.1Q 37)
   std::optional<LosslessConfig> lossless;
   enum class Notify : uint8_t { kNone, kQcn, kCnp };
   Notify notify = Notify::kNone;
-  QcnConfig qcn;  // when `notify` says so
-  CnpConfig cnp;  // the same
+  QcnConfig qcn;  // with Notify::kQcn
+  CnpConfig cnp;  // with Notify::kCnp
 
   friend bool operator==(const ClassConfig&, const ClassConfig&) = default;
 };
 using ClassConfigs = std::array<ClassConfig, kTrafficClasses>;
 
-// Which class a frame belongs to.
+// Mapping of frames to traffic classes.
 struct ClassifierConfig {
   enum class Trust : uint8_t {
-    kDscp,  // IP packets by DSCP, other frames by the priority of their tag
-    kPcp,   // all by the priority of their tag
+    kDscp,  // IP packets by DSCP, other frames by the PCP of their tag
+    kPcp,   // all frames by the PCP of their tag
   };
   Trust trust = Trust::kDscp;
   std::array<uint8_t, 64> by_dscp = [] {
@@ -130,22 +130,22 @@ struct ClassifierConfig {
     return classes;
   }();
   std::array<uint8_t, 8> by_pcp{0, 1, 2, 3, 4, 5, 6, 7};
-  uint8_t untagged = 0;  // of frames that say nothing
+  uint8_t untagged = 0;  // class of frames without a tag that are not classified by DSCP
 
   friend bool operator==(const ClassifierConfig&, const ClassifierConfig&) = default;
 };
 
-// The keys `classes` of a switch (for all ports) or of a port (for that one), over what `classes` holds.
+// Reads the key `classes` of a switch (for all ports) or of a port (for that port), and overrides values in `classes`.
 Status read_classes(ConfigNode& node, ClassConfigs& classes, BitsPerSec rate);
-// The keys `mark`, `drop`, `mark_at` and `average` of a class, or of something else with a queue.
+// Reads the keys `mark`, `drop`, `mark_at` and `average` of a class or of another object with a queue.
 Status read_aqm(ConfigNode& node, AqmConfig& aqm, BitsPerSec rate);
 Status check_aqm(const AqmConfig& aqm);
-// The key `qcn`.
+// Reads the key `qcn`.
 Status read_qcn(ConfigNode& node, QcnConfig& qcn, BitsPerSec rate);
 Status check_qcn(const QcnConfig& qcn);
-// The key `classify` of a switch.
+// Reads the key `classify` of a switch.
 Status read_classifier(ConfigNode& node, ClassifierConfig& classifier);
-// What cannot work, as one sentence, of one port's classes; `queue` is the port's limit.
+// Validates the classes of one port and reports the first error. `queue` is the port's limit.
 Status check_classes(const ClassConfigs& classes, Bytes queue);
 
 }  // namespace roci

@@ -1,4 +1,4 @@
-// What a switch has for some classes of some ports, such as their congestion points.
+// Container of one object per port and class, such as the congestion points of a switch.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace roci {
 template <class Point>
 class ClassPoints {
  public:
-  // A point for each class that notifies in this way: make(port, class, seed), both as numbers. The seeds are drawn in order
-  // of the ports, for all of their classes, so what one class does moves no other's draws.
+  // Calls make(port, class, seed), with the numbers of port and class, for each class whose `notify` is `way`. Seeds
+  // are drawn for all ports and classes in order, so a class's draws do not depend on the configuration of others.
   template <class Make>
   ClassPoints(const SwitchConfig& config, ClassConfig::Notify way, uint64_t seed, const Make& make)
       : points_(config.ports.size() * kTrafficClasses) {
@@ -29,11 +29,11 @@ class ClassPoints {
     }
   }
 
-  // Of a class that has one.
+  // The class must have a point.
   [[nodiscard]] Point& of(uint16_t port, uint8_t traffic_class) {
     return *points_[index(port, traffic_class)];
   }
-  // The classes of a port that have one, a bit for each.
+  // Bitmap of the port's classes that have a point.
   [[nodiscard]] uint8_t classes(uint16_t port) const {
     unsigned found = 0;
     for (uint8_t c = 0; c < kTrafficClasses; ++c)

@@ -1,4 +1,4 @@
-// The stage that gives a frame its traffic class, by DSCP or by the priority of its tag, and reads its ECN bits.
+// Classification stage: selects the traffic class of a frame by DSCP or PCP, and reads its ECN bits.
 #pragma once
 
 #include "switch/class_config.hpp"
@@ -8,11 +8,11 @@
 
 namespace roci {
 
-// Fills in traffic_class and ecn of a parsed packet, by the headers as they came in.
+// Sets traffic_class and ecn of a parsed packet, from the headers as received.
 inline void classify(SwitchPacket& packet, const ClassifierConfig& config) {
   const rte_mbuf* frame = packet.frame;
   const auto* bytes = rte_pktmbuf_mtod(frame, const uint8_t*);
-  const uint32_t behind = frame->data_len - packet.l3_offset;  // parse() has seen that it is not negative
+  const uint32_t behind = frame->data_len - packet.l3_offset;  // parse() has checked that it is not negative
   int traffic_class = -1;
   packet.ecn = Ecn::kNotEct;
   if (packet.ether_type == kEtherTypeIpv4 && behind >= sizeof(Ipv4Header)) {
@@ -28,8 +28,8 @@ inline void classify(SwitchPacket& packet, const ClassifierConfig& config) {
   if (traffic_class < 0 || config.trust == ClassifierConfig::Trust::kPcp) {
     const size_t bare = sizeof(EthernetHeader) + (packet.has_cn_tag ? sizeof(CnTag) : 0);
     const bool tagged = packet.l3_offset > bare;
-    traffic_class =
-        tagged ? config.by_pcp[bytes[sizeof(EthernetHeader)] >> 5] : config.untagged;  // PCP leads the TCI
+    // The PCP is in the top bits of the TCI.
+    traffic_class = tagged ? config.by_pcp[bytes[sizeof(EthernetHeader)] >> 5] : config.untagged;
   }
   packet.traffic_class = static_cast<uint8_t>(traffic_class);
 }

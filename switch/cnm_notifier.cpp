@@ -6,9 +6,9 @@
 namespace roci {
 namespace {
 
-constexpr uint32_t kMostPoints = 16'384;  // that signed messages may come from
+constexpr uint32_t kMostPoints = 16'384;  // congestion points from which signed messages are accepted
 
-// So that messages of different flows take different paths.
+// Source port of a CNM in UDP. Messages about different flows have different ports, so ECMP spreads them.
 uint16_t source_port_for(const FiveTuple& flow) {
   uint32_t mixed = (static_cast<uint32_t>(flow.source_port) << 16 | flow.destination_port) * 0x9e3779b1U;
   mixed ^= (flow.source.bytes[15] ^ static_cast<uint32_t>(flow.destination.bytes[15] << 8)) * 0x85ebca6bU;
@@ -43,7 +43,7 @@ void CnmNotifier::queued(uint16_t port, const SwitchPort& out, const SwitchPacke
   const auto sample = point.queued(frame->pkt_len, out, now);
   if (!sample) return;
   const auto number = static_cast<uint16_t>(port * kTrafficClasses + packet.traffic_class);
-  // What has been put into the ring is counted when it is sent.
+  // A message in the outbox is counted when it is sent.
   const CnmEvent event = sample->says_something()
                              ? answer(*sample, number, point.answers_l3(), packet, frame, now)
                              : CnmEvent::kNoCongestion;
@@ -62,7 +62,7 @@ bool CnmNotifier::is_self_defined(const rte_mbuf* frame) const {
   return rte_pktmbuf_mtod_offset(frame, const UdpHeader*, udp.l4_offset)->destination_port.get() == udp_port_;
 }
 
-// kSent when a message has been put into the ring, however it is to be sent.
+// Returns kSent if a message was put into the outbox, for layer 2 or for UDP.
 CnmEvent CnmNotifier::answer(const CnmSample& sample, uint16_t point, bool l3, const SwitchPacket& packet,
                              const rte_mbuf* frame, Nanos now) {
   auto cnm = sample_frame(head_of(frame), packet.traffic_class);
@@ -77,7 +77,7 @@ CnmEvent CnmNotifier::answer(const CnmSample& sample, uint16_t point, bool l3, c
   if (packet.has_cn_tag) {
     if (!is_congested) return CnmEvent::kNoCongestion;
     auto link = CnmLink::answering(head_of(frame), mac_);
-    link->tags.flow = packet.cn_flow;  // which may have been removed
+    link->tags.flow = packet.cn_flow;  // the tag may have been removed from the frame
     return put_l2(*link, *cnm, packet.vlan, CnmEvent::kSent, now);
   }
   if (!l3) return CnmEvent::kNoFlow;
@@ -120,7 +120,7 @@ CnmEvent CnmNotifier::put_l3(const FiveTuple& flow, const Cnm& cnm, L3CnmTlvs tl
     rte_pktmbuf_free(frame);
     return CnmEvent::kNoBuffer;
   }
-  // As if the receiver of the flow had sent it (L3QCN 5.2.2 step 3). The router writes the MACs.
+  // The source is the receiver of the flow (L3QCN 5.2.2 step 3). The router writes the MACs.
   const RocePath path{.source_mac = mac_,
                       .destination_mac = {},
                       .source_ip = flow.destination,
@@ -131,7 +131,7 @@ CnmEvent CnmNotifier::put_l3(const FiveTuple& flow, const Cnm& cnm, L3CnmTlvs tl
   const uint32_t length = build_l3_cnm(path, udp_port_, flow, cnm, tlvs, {bytes, kMaxL3CnmFrame});
   rte_pktmbuf_trim(frame, static_cast<uint16_t>(kMaxL3CnmFrame - length));
   if (key_) sign_l3_cnm({bytes, length}, udp_port_, *key_);
-  // A host here is no switch, and may not know what to do with the message.
+  // at_home: attached hosts may not support self-defined CNMs.
   outbox_.push({.frame = frame,
                 .vlan = 0,
                 .to = flow.source,
@@ -161,7 +161,7 @@ CnmNotifier::Taken CnmNotifier::take(SwitchPacket& packet, const Router& router,
     count(event);
     return Taken::kRefused;
   };
-  // In one piece, and this switch's alone. Both keep packet.frame when there is no buffer.
+  // Makes the frame one segment. If the pool is empty, packet.frame is unchanged.
   if (packet.frame->nb_segs > 1) {
     rte_mbuf* whole = rte_pktmbuf_copy(packet.frame, pool_, 0, UINT32_MAX);
     if (whole == nullptr) return refuse(CnmEvent::kNoBuffer);
@@ -187,7 +187,7 @@ CnmNotifier::Taken CnmNotifier::take(SwitchPacket& packet, const Router& router,
   packet.frame = own_front(packet.frame, 0, pool_);
   if (packet.frame == nullptr) return refuse(CnmEvent::kNoBuffer);
 
-  // The host gets back what it sent, as far as the table knows it.
+  // Destination and priority are those of the host's own frames, as far as the table has them.
   auto& pdu = *rte_pktmbuf_mtod_offset(packet.frame, CnmPdu*, view.pdu_offset);
   pdu.destination = flow->destination;
   if (const auto priority = flow->tags.priority()) pdu.priority.set(static_cast<uint16_t>(*priority << 13));

@@ -1,11 +1,11 @@
-// Congestion notification messages (QCN) of a switch: the congestion points of its queues (base/congestion_point.hpp) and the messages (CNMs) that they
-// lead to; and at the switch where hosts are attached the table of their flows, by which CNMs that come from beyond
-// routers become those that the hosts understand.
+// CNM notifier: sends congestion notification messages (CNMs) of QCN for the congestion points of a switch's queues
+// (base/congestion_point.hpp). A switch with attached hosts (ToR) also has a table of their flows, by which it
+// translates CNMs from other networks for these hosts.
 //
-//   a frame is queued -> is it sampled? -> how congested? -> a message waits -> the switch sends it by its tables
+//   frame queued -> sampled? -> feedback -> CNM in the outbox -> sent by MAC table or by route
 //
-// A message is made from the sampled frame while that is at hand, and sent when the stages are through, so that no
-// message is sent from within the sending of another frame. CNMs are never answered by CNMs.
+// A CNM is built from the sampled frame while it is queued, and sent after all ports have been polled. No message is
+// therefore sent while another frame is being sent. CNMs are not answered by CNMs.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -29,39 +29,40 @@
 
 namespace roci {
 
-// Owned by the switch's thread; counters() may be read by any.
+// Owned by one switch worker; counters() may be read by any thread.
 class CnmNotifier {
  public:
-  // `shapers`: for whom CNMs may be; null when there are none.
+  // `shapers` process CNMs; null if the switch has none.
   CnmNotifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool, TorShapers* shapers,
               Outbox& outbox);
 
-  // The classes of a port that have a congestion point, a bit for each.
+  // Bitmap of the port's classes that have a congestion point.
   [[nodiscard]] uint8_t points(uint16_t port) const { return points_.classes(port); }
-  // A frame has been put into the queue of such a class of `out`, its number `port`. `packet` says where it came from.
+  // Called after a frame was queued in such a class of `out`, the port with number `port`. `packet` has its ingress
+  // port.
   void queued(uint16_t port, const SwitchPort& out, const SwitchPacket& packet, const rte_mbuf* frame,
               Nanos now);
 
-  // A frame that waits in a shaper has been sampled.
+  // Called when a frame that waits in a shaper was sampled.
   void held(size_t shaper, const QcnFeedback& feedback, const SwitchPacket& packet, Nanos now);
 
-  // Whether this is a switch that translates.
+  // Whether the switch translates CNMs for its attached hosts.
   [[nodiscard]] bool is_tor() const { return tor_.capacity() != 0; }
-  // Whether CNMs that come may be for it.
+  // Whether received CNMs may be for this switch.
   [[nodiscard]] bool takes() const { return is_tor() || shapers_ != nullptr; }
-  // A frame with a CN-TAG has come in from a host.
+  // Learns the flow of a frame with a CN-TAG that a host has sent.
   void learn(const SwitchPacket& packet, Nanos now);
-  // Of what was last learnt: whether the other workers' tables are to be told.
+  // Whether the other workers' tables need the flow of the last learn() (AgeingTable).
   [[nodiscard]] bool is_to_be_told(Nanos now) const { return tor_.is_to_be_told(now); }
   void told(Nanos now) { tor_.told(now); }
   enum class Taken : uint8_t {
-    kNotOurs,     // no self-defined CNM, or one for somebody who is not attached here
-    kRefused,     // counted; to be dropped
-    kTranslated,  // the frame is the CNM for the host now, in packet.vlan
-    kShaped,      // it was for a shaper here; to be freed
+    kNotOurs,     // no self-defined CNM, or for a host that is not attached here
+    kRefused,     // counted; the caller must drop the frame
+    kTranslated,  // the frame is now the CNM for the host, in packet.vlan
+    kShaped,      // processed by a shaper; the caller must free the frame
   };
   Taken take(SwitchPacket& packet, const Router& router, Nanos now);
-  // A copy of one that was for a shaper, from another worker.
+  // Processes a copy of a CNM for a shaper that another worker has received.
   void overhear(const rte_mbuf* frame, Nanos now);
 
   void count(CnmEvent event) { bump(counter(event)); }
@@ -74,7 +75,7 @@ class CnmNotifier {
   CnmEvent answer(const CnmSample& sample, uint16_t point, bool l3, const SwitchPacket& packet,
                   const rte_mbuf* frame, Nanos now);
   [[nodiscard]] CnmEvent allowed(Nanos now);
-  // Whether a message may be believed.
+  // Whether the signature of a message is valid and its sequence number new.
   bool is_believed(std::span<const uint8_t> frame, const L3CnmView& view, Nanos now);
   CnmEvent put_l2(const CnmLink& link, const Cnm& cnm, uint16_t vlan, CnmEvent as, Nanos now);
   CnmEvent put_l3(const FiveTuple& flow, const Cnm& cnm, L3CnmTlvs tlvs, Nanos now);
@@ -89,7 +90,7 @@ class CnmNotifier {
   EventLimit sent_;
   EventLimit translated_;
   TorTable tor_;
-  // Of signed messages.
+  // For signed messages.
   std::optional<SipKey> key_;
   Nanos time_of_day_;
   L3CnmSequence sequence_;

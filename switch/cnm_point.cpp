@@ -6,7 +6,7 @@
 namespace roci {
 namespace {
 
-// The part of the line that a class has whatever the others do. A strict one has all that is left of those above it.
+// Guaranteed part of the line for a class. Strict classes have none; they get what the classes before them leave.
 double share_of(const ClassConfigs& classes, uint8_t traffic_class) {
   if (classes[traffic_class].strict) return 0;
   uint64_t sum = 0;

@@ -1,4 +1,4 @@
-// The congestion point of one class of one port, with what its CNMs say beside how congested it is (L3QCN 6).
+// Congestion point of one class of one port, with the additional values that its CNMs report (L3QCN 6).
 #pragma once
 
 #include <optional>
@@ -10,26 +10,26 @@
 
 namespace roci {
 
-// A frame that has been sampled, as the congestion point sees its queue.
+// Sample of a congestion point's queue.
 struct CnmSample {
   QcnFeedback feedback;
-  L3CnmTlvs tlvs;           // only self-defined CNMs bear them
-  bool says_rates = false;  // among them
+  L3CnmTlvs tlvs;           // for self-defined CNMs only
+  bool says_rates = false;  // `tlvs` contains rates
 
-  // Whether there is anything to say to who understands self-defined CNMs; to others only when it is congested.
+  // Whether a self-defined CNM is due. A layer 2 CNM also requires congestion.
   [[nodiscard]] bool says_something() const { return feedback.is_congested() || says_rates; }
 };
 
-// Owned by the switch's thread.
+// Owned by one switch worker.
 class CnmPoint {
  public:
-  // Of a class of `port`, which is the switch's `number`-th. `seed`: of the distances between samples.
+  // For a class of `port`, which has the index `number` in the switch. `seed` of the distances between samples.
   CnmPoint(const SwitchPortConfig& port, uint16_t number, uint8_t traffic_class, uint32_t switch_id,
            uint64_t seed);
 
-  // Whether it answers packets through routers too.
+  // Whether it also answers packets that came through routers.
   [[nodiscard]] bool answers_l3() const { return config_.l3; }
-  // A frame of `bytes` has been put into the queue, which is one of `out`.
+  // Called after a frame of `bytes` was added to the queue of `out`. Returns a sample if one is due.
   std::optional<CnmSample> queued(uint32_t bytes, const SwitchPort& out, Nanos now);
 
  private:
@@ -38,12 +38,12 @@ class CnmPoint {
 
   QcnConfig config_;
   CongestionPoint queue_;
-  std::optional<AvailableRate> rate_;  // where CNMs say rates
-  uint8_t others_ = 0;                 // classes that this one shares the line with, or waits for
+  std::optional<AvailableRate> rate_;  // present if CNMs report rates
+  uint8_t others_ = 0;                 // bitmap of classes that share the line with this one or precede it
   uint32_t switch_id_;
   uint16_t number_;
   uint8_t traffic_class_;
-  uint32_t frames_ = 0;  // that have come, modulo 2^32
+  uint32_t frames_ = 0;  // queued so far, modulo 2^32
 };
 
 }  // namespace roci

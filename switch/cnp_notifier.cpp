@@ -8,7 +8,7 @@
 namespace roci {
 namespace {
 
-constexpr uint64_t kWindowSamples = 8;  // that the sketch of flows reaches back
+constexpr uint64_t kWindowSamples = 8;  // window of the flow sketch
 
 }  // namespace
 
@@ -37,7 +37,7 @@ CnpNotifier::CnpNotifier(const SwitchConfig& config, const MacAddress& mac, rte_
 bool CnpNotifier::pass(const RoceGlance& cnp, Nanos now) {
   if (!suppress_ || told_.capacity() == 0) return true;
   const bool covered = told_.find(cnp.flow, now) != nullptr;
-  if (!covered) told_.hear(cnp.flow, now);  // a full table lets it pass all the same
+  if (!covered) told_.hear(cnp.flow, now);  // if the table is full, the CNP is forwarded
   count(covered ? CnpEvent::kSuppressed : CnpEvent::kPassed);
   return !covered;
 }
@@ -45,7 +45,7 @@ bool CnpNotifier::pass(const RoceGlance& cnp, Nanos now) {
 std::optional<KeyFlow> CnpNotifier::flow_of(const SwitchPacket& packet, const rte_mbuf* frame) const {
   if (packet.ingress == kNoPort) return std::nullopt;
   const auto glance = glance_roce(head_of(frame), frame->pkt_len, int_port_);
-  // Nobody slows down for its management datagrams, and a group has no sender's address to answer from.
+  // Management datagrams are not rate limited, and a multicast address cannot be the source of a CNP.
   if (!glance || !glance->is_data() || glance->flow.queue_pair == Qpn{1} ||
       glance->flow.destination.is_multicast())
     return std::nullopt;
@@ -68,7 +68,7 @@ void CnpNotifier::queued(uint16_t port, const SwitchPacket& packet, const rte_mb
   }
   if (const auto flow = flow_of(packet, frame)) point.sketch->add(*flow, frame->pkt_len);
   if (!point.pacer.is_due(frame->pkt_len, queue)) return;
-  // Of those that are known and have not been told.
+  // Of the flows whose sender is known and was not notified within `spacing`.
   CnpEvent event = CnpEvent::kNoFlow;
   (void)point.sketch->heaviest([&](const KeyFlow& flow) {
     event = tell(port, flow, now);
@@ -101,8 +101,8 @@ CnpEvent CnpNotifier::send(const KeyFlow& flow, const RoceFlow& answer) {
     rte_pktmbuf_free(frame);
     return CnpEvent::kNoBuffer;
   }
-  // As the receiver of the flow would write it; a host takes CNPs from its peer alone. The MAC is our own: bridges on the
-  // way would learn another's in the wrong place. A router writes the MACs.
+  // The source is the receiver of the flow, since a host accepts CNPs only from its peer. The source MAC is the
+  // switch's: with the receiver's MAC, bridges would learn it at the wrong port. A router writes the MACs.
   const RocePath path{.source_mac = mac_,
                       .destination_mac = flow.routed ? MacAddress{} : flow.previous,
                       .source_ip = answer.source,

@@ -1,11 +1,11 @@
-// Congestion notification packets of a switch (L3QCN 5.2.1 and 5.2.2 step 5): a congested queue tells the sender of its key
-// flow, half a round trip before the receiver could. The sender cannot tell them from those of the receiver, and needs
-// nothing new.
+// CNP notifier (L3QCN 5.2.1 and 5.2.2 step 5): a congested queue sends a CNP to the sender of its key flow, half a
+// round trip before the receiver could. The sender cannot distinguish it from a CNP of the receiver and requires no
+// change.
 //
-//   a frame is queued -> is the queue congested? -> whose flow matters? -> who sends it? -> not told of late? -> a CNP waits
+//   frame queued -> queue congested? -> key flow -> sender -> not notified within `spacing`? -> CNP in the outbox
 //
-// For each sender's queue pair at most one CNP in `spacing` goes by this switch, whoever makes it: those that pass by, of
-// receivers and of other switches, count too, and are dropped when another has just gone.
+// With `suppress`, the switch forwards at most one CNP per queue pair and `spacing`, including those of receivers and
+// of other switches. Others are dropped.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -25,19 +25,19 @@
 
 namespace roci {
 
-// Owned by the switch's thread; counters() may be read by any.
+// Owned by one switch worker; counters() may be read by any thread.
 class CnpNotifier {
  public:
-  // `senders` may be null when no class sends CNPs: then nothing here is asked.
+  // `senders` may be null if no class sends CNPs: it is not accessed then.
   CnpNotifier(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool, SourceQpns* senders,
               Outbox& outbox);
 
-  // The classes of a port that do, a bit for each.
+  // Bitmap of the port's classes that send CNPs.
   [[nodiscard]] uint8_t points(uint16_t port) const { return points_.classes(port); }
 
-  // A CNP of somebody else has come by. False when it is not to go on.
+  // Called for a CNP of a receiver or of another switch. Returns false if it must be dropped.
   bool pass(const RoceGlance& cnp, Nanos now);
-  // A frame has been put into the queue of such a class, which now holds `queue` bytes. `packet` says where it came from.
+  // Called after a frame was queued in such a class, which now holds `queue` bytes. `packet` has its ingress port.
   void queued(uint16_t port, const SwitchPacket& packet, const rte_mbuf* frame, uint64_t queue, Nanos now);
 
   [[nodiscard]] const CnpCounters& counters() const { return counters_; }
@@ -47,16 +47,16 @@ class CnpNotifier {
   struct Point {
     Point(const CnpConfig& config, uint64_t seed);
     CnpPacer pacer;
-    std::unique_ptr<FlowSketch> sketch;  // of `heaviest`
+    std::unique_ptr<FlowSketch> sketch;  // null except for Choice::kHeaviest
   };
 
   void count(CnpEvent event) { bump(counters_.at(event)); }
-  // Counts what became of a sample; a CNP that waits is counted when it is sent.
+  // Counts the result of a sample. A CNP in the outbox is counted when it is sent.
   void finish(CnpEvent event) {
     if (event != CnpEvent::kSent) count(event);
   }
   [[nodiscard]] std::optional<KeyFlow> flow_of(const SwitchPacket& packet, const rte_mbuf* frame) const;
-  // What a CNP about the flow says, as a flow: from whom, to whom, and to which queue pair.
+  // Source, destination and destination queue pair of a CNP about the flow; empty if the sender is unknown.
   [[nodiscard]] std::optional<RoceFlow> answer_to(const KeyFlow& flow, Nanos now);
   CnpEvent tell(uint16_t port, const KeyFlow& flow, Nanos now);
   CnpEvent send(const KeyFlow& flow, const RoceFlow& answer);
@@ -68,8 +68,8 @@ class CnpNotifier {
   uint16_t int_port_;
   bool suppress_;
   ClassPoints<Point> points_;
-  std::vector<EventLimit> limits_;  // by port
-  // Which CNPs have gone by within `spacing`.
+  std::vector<EventLimit> limits_;  // per port
+  // CNPs of the last `spacing`: own ones and forwarded ones.
   AgeingTable<RoceFlow, Nothing, RoceFlowHash> told_;
   CnpCounters counters_;
 };

@@ -58,7 +58,7 @@ void EgressPort::push(rte_mbuf* frame, const SwitchPacket& packet, Nanos now) {
   buffer_.take(packet.ingress, packet.traffic_class, length);
 }
 
-// Once a burst: a frame more or less is nothing that anybody could see.
+// Called once per burst: readers need no higher resolution.
 void EgressPort::publish() {
   counters_.queue_bytes.store(bytes_, std::memory_order_relaxed);
   counters_.queue_packets.store(frames_, std::memory_order_relaxed);
@@ -71,7 +71,7 @@ void EgressPort::publish() {
   unpublished_ = 0;
 }
 
-// When the first frame of a class that has one may leave, as far as the class is concerned.
+// Earliest start of the first frame of a class with frames, by its arrival and the pause of the class.
 Nanos EgressPort::may_start(const Class& c) const {
   return std::max(c.waiting.front().since, c.pause.over(watchdog_));
 }
@@ -103,7 +103,7 @@ void EgressPort::stage(Nanos now, uint16_t mtu) {
   while (staged_count_ < kBurst && occupied_ != 0) {
     const Nanos free = std::max(line_.free_at(), now - kLongestCatchUp);
     Turn next{static_cast<uint8_t>(__builtin_ctz(occupied_))};
-    if ((occupied_ & (occupied_ - 1U)) == 0) {  // as nearly always: nobody to share with
+    if ((occupied_ & (occupied_ - 1U)) == 0) {  // usual case: one class has frames
       next.start = std::max(free, may_start(classes_[next.traffic_class]));
     } else {
       next = share_line(free, now);
@@ -113,7 +113,7 @@ void EgressPort::stage(Nanos now, uint16_t mtu) {
   }
 }
 
-// Frames that follow each other have often come by one port and are of one class. Nobody is admitted while frames leave.
+// Consecutive frames are often of one ingress port and class: released together. This worker admits no frame meanwhile.
 void EgressPort::release(uint16_t ingress, uint8_t traffic_class, uint32_t bytes) {
   if (ingress != released_.ingress || traffic_class != released_.traffic_class) {
     tell_buffer();
@@ -128,7 +128,8 @@ void EgressPort::tell_buffer() {
   released_.bytes = 0;
 }
 
-// The class whose turn it is at the first instant at which any may send. Nobody has had a turn when that is after `now`.
+// Selects the class that sends at the earliest start of any class. If this is after `now`, the scheduler is not
+// advanced.
 EgressPort::Turn EgressPort::share_line(Nanos free, Nanos now) {
   std::array<Nanos, kTrafficClasses> earliest;
   Nanos first = kNever;
@@ -173,7 +174,7 @@ void EgressPort::stage_one(uint8_t traffic_class, Nanos start, uint16_t mtu) {
   put_on_line(frame, {queued_bytes, frame->pkt_len, traffic_class}, start);
 }
 
-// Telemetry of a frame that has just left its queue. Null as below.
+// Adds telemetry to a frame that has just left its queue. Returns null if the frame was freed (see Telemetry::stamp()).
 rte_mbuf* EgressPort::stamp(rte_mbuf* frame, const Waiting& leaving, Nanos start, uint16_t mtu) {
   const uint64_t behind = queue(leaving.traffic_class);
   const Departure departure{.ingress = leaving.ingress,
@@ -194,7 +195,7 @@ rte_mbuf* EgressPort::stamp(rte_mbuf* frame, const Waiting& leaving, Nanos start
   return telemetry_.stamp(frame, departure, counters_);
 }
 
-// Null, and the frame freed, when there was no buffer for a copy of its own.
+// Returns null, and frees the frame, if a copy is required and the pool is empty.
 rte_mbuf* EgressPort::mark(rte_mbuf* frame, uint8_t traffic_class) {
   frame = mark_frame(frame, pool_);
   bump(frame != nullptr ? counters_.classes[traffic_class].marked
@@ -207,8 +208,8 @@ void EgressPort::leave(uint32_t frames, uint64_t queued_bytes) {
   frames_ -= frames;
 }
 
-// The first `taken` of those that are staged have gone. Frames of one class that follow each other are summed up first: to
-// add to a counter takes as long as to read what was just written.
+// Counts the first `taken` staged frames as sent. Consecutive frames of a class are summed up first, since an addition
+// to a counter must wait for the preceding store to it.
 void EgressPort::count_sent(uint16_t taken) {
   uint64_t all_bytes = 0;
   for (uint16_t i = 0; i < taken;) {
@@ -258,7 +259,7 @@ void EgressPort::pause(uint8_t traffic_class, Nanos until, Nanos now) {
     count_pause(traffic_class, before, until, now);
 }
 
-// What a pause that is cut short had been counted for is taken back.
+// Adds the change of the pause's end to the paused time. A pause that is cut short is subtracted.
 void EgressPort::count_pause(uint8_t traffic_class, Nanos before, Nanos until, Nanos now) {
   const Nanos more = std::max(until, now) - std::max(before, now);
   bump(counters_.classes[traffic_class].paused_nanos, static_cast<uint64_t>(more.count()));

@@ -1,5 +1,5 @@
-// The frames that wait to leave by one port: a queue for each traffic class, up to a number of bytes and frames over all,
-// and the line behind them, which sends no faster than its rate and only classes that the neighbour has not paused.
+// Egress port: one queue per traffic class, a limit in bytes and frames for all of them, and the line. The line sends
+// no faster than its rate, and no classes that the neighbor has paused.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -22,10 +22,10 @@
 
 namespace roci {
 
-// Owned by the switch's thread. A frame starts at the latest of its arrival, the end of the one before it and the end of
-// its class's pause, and occupies the line for its bytes and kEthernetLineOverhead. When the port is polled too late, the
-// frames that should have gone meanwhile go at once (up to kLongestCatchUp of them), so the rate holds on average under a
-// real clock; a virtual runner polls at the exact time. The frame that is on the line is not in its queue any more.
+// Owned by one switch worker. A frame starts at the latest of its arrival, the end of the preceding frame, and the end
+// of its class's pause. It occupies the line for its bytes and kEthernetLineOverhead. If the port is polled late,
+// overdue frames are sent at once, for at most kLongestCatchUp, so that the average rate is kept in real time. A
+// virtual runner polls at the exact time. A frame on the line is no longer in its queue.
 class EgressPort {
  public:
   static constexpr Nanos kLongestCatchUp = 100us;
@@ -37,64 +37,65 @@ class EgressPort {
     ClassConfigs classes;
     PauseWatchdogConfig watchdog;
     TelemetryRole role = TelemetryRole::kTransit;
-    uint16_t index = 0;  // of the port in its switch
+    uint16_t index = 0;  // number of the port in its switch
     uint64_t seed = 0;
   };
-  // What the ports of a switch share; outlives them. The pool gives copies of frames that must be changed and are not
-  // this switch's alone.
+  // Objects that the ports of a switch share; they must outlive the ports. The pool provides copies of shared frames
+  // that must be changed.
   struct Surroundings {
     SwitchBuffer& buffer;
     Telemetry& telemetry;
     IntResponder& responder;
     rte_mempool* pool;
-    PortSet&
-        busy;  // ports with something to send: a port puts itself in; who drains it takes it out when it is_idle()
+    // Ports with frames to send. A port inserts itself; the caller of drain() removes it when is_idle().
+    PortSet& busy;
   };
   EgressPort(const Config& config, const Surroundings& surroundings, SwitchPortCounters& counters);
   ~EgressPort();
   EgressPort(const EgressPort&) = delete;
   EgressPort& operator=(const EgressPort&) = delete;
 
-  // Whether one more frame of `bytes` would still be within the limits of the port.
+  // Whether one more frame of `bytes` is within the limits of the port.
   [[nodiscard]] bool has_room(uint32_t bytes) const {
     return bytes_ + bytes <= limit_ && frames_ < frame_limit_;
   }
   [[nodiscard]] uint64_t queue(uint8_t traffic_class) const { return classes_[traffic_class].bytes; }
   [[nodiscard]] BitsPerSec rate() const { return line_.rate(); }
-  // All that has been put on the line.
+  // Frame bytes put on the line so far.
   [[nodiscard]] uint64_t line_bytes() const { return line_bytes_; }
-  // What the class's AQM says to a frame that comes now.
+  // AQM verdict of the class for a frame that arrives now.
   AqmVerdict ask(const SwitchPacket& packet, Nanos now) {
     return classes_[packet.traffic_class].aqm.on_arrival(queue(packet.traffic_class), packet.ecn, now);
   }
-  // Takes the frame over, for the class and from the port that `packet` names. The caller has asked.
+  // Takes ownership of the frame and queues it, with class and ingress port of `packet`. The caller has called
+  // has_room() and ask().
   void push(rte_mbuf* frame, const SwitchPacket& packet, Nanos now);
-  // MAC control frames: before everything else, whatever is paused, outside all limits.
+  // Queues a MAC control frame: sent before all other frames, without limits, and also when classes are paused.
   void push_control(rte_mbuf* frame) {
     control_.push(frame);
     busy_.insert(index_);
   }
 
-  // Sends what is due, a burst at most, as far as the port takes it, and shows who reads the counters how long the queues
-  // are. Returns whether anything went.
+  // Sends at most one burst of due frames, as many as the port accepts, and updates the queue counters. Returns whether
+  // any frame was sent.
   bool drain(Port& port, Nanos now) { return is_idle() ? false : send(port, now); }
   [[nodiscard]] bool is_idle() const {
     return staged_count_ == 0 && occupied_ == 0 && control_.empty() && unpublished_ == 0;
   }
-  // When the next frame may start; kNever when none waits.
+  // Earliest start of the next frame; kNever if no frame waits.
   [[nodiscard]] Nanos next_start() const;
 
-  // The neighbour wants nothing of the class before `until`; what is over by then means: go on.
+  // Handles a PFC frame: the class is paused until `until`. A time that is not after `now` resumes it.
   void pause(uint8_t traffic_class, Nanos until, Nanos now);
 
-  // New curves for all classes; nothing that waits is touched.
+  // Applies new AQM curves to all classes. Queued frames are not changed.
   void configure(const ClassConfigs& classes);
 
  private:
   struct Waiting {
     rte_mbuf* frame = nullptr;
     Nanos since{0};
-    // As in SwitchPacket, in its order: the compiler copies them at once.
+    // From SwitchPacket, in the same order: the compiler copies them together.
     uint16_t ingress = kNoPort;
     uint16_t vlan = 0;
     uint8_t traffic_class = 0;
@@ -103,13 +104,13 @@ class EgressPort {
     bool routed = false;
   };
   static_assert(sizeof(Waiting) == 24);
-  // A frame that is on the line and that the port has not taken yet.
+  // Frame on the line that the port has not accepted yet.
   struct Staged {
-    uint32_t queued_bytes = 0;  // as it was in its queue
-    uint32_t bytes = 0;         // as it leaves
+    uint32_t queued_bytes = 0;  // length in its queue
+    uint32_t bytes = 0;         // length as sent
     uint8_t traffic_class = 0;
   };
-  // What has left the queues and the buffer has not been told yet: of one class, from one port.
+  // Bytes that have left the queues and are not released in the buffer yet: of one class and ingress port.
   struct Released {
     uint64_t bytes = 0;
     uint16_t ingress = kNoPort;
@@ -128,7 +129,7 @@ class EgressPort {
     Aqm aqm;
   };
   static constexpr size_t kBurst = 128;
-  static constexpr uint8_t kControl = kTrafficClasses;  // instead of a class
+  static constexpr uint8_t kControl = kTrafficClasses;  // in place of a class
 
   bool send(Port& port, Nanos now);
   [[nodiscard]] Nanos may_start(const Class& c) const;
@@ -161,16 +162,16 @@ class EgressPort {
   SwitchPortCounters& counters_;
 
   std::vector<Class> classes_;
-  uint8_t occupied_ = 0;  // a bit for each class with something in its queue
+  uint8_t occupied_ = 0;  // bitmap of classes with queued frames
   Scheduler scheduler_;
   GrowingRing<rte_mbuf*> control_;
   uint64_t bytes_ = 0;  // in the queues and staged, without control frames
   uint64_t peak_ = 0;
-  uint32_t frames_ = 0;      // the same as bytes_
-  uint8_t unpublished_ = 0;  // a bit for each class whose queue is not what its counters say
+  uint32_t frames_ = 0;      // counted like bytes_
+  uint8_t unpublished_ = 0;  // bitmap of classes whose queue counters are outdated
 
   Released released_;
-  uint64_t line_bytes_ = 0;  // that have been put on the line
+  uint64_t line_bytes_ = 0;  // put on the line so far
 
   std::array<rte_mbuf*, kBurst> staged_{};
   std::array<Staged, kBurst> staged_as_{};

@@ -10,7 +10,7 @@
 namespace roci {
 namespace {
 
-constexpr uint32_t kAddressBytes = 12;  // destination and source, in front of the tag
+constexpr uint32_t kAddressBytes = 12;  // destination and source MAC, before the tag
 
 VlanHeader* tag_of(rte_mbuf* frame) {
   return rte_pktmbuf_mtod_offset(frame, VlanHeader*, sizeof(EthernetHeader));
@@ -24,7 +24,7 @@ void pop_tag(rte_mbuf* frame) {
 
 void push_tag(rte_mbuf* frame, uint16_t vlan) {
   auto* front = reinterpret_cast<uint8_t*>(rte_pktmbuf_prepend(frame, sizeof(VlanHeader)));
-  if (front == nullptr) return;  // cannot be: own_front() has made the headroom
+  if (front == nullptr) return;  // not reached: own_front() has ensured the headroom
   std::memmove(front, front + sizeof(VlanHeader), kAddressBytes);
   const Be16 type{kEtherTypeVlan}, tci{vlan};
   std::memcpy(front + kAddressBytes, &type, sizeof type);

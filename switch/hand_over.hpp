@@ -1,5 +1,5 @@
-// How the workers of a switch pass each other what they do not do themselves: bounded rings with one thread at each end. A
-// frame goes to the worker that owns the egress port; what one worker learns goes to all.
+// Rings between the workers of a switch: bounded, with one producer and one consumer. A frame is passed to the worker
+// of its egress port; learned entries are sent to all workers.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -15,11 +15,11 @@ namespace roci {
 
 struct SwitchHandOver {
   enum class What : uint8_t {
-    kFrame,      // to be put into the queue of `egress`
-    kAddress,    // `mac` of packet.vlan is behind packet.ingress; no frame
-    kNeighbour,  // a copy of an ARP or neighbour message, to learn from
-    kFlow,       // a copy of the front of a frame with a CN-TAG, to learn the flow from
-    kNotice,     // a copy of a self-defined CNM, for shapers
+    kFrame,      // to be queued at port `egress`
+    kAddress,    // `mac` in packet.vlan is at port packet.ingress; no frame
+    kNeighbour,  // copy of an ARP or ND message, to learn from
+    kFlow,       // copy of the front of a frame with a CN-TAG, to learn its flow
+    kNotice,     // copy of a self-defined CNM, for shapers
   };
   What what = What::kFrame;
   uint16_t egress = 0;
@@ -29,7 +29,8 @@ struct SwitchHandOver {
 
 class SwitchRings {
  public:
-  // A worker takes kBurst of each of its rings a round; the rest is for one that has lost its core for a while.
+  // A worker takes at most kBurst entries of each ring per round. The rest of the ring is for a worker that was
+  // preempted.
   static constexpr uint32_t kRing = 1024;
   static constexpr uint32_t kBurst = 128;
   using Ring = SpscRing<SwitchHandOver>;
@@ -39,7 +40,7 @@ class SwitchRings {
       if (i / workers != i % workers) rings_[i] = std::make_unique<Ring>(kRing);
     }
   }
-  ~SwitchRings() {  // frees what nobody has taken
+  ~SwitchRings() {  // frees frames that were not taken
     SwitchHandOver left;
     for (const auto& ring : rings_) {
       while (ring != nullptr && ring->pop({&left, 1}) == 1) rte_pktmbuf_free(left.packet.frame);
@@ -49,7 +50,7 @@ class SwitchRings {
   SwitchRings& operator=(const SwitchRings&) = delete;
 
   [[nodiscard]] uint32_t workers() const { return workers_; }
-  // Of two different workers.
+  // `from` and `to` must differ.
   [[nodiscard]] Ring& between(uint32_t from, uint32_t to) { return *rings_[from * size_t{workers_} + to]; }
 
  private:

@@ -15,7 +15,8 @@ namespace {
 constexpr uint32_t kMaxResponseFrame = 14 + 4 + 40 + 8 + 12 + sizeof(IntReport) + kIcrcBytes;
 constexpr uint64_t kSalt = 0x9e6c63d0676a9a99;
 
-// The hash's halves are not equally well mixed (RoceFlowHash): the upper ones of two are.
+// The upper half of RoceFlowHash is mixed better than the lower one, so the key combines the upper halves of two
+// hashes.
 uint64_t told_key(const RoceFlow& flow) {
   const RoceFlowHash hash;
   return (hash(flow, kSalt) >> 32) | (hash(flow, ~kSalt | 1) & 0xffff'ffff'0000'0000U);
@@ -50,7 +51,8 @@ void IntResponder::consider(const rte_mbuf* frame, const Departure& departure, c
   const auto packet = glance_roce(head_of(frame), frame->pkt_len, config_.udp_port);
   if (!packet || !packet->is_data() || packet->flow.destination.is_multicast()) return;
   const IntResponseEvent event = respond(frame, *packet, departure, report);
-  if (event != IntResponseEvent::kSent) bump(counter(event));  // what waits is counted when it is sent
+  // A response in the outbox is counted when it is sent.
+  if (event != IntResponseEvent::kSent) bump(counter(event));
 }
 
 IntResponseEvent IntResponder::respond(const rte_mbuf* frame, const RoceGlance& packet,
@@ -74,7 +76,7 @@ IntResponseEvent IntResponder::respond(const rte_mbuf* frame, const RoceGlance& 
   }
   told_.note(key, departure.now);
 
-  // As if the other end had sent it, like CNPs: hosts take nothing from strangers.
+  // The source is the other end of the flow, as for CNPs: hosts accept packets only from their peer.
   const RoceFlow& flow = packet.flow;
   const auto& ethernet = *rte_pktmbuf_mtod(frame, const EthernetHeader*);
   const RocePath path{.source_mac = mac_,

@@ -1,12 +1,13 @@
-// Direct telemetry responses (HPCC++ 6.3): while a subscribed packet leaves a queue that is congested, its sender is told
-// at once how that hop looks, instead of a round trip later by the receiver. A CC_INT_RESP (docs/wire-extensions.md) with
-// the hop and the sampled packet's BTH, whose PSN it also bears, so that the sender knows which of its packets met it.
+// INT responder: direct telemetry responses (HPCC++ 6.3). When a subscribed packet leaves a congested queue, the switch
+// reports this hop to its sender at once, instead of a round trip later by the receiver. The response is a CC_INT_RESP
+// (docs/wire-extensions.md) with the hop and with BTH and PSN of the sampled packet, which identify the packet to the
+// sender.
 //
-//   a packet leaves -> is the queue long? -> subscribed? -> who sends it? -> not told of late? -> a response waits
+//   packet leaves -> queue long? -> subscribed? -> sender -> not notified within `spacing`? -> response in the outbox
 //
-// Subscribed are packets that carry telemetry with the flag for it, those that begin to carry it here with that flag, and
-// those of a DSCP that `respond.dscp` names. A sender that has heard within `spacing` is left alone for that long to
-// twice that long (rotating_bloom.hpp).
+// Subscribed are packets with telemetry and the flag wants_response, packets to which this switch adds such a header,
+// and packets with a DSCP in `respond.dscp`. After a response, a flow gets no further one for one to two times
+// `spacing` (rotating_bloom.hpp).
 #pragma once
 
 #include <rte_mbuf.h>
@@ -24,16 +25,16 @@
 
 namespace roci {
 
-// Owned by the switch's thread; counters() may be read by any.
+// Owned by one switch worker; counters() may be read by any thread.
 class IntResponder {
  public:
   // `senders` may be null when responses are off or go to receivers.
   IntResponder(const TelemetryConfig& config, const MacAddress& mac, rte_mempool* pool, SourceQpns* senders,
                Outbox& outbox);
 
-  // Asked for each packet that leaves.
+  // Called for each packet that leaves.
   [[nodiscard]] bool is_due(uint64_t queue_bytes) const { return queue_bytes > above_; }
-  // `frame` is the packet as it waited, before this switch has stamped it.
+  // `frame` is the packet before this switch stamps it.
   void consider(const rte_mbuf* frame, const Departure& departure, const HopReport& report);
 
   [[nodiscard]] const IntResponseCounters& counters() const { return counters_; }
@@ -46,7 +47,7 @@ class IntResponder {
   [[nodiscard]] Outbox::Counter& counter(IntResponseEvent event) { return counters_.at(event); }
 
   const TelemetryConfig config_;
-  const uint64_t above_;  // bytes; the largest when responses are off
+  const uint64_t above_;  // bytes; the maximum if responses are off
   MacAddress mac_;
   rte_mempool* pool_;
   SourceQpns* senders_;

@@ -20,7 +20,7 @@ void FlowSketch::add(const KeyFlow& flow, uint32_t bytes) {
     if (used_ < kFlows) {
       bytes_[used_++] = 0;
     } else {
-      // The lightest makes room; its bytes stay, so that a flow is never believed to be lighter than it is.
+      // Replaces the lightest flow. The new flow inherits its bytes, so that a flow is never underestimated.
       at = static_cast<size_t>(std::min_element(bytes_.begin(), bytes_.end()) - bytes_.begin());
     }
     tags_[at] = tag;

@@ -1,12 +1,12 @@
-// Which flow is to be told when a queue is congested: "the CP judges the key flow" (L3QCN 5.2.1) and leaves it open how.
-// Two ways:
+// Key flow: the flow that is notified when a queue is congested. "The CP judges the key flow" (L3QCN 5.2.1) does not
+// specify the method. Two methods are implemented:
 //
-//   sampled   that of the frame which just came. Frames are sampled by bytes, so a flow is chosen as often as it has part
-//             in the load
-//   heaviest  the one that has most in the last bytes of the queue, of those that have not been told of late. It finds the
-//             few that matter at once, and costs a look at every frame
+//   sampled   the flow of the frame that has just arrived. Frames are sampled by bytes, so a flow is selected in
+//             proportion to its share of the load
+//   heaviest  the flow with the most recent bytes in the queue, of those not notified within `spacing`. It finds heavy
+//             flows at once, but inspects every frame
 //
-// Both are asked once in about `sample` bytes while the queue is at or beyond `threshold`.
+// Both are applied about once per `sample` bytes while the queue holds `threshold` bytes or more.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -20,26 +20,26 @@
 
 namespace roci {
 
-// A flow with what is needed to write to its sender.
+// Flow, with the data that a message to its sender requires.
 struct KeyFlow {
   RoceFlow flow;
-  std::optional<Qpn> sender;  // when the packet said it
-  bool responses = false;     // READ responses
+  std::optional<Qpn> sender;  // if the packet names it
+  bool responses = false;     // the flow consists of READ responses
   PKey pkey;
-  bool routed = false;  // came by a router, which is this switch; otherwise:
-  uint16_t vlan = 0;    // where, and
-  MacAddress previous;  // from whom its frames came
+  bool routed = false;  // this switch has routed it; otherwise:
+  uint16_t vlan = 0;    // VLAN of its frames
+  MacAddress previous;  // source MAC of its frames
 };
 
-// When the queue is congested and something is to be said. Owned by the switch's thread.
+// Pacer of the CNPs of a congested queue. Owned by one switch worker.
 class CnpPacer {
  public:
-  // `seed`: of the distances between two samples.
+  // `seed` of the distances between samples.
   CnpPacer(const CnpConfig& config, uint64_t seed)
       : threshold_(config.threshold.value()), sample_(config.sample.value()), rng_(seed) {}
 
-  // A frame of `bytes` has been queued, which now holds `queue`. The first one of a congestion is due at once: the sooner
-  // the better.
+  // Called after a frame of `bytes` was queued; `queue` is the resulting length. The first frame above the threshold is
+  // due at once.
   bool is_due(uint32_t bytes, uint64_t queue) {
     if (queue < threshold_) {
       left_ = 0;
@@ -59,9 +59,9 @@ class CnpPacer {
   uint64_t left_ = 0;
 };
 
-// The flows with most bytes of the last ones that came: the space-saving sketch (Metwally, Agrawal, El Abbadi 2005) with
-// counts that are halved each `window` bytes. A flow that has more than 1/kFlows of the bytes is in it. Owned by the
-// switch's thread.
+// Sketch of the flows with the most recent bytes: space-saving (Metwally, Agrawal, El Abbadi 2005), with counts that
+// are halved every `window` bytes. It contains each flow with more than 1/kFlows of the bytes. Owned by one switch
+// worker.
 class FlowSketch {
  public:
   static constexpr size_t kFlows = 64;
@@ -69,7 +69,7 @@ class FlowSketch {
   explicit FlowSketch(uint64_t window) : window_(window) {}
 
   void add(const KeyFlow& flow, uint32_t bytes);
-  // The heaviest that `may` lets pass; null when there is none.
+  // Returns the heaviest flow for which `may` returns true; null if none qualifies.
   template <class May>
   [[nodiscard]] const KeyFlow* heaviest(const May& may) const {
     std::array<bool, kFlows> refused{};
@@ -83,7 +83,7 @@ class FlowSketch {
       refused[best] = true;
     }
   }
-  // What it believes that the flow has; never less than it had since the last halvings.
+  // Estimate of the flow's bytes; not less than the actual bytes since the last halvings.
   [[nodiscard]] uint64_t bytes_of(const RoceFlow& flow) const;
 
  private:
@@ -92,7 +92,8 @@ class FlowSketch {
   uint64_t window_;
   uint64_t since_ = 0;  // bytes since the last halving
   size_t used_ = 0;
-  std::array<uint32_t, kFlows> tags_{};  // of hashes, looked through first
+  // Hashes of the flows, compared first.
+  std::array<uint32_t, kFlows> tags_{};
   std::array<uint64_t, kFlows> bytes_{};
   std::array<KeyFlow, kFlows> flows_{};
 };

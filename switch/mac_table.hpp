@@ -1,4 +1,4 @@
-// Which port a MAC address of a VLAN was last seen on. Bounded (ageing_table.hpp).
+// MAC table: the port at which a MAC address of a VLAN was last seen. Bounded (ageing_table.hpp).
 #pragma once
 
 #include <algorithm>
@@ -10,12 +10,12 @@
 
 namespace roci {
 
-// Owned by the switch's thread.
+// Owned by one switch worker.
 class MacTable {
  public:
   enum class Learned : uint8_t { kNew, kKnown, kMoved, kFull };
 
-  // `ageing` after the last frame from an address it is forgotten; kNever keeps all.
+  // An address is removed `ageing` after its last frame; kNever: never.
   MacTable(uint32_t size, Nanos ageing) : table_(std::max(size, 1U), ageing) {}
 
   [[gnu::always_inline]] Learned learn(uint16_t vlan, const MacAddress& mac, uint16_t port, Nanos now) {
@@ -29,17 +29,17 @@ class MacTable {
     if (heard.learned != decltype(table_)::Learned::kKnown) return Learned::kNew;
     return moved ? Learned::kMoved : Learned::kKnown;
   }
-  // Of what was last learnt: whether who has a copy of the table is to be told (AgeingTable).
+  // Whether the other workers' tables need the address of the last learn() (AgeingTable).
   [[nodiscard]] bool is_to_be_told(Nanos now) const { return table_.is_to_be_told(now); }
   void told(Nanos now) { table_.told(now); }
-  // kNoPort when it is not known. No std::optional, which is put together in memory byte by byte and read back at once: a
-  // processor waits for that longer than for all of the look-up.
+  // Returns kNoPort for an unknown address. Not a std::optional: it is assembled in memory byte by byte and read at
+  // once, and the resulting stall takes longer than the lookup.
   [[nodiscard]] uint16_t find(uint16_t vlan, const MacAddress& mac, Nanos now) const {
     const uint16_t* port = table_.find(key_of(vlan, mac), now);
     return port == nullptr ? kNoPort : *port;
   }
 
-  // Entries, counting old ones that nobody has asked for.
+  // Number of entries, including expired ones that are not removed yet.
   [[nodiscard]] uint32_t size() const { return table_.size(); }
   [[nodiscard]] uint32_t capacity() const { return table_.capacity(); }
 

@@ -1,5 +1,4 @@
-// What a switch counts of the messages with which it tells senders of congestion. Each worker of a switch counts for
-// itself, what the switch shows is the sum.
+// Event counters of congestion notification. Each worker of a switch counts separately; the switch reports the sums.
 #pragma once
 
 #include <array>
@@ -9,7 +8,7 @@
 
 namespace roci {
 
-// A count for each kind of event, as values.
+// Count per event, as values.
 template <class Event, unsigned kCount>
 struct EventCounts {
   std::array<uint64_t, kCount> events{};
@@ -17,7 +16,7 @@ struct EventCounts {
   [[nodiscard]] uint64_t of(Event event) const { return events[static_cast<unsigned>(event)]; }
 };
 
-// The same while it is counted: written by one thread, readable from any.
+// Counter per event: written by one thread, readable from any.
 template <class Event, unsigned kCount>
 struct EventCounters {
   std::array<std::atomic<uint64_t>, kCount> events{};
@@ -28,32 +27,32 @@ struct EventCounters {
   }
 };
 
-// What became of samples of congestion points, of the CNMs that they led to, and of those that came from others.
+// Results of congestion point samples, of the CNMs that they caused, and of received CNMs.
 enum class CnmEvent : uint8_t {
-  kNoCongestion,  // sampled, and nothing to say
+  kNoCongestion,  // sampled; no message required
   // Sent:
-  kSent,           // to the sampled frame's source, in the same layer 2 network
-  kSentOverIp,     // as self-defined CNM to the flow's source
-  kSentToOwnHost,  // to the flow's source, which is a host here and in the ToR's table
+  kSent,           // to the source of the sampled frame, in layer 2
+  kSentOverIp,     // as self-defined CNM to the source of the flow
+  kSentToOwnHost,  // in layer 2 to the source of the flow, an attached host in the ToR table
   // Not sent:
-  kNoFlow,   // the sampled frame has neither a CN-TAG nor, where l3 is on, a flow that came in by a port
-  kOwnKind,  // the sampled frame is itself a CNM
-  kLimited,  // more than cnm_rate, or too many at once
+  kNoFlow,   // no CN-TAG, and no IP flow or l3 is off; or the switch generated the frame
+  kOwnKind,  // the sampled frame is a CNM
+  kLimited,  // more than cnm_rate, or the outbox is full
   kNoBuffer,
-  kNoRoute,  // to the source: no port is known for its MAC, or no route leads to its address
-  // Self-defined CNMs that came for hosts here:
+  kNoRoute,  // no port is known for the source's MAC, or no route leads to its address
+  // Self-defined CNMs received for attached hosts:
   kTranslated,
-  kUnknownFlow,  // as well as of messages from here for a host here
+  kUnknownFlow,  // also of this switch's own messages for an attached host
   kShaped,       // for a shaper of this switch
-  kDelivered,    // as it is, to a host whose flow is not known
+  kDelivered,    // forwarded unchanged, to a host whose flow is unknown
   kMalformed,
-  kNotBelieved,  // not signed with our key, or not new
-  kNoFeedback,   // says only what layer 2 cannot say
+  kNotBelieved,  // not signed with the key, or not new
+  kNoFeedback,   // has only values that layer 2 cannot carry
   kTooMany,      // more than cnm_rate
-  kPortUnknown,  // the flow is known, and the port of its host is not any more
-  // The table of flows:
+  kPortUnknown,  // the flow is known, but no longer the port of its host
+  // ToR table:
   kFlowLearnt,
-  kFlowsFull,  // not learnt, a frame
+  kFlowsFull,  // not learned; counted per frame
   // CN-TAGs:
   kTagRemoved,
 };
@@ -71,20 +70,20 @@ constexpr std::string_view cnm_event_name(CnmEvent event) {
 using CnmCounters = EventCounters<CnmEvent, kCnmEventCount>;
 using CnmCounts = EventCounts<CnmEvent, kCnmEventCount>;
 
-// What became of the moments in which a queue with CNPs was congested, and of CNPs that others made.
+// Results of congested queues with CNPs, and of CNPs of other devices.
 enum class CnpEvent : uint8_t {
   kSent,
   // Not sent:
-  kNoFlow,         // the frame, or no frame of late, was data of RoCEv2 that came in by a port
-  kUnknownSender,  // it is not known who sends the flow
-  kSpaced,         // told within `spacing`; with `heaviest` so were all that are known
-  kLimited,        // more than `rate`, or too many at once
-  kFlowsFull,      // more flows within `spacing` than it may tell
+  kNoFlow,         // the frame is not RoCEv2 data from a port; for `heaviest`: no recent frame is
+  kUnknownSender,  // the source queue pair of the flow is not known
+  kSpaced,         // notified within `spacing`; for `heaviest`: all known flows
+  kLimited,        // more than `rate`, or the outbox is full
+  kFlowsFull,      // more flows within `spacing` than `senders.flows`
   kNoBuffer,
-  kNoRoute,  // to the sender: no port is known for its MAC, or no route leads to its address
-  // CNPs of others:
+  kNoRoute,  // no port is known for the sender's MAC, or no route leads to its address
+  // CNPs of receivers and other switches:
   kPassed,
-  kSuppressed,  // dropped, since one for the same queue pair went by within `spacing`
+  kSuppressed,  // dropped: another CNP for the queue pair passed within `spacing`
 };
 inline constexpr unsigned kCnpEventCount = 10;
 
@@ -98,13 +97,13 @@ constexpr std::string_view cnp_event_name(CnpEvent event) {
 using CnpCounters = EventCounters<CnpEvent, kCnpEventCount>;
 using CnpCounts = EventCounts<CnpEvent, kCnpEventCount>;
 
-// What became of subscribed packets that left a queue which was longer than `above`.
+// Results of subscribed packets that left a queue longer than `above`.
 enum class IntResponseEvent : uint8_t {
   kSent,
   // Not sent:
   kUnknownSender,
-  kSpaced,   // told within `spacing`
-  kLimited,  // more than `rate`, or too many at once
+  kSpaced,   // notified within `spacing`
+  kLimited,  // more than `rate`, or the outbox is full
   kNoBuffer,
   kNoRoute,
 };
@@ -119,13 +118,13 @@ constexpr std::string_view int_response_event_name(IntResponseEvent event) {
 using IntResponseCounters = EventCounters<IntResponseEvent, kIntResponseEventCount>;
 using IntResponseCounts = EventCounts<IntResponseEvent, kIntResponseEventCount>;
 
-// How a switch has learnt who sends which flow, or that it is somebody else than before.
+// Sources from which a switch learned the sender of a flow, or its change.
 enum class SenderEvent : uint8_t {
   kFromPacket,
   kFromCm,
   kFromAcks,
-  kFull,       // could not be learnt: the table is full of others
-  kAmbiguous,  // an acknowledgement that could have been of several flows
+  kFull,       // not learned: the table is full
+  kAmbiguous,  // acknowledgment that fits several flows
 };
 inline constexpr unsigned kSenderEventCount = 5;
 

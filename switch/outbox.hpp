@@ -1,5 +1,5 @@
-// Frames that a switch has made itself for the senders of flows, and that wait until the stages are through, so that nothing
-// is sent from within the sending of another frame.
+// Outbox of a switch worker: generated frames for the senders of flows. They wait until all ports have been polled, so
+// that no frame is sent while another one is being sent.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -15,7 +15,7 @@
 
 namespace roci {
 
-// So many events a second and no more, a few of them at once.
+// Rate limit of events: `rate` per second, with bursts of kAtOnce.
 class EventLimit {
  public:
   static constexpr int kAtOnce = 32;
@@ -32,20 +32,20 @@ class EventLimit {
   Nanos next_{0};
 };
 
-// Owned by the switch's thread.
+// Owned by one switch worker.
 class Outbox {
  public:
   using Counter = std::atomic<uint64_t>;
-  static constexpr size_t kMost = 64;  // that wait at a time
+  static constexpr size_t kMost = 64;  // waiting messages
 
   struct Message {
     rte_mbuf* frame = nullptr;
-    uint16_t vlan = 0;            // where its destination MAC is looked up; or
-    std::optional<IpAddress> to;  // where it goes by a route
-    // Where it is counted: sent; no port is known for the MAC, or no route leads there.
+    uint16_t vlan = 0;            // VLAN in which the destination MAC is looked up; or
+    std::optional<IpAddress> to;  // destination of the route lookup
+    // Counters of the results: sent; no port known for the MAC, or no route.
     Counter* sent = nullptr;
     Counter* no_way = nullptr;
-    // When it is not null: not sent to an address in one of this switch's own networks, and counted here instead.
+    // If not null: a message to one of the switch's own networks is not sent, and is counted here.
     Counter* at_home = nullptr;
   };
 

@@ -6,10 +6,10 @@
 namespace roci {
 namespace {
 
-// What stands behind the EtherType of a CN-TAG.
+// Content of a CN-TAG after its EtherType.
 struct CnTagContent {
   Be16 flow;
-  Be16 ether_type;  // of what follows
+  Be16 ether_type;  // of the payload
 };
 
 // 01:80:c2:00:00:00 to 0f (802.1Q table 8-1).
@@ -18,7 +18,7 @@ bool is_link_local(const MacAddress& mac) {
   return b[0] == 0x01 && b[1] == 0x80 && b[2] == 0xc2 && b[3] == 0 && b[4] == 0 && b[5] < 0x10;
 }
 
-// One in front of another tag is none: whoever took it out would put the frame into another VLAN.
+// A CN-TAG in front of another tag is ignored: without it, the frame would belong to another VLAN.
 void read_cn_tag(SwitchPacket& packet, const CnTagContent& tag) {
   const uint16_t type = tag.ether_type.get();
   if (type == kEtherTypeVlan || type == kEtherTypeSTag || type == kEtherTypeCnTag) return;

@@ -1,4 +1,4 @@
-// The first stage: what a frame is, in which VLAN, and whether a bridge may touch it at all.
+// Parse stage: determines EtherType and VLAN of a frame, and whether a bridge may forward it.
 #pragma once
 
 #include "switch/packet.hpp"
@@ -6,8 +6,8 @@
 
 namespace roci {
 
-// Fills in ether_type, l3_offset, the CN-TAG and vlan, which is `native` when no tag names another. Looks at the first segment
-// only; one that is shorter than the Ethernet header and its tag is a runt. `own` is the switch's MAC.
+// Sets ether_type, l3_offset, the CN-TAG and vlan, which is `native` if no tag names a VLAN. Reads only the first
+// segment: if it is shorter than the Ethernet header and its tags, the frame is a runt. `own` is the switch's MAC.
 DropReason parse(SwitchPacket& packet, uint16_t native, const MacAddress& own);
 
 }  // namespace roci

@@ -6,7 +6,7 @@
 namespace roci {
 namespace {
 
-// What tells flows between two addresses apart: protocol and ports, with `l4` behind the IP header.
+// Hashed fields in addition to the addresses: protocol and ports. `l4` starts after the IP header.
 uint64_t ports_of(uint8_t protocol, std::span<const uint8_t> l4) {
   struct Ports {
     Be16 source, destination;
@@ -27,7 +27,7 @@ uint64_t path_hash(std::span<const uint8_t> packet, uint64_t salt) {
     const auto& ip = *reinterpret_cast<const Ipv4Header*>(packet.data());
     hash.add(uint64_t{ip.source.get()} << 32 | ip.destination.get());
     const size_t header = (ip.version_ihl & 0xfU) * 4;
-    const bool fragment = (ip.flags_fragment.get() & 0x3fff) != 0;  // more to come, or not the first
+    const bool fragment = (ip.flags_fragment.get() & 0x3fff) != 0;  // MF flag, or not the first fragment
     hash.add(ports_of(ip.protocol, fragment || header > packet.size() ? std::span<const uint8_t>{}
                                                                       : packet.subspan(header)));
   } else {

@@ -1,5 +1,5 @@
-// The number that chooses one of several equal paths for a packet (ECMP): the same for all packets of a flow, and spread
-// evenly over flows.
+// ECMP hash: selects one of several equal paths for a packet. All packets of a flow have the same hash, and flows are
+// spread evenly.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,24 @@
 
 namespace roci {
 
-// Of the packet whose IP header `packet` begins with; it must be whole. What is looked at:
+// Hash of a packet. `packet` starts with the IP header, which must be complete. Hashed fields:
 //
-//   addresses and protocol   always. Of fragments nothing else, as only the first has ports.
+//   addresses and protocol   always. Fragments have no other fields, since only the first one has ports.
 //   TCP                      both ports
-//   UDP                      the source port. RoCEv2 tells flows apart by it alone, and the destination port is
-//                            what telemetry changes (wire/telemetry_header.hpp): so a flow stays where it is when packets
-//                            of it begin to carry telemetry, also at switches that know nothing of it.
+//   UDP                      the source port. It alone distinguishes RoCEv2 flows, and telemetry changes the
+//                            destination port (wire/telemetry_header.hpp). The path of a flow therefore does not change
+//                            when its packets start to carry telemetry, also at switches without telemetry support.
 //   IPv6                     the flow label (RFC 6438)
 //
-// Nothing of that changes on the way. `salt` makes switches choose independently of each other: with the same one, the
-// second of two switches in a row would use one path of those it has.
+// None of these fields changes along the path. `salt` makes the selections of switches independent: with equal salts,
+// the second of two consecutive switches would use only one of its paths.
 uint64_t path_hash(std::span<const uint8_t> packet, uint64_t salt);
 
-// One of `count` by a hash; each of them for the same part of all hashes.
+// Maps a hash to one of `count` paths; each path has the same part of all hashes.
 constexpr uint32_t path_of(uint64_t hash, uint32_t count) {
   return static_cast<uint32_t>((hash >> 32) * count >> 32);
 }
-// A hash of a hash, for who needs another choice that has nothing to do with the first.
+// Hash of a hash, for a further selection that is independent of the first.
 constexpr uint64_t rehash(uint64_t hash) {
   // Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators (SplitMix64).
   hash += 0x9e3779b97f4a7c15;
@@ -35,7 +35,7 @@ constexpr uint64_t rehash(uint64_t hash) {
   return hash ^ hash >> 31;
 }
 
-// The salt of a switch that was not given one.
+// Salt of a switch without a configured one.
 uint64_t path_salt(const MacAddress& mac);
 
 }  // namespace roci

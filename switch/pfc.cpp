@@ -41,10 +41,10 @@ bool PauseControl::poll(Nanos now) {
     const auto go = static_cast<uint8_t>(state.stopped & ~stopped);
     const bool again = stopped != 0 && now >= state.again;
     if (stopped == state.stopped && !again) continue;
-    if (!tell(view, stopped, go)) continue;  // no buffer now: asked again with the next round
+    if (!tell(view, stopped, go)) continue;  // pool empty: repeated in the next round
     worked = true;
     state.stopped = stopped;
-    // Before the pause ends, with as much to spare as it takes.
+    // Renews the pause after half of its time.
     state.again = stopped == 0 ? kNever : now + pause_time(kQuanta, rate_of(view)) / 2;
   }
   return worked;
@@ -54,7 +54,7 @@ Nanos PauseControl::next_deadline() const {
   Nanos next = kNever;
   for (size_t i = 0; i < ports_.size(); ++i) {
     const State& state = states_[i];
-    // Another worker has taken or released frames of this port.
+    // Another worker has queued or released frames of this port.
     if (buffer_.stop(ports_[i].port, state.stopped) != state.stopped) return Nanos{0};
     next = std::min(next, state.again);
   }

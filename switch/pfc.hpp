@@ -1,5 +1,5 @@
-// Priority-based flow control (802.1Q 36) of the switch's ports: tells neighbours to stop when what they sent has filled
-// its place, and does what they tell.
+// Priority-based flow control (802.1Q 36) of the switch's ports: pauses a neighbor whose frames exceed their buffer,
+// and obeys the neighbor's PFC frames.
 #pragma once
 
 #include <rte_mempool.h>
@@ -13,16 +13,16 @@
 
 namespace roci {
 
-// Owned by the switch's thread.
+// Owned by one switch worker.
 class PauseControl {
  public:
-  // What one port has to do with it.
+  // PFC state of one port.
   struct PortView {
-    uint16_t port;  // its number
+    uint16_t port;  // number in the switch
     EgressPort& egress;
     SwitchPortCounters& counters;
-    BitsPerSec rate{0};    // of the line, which pauses are measured by; 0 is taken for kAssumedRate
-    uint8_t lossless = 0;  // the classes that PFC is on for, a bit for each
+    BitsPerSec rate{0};    // of the line, the unit of pause times; 0: kAssumedRate
+    uint8_t lossless = 0;  // bitmap of the classes with PFC
   };
   static constexpr BitsPerSec kAssumedRate = 100_Gbps;
 
@@ -30,15 +30,15 @@ class PauseControl {
   PauseControl(SwitchBuffer& buffer, const MacAddress& mac, rte_mempool* pool,
                const std::vector<PortView>& ports);
 
-  // A frame to the link-local address of MAC control has come in. False when it is no PFC frame that means this port.
+  // Processes a frame to the MAC control address. Returns false if it is not a PFC frame for this port.
   bool take(const rte_mbuf* frame, uint16_t port, Nanos now);
-  // Puts the PFC frames that are due in front of what waits at their ports. Returns whether there were any.
+  // Queues due PFC frames in front of all other frames of their ports. Returns whether any was due.
   bool poll(Nanos now);
-  // When a pause must be said again.
+  // Time at which the next pause must be renewed.
   [[nodiscard]] Nanos next_deadline() const;
 
  private:
-  // The longest pause there is, so that it is rarely said again; the end is said too.
+  // Longest pause, so that renewals are rare. Its end is signaled by a PFC frame too.
   static constexpr uint16_t kQuanta = 0xffff;
   struct State {
     uint8_t stopped = 0;
@@ -50,7 +50,7 @@ class PauseControl {
   SwitchBuffer& buffer_;
   MacAddress mac_;
   rte_mempool* pool_;
-  std::vector<PortView> ports_;  // that have lossless classes
+  std::vector<PortView> ports_;  // with lossless classes
   std::vector<State> states_;
 };
 

@@ -1,4 +1,4 @@
-// Ports of a switch that have something to do, by number; looked through in order, without those that have not.
+// Set of the port numbers with pending work. It is iterated in ascending order, without visiting other ports.
 #pragma once
 
 #include <array>
@@ -15,7 +15,8 @@ class PortSet {
     words_[port / 64U] |= uint64_t{1} << (port % 64U);
     full_ |= 1U << (port / 64U);
   }
-  // visit(port) for each; those for which it says false leave the set. What visit() inserts may be visited or not.
+  // Calls visit(port) for each port and removes those for which it returns false. A port that visit() inserts may or
+  // may not be visited.
   template <class Visit>
   void filter(Visit&& visit) {
     for (uint32_t full = full_; full != 0; full &= full - 1) {
@@ -37,7 +38,7 @@ class PortSet {
   }
 
  private:
-  uint32_t full_ = 0;  // a bit for each word with any
+  uint32_t full_ = 0;  // bitmap of nonzero words
   std::array<uint64_t, kPorts / 64> words_{};
 };
 

@@ -5,7 +5,7 @@
 namespace roci {
 namespace {
 
-// A target that is so much more than the rate is brought down at the first cycle (802.1Q 32.12.2).
+// A target of more than kTargetTooFar times the rate is divided by kTargetCut at the first cycle (802.1Q 32.12.2).
 constexpr double kTargetTooFar = 10;
 constexpr double kTargetCut = 8;
 
@@ -30,7 +30,7 @@ void ReactionPoint::start_over(Nanos now) {
 
 void ReactionPoint::slow_down(uint8_t feedback, BitsPerSec sending, Nanos now) {
   begin(sending);
-  // Of several in a row the target is what it was before the first.
+  // In a series of decreases without a cycle in between, the target is the rate before the first one.
   if (byte_stage_ != 0 || time_stage_ != 0) target_ = rate_;
   const double decrease = std::min(config_.gd * feedback, kMostDecrease);
   rate_ = std::max(rate_ * (1 - decrease), bits(config_.min));
@@ -76,7 +76,7 @@ void ReactionPoint::rise() {
   }
   target_ = std::min(target_, line_);
   rate_ = std::min((rate_ + target_) / 2, line_);
-  // Halves of what is missing never end.
+  // Halving the difference never reaches the line rate.
   if (line_ - rate_ < line_ / 1000) {
     rate_ = line_;
     limiting_ = false;

@@ -1,7 +1,7 @@
-// Whether something has happened of late, in memory of a fixed size: two Bloom filters that take turns. What is noted goes
-// into the newer one; each `period` the older one is emptied and becomes the newer one. So what was noted is remembered
-// for one to two periods, and nothing is ever remembered for longer. It may believe that it remembers what never was:
-// with n notes in two periods about (4 n / 65,536)^4 of the questions, 1 in 70,000 at 1,000 notes.
+// Set of recent hashes in memory of fixed size: two Bloom filters, the newer of which records. Every `period`, the
+// older one is cleared and becomes the newer one. A hash is therefore remembered for one to two periods, and never
+// longer. False positives: with n hashes in two periods, a fraction of about (4 n / 65,536)^4 of lookups; 1 in 70,000
+// for 1,000 hashes.
 #pragma once
 
 #include <array>
@@ -12,12 +12,12 @@
 
 namespace roci {
 
-// Owned by one thread. Time must not go back.
+// Owned by one thread. Time must not decrease.
 class RotatingBloom {
  public:
   explicit RotatingBloom(Nanos period) : period_(period) {}
 
-  // `hash`: 64 bits that are all well mixed.
+  // `hash`: 64 bits, all well mixed.
   [[nodiscard]] bool has(uint64_t hash, Nanos now) {
     turn(now);
     return has(filters_[0], hash) || has(filters_[1], hash);
@@ -49,7 +49,7 @@ class RotatingBloom {
   }
 
   Nanos period_;
-  Nanos began_{0};  // of the newer one's turn
+  Nanos began_{0};  // start of the newer filter's period
   unsigned newer_ = 0;
   std::array<Filter, 2> filters_{};
 };

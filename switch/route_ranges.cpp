@@ -18,7 +18,7 @@ RouteRanges::Range RouteRanges::range_of(const RouteEntry& entry) {
   return {first, {first.high | high, first.low | low}, entry.route};
 }
 
-// Addresses from here on take this route, until another one begins.
+// Addresses from `first` on have this route, until the next call.
 void RouteRanges::begin_at(const Number& first, uint16_t route) {
   if (begins_.back() == first) {
     routes_.back() = route;
@@ -31,17 +31,17 @@ void RouteRanges::begin_at(const Number& first, uint16_t route) {
 RouteRanges::RouteRanges(std::span<const RouteEntry> entries) : begins_(1), routes_(1, kNotFound) {
   std::vector<Range> ranges;
   for (const RouteEntry& e : entries) ranges.push_back(range_of(e));
-  // Of two that begin together the one that holds the other comes first.
+  // Of ranges with the same first address, the enclosing range precedes.
   std::stable_sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
     return a.first == b.first ? a.last.after(b.last) : b.first.after(a.first);
   });
-  std::vector<Range> open;  // each holds the next one
-  // Behind the innermost one its outer one goes on.
+  std::vector<Range> open;  // each contains the next one
+  // After an inner range, the enclosing range continues.
   const auto close = [&] {
     const Number last = open.back().last;
     open.pop_back();
     const Number next{last.high + (last.low == UINT64_MAX ? 1U : 0U), last.low + 1};
-    if (next == Number{}) return;  // the end of all addresses
+    if (next == Number{}) return;  // end of the address space
     begin_at(next, open.empty() ? kNotFound : open.back().route);
   };
   for (const Range& range : ranges) {

@@ -1,5 +1,5 @@
-// Prefixes laid side by side: where the addresses begin that take another route than those before them, in order. A
-// look-up is a search by halves, and the whole takes some 20 bytes for each prefix.
+// Address ranges made from prefixes: a sorted array of the first address of each range, and its route. Lookup is by
+// bisection. It requires about 20 bytes per prefix.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,23 @@
 namespace roci {
 
 struct RouteEntry {
-  IpNetwork prefix;    // what lies behind the prefix does not count
+  IpNetwork prefix;    // bits after the prefix are ignored
   uint16_t route = 0;  // below kNotFound
 };
 inline constexpr uint16_t kNotFound = UINT16_MAX;
 
-// Does not change once it is made.
+// Immutable after construction.
 class RouteRanges {
  public:
-  // Of one family. Of entries with the same prefix the last one counts.
+  // All entries must be of one address family. Of entries with the same prefix, the last one is used.
   explicit RouteRanges(std::span<const RouteEntry> entries = {});
 
-  // The route of the longest prefix that holds the address, which must be of the same family.
+  // Route of the longest prefix that contains the address; kNotFound if no prefix does. The address must be of the same
+  // family.
   [[nodiscard]] uint16_t find(const IpAddress& address) const {
     const Number wanted = Number::of(address);
     size_t found = 0;
-    // Without a branch on what is compared, which no processor could foresee.
+    // No branch depends on the comparison, which the processor could not predict.
     for (size_t left = begins_.size(); left > 1;) {
       const size_t half = left / 2;
       found += begins_[found + half].after(wanted) ? 0 : half;
@@ -36,7 +37,7 @@ class RouteRanges {
   }
 
  private:
-  // An address as a number of 128 bits.
+  // Address as a number of 128 bits.
   struct Number {
     uint64_t high = 0, low = 0;
     static Number of(const IpAddress& address);
@@ -53,7 +54,7 @@ class RouteRanges {
   void begin_at(const Number& first, uint16_t route);
 
   std::vector<Number> begins_;    // the first is 0
-  std::vector<uint16_t> routes_;  // from there on
+  std::vector<uint16_t> routes_;  // of the addresses from there on
 };
 
 }  // namespace roci

@@ -20,18 +20,18 @@ namespace roci {
 namespace {
 
 constexpr size_t kBatch = 32;
-// What a FIB gives for an address without a route. Routes are one more than they are, so that kNotFound comes out.
+// FIB result for an address without a route. Stored routes are one higher, so that kMiss - 1 is kNotFound.
 constexpr uint64_t kMiss = 0;
-constexpr uint32_t kMostTables = 32'767;  // of 256 entries, that an entry of 2 bytes can name
+constexpr uint32_t kMostTables = 32'767;  // tbl8 groups of 256 entries that a 2-byte entry can index
 
-// Names of FIBs are unique in a process, and short ones: memory pools are made with them.
+// FIB names must be unique in a process, and short: DPDK derives names of memory pools from them.
 std::string unique_name() {
   static std::atomic<uint32_t> made{0};
   return "roci_" + std::to_string(made.fetch_add(1));
 }
 
-// Tables of 256 entries for what is behind the first 24 bits: one for each /24 with longer prefixes in it. The FIB wants
-// one more to be free, and counts in steps of 64.
+// Number of tbl8 groups: one for each /24 that contains longer prefixes. The FIB requires one more to be free, and
+// counts in steps of 64.
 uint32_t tables_for_v4(std::span<const RouteEntry> entries) {
   std::set<uint32_t> split;
   for (const RouteEntry& e : entries) {
@@ -40,7 +40,8 @@ uint32_t tables_for_v4(std::span<const RouteEntry> entries) {
   return static_cast<uint32_t>(split.size()) + 64;
 }
 
-// One for each byte of each prefix behind the first 24 bits: the FIB shares them, but reserves them as if it did not.
+// One group for each byte of each prefix after the first 24 bits: the FIB shares groups, but reserves them as if it did
+// not.
 uint32_t tables_for_v6(std::span<const RouteEntry> entries) {
   uint32_t count = 0;
   for (const RouteEntry& e : entries)
@@ -48,8 +49,8 @@ uint32_t tables_for_v6(std::span<const RouteEntry> entries) {
   return count + 16;
 }
 
-// What is put into a table then never has to go around what is there already: DPDK 22.11 loses addresses when a default
-// route comes after longer prefixes at the beginning of the address space.
+// With this order, an insertion never has to skip longer prefixes. DPDK 22.11 loses addresses if a default route is
+// added after longer prefixes at the start of the address space.
 std::vector<RouteEntry> shortest_first(std::span<const RouteEntry> entries) {
   std::vector<RouteEntry> sorted(entries.begin(), entries.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const RouteEntry& a, const RouteEntry& b) {
@@ -92,7 +93,7 @@ Result<RouteTable> RouteTable::create(std::span<const RouteEntry> entries, Kind 
   return made;
 }
 
-// Both leave the table null when there is no memory for it.
+// Both leave the table null if it does not fit into memory, or (IPv6) needs too many groups.
 Status RouteTable::fill_v4(std::span<const RouteEntry> entries) {
   rte_fib_conf config{};
   config.type = RTE_FIB_DIR24_8;
@@ -103,7 +104,7 @@ Status RouteTable::fill_v4(std::span<const RouteEntry> entries) {
   table_v4_.reset(rte_fib_create(unique_name().c_str(), SOCKET_ID_ANY, &config));
   if (table_v4_ == nullptr) {
     say_no_table("IPv4", entries.size(), rte_strerror(rte_errno));
-    clear_dpdk_error();  // which it was not
+    clear_dpdk_error();  // not an error: ranges are used
     return {};
   }
   for (const RouteEntry& e : shortest_first(entries)) {

@@ -1,11 +1,11 @@
-// Which route an address takes: that of the longest prefix which holds it. IPv4 and IPv6 lie apart, each in one of two
-// ways, which give the same answers:
+// Route table: longest prefix match. IPv4 and IPv6 are separate. Each family uses one of two methods with the same
+// results:
 //
-//   ranges   a search by halves (route_ranges.hpp). Next to no memory, so a process may have hundreds of switches.
-//   table    DPDK's FIB: 2^24 entries for the first 24 bits, further tables of 256 for what is behind them (DIR24_8, and
-//            the same as a trie for IPv6). One step for most addresses, and 32 MiB however few routes there are.
+//   ranges   bisection (route_ranges.hpp). It requires little memory, so a process may have hundreds of switches.
+//   table    DPDK's FIB: 2^24 entries for the first 24 bits, and groups of 256 entries for the following bits (DIR24_8;
+//            for IPv6 a trie of the same kind). One step for most addresses, and 32 MiB for any number of routes.
 //
-// A family with many routes has a table, if the memory that DPDK has for itself (port/eal.hpp) has room for it.
+// A family with more than kRangesUpTo entries uses the table, if DPDK's own memory (port/eal.hpp) has space for it.
 #pragma once
 
 #include <cstdint>
@@ -21,21 +21,22 @@ struct rte_fib6;
 
 namespace roci {
 
-// Does not change once it is made. Owned by the switch's thread.
+// Immutable after creation, so the workers of a switch share it.
 class RouteTable {
  public:
-  static constexpr size_t kMostEntries = 32'766;  // values that an entry of 2 bytes has, but for "none"
-  static constexpr size_t kRangesUpTo = 256;      // entries of a family
-  enum class Kind : uint8_t { kBySize, kRanges, kTable };  // only tests ask for one
+  static constexpr size_t kMostEntries = 32'766;           // values of a 2-byte entry, without "none"
+  static constexpr size_t kRangesUpTo = 256;               // entries of a family that use ranges
+  enum class Kind : uint8_t { kBySize, kRanges, kTable };  // tests select one
 
-  // Empty: it knows no route.
+  // Table without routes.
   RouteTable() = default;
-  // With routes below kMostEntries. Of entries with the same prefix the last one counts. Needs a started EAL.
+  // Creates a table. Routes must be below kMostEntries. Of entries with the same prefix, the last one is used. Requires
+  // an initialized EAL.
   static Result<RouteTable> create(std::span<const RouteEntry> entries, Kind kind = Kind::kBySize);
 
-  // The route of an address, kNotFound when there is none.
+  // Route of an address; kNotFound if no prefix contains it.
   [[nodiscard]] uint16_t find(const IpAddress& address) const;
-  // The same for many at once, which is faster: a table's entries are rarely in a cache, and they are fetched together.
+  // Looks up several addresses. This is faster, since the cache misses of a table overlap.
   void find(std::span<const IpAddress> addresses, std::span<uint16_t> routes) const;
 
   // Whether addresses of the family are looked up in a table.

@@ -12,7 +12,7 @@
 namespace roci {
 namespace {
 
-// Takes one hop off the packet whose IP header this is. False when it has none left.
+// Decrements TTL or hop limit of the packet at `l3`. Returns false if it has expired.
 bool take_hop(uint8_t* l3) {
   if (l3[0] >> 4 == 4) {
     auto& ip = *reinterpret_cast<Ipv4Header*>(l3);
@@ -28,7 +28,7 @@ bool take_hop(uint8_t* l3) {
 
 }  // namespace
 
-// The switch as a host of one VLAN.
+// The switch as a host in one VLAN.
 class Router::Interface final : public FrameSink {
  public:
   Interface(uint16_t id, rte_mempool* pool, RouterOutput& output)
@@ -46,8 +46,8 @@ class Router::Interface final : public FrameSink {
   }
 
   uint16_t vlan;
-  uint16_t answer_vlan;  // where its own frames go
-  Nanos now{0};          // of the call that is under way
+  uint16_t answer_vlan;  // VLAN of the frames that it sends
+  Nanos now{0};          // of the current call
   std::unique_ptr<Neighbours> neighbours;
 
  private:
@@ -68,7 +68,8 @@ Router::~Router() {
   for (Waiting& w : waiting_) rte_pktmbuf_free(w.packet.frame);
 }
 
-// The numbers in the table are those of routes_: for each own address its network and itself, then what is configured.
+// Routes in the table are indices of routes_: for each own address its network and the address itself, then the
+// configured routes.
 Result<RouteTable> Router::make_table(const SwitchConfig& config) {
   std::vector<RouteEntry> entries;
   const auto add = [&](const IpNetwork& prefix) {
@@ -123,7 +124,7 @@ void Router::open_routes(const SwitchConfig& config) {
       routes_.push_back({.interface = by_vlan_[c.vlan], .own = true});
     }
   }
-  std::map<IpAddress, size_t> places;  // of next hops
+  std::map<IpAddress, size_t> places;  // index in hops_
   size_t listed = 0;
   for (const SwitchRouteConfig& r : config.routes) {
     for (const IpAddress& via : r.via) places.emplace(via, places.size());
@@ -134,7 +135,7 @@ void Router::open_routes(const SwitchConfig& config) {
     hops_[place].interface = interface_of(config, address);
     hops_[place].address = address;
   }
-  hops_of_routes_.reserve(listed);  // which routes point into
+  hops_of_routes_.reserve(listed);  // reserved, since routes_ refer to its elements
   for (const SwitchRouteConfig& r : config.routes) {
     const size_t first = hops_of_routes_.size();
     for (const IpAddress& via : r.via) hops_of_routes_.push_back(&hops_[places.at(via)]);
@@ -157,7 +158,7 @@ void Router::overhear(const SwitchPacket& packet, Nanos now) {
   Interface& in = *by_vlan_[packet.vlan];
   FrameView view = parse_frame(rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len,
                                packet.frame->pkt_len);
-  view.vlan_tags = 0;  // an interface belongs to its VLAN, however the port writes that
+  view.vlan_tags = 0;  // the interface belongs to the VLAN, tagged or not
   in.now = now;
   in.neighbours->overhear(view, packet.frame, now);
 }
@@ -188,7 +189,7 @@ bool Router::look(SwitchPacket& packet, IpAddress& destination, Nanos now) {
   FrameView view = parse_frame(rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len,
                                packet.frame->pkt_len);
   if (!for_us) {
-    view.vlan_tags = 0;  // an interface belongs to its VLAN, however the port writes that
+    view.vlan_tags = 0;  // the interface belongs to the VLAN, tagged or not
     in->now = now;
     in->neighbours->handle(view, packet.frame, now);
     return false;
@@ -199,7 +200,7 @@ bool Router::look(SwitchPacket& packet, IpAddress& destination, Nanos now) {
       return false;
     }
     destination = view.destination_ip();
-    // The table has all addresses of the switch but the link-local one, which all interfaces share.
+    // The table contains all addresses of the switch except the link-local one, which all interfaces share.
     if (!destination.is_link_local() || !in->neighbours->is_own(destination)) return true;
   }
   answer(packet, *in, now);
@@ -210,7 +211,7 @@ void Router::answer(SwitchPacket& packet, Interface& host, Nanos now) {
   FrameView view = parse_frame(rte_pktmbuf_mtod(packet.frame, const uint8_t*), packet.frame->data_len,
                                packet.frame->pkt_len);
   view.vlan_tags = 0;
-  // The answer goes back to where the question came from, also when the address is in another VLAN.
+  // The answer is sent to the VLAN of the request, also if the address is in another VLAN.
   host.now = now;
   host.answer_vlan = packet.vlan;
   const bool handled = host.neighbours->handle(view, packet.frame, now);
@@ -225,7 +226,7 @@ void Router::route(std::span<SwitchPacket* const> packets, std::span<const IpAdd
                    Nanos now) {
   std::array<uint16_t, kBatch> found;
   table_->find(destinations, found);
-  if (!waiting_.empty()) send_waiting(now);  // before what came after it
+  if (!waiting_.empty()) send_waiting(now);  // before the packets of this call
   for (size_t i = 0; i < packets.size(); ++i) {
     const Route* one = found[i] == kNotFound ? nullptr : &routes_[found[i]];
     if (one != nullptr && one->own) {
@@ -287,7 +288,7 @@ bool Router::send_to(SwitchPacket& packet, Interface& out, Resolution result, co
     output_.drop(packet, DropReason::kNoNeighbour);
     return true;
   }
-  if (next_hop->mac.is_multicast()) {  // the broadcast address of a network
+  if (next_hop->mac.is_multicast()) {  // broadcast address of a network
     output_.drop(packet, DropReason::kNoRoute);
     return true;
   }
@@ -307,10 +308,10 @@ Router::Choice Router::choose(const Route& route, const SwitchPacket& packet, Na
                                    static_cast<size_t>(packet.frame->data_len - packet.l3_offset)},
                                   salt_);
   NextHop* const first = route.hops[path_of(hash, static_cast<uint32_t>(route.hops.size()))];
-  const Resolution of_first = ask(*first, now);  // also when it is silent: so it is asked again now and then
+  const Resolution of_first = ask(*first, now);  // also if it is silent, so that it is probed periodically
   if (!first->silent) return {first, of_first};
   const auto speaks = [](const NextHop* hop) { return !hop->silent; };
-  for (;;) {  // each round finds somebody, or one more who is silent
+  for (;;) {  // each iteration returns, or finds one more silent hop
     const auto others = static_cast<uint32_t>(std::count_if(route.hops.begin(), route.hops.end(), speaks));
     if (others == 0) break;
     uint32_t skip = path_of(rehash(hash), others);
@@ -321,7 +322,7 @@ Router::Choice Router::choose(const Route& route, const SwitchPacket& packet, Na
     if (result == Resolution::kResolved) bump(output_.counters_of(packet).rerouted);
     return {other, result};
   }
-  // Nobody: any of them will do that answers.
+  // All are silent: use any hop that answers.
   Choice any{first, of_first};
   for (NextHop* hop : route.hops) {
     const Resolution result = ask(*hop, now);

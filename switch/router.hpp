@@ -1,10 +1,10 @@
-// Layer 3: forwards IP packets that are sent to the switch's MAC between its VLANs by static routes, and answers for
-// the switch's own addresses. One interface per VLAN, each with a neighbour table of its own.
+// Router of a switch (layer 3): forwards IP packets sent to the switch's MAC between its VLANs by static routes, and
+// answers for the switch's own addresses. Each VLAN has at most one interface, with its own neighbor table.
 //
-// A route may have several next hops. A packet goes to the one that its flow hashes to (path_hash.hpp), the first packets
-// of all wait until that one has answered. A next hop that has failed to answer, or that answered once and is asked again
-// in vain, is silent: its flows go to the others, each to one of them, until it answers; flows of the others stay where
-// they are. Switches that program resolved next hops alone into their groups do the same.
+// A route may have several next hops. The hash of the flow selects one of them (path_hash.hpp), and the first packets
+// of a flow wait until this one has answered. A next hop is silent if it has failed to answer, or has answered once and
+// does not answer again. Its flows are then sent to the other next hops, each flow to one of them, until it answers.
+// Flows of other next hops do not move. Switches that program only resolved next hops into ECMP groups behave alike.
 #pragma once
 
 #include <rte_mempool.h>
@@ -20,10 +20,10 @@
 
 namespace roci {
 
-// What the router asks of its switch.
+// Functions of the switch that its router calls.
 class RouterOutput {
  public:
-  // Bridges a frame in packet.vlan.
+  // Bridges the frame in packet.vlan.
   virtual void forward(SwitchPacket& packet, Nanos now) = 0;
   virtual void drop(SwitchPacket& packet, DropReason reason) = 0;
   virtual SwitchPortCounters& counters_of(const SwitchPacket& packet) = 0;
@@ -32,57 +32,59 @@ class RouterOutput {
   ~RouterOutput() = default;
 };
 
-// Owned by the switch's thread.
+// Owned by one switch worker.
 class Router {
  public:
-  // Frames that wait for the MAC of their next hop, over all interfaces; the next one is dropped (kNoNeighbour).
+  // Frames that may wait for the MAC of their next hop, on all interfaces. Further frames are dropped (kNoNeighbour).
   static constexpr size_t kMaxWaiting = 256;
 
   Router(const SwitchConfig& config, const MacAddress& mac, rte_mempool* pool, RouterOutput& output);
   ~Router();
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
-  // Where the prefixes of a configuration lead, for the routers of all its workers. Does not change, so threads share it.
+  // Creates the route table of a configuration, for the routers of all workers. It is immutable, so threads share it.
   static Result<RouteTable> make_table(const SwitchConfig& config);
-  // Makes the interfaces; `config` has passed check(), and `table` was made of it and outlives the router.
+  // Creates the interfaces. `config` must have passed check(). `table` must be made from `config` and outlive the
+  // router.
   Status open(const SwitchConfig& config, const RouteTable& table);
 
-  // Shows the router every frame that has come in. It takes what is sent to its MAC (packet.frame is null then) and only
-  // looks at the ARP and neighbour messages among what is sent to all.
+  // Processes received frames. Consumes frames to the switch's MAC in VLANs with an interface (packet.frame is null
+  // afterwards). Of multicast frames, it reads ARP and ND messages without consuming them.
   void handle(std::span<SwitchPacket> batch, Nanos now);
 
-  // Learns from a copy of an ARP or neighbour message that another worker's router has been shown.
+  // Learns from a copy of an ARP or ND message that another worker's router has processed.
   void overhear(const SwitchPacket& packet, Nanos now);
-  // Whether the frame is one, in a VLAN with an interface.
+  // Whether the frame is an ARP or ND message, in a VLAN with an interface.
   [[nodiscard]] bool is_neighbour_message(const SwitchPacket& packet) const;
 
-  // Whether IP packets that come to the switch's MAC in the VLAN are routed.
+  // Whether IP packets to the switch's MAC in the VLAN are routed.
   [[nodiscard]] bool is_in(uint16_t vlan) const { return !by_vlan_.empty() && by_vlan_[vlan] != nullptr; }
-  // Whether the way to the address, if there is any, leads to another router: it is in no network of an interface.
+  // Whether the address is in no network of an interface: the packet goes to another router, or has no route. False if
+  // the switch does not route.
   [[nodiscard]] bool leads_on(const IpAddress& destination) const;
-  // Sends a packet that the switch has made itself. False, and nothing done, when there is no route.
+  // Sends a packet that the switch has generated. Returns false, without effect, if no route exists.
   bool originate(SwitchPacket& packet, const IpAddress& destination, Nanos now);
 
-  // Repeats solicitations, sends or gives up frames that wait. Returns whether there was anything.
+  // Repeats solicitations, and sends or drops waiting frames. Returns whether anything was done.
   bool poll(Nanos now);
   [[nodiscard]] Nanos next_deadline() const;
 
  private:
   static constexpr size_t kBatch = 32;
   class Interface;
-  // Another router, in the network of an interface.
+  // Next hop of routes: another router, in the network of an interface.
   struct NextHop {
     Interface* interface = nullptr;
     IpAddress address;
-    NeighbourRef neighbour{};  // from the first packet on
+    NeighbourRef neighbour{};  // set by the first packet
     bool answered = false;     // at least once
     bool silent = false;
   };
-  // What a number of the table stands for.
+  // Route with an index of the table.
   struct Route {
-    Interface* interface = nullptr;    // of an own network or address
-    bool own = false;                  // the address is the switch's
-    std::span<NextHop* const> hops{};  // of others; without any the destination itself is the next hop
+    Interface* interface = nullptr;    // of own networks and addresses
+    bool own = false;                  // the address is the switch's own
+    std::span<NextHop* const> hops{};  // of configured routes; if empty, the destination is the next hop
   };
   struct Waiting {
     SwitchPacket packet;
@@ -98,22 +100,23 @@ class Router {
   void open_routes(const SwitchConfig& config);
   [[nodiscard]] Interface* interface_of(const SwitchConfig& config, const IpAddress& address) const;
 
-  // Whether the packet is to be routed, or for an address of another interface; gives the destination then.
+  // Returns true if the packet must be looked up in the route table: it is to be routed, or is for an own address. Sets
+  // its destination.
   bool look(SwitchPacket& packet, IpAddress& destination, Nanos now);
-  // A frame to the switch itself, which answers as the host of the interface or drops it.
+  // Handles a frame to the switch itself: answers as the host of the interface, or drops it.
   void answer(SwitchPacket& packet, Interface& host, Nanos now);
   void route(std::span<SwitchPacket* const> packets, std::span<const IpAddress> destinations, Nanos now);
   void route_one(SwitchPacket& packet, const Route* found, const IpAddress& destination, Nanos now);
   [[nodiscard]] const Route* find_route(const IpAddress& destination) const;
 
-  // By a route, at once or when the next hop is known.
+  // Sends the packet by a route, or stores it until the next hop is resolved.
   void send_or_wait(SwitchPacket& packet, const Route& route, const IpAddress& destination, Nanos now);
-  // False when the next hop is not known yet.
+  // Returns false if the next hop is not resolved yet.
   bool send(SwitchPacket& packet, const Route& route, const IpAddress& destination, Nanos now);
   bool send_to(SwitchPacket& packet, Interface& out, Resolution result, const Neighbour* next_hop, Nanos now);
   Choice choose(const Route& route, const SwitchPacket& packet, Nanos now);
   Resolution ask(NextHop& hop, Nanos now);
-  // Sends or gives up what waits, when something has become of a neighbour. Returns whether there was anything.
+  // Sends or drops waiting packets after a neighbor entry has changed. Returns whether any packet left the list.
   bool send_waiting(Nanos now);
   [[nodiscard]] uint64_t generation() const;
 
@@ -123,11 +126,11 @@ class Router {
   uint64_t salt_;
   std::vector<std::unique_ptr<Interface>> interfaces_;
   std::vector<Interface*> by_vlan_;
-  std::vector<NextHop> hops_;             // each once
-  std::vector<NextHop*> hops_of_routes_;  // one route's behind another's
+  std::vector<NextHop> hops_;             // without duplicates
+  std::vector<NextHop*> hops_of_routes_;  // next hops of all routes, route by route
   std::vector<Route> routes_;             // in the order of make_table()
   const RouteTable* table_ = nullptr;
-  std::vector<Waiting> waiting_;  // in the order they came
+  std::vector<Waiting> waiting_;  // in order of arrival
   uint64_t seen_generation_ = 0;
 };
 

@@ -14,7 +14,7 @@ constexpr bool is_ordinary(Qpn qpn) { return qpn.value() > kManagementQp.value()
 
 void SourceQpns::see(const RoceGlance& packet, Nanos now) {
   if (packet.flow.queue_pair == kManagementQp) return connect(packet, now);
-  // Datagrams say it each time, and to any number of queue pairs: nothing to remember.
+  // Each datagram names its sender, and datagrams go to any number of queue pairs: not stored.
   if (packet.source_qp && packet.info->transport != TransportClass::kUd)
     return learn(packet.flow, *packet.source_qp, Way::kPacket, now);
   const bool is_data = packet.info->transport == TransportClass::kRc && packet.is_data();
@@ -24,11 +24,11 @@ void SourceQpns::see(const RoceGlance& packet, Nanos now) {
   counters_.at(SenderEvent::kAmbiguous).store(acks_.ambiguous(), std::memory_order_relaxed);
 }
 
-// Keeps what is known, and begins to find out about flows that may be asked for later.
+// Refreshes a known flow, or starts to watch one that find() may be called for.
 void SourceQpns::look_at(const RoceGlance& packet, Nanos now) {
   if (senders_.find(packet.flow, now) != nullptr) {
     senders_.hear(packet.flow, now);
-  } else if (acks_.watching() < AckCorrelator::kMost / 2) {  // the other half is for those that are asked for
+  } else if (acks_.watching() < AckCorrelator::kMost / 2) {  // the other half is for find()
     acks_.watch(packet.flow, packet.info->operation == Operation::kReadResponse, now);
   }
 }

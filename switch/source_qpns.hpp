@@ -1,12 +1,13 @@
-// Whose queue pair a flow comes from. A packet names the queue pair it goes to alone, and a CNP must name the sender's, so a
-// switch that sends CNPs learns it, in this order of trust:
+// Source queue pairs of flows. A packet names only its destination queue pair, but a CNP or telemetry response must
+// name the sender's. The switch learns it from these sources, in order of reliability:
 //
-//   1. the packets say so: datagrams in their DETH, others in SOURCE-QPN, where two hosts have agreed on it
-//   2. the connection manager's REQ and REP, in which both hosts tell each other theirs
-//   3. the acknowledgements that come back, for flows that somebody has asked for and for some of the others that are
-//      busy (ack_correlator.hpp)
+//   1. the packets: DETH of datagrams, else SOURCE-QPN, if two hosts have negotiated it
+//   2. REQ and REP of the connection manager, which name the queue pairs of both hosts
+//   3. acknowledgments of the reverse direction, for flows that find() was called for and for some other busy flows
+//      (ack_correlator.hpp)
 //
-// What a better way has said is not changed by a worse one. Nothing here is authenticated. Bounded (ageing_table.hpp).
+// A less reliable source does not overwrite a more reliable one. No source is authenticated. Bounded
+// (ageing_table.hpp).
 #pragma once
 
 #include <cstdint>
@@ -18,16 +19,18 @@
 
 namespace roci {
 
-// Owned by the switch's thread; counters() may be read by any.
+// Owned by one switch worker; counters() may be read by any thread.
 class SourceQpns {
  public:
-  // `ageing` after its last packets (one of kRefresh, over all flows, is looked at) a flow is forgotten.
+  // A flow is removed `ageing` after its last inspected packet. Of kRefresh data packets of all flows, one is
+  // inspected.
   SourceQpns(uint32_t size, Nanos ageing) : senders_(size, ageing), requests_(kRequests, kRequestAgeing) {}
 
-  // A packet has come by.
+  // Processes a packet that passes the switch.
   void see(const RoceGlance& packet, Nanos now);
 
-  // Who sends the flow; `responses`: its packets are READ responses. When it is not known the flow is watched from now on.
+  // Returns the sender of the flow. If it is not known, the flow is watched from now on. `responses`: its packets are
+  // READ responses.
   std::optional<Qpn> find(const RoceFlow& flow, bool responses, Nanos now);
 
   [[nodiscard]] uint32_t size() const { return senders_.size(); }
@@ -35,16 +38,16 @@ class SourceQpns {
 
  private:
   static constexpr uint32_t kRefresh = 64;
-  // Connections that somebody has asked for and nobody answered yet.
+  // Connection requests without a reply.
   static constexpr uint32_t kRequests = 1024;
   static constexpr Nanos kRequestAgeing = 10s;
 
-  enum class Way : uint8_t { kAcks, kCm, kPacket };  // the better the later
+  enum class Way : uint8_t { kAcks, kCm, kPacket };  // in ascending reliability
   struct Sender {
     Qpn queue_pair;
     Way way = Way::kAcks;
   };
-  // By whom, to whom, and under which number (in the place of a queue pair).
+  // Key: requester, responder, and communication ID of the request (in place of a queue pair).
   using Requests = AgeingTable<RoceFlow, Qpn, RoceFlowHash>;
 
   void look_at(const RoceGlance& packet, Nanos now);
@@ -55,7 +58,7 @@ class SourceQpns {
   Requests requests_;
   AckCorrelator acks_;
   SenderCounters counters_;
-  uint32_t seen_ = 0;  // packets with data
+  uint32_t seen_ = 0;  // data packets
 };
 
 }  // namespace roci

@@ -7,7 +7,7 @@ namespace {
 
 MacAddress mac_for(const SwitchConfig& config) {
   if (!config.mac.is_zero()) return config.mac;
-  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: the same name gives the same MAC, run after run
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: the same name gives the same MAC in each run
   for (const char c : config.name) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
   return MacAddress::local(hash);
 }

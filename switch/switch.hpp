@@ -1,9 +1,9 @@
-// A software switch: a learning VLAN bridge (802.1Q) with static layer 3 forwarding between its VLANs, eight traffic
-// classes with their own marking, shares of the line and flow control, and a paced line behind every port. Its ports are
-// shared out to one or more workers, each of which may have a core of its own (switch_worker.hpp has the stages).
+// Software switch: a learning VLAN bridge (802.1Q) with static layer 3 forwarding between its VLANs. It has eight
+// traffic classes with marking, bandwidth shares and flow control, and a paced line at each port. The ports are divided
+// among one or more workers, each of which may have its own core (switch_worker.hpp describes the stages).
 //
-// Threads: each worker is polled by one; all by the same one when the switch itself is polled. What counts may be read by
-// any.
+// Threads: each worker is polled by one thread. If the switch itself is polled, this thread polls all workers. Counters
+// may be read by any thread.
 #pragma once
 
 #include <memory>
@@ -16,20 +16,20 @@ namespace roci {
 
 class Switch final : public Poller {
  public:
-  // `ports` in the order of config.ports; they must outlive the switch. `pool` gives copies and answers.
+  // `ports` in the order of config.ports; they must outlive the switch. `pool` provides copies and generated frames.
   static Result<std::unique_ptr<Switch>> create(const SwitchConfig& config, const std::vector<Port*>& ports,
                                                 std::shared_ptr<MbufPool> pool);
   ~Switch() override;
 
-  // For a switch of one worker, before the first round.
+  // Sets the arrival forecast. Only for a switch of one worker, before the first poll().
   void foresee(SwitchArrivals& arrivals) { workers_.front()->foresee(arrivals); }
 
-  // All workers, one after the other.
+  // Polls all workers in order.
   bool poll(Nanos now) override;
   [[nodiscard]] Nanos next_deadline() const override;
   [[nodiscard]] std::string_view name() const override { return shared_.config.name; }
 
-  // As pollers of their own, in the place of the switch.
+  // Workers as separate pollers, instead of the switch.
   [[nodiscard]] size_t worker_count() const { return workers_.size(); }
   [[nodiscard]] size_t worker_of(size_t port) const { return shared_.config.ports[port].worker; }
   [[nodiscard]] Poller& worker(size_t i) { return *workers_[i]; }
@@ -39,16 +39,16 @@ class Switch final : public Poller {
   [[nodiscard]] const SwitchPortCounters& counters(size_t port) const {
     return shared_.ports[port]->counters;
   }
-  // What was dropped of the frames that the switch itself had made.
+  // Drops of frames that the switch itself has generated.
   [[nodiscard]] uint64_t own_dropped() const;
-  // Addresses that changed their port, and that were not learnt because the table was full.
+  // MAC addresses that moved to another port, and MAC addresses not learned because the table was full.
   [[nodiscard]] uint64_t mac_moves() const;
   [[nodiscard]] uint64_t mac_table_full() const;
-  // By the polling thread, of a worker.
+  // Of one worker; called by its polling thread.
   [[nodiscard]] uint32_t mac_table_size(size_t worker = 0) const {
     return workers_[worker]->mac_table_size();
   }
-  // Of all ports.
+  // Sums of all workers.
   [[nodiscard]] CnmCounts cnm_counts() const;
   [[nodiscard]] CnpCounts cnp_counts() const;
   [[nodiscard]] IntResponseCounts int_response_counts() const;
@@ -59,11 +59,11 @@ class Switch final : public Poller {
   }
   [[nodiscard]] ShaperCounts shaper_counts(size_t shaper) const;
   [[nodiscard]] const MacAddress& mac() const { return shared_.mac; }
-  // By the thread that polls the port's worker: curves of a port's classes from now on. Shares, limits and PFC stay as they
-  // are; what waits is not touched. Fails as check() does.
+  // Replaces the AQM curves of a port's classes. Called by the thread that polls the port's worker. Weights, limits and
+  // PFC do not change; queued frames are not affected. Fails as check().
   Status configure_marking(size_t port, const ClassConfigs& classes);
-  // By the same thread: a frame that comes in by the port in its next round, beside what does anyway. The caller has it still
-  // when as many as may be wait already, and false is returned.
+  // Inserts a frame that arrives at the port in the next round, in addition to received frames. Called by the same
+  // thread. Returns false, and leaves the frame to the caller, if too many inserted frames wait.
   bool insert(size_t port, rte_mbuf* frame) { return workers_[worker_of(port)]->insert(port, frame); }
 
  private:

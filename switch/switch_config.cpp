@@ -9,9 +9,9 @@
 namespace roci {
 namespace {
 
-constexpr uint32_t kMostAddresses = 1U << 24;           // of the MAC table
-constexpr uint32_t kMostFlows = 1U << 20;               // of a ToR's
-constexpr uint32_t kMostNotifications = 1'000'000'000;  // a second
+constexpr uint32_t kMostAddresses = 1U << 24;           // MAC table entries
+constexpr uint32_t kMostFlows = 1U << 20;               // of a ToR table, and of `senders`
+constexpr uint32_t kMostNotifications = 1'000'000'000;  // per second
 
 std::string quoted(const std::string& text) { return "'" + text + "'"; }
 
@@ -41,7 +41,7 @@ Status check_ports(const SwitchConfig& config) {
   return {};
 }
 
-// The interface that has the address in one of its networks, and that network; null when none has.
+// Interface with a network that contains the address, and this network; null if no interface has one.
 struct Reached {
   const SwitchInterfaceConfig* interface = nullptr;
   const IpNetwork* network = nullptr;
@@ -140,7 +140,7 @@ Status check_neighbours(const SwitchConfig& config) {
   return {};
 }
 
-// The port's own keys, which are the same wherever a switch is described.
+// Reads the keys of a port that are common to all configuration files with a switch.
 Status read_port(ConfigNode& item, SwitchPortConfig& port) {
   const auto vlan = integer_in<uint16_t>(1, kLastVlan);
   ROCI_TRY(item.required("name", port.name));
@@ -330,7 +330,7 @@ Status check_notify(const SwitchConfig& config) {
   return {};
 }
 
-// As the draft shares out priorities (L3QCN 5.2.1), for QCN servers and for RoCEv2 servers.
+// Assignment of priorities in the draft (L3QCN 5.2.1): 5 for QCN servers, 7 for RoCEv2 servers.
 void take_l3qcn(ClassConfigs& classes) {
   classes[5].notify = ClassConfig::Notify::kQcn;
   classes[5].qcn.l3 = true;
@@ -396,8 +396,9 @@ Status check(const SwitchConfig& config) {
   return {};
 }
 
-// LDCP wants a queue to itself, and all its packets bear one DSCP (draft-dai… 2.3): other traffic would fill the queue whose
-// length is LDCP's measure, and lose its packets to the curve for those that are not ECN-capable.
+// LDCP requires a queue of its own, and all its packets have one DSCP (draft-dai-tsvwg-pfc-free-congestion-control
+// 2.3). Other traffic would fill the queue whose length LDCP measures, and its packets would be dropped by the curve
+// for packets that are not ECN-capable.
 std::vector<std::string> warnings(const SwitchConfig& config) {
   std::vector<std::string> out;
   for (uint8_t c = 0; c < kTrafficClasses; ++c) {
@@ -443,7 +444,7 @@ Status read_of_all_ports(ConfigNode& node, SwitchConfig& config) {
   return {};
 }
 
-// Their lengths may be times at the port's rate.
+// Queue lengths may be times at the port's rate.
 Status read_classes_of_all_ports(ConfigNode& node, SwitchPortConfig& port) {
   bool l3qcn = false;
   ROCI_TRY(node.optional("l3qcn", l3qcn));

@@ -1,4 +1,4 @@
-// What a switch is made of, and how it is written in a configuration file.
+// Configuration of a switch, and its reader for configuration files.
 #pragma once
 
 #include <cstdint>
@@ -24,46 +24,46 @@ inline constexpr uint16_t kLastVlan = 4094;  // 4095 is reserved (802.1Q table 9
 
 struct SwitchPortConfig {
   std::string name;
-  BitsPerSec rate{0};              // of the egress queue's drain; 0: as fast as the port takes frames
-  Bytes queue = 1_MiB;             // limit of what waits, over all classes
-  uint32_t queue_frames = 4096;    // the same in frames, so that small ones cannot use up all buffers
-  uint16_t vlan = kDefaultVlan;    // of frames without a tag, which is also the one it sends untagged
-  bool all_tagged = true;          // carries every other VLAN with its tag
-  std::vector<uint16_t> tagged{};  // when all_tagged is off: those it carries
+  BitsPerSec rate{0};              // of the line; 0: as fast as the port accepts frames
+  Bytes queue = 1_MiB;             // limit of all classes together
+  uint32_t queue_frames = 4096;    // likewise in frames, so that small frames cannot use all buffers
+  uint16_t vlan = kDefaultVlan;    // of untagged frames, received and sent
+  bool all_tagged = true;          // carries all other VLANs tagged
+  std::vector<uint16_t> tagged{};  // if all_tagged is off: VLANs that it carries tagged
   ClassConfigs classes{};
   PauseWatchdogConfig watchdog{};
   TelemetryRole telemetry = TelemetryRole::kTransit;
-  // Whether who is behind the port knows CN-TAGs: where not, the domain of congestion notification ends, frames leave
-  // without theirs, and what comes in with one is not believed.
+  // Whether the device at the port supports CN-TAGs. If not, the congestion notification domain ends here: frames leave
+  // without CN-TAG, and the switch learns no flows from CN-TAGs received here.
   bool keeps_cn_tags = true;
-  uint32_t worker = 0;  // that owns it; workers are numbered from 0 on, and each has a port
+  uint32_t worker = 0;  // number of its worker; numbers start at 0, and each worker has a port
 
   friend bool operator==(const SwitchPortConfig&, const SwitchPortConfig&) = default;
 };
 
 inline constexpr uint32_t kMostSwitchWorkers = 16;
 
-// A layer 3 interface: the switch's own addresses in one VLAN. At most one per VLAN.
+// Layer 3 interface: own addresses of the switch in one VLAN. At most one per VLAN.
 struct SwitchInterfaceConfig {
   std::string name;
   uint16_t vlan = kDefaultVlan;
-  std::vector<IpNetwork> addresses{};  // each also a route to its network
+  std::vector<IpNetwork> addresses{};  // each also defines a route to its network
 
   friend bool operator==(const SwitchInterfaceConfig&, const SwitchInterfaceConfig&) = default;
 };
 
 struct SwitchRouteConfig {
   IpNetwork prefix;
-  // Next hops, each in the network of an interface. Of several each gets its part of all flows (ECMP).
+  // Next hops, each in the network of an interface. Several next hops share the flows (ECMP).
   std::vector<IpAddress> via;
 
   friend bool operator==(const SwitchRouteConfig&, const SwitchRouteConfig&) = default;
 };
 inline constexpr size_t kMostRoutes = 16'384;
-inline constexpr size_t kMostNextHops = 64;         // of a route
+inline constexpr size_t kMostNextHops = 64;         // per route
 inline constexpr size_t kMostOwnAddresses = 4'096;  // of all interfaces
 
-// A next hop that is not asked for by ARP or neighbour solicitation.
+// Static neighbor entry, not resolved by ARP or neighbor solicitation.
 struct SwitchNeighbourConfig {
   IpAddress address;
   MacAddress mac;
@@ -71,52 +71,53 @@ struct SwitchNeighbourConfig {
   friend bool operator==(const SwitchNeighbourConfig&, const SwitchNeighbourConfig&) = default;
 };
 
-// Congestion notification messages that this switch sends, and what it does with those of others.
+// CNMs that the switch sends, and handling of received ones.
 struct NotifyConfig {
-  uint16_t port = 0;        // UDP, of the self-defined CNM (L3QCN 5.2.2); none is assigned; 0: not in use
-  uint32_t rate = 100'000;  // a second, of all that the switch sends; the same again of those it translates
-  uint32_t tor_size = 0;    // flows of hosts here that it knows, to translate CNMs for them; 0: it does not
+  uint16_t port = 0;        // UDP port of self-defined CNMs (L3QCN 5.2.2), without assignment; 0: not used
+  uint32_t rate = 100'000;  // per second and worker, of CNMs sent; separately of CNMs translated
+  uint32_t tor_size = 0;    // flows of attached hosts in the ToR table, for translation of CNMs; 0: off
   Nanos tor_ageing = 10s;   // after the last frame of a flow
-  // What becomes of messages for a flow of a host here that the table does not have.
+  // Handling of messages for a flow of an attached host that is not in the table.
   enum class Unknown : uint8_t {
     kDrop,
-    kDeliver,  // to the host, which is known to understand them
+    kDeliver,  // forward to the host, which must support them
   };
   Unknown tor_unknown = Unknown::kDrop;
-  // With a key self-defined CNMs are signed, and of those that come only signed ones are believed, each once.
+  // With a key, sent self-defined CNMs are signed. Received ones are accepted only if signed with it, each once.
   std::optional<SipKey> key{};
-  Nanos tolerance = 5s;  // between the clocks of those who have the key
+  Nanos tolerance = 5s;  // between the clocks of the devices that have the key
 
   friend bool operator==(const NotifyConfig&, const NotifyConfig&) = default;
 };
 
-// What it learns of who sends the flows that it may have to tell something (source_qpns.hpp).
+// Table of the senders of flows, for messages to them (source_qpns.hpp).
 struct SwitchSendersConfig {
   uint32_t flows = 16384;
-  Nanos ageing = 10s;  // after the last packets of a flow
+  Nanos ageing = 10s;  // after the last inspected packet of a flow
 
   friend bool operator==(const SwitchSendersConfig&, const SwitchSendersConfig&) = default;
 };
 
-// CNPs of classes with `notify: cnp` (cnp_notifier.hpp). No more queue pairs than `senders.flows` are told within `spacing`.
+// CNPs of classes with `notify: cnp` (cnp_notifier.hpp). At most `senders.flows` queue pairs are notified within
+// `spacing`.
 struct SwitchCnpConfig {
   Nanos spacing = 50us;       // between two CNPs to one queue pair
-  uint32_t rate = 1'000'000;  // a second, of each congested port
-  bool suppress = true;       // CNPs of others that come within `spacing` of another are dropped
+  uint32_t rate = 1'000'000;  // per second and congested port
+  bool suppress = true;       // drop CNPs of other devices within `spacing` of another CNP
 
   friend bool operator==(const SwitchCnpConfig&, const SwitchCnpConfig&) = default;
 };
 
-// Holds what goes to the networks behind another switch, in one class, to a rate that follows the CNMs about it
+// Shaper: limits the traffic to the networks of another switch, in one class, to a rate that follows the CNMs about it
 // (tor_shapers.hpp).
 struct SwitchShaperConfig {
   IpNetwork prefix;
   uint8_t traffic_class = 0;
-  BitsPerSec rate{0};            // at which it limits nothing: that of the way there
-  Bytes queue = 1_MiB;           // what waits
-  uint32_t queue_frames = 4096;  // the same in frames
+  BitsPerSec rate{0};            // at which it does not limit: that of the path
+  Bytes queue = 1_MiB;           // limit of waiting frames, in bytes
+  uint32_t queue_frames = 4096;  // likewise in frames
   AqmConfig aqm{};
-  std::optional<QcnConfig> qcn{};  // whether hosts here are told of what waits
+  std::optional<QcnConfig> qcn{};  // if set, attached hosts are notified of the shaper's queue
   ReactionConfig reaction{};
 
   friend bool operator==(const SwitchShaperConfig&, const SwitchShaperConfig&) = default;
@@ -137,31 +138,33 @@ struct SwitchConfig {
   SwitchSendersConfig senders{};
   SwitchCnpConfig cnp{};
   std::vector<SwitchShaperConfig> shapers{};
-  uint64_t seed = 1;                    // of the draws that mark, drop and sample
-  std::optional<uint64_t> ecmp_seed{};  // of the choice among next hops; without one: made from the MAC
+  uint64_t seed = 1;                    // of the draws for marks, drops and samples
+  std::optional<uint64_t> ecmp_seed{};  // of the ECMP hash; if not set: made from the MAC
   uint32_t mac_table_size = 4096;
   Nanos mac_ageing = 300s;
-  // What makes the time that pollers are given one since 1970, for signed CNMs. In no file: who runs the switch knows.
+  // Offset from the pollers' time to the time since 1970, for signed CNMs. Not in the configuration file: set by the
+  // process that runs the switch.
   Nanos time_of_day{0};
 
   friend bool operator==(const SwitchConfig&, const SwitchConfig&) = default;
 };
 
-// Whether any class of it does.
+// Whether any class sends CNPs.
 bool sends_cnps(const SwitchConfig& config);
 
-// What is wrong with it, as one sentence: names and VLANs used twice, a route through no interface, and so on.
+// Validates the configuration and reports the first error, such as duplicate names or next hops in no network.
 Status check(const SwitchConfig& config);
 
-// What works and is hardly meant, a sentence each.
+// Valid settings that are probably unintended, one sentence each.
 std::vector<std::string> warnings(const SwitchConfig& config);
 
-// Reads the keys of a port that are not the switch's own, such as the device behind it.
+// Reads the keys of a port that are not the switch's own, such as its device.
 using SwitchPortReader = std::function<Status(ConfigNode& item, size_t port)>;
-// Reads the `switch` section of a configuration file, with the keys that are named above, and checks it.
+// Reads the `switch` section of a configuration file with the keys of this header, and validates it.
 Status read_switch(ConfigNode& node, SwitchConfig& config, const SwitchPortReader& read_more);
-// Parts of that, for who makes ports otherwise: the keys `classify`, `buffer`, `telemetry`, cnm_port and its kin, `senders`,
-// `cnp`, `shapers`, `seed` and `ecmp_seed`; and the keys `l3qcn` and `classes` for a port, which has its rate.
+// Parts of read_switch() for callers that create ports themselves. The first reads the keys `classify`, `buffer`,
+// `telemetry`, `cnm_port` and related keys, `senders`, `cnp`, `shapers`, `seed` and `ecmp_seed`. The second reads the
+// keys `l3qcn` and `classes` for a port, whose rate must be set.
 Status read_of_all_ports(ConfigNode& node, SwitchConfig& config);
 Status read_classes_of_all_ports(ConfigNode& node, SwitchPortConfig& port);
 

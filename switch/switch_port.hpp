@@ -1,4 +1,4 @@
-// A port of a switch: what belongs to its VLANs and how it treats frames, its counters and the queues behind it.
+// Port of a switch: its VLANs, its handling of frames, its counters and its egress queues.
 #pragma once
 
 #include <bitset>
@@ -10,7 +10,7 @@
 
 namespace roci {
 
-// Owned by the worker whose port it is; of the others each may read what does not change.
+// Owned by the worker of the port. Other workers may read members that do not change.
 struct SwitchPort {
   SwitchPort(Port& p, const SwitchPortConfig& config, uint16_t number, uint64_t seed, uint32_t worker_number,
              const EgressPort::Surroundings& surroundings);
@@ -18,14 +18,14 @@ struct SwitchPort {
 
   Port& port;
   const PortCapabilities& capabilities;
-  const uint16_t index;  // in its switch
+  const uint16_t index;  // number in the switch
   const uint32_t worker;
   const uint16_t native;
   const TelemetryRole role;
   const bool keeps_cn_tags;
-  uint8_t cnm_points = 0;    // classes with a congestion point of QCN, a bit for each
-  uint8_t cnp_points = 0;    // classes that send CNPs
-  std::bitset<4096> member;  // VLANs
+  uint8_t cnm_points = 0;    // bitmap of classes with a QCN congestion point
+  uint8_t cnp_points = 0;    // bitmap of classes that send CNPs
+  std::bitset<4096> member;  // by VLAN
   SwitchPortCounters counters;
   EgressPort egress;
 };

@@ -11,7 +11,7 @@
 namespace roci {
 namespace {
 
-// Of a copy that is told: ARP and neighbour messages, CNMs, and the front of a frame of a flow.
+// Maximum length of a copy for other workers: ARP and ND messages, CNMs, and the front of a frame of a flow.
 constexpr uint32_t kMostToldBytes = 256;
 static_assert(kMaxL3CnmFrame <= kMostToldBytes);
 
@@ -90,7 +90,7 @@ bool SwitchWorker::poll(Nanos now) {
 }
 
 Nanos SwitchWorker::next_deadline() const {
-  if (!outbox_.empty()) return Nanos{0};  // what has been made while frames left
+  if (!outbox_.empty()) return Nanos{0};  // generated while frames were sent
   if (!inserted_.empty()) return Nanos{0};
   for (uint32_t from = 0; from < shared_.rings.workers(); ++from) {
     if (from != number_ && !shared_.rings.between(from, number_).empty()) return Nanos{0};
@@ -107,8 +107,8 @@ bool SwitchWorker::receive_from_all(Nanos now) {
   bool worked = false;
   ++round_;
   for (OwnPort& own : own_ports_) {
-    // Those that rest take turns, so that no round has all of them. When all would rest, none does: who drives an idle switch
-    // may sleep between two rounds.
+    // Resting ports take turns, so that no round polls all of them. If all ports would rest, none does, since the
+    // runner of an idle switch may sleep between rounds.
     if (empty_rounds_ < kRoundsUntilRest && own.empty_rounds >= kRoundsUntilRest &&
         (round_ + own.number) % kRoundsOfRest != 0)
       continue;
@@ -216,7 +216,7 @@ void SwitchWorker::notification_stage(std::span<SwitchPacket> batch, Nanos now) 
         if (!is_alone() && cnms_.is_to_be_told(now) && tell_others({SwitchHandOver::What::kFlow, 0, {}, p}))
           cnms_.told(now);
       }
-      // A CN-TAG does not go through routers.
+      // Routers remove the CN-TAG.
       if (rte_pktmbuf_mtod(p.frame, const EthernetHeader*)->destination == shared_.mac &&
           router_.is_in(p.vlan)) {
         p.frame = strip_cn_tag(p.frame, pool());
@@ -238,7 +238,7 @@ void SwitchWorker::translate(SwitchPacket& packet, Nanos now) {
   if (taken == CnmNotifier::Taken::kNotOurs) return;
   if (taken == CnmNotifier::Taken::kShaped) {
     if (!is_alone())
-      tell_others({SwitchHandOver::What::kNotice, 0, {}, packet});  // one that is lost is one less
+      tell_others({SwitchHandOver::What::kNotice, 0, {}, packet});  // a lost copy is not repeated
     rte_pktmbuf_free(packet.frame);
     packet.frame = nullptr;
     return;
@@ -273,13 +273,13 @@ bool SwitchWorker::observe(const SwitchPacket& packet, Nanos now) {
   return true;
 }
 
-// They are never flooded.
+// The messages are never flooded.
 void SwitchWorker::send_messages(Nanos now) {
   while (!outbox_.empty()) {
     const Outbox::Message message = outbox_.pop();
     SwitchPacket packet{.frame = message.frame, .vlan = message.vlan, .from_us = true};
     bump(*send(message, packet, now));
-    rte_pktmbuf_free(packet.frame);  // when it has not been sent
+    rte_pktmbuf_free(packet.frame);  // if it was not sent
   }
 }
 
@@ -293,7 +293,7 @@ Outbox::Counter* SwitchWorker::send(const Outbox::Message& message, SwitchPacket
   }
   const bool is_ip = packet.ether_type == kEtherTypeIpv4 || packet.ether_type == kEtherTypeIpv6;
   classify(packet, config_.classifier);
-  if (!is_ip) packet.ether_type = kEtherTypeCnm;  // behind its CN-TAG
+  if (!is_ip) packet.ether_type = kEtherTypeCnm;  // after its CN-TAG
   if (!is_ip || config_.classifier.trust == ClassifierConfig::Trust::kPcp)
     packet.traffic_class = config_.classifier.by_pcp[kCnmTransmitPriority];
   if (message.to) {
@@ -311,7 +311,8 @@ void SwitchWorker::route_stage(std::span<SwitchPacket> batch, Nanos now) {
   if (!is_alone()) {
     for (const SwitchPacket& p : batch) {
       if (p.frame != nullptr && router_.is_neighbour_message(p))
-        tell_others({SwitchHandOver::What::kNeighbour, 0, {}, p});  // one that is lost is asked for again
+        // A lost copy is replaced by a later solicitation.
+        tell_others({SwitchHandOver::What::kNeighbour, 0, {}, p});
     }
   }
   router_.handle(batch, now);
@@ -337,7 +338,7 @@ inline void SwitchWorker::forward_one(SwitchPacket& packet, Nanos now) {
 
 void SwitchWorker::flood(SwitchPacket& packet, Nanos now) {
   if (packet.ingress != kNoPort && !packet.from_us) bump(shared_.ports[packet.ingress]->counters.flooded);
-  uint16_t last = kNoPort;  // gets the frame itself, those before it copies
+  uint16_t last = kNoPort;  // receives the frame itself; preceding ports receive copies
   const auto count = static_cast<uint16_t>(shared_.ports.size());  // at most 1,024
   for (uint16_t i = 0; i < count; ++i) {
     if (!shared_.ports[i]->carries(packet.vlan) || (i == packet.ingress && !packet.from_us)) continue;
@@ -371,7 +372,7 @@ void SwitchWorker::hand_over(const SwitchPacket& packet, bool copy, uint16_t egr
   bump(counters_of(packet).drops[static_cast<unsigned>(reason)]);
 }
 
-// False when one of them was not told.
+// Returns false if a copy was not delivered to all workers.
 bool SwitchWorker::tell_others(const SwitchHandOver& what) {
   bool all = true;
   for (uint32_t to = 0; to < shared_.rings.workers(); ++to) {
@@ -398,7 +399,7 @@ void SwitchWorker::take(SwitchHandOver& handed, Nanos now) {
   SwitchPacket& packet = handed.packet;
   switch (handed.what) {
     case SwitchHandOver::What::kFrame:
-      // Who sends what must be known where the queues are.
+      // The worker of the queues must know the senders of flows.
       if (senders_ != nullptr) observe(packet, now);
       if (shapers_ == nullptr || pass_shaper(packet, handed.egress, now))
         admit_here(packet, false, *shared_.ports[handed.egress], now);

@@ -1,24 +1,24 @@
-// One worker of a switch: the stages that every frame passes which comes in by one of its ports, and the queues behind its
-// ports. With several, each on a core of its own, a frame changes hands once, between forward and admit, when its egress
-// port is another's; so one core owns a queue, and what telemetry says of it is of one instant.
+// Worker of a switch: the stages for frames received by its ports, and the egress queues of its ports. With several
+// workers, each on its own core, a frame is passed once between workers: from forward to admit, if its egress port
+// belongs to another worker. One core therefore owns a queue, and its telemetry values are of one instant.
 //
 //   rx_burst -> parse -> classify -> learn -> observe -> route -> forward -> | admit -> queue -> schedule -> tx_burst
 //                 |         |                              |         |       |   |         |         |
-//               PFC in   DSCP, PCP        own MAC: rewrite, answer MAC table |  AQM,    a class   strict, DWRR,
-//                                         ARP/ND/echo       or flood     another buffer, each   rate, pauses, AQM
+//               PFC in   DSCP, PCP        own MAC: rewrite, answer MAC table |  AQM,    one per   strict, DWRR,
+//                                         ARP/ND/echo       or flood     another buffer, class  rate, pauses, AQM
 //                                                                        worker's ring         PFC out
 //
-// parse.cpp, classify.hpp, router.cpp, admit.cpp, with what waits for a rate towards another switch in tor_shapers.cpp,
-// buffer.cpp, aqm.cpp; egress_port.cpp has the queues,
-// scheduler.cpp says which is next, pfc.cpp speaks with the neighbours; cnm_notifier.cpp (QCN), cnp_notifier.cpp and
-// int_responder.cpp with the senders of flows, through an outbox that is emptied when all ports have been looked at.
+// Files of the stages: parse.cpp, classify.hpp, router.cpp, tor_shapers.cpp (frames that wait for the rate of a
+// shaper), admit.cpp, buffer.cpp, aqm.cpp, egress_port.cpp (queues), scheduler.cpp and pfc.cpp. The notifiers
+// cnm_notifier.cpp (QCN), cnp_notifier.cpp and int_responder.cpp send messages through an outbox, which is emptied
+// after all ports have been polled.
 //
-// Ownership: a frame belongs to the switch from rx_burst() until tx_burst() takes it. Unicast moves the frame that came
-// in; flooding gives every port but the last a copy of its own, so each egress may change its headers. A stage that
-// changes one calls own_front() first, since a frame may arrive sharing memory with its sender.
+// Ownership: the switch owns a frame from rx_burst() until tx_burst() accepts it. Unicast moves the received frame.
+// Flooding gives a copy to each port except the last, so that each egress may change its headers. A stage that changes
+// a header calls own_front() first, since a received frame may share memory with its sender.
 //
-// What workers know of addresses, neighbours and flows each has for itself: what one learns it tells the others, with the
-// first frame and again four times in the life of an entry, so no look-up needs a lock.
+// Each worker has its own tables of addresses, neighbors and flows, so lookups require no lock. A worker announces what
+// it learns to the others: with the first frame, and then four times per `ageing`.
 #pragma once
 
 #include <array>
@@ -50,7 +50,7 @@
 
 namespace roci {
 
-// What the workers of a switch share.
+// State that the workers of a switch share.
 struct SwitchShared {
   SwitchConfig config;
   MacAddress mac;
@@ -61,21 +61,21 @@ struct SwitchShared {
   RouteTable routes;
 };
 
-// Threads: one polls; counters may be read by any.
+// Threads: polled by one thread; counters may be read by any.
 class SwitchWorker final : public Poller, private RouterOutput {
  public:
   SwitchWorker(SwitchShared& shared, uint32_t number);
   ~SwitchWorker() override;
-  // Makes its ports, of those that `ports` has, in the order of the configuration, and its router.
+  // Creates its ports, from those of `ports` in the order of the configuration, and its router.
   Status open(const std::vector<Port*>& ports);
 
-  // See Switch.
+  // See Switch::insert().
   bool insert(size_t port, rte_mbuf* frame);
 
-  // From now on frames are taken from ports where it says that there are any; it outlives the worker.
+  // Sets the forecast that selects the ports to poll. It must outlive the worker.
   void foresee(SwitchArrivals& arrivals) { arrivals_ = &arrivals; }
 
-  // One burst from every port and from every other worker, and what is due to every port.
+  // Receives a burst from each port and each other worker, and sends the due frames of each port.
   bool poll(Nanos now) override;
   [[nodiscard]] Nanos next_deadline() const override;
   [[nodiscard]] std::string_view name() const override { return name_; }
@@ -93,12 +93,11 @@ class SwitchWorker final : public Poller, private RouterOutput {
   }
 
  private:
-  // Frames that are taken from a port in a round. A round over memif moves two cache lines in each direction between cores,
-  // for 300 ns each when they are far from each other, so many frames should share them; the buffers of 128 short ones still
-  // fit into a first-level cache.
+  // Frames received from a port per round. A memif round moves two cache lines per direction between cores, at 300 ns
+  // each between distant cores, so many frames should share them. Buffers of 128 short frames fit into the L1 cache.
   static constexpr size_t kBurst = 128;
-  // A real port that had nothing for so many rounds is asked in one round of so many, until it has something: of many ports few
-  // are busy, or connected at all, and asking one that is not costs what it costs to ask one that is.
+  // A real port without frames in kRoundsUntilRest rounds is polled in one of kRoundsOfRest rounds, until it has
+  // frames. Of many ports, few are busy or connected, and polling an idle port costs as much as polling a busy one.
   static constexpr uint32_t kRoundsUntilRest = 256;
   static constexpr uint32_t kRoundsOfRest = 8;
   static constexpr size_t kMostInserted = 256;
@@ -106,53 +105,54 @@ class SwitchWorker final : public Poller, private RouterOutput {
   bool receive_from_all(Nanos now);
   bool receive(uint16_t ingress, Nanos now);
   bool receive_inserted(Nanos now);
-  // What has come in by a port, through all stages up to its queues.
+  // Passes frames received by a port through all stages, up to the egress queues.
   void take_in(uint16_t ingress, std::span<rte_mbuf*> frames, Nanos now);
   void parse_stage(std::span<SwitchPacket> batch, const SwitchPort& in, Nanos now);
   void classify_stage(std::span<SwitchPacket> batch);
   void learn_stage(std::span<SwitchPacket> batch, Nanos now);
-  // CN-TAGs, and CNMs for hosts here.
+  // Processes CN-TAGs, and CNMs for attached hosts.
   void notification_stage(std::span<SwitchPacket> batch, Nanos now);
   void translate(SwitchPacket& packet, Nanos now);
-  // Who sends which flow of RoCEv2; CNPs of others.
+  // Learns the senders of RoCEv2 flows, and observes CNPs of other devices.
   void observe_stage(std::span<SwitchPacket> batch, Nanos now);
-  // False for a CNP that is not to go on.
+  // Returns false for a CNP that must be dropped.
   bool observe(const SwitchPacket& packet, Nanos now);
   void route_stage(std::span<SwitchPacket> batch, Nanos now);
   void forward_stage(std::span<SwitchPacket> batch, Nanos now);
   void forward_one(SwitchPacket& packet, Nanos now);
   void flood(SwitchPacket& packet, Nanos now);
   [[nodiscard]] bool fits_mtu(const rte_mbuf& frame, const SwitchPort& out) const;
-  // Puts the packet's frame into the queue of a port, or counts why not; or gives it to who owns the port. With `copy`, a
-  // copy of it, and the frame stays.
+  // Queues the packet's frame at a port, counts a drop, or passes the frame to the port's worker. With `copy`, it uses
+  // a copy, and the caller keeps the frame.
   void admit(const SwitchPacket& packet, bool copy, uint16_t egress, Nanos now) {
     SwitchPort& out = *shared_.ports[egress];
     if (out.worker != number_) return hand_over(packet, copy, egress);
     if (copy || shapers_ == nullptr || pass_shaper(packet, egress, now)) admit_here(packet, copy, out, now);
   }
-  // Of a port of its own: false when the frame waits for its shaper, or has been dropped.
+  // For a port of this worker. Returns false if the frame waits for its shaper, or was dropped.
   bool pass_shaper(const SwitchPacket& packet, uint16_t egress, Nanos now);
   bool release_held(Nanos now);
   void count_refused(const SwitchPacket& packet, uint16_t egress, DropReason reason);
   void admit_here(const SwitchPacket& packet, bool copy, SwitchPort& out, Nanos now);
-  // Whether a frame that is to leave with so many bytes may wait at the port, and if not why; and what its class's AQM says.
+  // Result of ask(), for a frame that would leave with `length` bytes: reason of a drop, or kNone and the AQM verdict.
   struct Admission {
     DropReason refused = DropReason::kNone;
     AqmVerdict verdict = AqmVerdict::kPass;
   };
   Admission ask(const SwitchPacket& packet, uint32_t length, SwitchPort& out, Nanos now);
   void refuse(const SwitchPacket& packet, bool copy, DropReason reason, SwitchPort& out);
-  // The frame as it leaves by the port, or a copy that does; null, and counted, when there is no buffer for it.
+  // Returns the frame, or with `copy` a copy, edited for the port. Returns null, and counts the drop, if the pool is
+  // empty.
   rte_mbuf* prepare(const SwitchPacket& packet, bool copy, TagEdit edit, bool mark, SwitchPort& out);
   void notify(const SwitchPacket& packet, const rte_mbuf* frame, const SwitchPort& out, Nanos now);
   bool drain(Nanos now);
 
-  // What the notifiers have made.
+  // Sends the messages of the notifiers.
   void send_messages(Nanos now);
-  // Says where the message is to be counted. When it was not sent, its frame is still there.
+  // Returns the counter for the result. If the message was not sent, packet.frame is still set.
   Outbox::Counter* send(const Outbox::Message& message, SwitchPacket& packet, Nanos now);
 
-  // To and from other workers.
+  // Frames and learned entries, to and from other workers.
   void hand_over(const SwitchPacket& packet, bool copy, uint16_t egress);
   bool tell_others(const SwitchHandOver& what);
   bool take_over(uint32_t from, Nanos now);
@@ -170,8 +170,8 @@ class SwitchWorker final : public Poller, private RouterOutput {
   std::string name_;
   struct OwnPort {
     uint16_t number;
-    bool foresees;          // simulated: it says when something comes
-    uint32_t empty_rounds;  // since it had something
+    bool foresees;          // simulated: reports its next arrival
+    uint32_t empty_rounds;  // since its last frame
   };
   std::vector<OwnPort> own_ports_;
   struct Inserted {
@@ -180,13 +180,13 @@ class SwitchWorker final : public Poller, private RouterOutput {
   };
   GrowingRing<Inserted> inserted_;
   uint32_t round_ = 0;
-  uint32_t empty_rounds_ = 0;  // since any port had something
-  PortSet busy_;               // of them, those with something to send
+  uint32_t empty_rounds_ = 0;  // since the last frame of any port
+  PortSet busy_;               // own ports with frames to send
   SwitchArrivals* arrivals_ = nullptr;
   std::array<SwitchPacket, kBurst> batch_;
   Outbox outbox_;
-  std::unique_ptr<SourceQpns> senders_;  // null when nobody is to be told anything
-  std::unique_ptr<TorShapers> shapers_;  // null without any
+  std::unique_ptr<SourceQpns> senders_;  // null without CNPs and telemetry responses
+  std::unique_ptr<TorShapers> shapers_;  // null without shapers
   CnmNotifier cnms_;
   CnpNotifier cnps_;
   IntResponder responder_;

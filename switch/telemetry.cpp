@@ -8,9 +8,9 @@ namespace roci {
 namespace {
 
 constexpr uint32_t kLastSwitchId = (1U << 20) - 1;
-constexpr uint32_t kMostResponses = 1'000'000'000;  // a second
+constexpr uint32_t kMostResponses = 1'000'000'000;  // per second
 
-// Not for an adversary: a flow that shares a place is sampled less often.
+// Not secure against an adversary: flows with the same slot are sampled less often.
 uint64_t hash_of(const FiveTuple& flow) {
   uint64_t hash = 0xcbf29ce484222325;
   const auto mix = [&hash](uint64_t value) { hash = (hash ^ value) * 0x9e3779b97f4a7c15; };
@@ -143,7 +143,7 @@ rte_mbuf* Telemetry::stamp(rte_mbuf* frame, const Departure& departure, SwitchPo
   const IntView view = look(frame);
   if (view.accepted())
     return departure.to_sink ? end(frame, view, counters) : extend(frame, view, departure, counters);
-  if (view.outcome != IntOutcome::kNotInt) {  // broken: it goes on as it is
+  if (view.outcome != IntOutcome::kNotInt) {  // malformed: forwarded unchanged
     bump(counters.telemetry_malformed);
     return frame;
   }

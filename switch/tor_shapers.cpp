@@ -8,10 +8,10 @@
 namespace roci {
 namespace {
 
-// A shaper that is late because of its thread catches up so much.
+// Maximum time that a shaper catches up after late polling.
 constexpr Nanos kLongestCatchUp = 100us;
 
-// Where an IP packet goes; null for other frames and fronts that are cut.
+// Destination of an IP packet; empty for other frames and truncated headers.
 std::optional<IpAddress> destination_of(const SwitchPacket& packet) {
   const auto head = head_of(packet.frame);
   if (packet.ether_type == kEtherTypeIpv4 && head.size() >= packet.l3_offset + sizeof(Ipv4Header)) {
@@ -47,7 +47,7 @@ void TorShapers::Shaper::count_arrival(uint32_t bytes_now, Nanos now) {
   window_bytes += bytes_now;
 }
 
-// Of the window before, or of this one if it is more: a sender that has just begun is not slow.
+// Rate of the last window, or of the current one if it is higher: a sender that has just started is not slow.
 BitsPerSec TorShapers::Shaper::sending(Nanos now) const {
   const auto rate_of = [](uint64_t count, Nanos span) {
     return static_cast<double>(count) * 8e9 / static_cast<double>(std::max(span, Nanos{1}).count());
@@ -183,7 +183,7 @@ Nanos TorShapers::next_deadline() const {
   return next;
 }
 
-// As the switch would put the packet that was sampled.
+// Class that the switch would assign to the sampled packet.
 uint8_t TorShapers::class_of(const Cnm& cnm) const {
   if (classifier_.trust == ClassifierConfig::Trust::kDscp && cnm.msdu.size() >= 4) {
     const auto type = static_cast<uint16_t>(cnm.msdu[0] << 8 | cnm.msdu[1]);

@@ -1,12 +1,13 @@
-// Congestion control between switches (L3QCN 6): a switch at which hosts are attached holds what goes to the networks behind
-// another switch, in one class, to a rate of its own. Self-defined CNMs about these flows are for its reaction point, and
-// no host hears of them. What waits here is a queue like that of a port: it marks, drops and tells the hosts here.
+// Shapers between switches (L3QCN 6): a switch with attached hosts limits the traffic to the networks of another
+// switch, in one class, to a rate. Self-defined CNMs about these flows control the shaper's reaction point and are not
+// forwarded to hosts. Waiting frames form a queue like that of a port: it marks, drops, and notifies the attached
+// hosts.
 //
 //   forward -> shaper -> admit -> queue                 one reaction point for each (prefix, class)
 //                 ^
 //                 +--- CNM for a flow to the prefix
 //
-// With several workers each has shapers of its own for what leaves by its ports; every CNM is told to all of them.
+// With several workers, each has its own shapers for the traffic of its egress ports. All workers receive each CNM.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -31,58 +32,58 @@
 
 namespace roci {
 
-// A shaper's counters, as values: summed up over the workers of a switch.
+// Counters of a shaper, summed up over the workers of a switch.
 struct ShaperCounts {
-  uint64_t rate = 0;  // b/s now; 0 when nothing is limited
+  uint64_t rate = 0;  // current, b/s; 0: no limit
   uint64_t queue_bytes = 0;
-  uint64_t queue_peak_bytes = 0;  // of the worker with the longest
-  uint64_t held = 0;              // frames that have had to wait
+  uint64_t queue_peak_bytes = 0;  // maximum of the workers
+  uint64_t held = 0;              // frames that had to wait
   uint64_t marked = 0;
   uint64_t dropped = 0;
-  uint64_t notices = 0;  // CNMs that were for it
+  uint64_t notices = 0;  // CNMs for this shaper
 };
 
-// Owned by the thread of a worker; counts() may be asked by any.
+// Owned by one switch worker; add_counts() may be called by any thread.
 class TorShapers {
  public:
-  // `workers`: of the switch, which share the traffic. Keeps a reference to the buffer.
+  // `workers`: number of workers of the switch, which share the traffic. Keeps a reference to the buffer.
   TorShapers(const SwitchConfig& config, SwitchBuffer& buffer, uint32_t workers, uint64_t seed);
   ~TorShapers();
   TorShapers(const TorShapers&) = delete;
   TorShapers& operator=(const TorShapers&) = delete;
-  // Before anything else. `config` is the one of the constructor.
+  // Must be called first. `config` is that of the constructor.
   Status open(const SwitchConfig& config);
 
-  // The classes that have a shaper, a bit for each.
+  // Bitmap of the classes that have a shaper.
   [[nodiscard]] uint8_t classes() const { return classes_; }
   [[nodiscard]] size_t size() const { return shapers_.size(); }
   static constexpr size_t kNone = SIZE_MAX;
-  // Which one an IP packet goes through; kNone.
+  // Shaper of an IP packet; kNone if it has none.
   [[nodiscard]] size_t find(const SwitchPacket& packet) const;
 
-  // A frame of `length` has come for a shaper.
+  // Decision for a frame of `length` at a shaper.
   struct Ask {
-    bool waits = false;  // else it goes on, and has been counted against the rate
+    bool waits = false;  // if false: passes, and has been counted against the rate
     DropReason refused = DropReason::kNone;
     bool mark = false;
   };
   Ask ask(size_t shaper, const SwitchPacket& packet, uint32_t length, Nanos now);
-  // It waits; what it says of the queue, when it has been sampled and there is congestion.
+  // Stores a frame that waits. Returns the feedback, if it was sampled and the queue is congested.
   std::optional<QcnFeedback> hold(size_t shaper, const SwitchPacket& packet, uint16_t egress);
 
-  // The next frame that may go on, if there is one: once the caller has it, it is no business of the shaper's.
+  // Removes the next frame that may be sent, if any. The shaper no longer accounts for it.
   struct Released {
     SwitchPacket packet;
     uint16_t egress = 0;
-    bool mark = false;  // on departure
+    bool mark = false;  // to be marked on departure
   };
   bool release(Nanos now, Released& out);
   [[nodiscard]] Nanos next_deadline() const;
 
-  // True when a message was for one of them.
+  // Processes a CNM. Returns false if it is not for a shaper of this switch.
   bool take(const L3CnmView& view, Nanos now);
 
-  // The number of the congestion point in CNMs; those of ports are below.
+  // Number of the congestion point in CNMs. Numbers of ports are lower.
   static uint16_t point_number(size_t shaper) { return static_cast<uint16_t>(0x8000U + shaper); }
   void add_counts(size_t shaper, ShaperCounts& sum) const;
 
@@ -108,7 +109,7 @@ class TorShapers {
     std::optional<CongestionPoint> point;
     GrowingRing<Held> waiting;
     uint64_t bytes = 0;
-    // How fast it sends, by windows of kWindow: the one before, and this one so far.
+    // Arrivals in windows of kWindow: the current and the last one.
     uint64_t window_bytes = 0, last_window_bytes = 0;
     Nanos window{0};
 
@@ -125,11 +126,11 @@ class TorShapers {
   int64_t workers_;
   uint8_t classes_ = 0;
   RouteTable prefixes_;
-  std::vector<std::array<uint16_t, kTrafficClasses>>
-      by_class_;  // by the prefix's number: the shaper, or kNotFound
+  // By prefix number: the shaper, or kNotFound.
+  std::vector<std::array<uint16_t, kTrafficClasses>> by_class_;
   std::vector<std::unique_ptr<Shaper>> shapers_;
-  size_t next_ = 0;     // whose turn it is to release
-  size_t waiting_ = 0;  // frames in all of them
+  size_t next_ = 0;     // next shaper to release from
+  size_t waiting_ = 0;  // frames in all shapers
 };
 
 }  // namespace roci

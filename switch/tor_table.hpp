@@ -1,6 +1,5 @@
-// What the switch at which hosts are attached knows of their flows, so that it can turn a self-defined CNM, which names a
-// flow by its five fields, into the CNM that the flow's sender understands (L3QCN 5.2.2 steps 1 and 4). Bounded
-// (ageing_table.hpp).
+// ToR table: flows of the hosts attached to a switch, by five-tuple. With it, the switch translates a self-defined CNM
+// into the CNM that the flow's sender supports (L3QCN 5.2.2 steps 1 and 4). Bounded (ageing_table.hpp).
 #pragma once
 
 #include <cstdint>
@@ -11,14 +10,14 @@
 
 namespace roci {
 
-// How a host sent the frames of a flow.
+// Link-layer header of a flow, as the host sends it.
 struct TorFlow {
   MacAddress source;
-  MacAddress destination;  // of the router, for what leaves the network
+  MacAddress destination;  // of the router, if the flow leaves the network
   uint16_t vlan = 0;
-  LinkTags tags;  // with the CN-TAG
+  LinkTags tags;  // including the CN-TAG
 
-  // The link header of a CNM to it.
+  // Link header of a CNM to the host.
   [[nodiscard]] CnmLink answer(const MacAddress& own) const;
 };
 
@@ -26,14 +25,14 @@ struct FlowHash {
   uint64_t operator()(const FiveTuple& key, uint64_t salt) const;
 };
 
-// Owned by the switch's thread.
+// Owned by one switch worker.
 class TorTable {
   using Table = AgeingTable<FiveTuple, TorFlow, FlowHash>;
 
  public:
   using Learned = Table::Learned;
 
-  // `ageing` after the last frame of a flow it is forgotten; kNever keeps all. Without a size it knows nothing.
+  // A flow is removed `ageing` after its last frame; kNever: never. A table of size 0 learns nothing.
   TorTable(uint32_t size, Nanos ageing) : table_(size, ageing) {}
 
   Learned learn(const FiveTuple& key, const TorFlow& flow, Nanos now) {
@@ -41,13 +40,13 @@ class TorTable {
     if (heard.value != nullptr) *heard.value = flow;
     return heard.learned;
   }
-  // Of what was last learnt: whether who has a copy of the table is to be told (AgeingTable).
+  // Whether the other workers' tables need the flow of the last learn() (AgeingTable).
   [[nodiscard]] bool is_to_be_told(Nanos now) const { return table_.is_to_be_told(now); }
   void told(Nanos now) { table_.told(now); }
-  // Null when it is not known. Valid until something is learnt.
+  // Returns null for an unknown flow. Valid until the next learn().
   [[nodiscard]] const TorFlow* find(const FiveTuple& key, Nanos now) const { return table_.find(key, now); }
 
-  // Entries, counting old ones that nobody has asked for.
+  // Number of entries, including expired ones that are not removed yet.
   [[nodiscard]] uint32_t size() const { return table_.size(); }
   [[nodiscard]] uint32_t capacity() const { return table_.capacity(); }
 

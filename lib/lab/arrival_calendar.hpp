@@ -1,4 +1,4 @@
-// Foresees for a switch of the lab where frames arrive next, from what cables announce.
+// Arrival calendar: forecast of the frames that arrive at a switch of the lab, from the announcements of its links.
 #pragma once
 
 #include <array>
@@ -14,13 +14,13 @@
 
 namespace roci::lab {
 
-// Owned by whoever runs the node; senders announce from their threads.
+// Owned by the thread that runs the node. Senders call the listeners from their threads.
 class ArrivalCalendar final : public SwitchArrivals {
  public:
-  // Tells `node` and this of what arrives at each port, in order.
+  // Announcements for `ports`, in order, are passed to `node` and to the calendar.
   ArrivalCalendar(Node& node, const std::vector<Port*>& ports);
 
-  // Nobody announces what arrives at this port: it is looked at whenever the switch is polled.
+  // For a port without announcements: it is polled whenever the switch is.
   void always(uint16_t port) { always_.push_back(port); }
   [[nodiscard]] ArrivalListener& listener(uint16_t port) { return *listeners_[port]; }
 
@@ -56,10 +56,10 @@ class ArrivalCalendar final : public SwitchArrivals {
   std::vector<uint16_t> always_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::atomic<bool> any_{false};
-  std::array<std::atomic<uint64_t>, 16> announced_{};  // a bit for each port with something new
+  std::array<std::atomic<uint64_t>, 16> announced_{};  // bitmap of ports with announcements
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> entries_;
-  std::vector<Nanos> entered_;   // of each port, the first of its entries; the others of it are old
-  std::vector<uint16_t> taken_;  // due ones, which are entered again once they have been looked at
+  std::vector<Nanos> entered_;   // by port: time of its valid entry; its other entries are stale
+  std::vector<uint16_t> taken_;  // due ports, to be entered again after they were polled
 };
 
 }  // namespace roci::lab

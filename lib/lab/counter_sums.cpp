@@ -30,7 +30,7 @@ CounterSums count(Network& network) {
         sums.switches["pauses_sent"] += one_class.pauses_sent;
         sums.switches["paused_ns"] += one_class.paused_nanos;
       }
-      for (unsigned reason = 1; reason < kDropReasonCount; ++reason) {  // the first is none
+      for (unsigned reason = 1; reason < kDropReasonCount; ++reason) {  // 0 is kNone
         sums.drops[std::string(drop_reason_name(static_cast<DropReason>(reason)))] += port.drops[reason];
         sums.drops["all"] += port.drops[reason];
       }

@@ -1,4 +1,4 @@
-// What all hosts and all switches of a network have counted, together.
+// Sums of the counters of all hosts and of all switches of a network.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace roci::lab {
 
 struct CounterSums {
-  std::map<std::string, uint64_t> hosts, switches, drops;  // by name; drops by their reasons, and "all"
+  std::map<std::string, uint64_t> hosts, switches, drops;  // by name; drops by reason, and "all"
   [[nodiscard]] CounterSums minus(const CounterSums& before) const;
 };
 CounterSums count(Network& network);

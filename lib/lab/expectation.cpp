@@ -21,7 +21,7 @@ bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0;
 
 std::string in_quotes(std::string_view text) { return "'" + std::string(text) + "'"; }
 
-// Words with spaces between them, of which quotes keep some together.
+// Splits at spaces, except between single quotes.
 Result<std::vector<std::string_view>> words_of(std::string_view text) {
   std::vector<std::string_view> words;
   for (size_t at = 0; at < text.size();) {
@@ -39,7 +39,7 @@ Result<std::vector<std::string_view>> words_of(std::string_view text) {
   return words;
 }
 
-// The dots between quotes do not count.
+// Splits at dots, except between single quotes.
 Result<std::vector<std::string>> parts_of(std::string_view word) {
   std::vector<std::string> parts(1);
   bool inside = false;
@@ -56,7 +56,7 @@ Result<std::vector<std::string>> parts_of(std::string_view word) {
   return parts;
 }
 
-// In bytes, ns, bit/s, or plain.
+// Number in bytes, ns or bit/s, or without a unit.
 std::optional<double> number_of(std::string_view word) {
   if (auto plain = parse_number(word, -1e18, 1e18)) return *plain;
   if (std::isdigit(static_cast<unsigned char>(word.front())) == 0) return std::nullopt;
@@ -123,7 +123,7 @@ Result<double> value_of(const Product& product,
   return out;
 }
 
-// By the names of what is compared.
+// Unit of the compared values, from the suffixes of their names.
 std::string unit_of(const Expectation& expectation) {
   for (const Product* product : {&expectation.left, &expectation.right}) {
     for (const Factor& factor : *product) {

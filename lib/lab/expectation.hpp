@@ -1,10 +1,10 @@
-// What a scenario's file expects of its runs: comparisons of numbers of their summaries.
+// Expectations of a scenario file about its runs: comparisons of numbers in their summaries.
 //
 //   hpcc.queues_bytes.s0/h16.p99 < 0.1 * dcqcn.queues_bytes.s0/h16.p99
 //   'hpcc load=0.3'.traffic.web.slowdown.'< 3 KB'.p99 < 3
 //
-// A path begins with a run's name and goes on through its summary; parts of it with dots or spaces stand in single quotes.
-// Numbers may have a unit: 20KB, 10us, 90Gbps.
+// A path starts with the name of a run and continues through its summary. Parts with dots or spaces are enclosed in
+// single quotes. Numbers may have a unit: 20KB, 10us, 90Gbps.
 #pragma once
 
 #include <map>
@@ -20,30 +20,30 @@ namespace roci::lab {
 struct Expectation {
   struct Factor {
     double number = 1;
-    std::vector<std::string> path;  // empty: the number
+    std::vector<std::string> path;  // empty: `number` is the factor
   };
   using Product = std::vector<Factor>;
   enum class Relation : uint8_t { kLess, kAtMost, kMore, kAtLeast };
 
-  std::string claim;  // what it means
-  std::string that;   // as it is written
+  std::string claim;  // description
+  std::string that;   // the comparison, as in the file
   Product left, right;
   Relation relation = Relation::kLess;
 
-  // Of whose summaries numbers are wanted, each once.
+  // Names of the runs whose summaries are required, without duplicates.
   [[nodiscard]] std::vector<std::string> runs() const;
 };
 
-// Without a claim.
+// Does not set `claim`.
 Result<Expectation> parse_expectation(std::string_view text);
 
 struct Verdict {
   bool holds = false;
   double left = 0, right = 0;
-  std::string unit;  // of both: "B", "bit/s", "ns"; empty where there is none
+  std::string unit;  // of both: "B", "bit/s", "ns"; empty without a unit
 };
 
-// By the runs' names; those of Expectation::runs() are there. Fails when a summary does not have what is wanted.
+// `summaries` by run name must contain those of Expectation::runs(). Fails if a summary lacks a required value.
 Result<Verdict> judge(const Expectation& expectation,
                       const std::map<std::string, nlohmann::ordered_json>& summaries);
 

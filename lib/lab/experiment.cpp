@@ -23,7 +23,7 @@ constexpr size_t kBins = 1000;
 constexpr size_t kFlowsShown = 32;
 constexpr Nanos kOpenAhead = 20us;
 
-// What a flow has come to.
+// Progress of a flow.
 struct FlowProgress {
   uint64_t arrived = 0;  // bytes of payload
   Nanos rtt = kNever;    // the latest sample
@@ -63,7 +63,7 @@ class Experiment {
   Result<Measurements> run();
 
  private:
-  // Who asks for a flow's data, and the other.
+  // Requester of a flow's operations, and its peer.
   struct Roles {
     uint32_t requester, peer;
   };
@@ -71,7 +71,7 @@ class Experiment {
     return operation == Operation::kRead ? Roles{to, from} : Roles{from, to};
   }
 
-  // Makes queue pairs before flows need them.
+  // Creates queue pairs shortly before their flows start.
   class Opener final : public Interlude {
    public:
     explicit Opener(Experiment& of) : of_(of) {}
@@ -81,7 +81,7 @@ class Experiment {
    private:
     Experiment& of_;
   };
-  // Looks at the queues, and sums a bin up now and then.
+  // Samples the queues, and completes a bin after samples_a_bin_ samples.
   class Sampler final : public Interlude {
    public:
     explicit Sampler(Experiment& of) : of_(of) {}
@@ -113,7 +113,7 @@ class Experiment {
   void begin(Meter& meter) { meter.begin(count(*network_), arrived()); }
   void end(Meter& meter) { meter.end(count(*network_), arrived()); }
   void set_fault(const FaultSpec& fault, bool on);
-  // From now on virtual time goes as the clock does.
+  // Ties virtual time to the clock from now on.
   void keep_pace() {
     pace_.start(runner_.now());
     runner_.keep(pace_);
@@ -137,11 +137,12 @@ class Experiment {
   struct Place {
     uint32_t host = 0, stream = 0;
   };
-  std::vector<Place> places_;                    // of flows, as far as they are open
-  std::vector<FlowProgress> seen_;               // of each flow, at the last bin
-  std::vector<size_t> open_;                     // flows that are open and not over
-  std::map<size_t, Network::Connection> ready_;  // of flows that were connected during the warm-up
-  std::vector<Network::Connection> first_;       // that told pairs about each other
+  std::vector<Place> places_;                    // by flow, as far as they were opened
+  std::vector<FlowProgress> seen_;               // by flow, at the end of the last bin
+  std::vector<size_t> open_;                     // open flows that have not ended
+  std::map<size_t, Network::Connection> ready_;  // made during the warm-up, by flow
+  // Other connections of the warm-up; the last ones are those of the loops.
+  std::vector<Network::Connection> first_;
   size_t next_flow_ = 0;
   Nanos origin_ = kNever;
   Nanos next_sample_ = kNever;
@@ -153,13 +154,13 @@ class Experiment {
   std::vector<WatchedPort> ports_;
   uint64_t samples_in_bin_ = 0;
   uint64_t samples_a_bin_ = 1;
-  std::vector<Meter> meters_;  // the whole, then the scenario's windows
+  std::vector<Meter> meters_;  // whole run, then the scenario's windows
   Measurements out_;
 };
 
 Status Experiment::warm_up() {
   ROCI_TRY(introduce(*network_, runner_, plan_));
-  // Whoever will talk asks for addresses and for what the other understands.
+  // Each pair of hosts with traffic resolves addresses and exchanges capabilities.
   std::set<std::pair<uint32_t, uint32_t>> met;
   TrafficSpec plain;
   plain.congestion_control = "none";
@@ -217,7 +218,7 @@ Status Experiment::open_loops() {
   for (size_t i = 0; i < plan_.loops.size(); ++i) {
     const LoopPlan& loop = plan_.loops[i];
     const TrafficSpec& spec = scenario_.traffic[loop.traffic];
-    // The loops' connections are the last of those that were made.
+    // The connections of loops are the last ones in first_.
     Network::Connection& connection = first_[first_.size() - plan_.loops.size() + i];
     Stream stream;
     stream.remote = connection.remote;
@@ -420,7 +421,7 @@ Result<Measurements> Experiment::run() {
   if (options_.real) out_.real = RealRun{.late = pace_.lateness(end), .ports = {}};
   for (Meter& meter : meters_)
     if (meter.running) this->end(meter);
-  if (next_sample_ == end) sample(end);  // the last bin's last
+  if (next_sample_ == end) sample(end);  // last sample of the last bin
   for (uint32_t h = 0; h < hosts; ++h) network_->program(h).stop(end);
   ROCI_TRY(drain());
   if (const uint64_t missing = network_->without_buffer(); missing > 0)

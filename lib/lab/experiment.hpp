@@ -1,4 +1,4 @@
-// One run of a scenario: sets its network up, lets the traffic happen, in virtual time or as the clock goes, and measures.
+// Experiment: one run of a scenario. Creates its network, runs the traffic in virtual or real time, and measures.
 #pragma once
 
 #include <cstdint>
@@ -17,46 +17,46 @@
 
 namespace roci::lab {
 
-// Values at equal distances in time, of several things: column by column.
+// Time series of several objects: values at equal intervals, one column per object.
 struct Series {
   std::string unit;
   std::vector<std::string> names;
   std::vector<std::vector<double>> values;  // by name, then by time
 };
 
-// Of a run in real time.
+// Results of a run in real time.
 struct RealRun {
   Lateness late;
   std::vector<RealPortCounts> ports;
 };
 
 struct Measurements {
-  Nanos bin{0};                   // of the series; the first ends at `bin`
-  Series queue_most, queue_mean;  // bytes, of switches' ports
-  Series goodput;                 // bit/s, of flows where they are few, else of each traffic
+  Nanos bin{0};                   // interval of the series; the first ends at `bin`
+  Series queue_most, queue_mean;  // bytes, by switch port
+  Series goodput;                 // bit/s, by flow in plans with few flows, else by traffic
   TrafficPlan plan;
-  std::vector<FlowResult> flows;  // of the plan's
-  std::vector<double> ideal;      // ns, of each
+  std::vector<FlowResult> flows;  // by flow of the plan
+  std::vector<double> ideal;      // ns, by flow of the plan
   std::vector<LoopResult> loops;
-  nlohmann::ordered_json
-      summary;  // the same from the same scenario, wherever and on however many threads it ran
-  // What the run cost, which is not the same twice.
+  // Identical for the same scenario, on any machine and with any number of threads.
+  nlohmann::ordered_json summary;
+  // Data of the execution, which differ between runs of the same scenario.
   double seconds = 0;
-  uint64_t packet_hops = 0;  // frames received, by hosts and switches
+  uint64_t packet_hops = 0;  // frames received by hosts and switches
   std::optional<RealRun> real;
 };
 
 struct ExperimentProgress {
-  Nanos now{0};  // since the traffic began
+  Nanos now{0};  // since the traffic started
   uint64_t packet_hops = 0;
 };
 
 struct ExperimentOptions {
   unsigned threads = 1;
-  std::function<void(const ExperimentProgress&)> progress = nullptr;  // a hundred times or so
-  // Nothing happens sooner than the clock says, and the scenario's real ports are used.
+  std::function<void(const ExperimentProgress&)> progress = nullptr;  // called about a hundred times
+  // Runs in real time: virtual time does not pass the clock, and the scenario's real ports are used.
   bool real = false;
-  std::function<bool()> stops = nullptr;  // asked all the time; then the run fails with ECANCELED
+  std::function<bool()> stops = nullptr;  // called before each window; if true, the run fails with ECANCELED
 };
 
 Result<Measurements> run_experiment(const Scenario& scenario, const ExperimentOptions& options);

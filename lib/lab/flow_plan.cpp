@@ -12,7 +12,7 @@ constexpr size_t kMostFlows = 20'000'000;
 
 using Pair = std::pair<uint32_t, uint32_t>;
 
-// Fisher and Yates; the standard's shuffle is not the same everywhere.
+// Fisher and Yates; std::shuffle differs between implementations.
 void shuffle(std::vector<uint32_t>& values, Rng& rng) {
   for (size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[rng.below(i)]);
 }
@@ -36,7 +36,7 @@ std::vector<Pair> pairs_of(const TrafficSpec& spec, Rng& rng) {
       to.resize(spec.from.size(), 0);
       for (size_t i = spec.to.size(); i < to.size(); ++i) to[i] = spec.to[i % spec.to.size()];
       shuffle(to, rng);
-      // Whoever would send to itself changes with a neighbour.
+      // A sender that has drawn itself swaps receivers with the next sender.
       for (size_t i = 0; i < to.size(); ++i)
         if (to[i] == spec.from[i]) std::swap(to[i], to[(i + 1) % to.size()]);
       for (size_t i = 0; i < to.size(); ++i)
@@ -61,7 +61,7 @@ void plan_at_once(const Scenario& scenario, uint32_t number, Rng& rng, TrafficPl
   }
 }
 
-// Any of them but this one.
+// Draws one of `hosts` except `but`.
 uint32_t draw_other(const std::vector<uint32_t>& hosts, uint32_t but, Rng& rng) {
   for (;;) {
     const uint32_t drawn = hosts[rng.below(hosts.size())];
@@ -117,7 +117,7 @@ Result<TrafficPlan> plan_traffic(const Scenario& scenario) {
   TrafficPlan plan;
   Rng rng{scenario.seed};
   for (uint32_t number = 0; number < scenario.traffic.size(); ++number) {
-    Rng own = rng.fork();  // what is added to the file does not change what stood there before
+    Rng own = rng.fork();  // further traffic in the file does not change these draws
     const TrafficSpec& spec = scenario.traffic[number];
     switch (spec.arrivals) {
       case TrafficSpec::Arrivals::kAtOnce:

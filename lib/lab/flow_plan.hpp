@@ -1,4 +1,4 @@
-// What a scenario's traffic comes down to: a list of flows, each with its beginning, drawn from the seed before anything runs.
+// Traffic plan of a scenario: a list of flows with their start times, drawn from the seed before the run.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,18 @@
 
 namespace roci::lab {
 
-// One flow of data from host to host.
+// Flow of data between two hosts.
 struct FlowPlan {
   static constexpr uint64_t kUnlimited = UINT64_MAX;
 
-  uint32_t traffic = 0;  // which of the scenario's
+  uint32_t traffic = 0;  // index in the scenario's traffic
   uint32_t from = 0, to = 0;
   Nanos start{0};
   uint64_t bytes = 0;  // kUnlimited: until the traffic's `stop`
   Operation operation = Operation::kWrite;
 };
 
-// A pair of hosts of a closed loop, which draws its messages while it runs.
+// Pair of hosts of a closed loop, whose messages are drawn during the run.
 struct LoopPlan {
   uint32_t traffic = 0;
   uint32_t from = 0, to = 0;
@@ -27,11 +27,11 @@ struct LoopPlan {
 };
 
 struct TrafficPlan {
-  std::vector<FlowPlan> flows;  // in the order of their beginnings
+  std::vector<FlowPlan> flows;  // in order of start time
   std::vector<LoopPlan> loops;
 };
 
-// Fails when there would be more flows than memory is for.
+// Fails if the plan would have more flows than memory permits.
 Result<TrafficPlan> plan_traffic(const Scenario& scenario);
 
 }  // namespace roci::lab

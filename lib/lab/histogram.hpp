@@ -1,4 +1,4 @@
-// How often values were seen, to 0.4 % of each: percentiles of queues over any number of samples in bounded memory.
+// Histogram with a relative error of 0.4 % and bounded memory, for percentiles of any number of queue samples.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class Histogram {
   [[nodiscard]] double mean() const {
     return count_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(count_);
   }
-  // So many of the values are not larger: at most 0.4 % above the right one. 0 without values.
+  // Value that this part of all values, 0 to 1, does not exceed; at most 0.4 % too high. 0 without values.
   [[nodiscard]] uint64_t at(double part) const {
     if (count_ == 0) return 0;
     const auto rank = static_cast<uint64_t>(part * static_cast<double>(count_ - 1)) + 1;
@@ -43,9 +43,9 @@ class Histogram {
   }
 
  private:
-  static constexpr unsigned kBits = 8;  // of a value that count
+  static constexpr unsigned kBits = 8;  // significant bits of a value
 
-  // Values below 2^kBits have a slot each; above, every doubling has 2^kBits / 2.
+  // Values below 2^kBits have one slot each. Above, each power of two has 2^kBits / 2 slots.
   static size_t slot_of(uint64_t value) {
     const auto width = static_cast<unsigned>(std::bit_width(value));
     if (width <= kBits) return value;

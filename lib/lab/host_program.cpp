@@ -6,7 +6,7 @@
 namespace roci::lab {
 namespace {
 
-// Work request numbers: the stream and the place of its message, or a receiver.
+// Work request IDs: number of the stream and slot of its message, or number of a receiver.
 constexpr uint64_t kReceive = 1ULL << 63;
 constexpr unsigned kPlaceBits = 16;
 constexpr uint32_t kReceivesPosted = 4;

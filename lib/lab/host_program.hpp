@@ -1,5 +1,5 @@
-// The program on a host of the lab: it posts messages when their time has come, and takes completions. What verbs programs do,
-// with the device's API.
+// Program of a lab host: posts messages at their start times and polls completions, like a verbs program but with the
+// API of Device.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@
 
 namespace roci::lab {
 
-// What became of a flow. Times are since the traffic began.
+// Result of a flow. Times are relative to the start of the traffic.
 struct FlowResult {
-  Nanos end = kNever;  // the last byte is acknowledged (of a READ: is here); kNever: it is not
+  Nanos end = kNever;  // last byte acknowledged (READ: received); kNever: not finished
   bool failed = false;
 };
 
-// A message of a closed loop.
+// Result of a message of a closed loop.
 struct LoopResult {
-  uint32_t loop = 0;  // which of the plan's
+  uint32_t loop = 0;  // index in the plan's loops
   uint64_t bytes = 0;
   Nanos start{0}, end{0};
 };
 
-// Messages from one queue pair to its peer, one after another.
+// Sequence of messages from one queue pair to its peer.
 struct Stream {
   std::unique_ptr<QueuePair> qp;
   std::unique_ptr<QueuePair> peer;  // on the other host
@@ -38,11 +38,11 @@ struct Stream {
   uint64_t message = 0;
   Nanos start{0}, stop = kNever;
   bool unlimited = false;
-  uint64_t left = 0;  // not posted yet; without a meaning where there is no limit
+  uint64_t left = 0;  // bytes to be posted; not used by unlimited streams
   uint32_t under_way = 0;
-  uint32_t depth = 2;            // messages under way
+  uint32_t depth = 2;            // maximum number of messages in flight
   FlowResult* result = nullptr;  // of a flow; null for a loop
-  // Of a loop.
+  // Used by loops only:
   uint32_t loop = 0;
   const TrafficSpec* spec = nullptr;
   std::unique_ptr<Rng> rng;
@@ -50,35 +50,34 @@ struct Stream {
     uint64_t bytes = 0;
     Nanos start{0};
   };
-  std::vector<Message> messages;  // under way, by their place
-  bool over = false;              // nothing will be posted any more, and nothing is under way
+  std::vector<Message> messages;  // in flight, by slot
+  bool over = false;              // ended or failed: nothing is posted, and completions are ignored
 };
 
 class HostProgram {
  public:
-  // `memory` holds a message. Time 0 is `origin`.
+  // `memory` must hold one message. Results are relative to the time of set_origin().
   HostProgram(Device& device, CompletionQueue& cq, const MemoryRegion& memory);
 
-  // Between the runs of the host's node. The stream begins at its start; its number is for later.
+  // Must be called between runs of the host's node. The stream starts at its `start`. Returns its number.
   uint32_t add(Stream stream);
-  // The receiving end of SENDs: keeps receives posted.
+  // Receiver of SENDs: keeps receive requests posted.
   void receive(QueuePair& qp, uint32_t length);
   [[nodiscard]] Stream& stream(uint32_t number) { return streams_[number]; }
-  // No stream begins anything from then on.
+  // Streams start no message from `now` on.
   void stop(Nanos now) { stopped_ = now; }
-  [[nodiscard]] uint32_t busy() const {
-    return busy_;
-  }  // streams that are not over, unlimited ones and loops aside
+  // Number of flows that have not ended, without unlimited ones.
+  [[nodiscard]] uint32_t busy() const { return busy_; }
   void set_origin(Nanos origin) { origin_ = origin; }
 
   [[nodiscard]] Poller& starter() { return starter_; }
   [[nodiscard]] Poller& taker() { return taker_; }
-  // What went wrong first; empty: nothing.
+  // First error; empty without errors.
   [[nodiscard]] const std::string& error() const { return error_; }
   [[nodiscard]] std::vector<LoopResult>& loop_results() { return loop_results_; }
 
  private:
-  // Wakes when a stream or a message of a loop is to begin.
+  // Wakes up when a stream, or a message of a loop, is due to start.
   class Starter final : public Poller {
    public:
     explicit Starter(HostProgram& of) : of_(of) {}
@@ -91,7 +90,7 @@ class HostProgram {
    private:
     HostProgram& of_;
   };
-  // Looks for completions whenever anything has happened on the host.
+  // Polls completions in each round of the host.
   class Taker final : public Poller {
    public:
     explicit Taker(HostProgram& of) : of_(of) {}

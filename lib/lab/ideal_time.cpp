@@ -7,14 +7,14 @@
 namespace roci::lab {
 namespace {
 
-// Bytes on the line beside payload: Ethernet, IPv4, UDP, BTH and ICRC, and what the line has beside frames.
+// Bytes on the line in addition to payload: Ethernet, IPv4, UDP, BTH and ICRC, and preamble, FCS and inter-frame gap.
 constexpr double kHeaders = 14 + 20 + 8 + 12 + 4 + static_cast<double>(kEthernetLineOverhead.value());
-constexpr double kReth = 16, kAck = kHeaders + 4;  // an acknowledgement has an AETH
+constexpr double kReth = 16, kAck = kHeaders + 4;  // an acknowledgment has an AETH
 
-// From host to host and back: a packet of so many bytes on the line, and its acknowledgement.
+// Time of a packet, with `bytes` on the line, from host to host, and of its acknowledgment back.
 struct RoundTrip {
   double nanos = 0;
-  double slowest = 0;  // ns a byte, of the slowest cable
+  double slowest = 0;  // ns per byte, of the slowest cable
 };
 RoundTrip round_trip(const Scenario& scenario, uint32_t from, uint32_t to, double bytes) {
   RoundTrip out;

@@ -1,4 +1,4 @@
-// How long things take in a network that does nothing else.
+// Minimum times of an otherwise idle network.
 #pragma once
 
 #include "lab/flow_plan.hpp"
@@ -6,11 +6,11 @@
 
 namespace roci::lab {
 
-// Of a full packet and its acknowledgement between two hosts.
+// Time of a full packet and its acknowledgment between two hosts.
 Nanos base_rtt(const Scenario& scenario, uint32_t from, uint32_t to);
 
-// Of a flow, in ns: its packets one behind the other on the slowest cable of its way, until the last is acknowledged. 0 of one
-// without end.
+// Duration of a flow in ns: its packets back to back on the slowest cable of the path, until the last acknowledgment. 0
+// for an unlimited flow.
 double ideal_time(const Scenario& scenario, const FlowPlan& flow);
 
 }  // namespace roci::lab

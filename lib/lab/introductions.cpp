@@ -11,11 +11,11 @@ namespace {
 
 constexpr Nanos kWarmUp = 20ms;
 constexpr Nanos kLongestWarmUp = 2s;
-// So many at a time does a host get to know, and so long does it take.
+// Number of peers with which a host exchanges capabilities at a time, and the time for this.
 constexpr uint32_t kMetAtOnce = 16;
 constexpr Nanos kMeeting = 2ms;
 
-// What the peers of all queue pairs understand, and that these know it of us.
+// Whether the capability exchange of each queue pair is complete in both directions, or not supported by the peer.
 bool all_are_known(Network& network) {
   bool known = true;
   for (uint32_t h = 0; h < network.scenario().topology.hosts.size(); ++h) {

@@ -1,4 +1,4 @@
-// Before the traffic: hosts learn each other's addresses and what the others understand, so that none of it is measured.
+// Warm-up before the traffic: hosts resolve addresses and exchange capabilities, so that this is not measured.
 #pragma once
 
 #include "lab/flow_plan.hpp"
@@ -7,12 +7,11 @@
 
 namespace roci::lab {
 
-// Who has many to talk to meets them a few at a time, on queue pairs of their own: all at once their questions and its answers
-// would crowd each other out, and be asked again when the traffic has begun. Does nothing where nobody has many.
+// Hosts with many peers exchange capabilities with a few at a time, on temporary queue pairs. All at once, requests and
+// responses would be delayed by congestion, and repeated during the traffic. Does nothing if no host has many peers.
 Status introduce(Network& network, WindowRunner& runner, const TrafficPlan& plan);
 
-// Until the peers of all queue pairs that there are have said what they understand, and know it of us. Fails when some have not
-// after 2 s.
+// Runs until the capability exchange of all existing queue pairs is complete. Fails if it takes more than 2 s.
 Status wait_until_known(Network& network, WindowRunner& runner);
 
 }  // namespace roci::lab

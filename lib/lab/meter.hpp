@@ -1,4 +1,4 @@
-// What happens in a network between two times: bytes of flows, queues, round trips and whatever is counted.
+// Meter of an interval of a run: bytes of flows, queues, round trips and counters.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ struct Meter {
   Meter(TimeWindow of, size_t ports, size_t traffics)
       : window(std::move(of)), queues(ports), round_trips(traffics) {}
 
-  // The bytes of each flow that have arrived until then; flows that have not begun yet may be missing.
+  // `arrived`: bytes received so far, by flow. Flows that have not started may be missing.
   void begin(CounterSums now, std::vector<uint64_t> arrived) {
     running = true;
     counted = std::move(now);
@@ -30,7 +30,7 @@ struct Meter {
   bool running = false;
   std::vector<Histogram> queues;       // bytes, by port
   std::vector<Histogram> round_trips;  // ns, by traffic
-  // Of the window once it has ended.
+  // After end(): values of the window.
   CounterSums counted;
   std::vector<uint64_t> bytes;  // by flow
 };

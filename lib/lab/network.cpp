@@ -12,8 +12,8 @@ namespace {
 
 constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 constexpr int kCompletions = 8192;
-constexpr uint32_t kMemoryMib = 8192;  // at most, of packet buffers
-// A switch sends no faster than the line by itself, and is never refused.
+constexpr uint32_t kMemoryMib = 8192;  // limit for packet buffers
+// A switch paces its ports itself, so its link must never reject a frame.
 constexpr Bytes kSwitchQueue = 1_GiB;
 constexpr uint8_t kTimeout = 14;  // 67 ms
 
@@ -35,7 +35,7 @@ bool names_pci(const std::string& device) {
   return parsed && parsed->is_pci();
 }
 
-// The largest message that a queue pair of the scenario has.
+// Size of the largest message of a queue pair in the scenario.
 uint64_t largest_message(const Scenario& scenario) {
   uint64_t most = 1;
   for (const TrafficSpec& spec : scenario.traffic) {
@@ -45,7 +45,7 @@ uint64_t largest_message(const Scenario& scenario) {
   return most;
 }
 
-// What hosts and cables hold, and the longest queue that a port may have, full of whole packets.
+// Buffers for hosts and cables, and for the longest permitted queue of a port with full packets.
 uint32_t buffers_for(const Scenario& scenario) {
   constexpr uint64_t kUnderWay = 65'536, kOfHost = 256, kMost = 1U << 20;
   uint64_t queue = 0;
@@ -136,7 +136,8 @@ void Network::make_links() {
     config.mtu = scenario_.port_mtu;
     config.a_to_b = {.rate = cable.spec.rate, .delay = cable.spec.delay, .queue = kSwitchQueue};
     config.b_to_a = config.a_to_b;
-    // A host's line has one frame on it and one behind: whose turn is next is decided as late as can be.
+    // A host's link holds two frames: one on the line and one waiting. The host thus selects the next queue pair as
+    // late as possible.
     const Bytes two_frames{2 * (uint64_t{scenario_.port_mtu} + sizeof(EthernetHeader))};
     if (!cable.a.is_switch) config.a_to_b.queue = two_frames;
     if (!cable.b.is_switch) config.b_to_a.queue = two_frames;

@@ -1,5 +1,5 @@
-// A scenario's hosts, switches and cables, as they run: real devices and real switches on simulated links, and in real time
-// some on ports that the user has connected.
+// Network of a scenario: devices and switches (production code) on simulated links. In real time, some of them use
+// ports that the user has connected.
 #pragma once
 
 #include <deque>
@@ -21,23 +21,23 @@ namespace roci::lab {
 
 class Network {
  public:
-  // `real`: on the scenario's ports.
+  // `real`: use the scenario's real ports.
   static Result<std::unique_ptr<Network>> create(const Scenario& scenario, bool real);
   ~Network();
 
   [[nodiscard]] const Scenario& scenario() const { return scenario_; }
-  // Switches first, which have the most to do.
+  // Switches first, since they have the most work.
   [[nodiscard]] std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
   [[nodiscard]] Node& node_of_host(uint32_t host) { return *nodes_[switches_.size() + host]; }
   [[nodiscard]] Device& device(uint32_t host) { return *hosts_[host].device; }
   [[nodiscard]] HostProgram& program(uint32_t host) { return *hosts_[host].program; }
   [[nodiscard]] Switch& at(uint32_t number) { return *switches_[number]; }
-  // Of a simulated cable.
+  // The cable must be simulated.
   [[nodiscard]] SimLink& link(uint32_t cable) { return *links_[cable]; }
   [[nodiscard]] bool has_real_ports() const { return !real_ports_.empty(); }
   [[nodiscard]] std::vector<RealPortCounts> real_port_counts() const;
 
-  // A queue pair at each of two hosts, connected: whoever asks, and its peer. While all nodes stand still.
+  // Connected queue pairs of two hosts: requester and peer. connect() must be called while no node runs.
   struct Connection {
     std::unique_ptr<QueuePair> requester, peer;
     uint64_t remote = 0;
@@ -45,9 +45,9 @@ class Network {
   };
   Result<Connection> connect(uint32_t requester, uint32_t peer, const TrafficSpec& spec);
 
-  // Of all hosts.
+  // Sum over all hosts.
   [[nodiscard]] uint64_t counter(Counter counter) const;
-  // Buffers that somebody wanted and did not get; then a run says nothing about the network.
+  // Failed buffer allocations. If there was any, the results are invalid.
   [[nodiscard]] uint64_t without_buffer() const;
 
  private:
@@ -62,7 +62,7 @@ class Network {
     std::unique_ptr<Device> device;
     std::unique_ptr<ProtectionDomain> pd;
     std::unique_ptr<CompletionQueue> cq;
-    std::vector<uint8_t> bytes;  // where payload is carried
+    std::vector<uint8_t> bytes;  // if payload is carried
     std::unique_ptr<MemoryRegion> memory;
     std::unique_ptr<HostProgram> program;
   };
@@ -75,11 +75,11 @@ class Network {
     std::unique_ptr<RealPort> port;
   };
   std::vector<RealEnd> real_ports_;
-  std::vector<std::unique_ptr<SimLink>> links_;              // by cable; null where it is real
-  std::vector<std::unique_ptr<ArrivalCalendar>> calendars_;  // of switches
+  std::vector<std::unique_ptr<SimLink>> links_;              // by cable; null for real cables
+  std::vector<std::unique_ptr<ArrivalCalendar>> calendars_;  // by switch
   std::vector<std::unique_ptr<Switch>> switches_;
   std::vector<std::unique_ptr<Node>> nodes_;
-  std::vector<uint8_t> nothing_;  // what stands for all memory where payload is absent
+  std::vector<uint8_t> nothing_;  // memory of all hosts if payload is absent
   std::vector<HostParts> hosts_;
   uint32_t next_psn_ = 1;
 };

@@ -17,7 +17,7 @@ Nanos Node::next() const {
 }
 
 void Node::run(Nanos end) {
-  // What was announced until now can be seen at the ports; what is from now on arrives after `end`.
+  // Arrivals announced so far are visible at the ports. Those announced from now on are not before `end`.
   arriving_.exchange(kNever.count(), std::memory_order_acquire);
   Nanos at = std::min({touched_, pollers_.next_after(now_), next_});
   touched_ = kNever;

@@ -1,4 +1,4 @@
-// A part of a network that shares nothing with the others but cables: a host with its programs, or a switch.
+// Node of a network: a host with its programs, or a switch. Nodes share nothing but cables.
 #pragma once
 
 #include <atomic>
@@ -10,35 +10,35 @@
 
 namespace roci::lab {
 
-// Run by one thread at a time. Others may tell it of arrivals meanwhile, and of nothing else.
+// Run by one thread at a time. Meanwhile, other threads may call arriving() only.
 class Node final : public ArrivalListener {
  public:
   explicit Node(std::string name) : name_(std::move(name)) {}
 
-  // Pollers are polled in the order they were added, and outlive the node.
+  // Pollers are polled in the order in which they were added. They must outlive the node.
   void add(Poller& poller) { pollers_.add(poller); }
-  // The node has real ports, which announce nothing: its pollers are all polled whenever it runs, and whoever runs it touches
-  // it again and again.
+  // For a node with real ports, which do not announce arrivals: all pollers are polled whenever the node runs, and its
+  // runner must touch() it repeatedly.
   void set_live() { live_ = true; }
   [[nodiscard]] bool is_live() const { return live_; }
   [[nodiscard]] const std::string& name() const { return name_; }
 
-  // Any thread.
+  // May be called by any thread.
   void arriving(Nanos when) override;
 
-  // The first time at which there may be something to do.
+  // Earliest time at which work may be due.
   [[nodiscard]] Nanos next() const;
-  // Somebody has given a poller something to do at `now`.
+  // Must be called after a poller was given work at `now`.
   void touch(Nanos now) { touched_ = std::min(touched_, now); }
 
-  // Does everything due before `end`, in the order of time.
+  // Does all work that is due before `end`, in order of time.
   void run(Nanos end);
-  // The poller that claimed work over and over at one instant, when run() has given up for it; else null.
+  // Poller that reported work without end at one instant, if run() has stopped for this reason; else null.
   [[nodiscard]] const Poller* stuck() const { return stuck_; }
   [[nodiscard]] Nanos now() const { return now_; }
 
  private:
-  // At one instant. Real ports may go on giving frames for ever: then the time goes on, too.
+  // Limit of rounds at one instant. Real ports may deliver frames without end; virtual time then advances nevertheless.
   static constexpr uint64_t kMostRounds = 1'000'000;
   static constexpr uint64_t kMostLiveRounds = 64;
 

@@ -16,7 +16,7 @@ void Pace::start(Nanos now) {
 }
 
 void Pace::rest(Nanos until) {
-  // A sleep may take so much longer than it should; and nobody waits longer for a signal to be seen.
+  // kOversleep: time by which a sleep may be too long. kLongest: limit of a sleep, so that signals are detected soon.
   constexpr Nanos kOversleep = 150us, kLongest = 10ms;
   const Nanos left = until - now();
   if (left <= kOversleep) {
@@ -24,7 +24,7 @@ void Pace::rest(Nanos until) {
     return;
   }
   const timespec wait{0, static_cast<long>(std::min(left - kOversleep, kLongest).count())};
-  clock_nanosleep(CLOCK_MONOTONIC, 0, &wait, nullptr);  // a signal ends it early, and that is right
+  clock_nanosleep(CLOCK_MONOTONIC, 0, &wait, nullptr);  // a signal ends it early, as intended
 }
 
 void Pace::begins(Nanos at, Nanos now) {

@@ -1,5 +1,4 @@
-// Virtual time tied to the wall clock: whoever asks it lets nothing happen sooner than the clock says, and it measures how
-// much later things happen.
+// Pace of virtual time in real-time mode: prevents work before its time by the clock, and measures how late work is.
 #pragma once
 
 #include <cstdint>
@@ -10,43 +9,44 @@
 
 namespace roci::lab {
 
-// How far virtual time was behind, over the time. From a thing that is done late on, it is so far behind until it has done
-// the next, or would have done all that is due.
+// Delay of virtual time against the clock, over virtual time. Work that starts late by L counts as a delay of L for the
+// following time L, or until the next work starts.
 struct Lateness {
   static constexpr Nanos kMuch = 100us;
 
   double mean_ns = 0;
-  uint64_t p99_ns = 0;   // for 99 % of the time it was no more
-  uint64_t most_ns = 0;  // also for a moment
-  double part = 0;       // of the time, when it was more than kMuch
+  // The delay was not larger for 99 % of the time.
+  uint64_t p99_ns = 0;
+  uint64_t most_ns = 0;  // maximum
+  double part = 0;       // fraction of the time with a delay above kMuch
 };
 
-// Of one thread.
+// Owned by one thread.
 class Pace {
  public:
-  // From here on virtual time goes as the clock does, from `now`; what was measured before does not count.
+  // Ties virtual time to the clock from `now` on, and resets the measurement.
   void start(Nanos now);
-  // The virtual time that the clock says.
+  // Virtual time by the clock.
   [[nodiscard]] Nanos now() { return clock_.now() - ahead_; }
-  // Lets time pass, until then or less.
+  // Waits until `until` or less.
   void rest(Nanos until);
-  // What is due at `at` is done now, when the clock says `now`.
+  // Records that work due at `at` starts when the clock is at `now`.
   void begins(Nanos at, Nanos now);
 
-  // Until `end`, where virtual time stands.
+  // `end`: the current virtual time.
   [[nodiscard]] Lateness lateness(Nanos end);
 
  private:
   void count(Nanos until);
 
   TickClock clock_;
-  Nanos ahead_{0};  // the clock's time is so much more than virtual time
+  Nanos ahead_{0};  // clock minus virtual time
   Nanos start_{0};
-  Nanos at_{0};    // what was done last was due then,
-  Nanos late_{0};  // and was done so late
+  Nanos at_{0};    // due time of the last work
+  Nanos late_{0};  // its delay
   Nanos most_{0};
   double much_ = 0, sum_ = 0;
-  Histogram times_;  // ns, for each ns of the time
+  Histogram times_;  // delay in ns, weighted by time in ns
 };
 
 }  // namespace roci::lab

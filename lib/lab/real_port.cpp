@@ -18,7 +18,7 @@ uint16_t RealPort::tx_burst(std::span<rte_mbuf*> frames, Nanos now) {
     refused_ = line_.free_at() > now;
     if (refused_) break;
     const Bytes bytes{frames[taken]->pkt_len};
-    // A device that is full is asked again in the next round: it does not say when it has room.
+    // A full device is tried again in the next round, since it does not report when it has space.
     if (port_->tx_burst(frames.subspan(taken, 1), now) == 0) break;
     line_.occupy(now, bytes + kEthernetLineOverhead);
     ++taken;

@@ -1,5 +1,5 @@
-// An end of a cable that is really there: a port of DPDK's, which the user has connected with the one at the other end. A host
-// sends on it no faster than the scenario's rate, as on a simulated cable; a switch keeps to its rate by itself.
+// Real end of a cable: a DPDK port that the user has connected to the port at the other end. A host sends on it no
+// faster than the scenario's rate, as on a simulated cable. A switch paces itself.
 #pragma once
 
 #include <memory>
@@ -11,22 +11,22 @@
 
 namespace roci::lab {
 
-// What went through a port, for whoever reads the results.
+// Counters of a port, for the results.
 struct RealPortCounts {
   std::string cable, device;
   uint64_t rx_packets = 0, tx_packets = 0;
-  uint64_t rx_missed = 0;  // the device had no room for them, or they were broken
-  uint64_t dropped = 0;    // too long for this port, either way
+  uint64_t rx_missed = 0;  // no space in the device, or malformed
+  uint64_t dropped = 0;    // too long for the port, received or sent
 };
 
-// Of the thread that runs its node. As a poller it wakes a sender that was refused because the line was not free.
+// Owned by the thread that runs its node. As a poller, it wakes up a sender that was rejected by a busy line.
 class RealPort final : public BorrowedPort, public Poller {
  public:
-  // Says what the cable's rate is; sends any number of frames at once when `paces` is false.
+  // Reports `rate` as link rate. If `paces` is false, it does not limit the rate.
   RealPort(std::unique_ptr<EthdevPort> port, BitsPerSec rate, bool paces);
 
   uint16_t tx_burst(std::span<rte_mbuf*> frames, Nanos now) override;
-  // Unknown. The node that it belongs to looks whenever it runs; so deadlines of the node's are those of its timers.
+  // Unknown: the node polls the port whenever it runs, and its deadlines are those of its timers.
   [[nodiscard]] Nanos next_arrival() const override { return kNever; }
   [[nodiscard]] uint16_t queues() const override { return 1; }
   [[nodiscard]] PortQueue& queue(uint16_t /*index*/) override { return *this; }

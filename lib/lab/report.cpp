@@ -16,10 +16,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kGoodputUnit = 1e9;  // bit/s
-// How much of each run there is room for.
+// Limits of the report for each run.
 struct Room {
-  size_t points;  // of a series
-  size_t ports;   // whose queues are shown
+  size_t points;  // per series
+  size_t ports;   // ports with queue charts
 };
 Room room_for(size_t runs) {
   if (runs <= 4) return {1000, 8};
@@ -27,7 +27,7 @@ Room room_for(size_t runs) {
   return {250, 4};
 }
 
-// What stands at the end of a way through objects; null where it ends before.
+// Value at the end of a path of keys; null if the path does not exist.
 Json value_at(const Json& from, const std::vector<std::string>& way) {
   const Json* at = &from;
   for (const std::string& name : way) {
@@ -52,7 +52,7 @@ int64_t whole(double value) { return std::isfinite(value) ? std::llround(value) 
 
 enum class Thinning : uint8_t { kMost, kMean };
 
-// `step` values become one.
+// Merges each `step` values into one.
 std::vector<double> thinned(const std::vector<double>& values, size_t step, Thinning how) {
   std::vector<double> out;
   out.reserve(values.size() / step + 1);
@@ -75,7 +75,7 @@ size_t step_for(const StoredRun& run, size_t points) {
   return (length + points - 1) / points;
 }
 
-// Whole percents, and the last one in tenths.
+// Percentiles of distributions: whole percents, and tenths of the last one.
 std::vector<double> spread_percents() {
   std::vector<double> out;
   for (int i = 0; i < 99; ++i) out.push_back(i);
@@ -83,7 +83,7 @@ std::vector<double> spread_percents() {
   return out;
 }
 
-// How long the queue was for each of these parts of the time, as far as it counts.
+// Queue lengths at these percentiles, without the first `settled` bins.
 Json spread_of(const std::vector<double>& values, size_t settled) {
   Json out = Json::array();
   if (settled >= values.size()) return out;
@@ -94,7 +94,7 @@ Json spread_of(const std::vector<double>& values, size_t settled) {
   return out;
 }
 
-// The ports whose queues were longest while it counted, the longest first, as indices into the series.
+// Ports with the longest queues after the settling time, in descending order, as indices into the series.
 std::vector<size_t> busiest_ports(const StoredRun& run, size_t most) {
   const auto& names = run.queue_most.names;
   std::vector<size_t> out;
@@ -141,7 +141,7 @@ Json goodput_of(const StoredRun& run, size_t step) {
   return {{"names", run.goodput.names}, {"values", std::move(values)}};
 }
 
-// What became of flows, or of messages, by size.
+// Slowdown of flows, or of messages, by size.
 Json slowdown_of(const Json& traffic) {
   const Json slowdown = value_at(traffic, {"slowdown"});
   if (!slowdown.is_object()) return nullptr;
@@ -156,7 +156,7 @@ Json traffic_of(const StoredRun& run) {
   const Json all = value_at(run.summary, {"traffic"});
   if (!all.is_object()) return out;
   for (const auto& [name, one] : all.items()) {
-    // Where nothing ended there is no slowdown.
+    // The slowdown is undefined if no flow has ended.
     const bool ended =
         value_at(one, {"slowdown", "all", "count"}).is_number() && one["slowdown"]["all"]["count"] > 0;
     out.push_back({{"name", name},
@@ -169,14 +169,14 @@ Json traffic_of(const StoredRun& run) {
   return out;
 }
 
-// A line of the table. What the run does not have is null.
+// Row of the table. Values that the run does not have are null.
 Json figures_of(const StoredRun& run, const Json& traffic) {
   Json out;
   double goodput = 0;
   for (const Json& one : traffic)
     goodput += one["goodput_bps"].is_number() ? one["goodput_bps"].get<double>() : 0;
   out["goodput_bps"] = traffic.empty() ? Json(nullptr) : Json(goodput);
-  // These are of a traffic, and do not add up.
+  // Values of one traffic, which cannot be added.
   for (const char* name : {"jain", "slowdown_p50", "slowdown_p99"})
     out[name] = traffic.size() == 1 ? traffic[0][name] : Json(nullptr);
   Json port, queue;
@@ -222,7 +222,7 @@ Json run_of(const StoredRun& run, const Room& room) {
           {"goodput", goodput_of(run, step)}};
 }
 
-// No name can end the script that the data stand in: in JSON a `<` is always within a string.
+// Escapes `<`, so that no name can end the script element with the data. In JSON, `<` occurs only in strings.
 std::string script_text(const Json& data) {
   const std::string json = data.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string out;
@@ -251,7 +251,7 @@ std::string html_text(const std::string& text) {
   return out;
 }
 
-// Puts values in the place of {{name}}, and does not look into them for more.
+// Replaces {{name}} by its value. Values are not searched for further names.
 std::string filled(std::string_view page,
                    const std::vector<std::pair<std::string, std::string_view>>& values) {
   std::string out;

@@ -1,4 +1,4 @@
-// Results of runs as one page of HTML with charts, which needs nothing beside itself.
+// HTML report of runs: a self-contained page with charts.
 #pragma once
 
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace roci::lab {
 
-// Something that was expected of the runs.
+// Result of an expectation.
 struct Claim {
-  std::string claim;  // what it means
-  std::string that;   // the comparison, as it is written
-  std::string found;  // the numbers
+  std::string claim;  // description
+  std::string that;   // the comparison, as in the file
+  std::string found;  // the values
   bool holds = false;
 };
 
-// Series of many runs are thinned out, and what is longest in them stays. The same runs make the same page, byte for byte.
+// Series of many runs are thinned out, and maxima remain. The same runs give the same page, byte for byte.
 Status write_report(const std::string& file, const std::string& title, const std::vector<StoredRun>& runs,
                     const std::vector<Claim>& claims = {});
 

@@ -1,4 +1,4 @@
-// What a report is made of, embedded when the program is built: the files in lib/lab/report/ and Chart.js (MIT).
+// Files of the HTML report, embedded at build time: those of lib/lab/report/, and Chart.js (MIT).
 #pragma once
 
 #include <string_view>

@@ -18,9 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char *kSummary = "summary.json", *kRun = "run.json", *kSeries = "results.h5";
-std::mutex hdf5;  // Debian's build of it is for one thread at a time
+std::mutex hdf5;  // Debian's HDF5 is not thread-safe
 
-// An object of HDF5's, closed when it goes.
+// Identifier of an HDF5 object, closed by the destructor.
 class Handle {
  public:
   Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
@@ -42,7 +42,7 @@ class Handle {
 constexpr unsigned kDeflate = 4;
 constexpr hsize_t kChunk = 4096;
 
-// Lines, since names have no line breaks.
+// One name per line; names have no line breaks.
 std::string joined(const std::vector<std::string>& names) {
   std::string out;
   for (const std::string& name : names) out += name + "\n";
@@ -59,7 +59,7 @@ bool put_text(hid_t object, const char* name, const std::string& text) {
   return attribute.good() && H5Awrite(attribute.get(), type.get(), bytes.data()) >= 0;
 }
 
-// One column, or rows of equal length. Without the time of its making, so that equal runs make equal files.
+// Writes one column, or rows of equal length. The creation time is not stored, so that equal runs give equal files.
 Handle put(hid_t file, const char* name, hid_t type, const void* data, const std::vector<hsize_t>& size) {
   const Handle space(H5Screate_simple(static_cast<int>(size.size()), size.data(), nullptr), H5Sclose);
   const Handle how(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
@@ -274,7 +274,7 @@ Result<StoredRun> read_results(const std::string& folder) {
   out.bin = Nanos{out.run.value("bin_ns", int64_t{0})};
   const std::string file_name = (fs::path(folder) / kSeries).string();
   const std::lock_guard lock(hdf5);
-  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // its own stack of errors says nothing to a person
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // disables the error output of HDF5
   const Handle file(H5Fopen(file_name.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
   if (!file.good() || !get_series(file.get(), "queue_most", out.queue_most) ||
       !get_series(file.get(), "queue_mean", out.queue_mean) ||

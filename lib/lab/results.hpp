@@ -1,8 +1,8 @@
-// The results of a run in files:
+// Result files of a run:
 //
-//   summary.json   what it comes down to; the same for the same scenario, byte for byte
-//   results.h5     columns of numbers (HDF5, compressed): series over time and what became of each flow
-//   run.json       how it was run: file, changes, version, mode, seconds, packet-hops; in real time how late, and by which ports
+//   summary.json   numbers of the run; identical for the same scenario, byte for byte
+//   results.h5     columns of numbers (HDF5, compressed): time series, and results of each flow
+//   run.json       execution: file, command, version, mode, seconds, packet-hops; in real time also delays and ports
 //
 // A run can be read back from them, for reports and comparisons.
 #pragma once
@@ -15,24 +15,24 @@
 
 namespace roci::lab {
 
-// What stands in run.json.
+// Data of run.json that are not measured.
 struct RunInfo {
-  std::string name;     // of the run among those of its file
-  std::string command;  // that runs it again
+  std::string name;     // of the run within its file
+  std::string command;  // that repeats the run
   unsigned threads = 1;
 };
 
-// The folder is made when it is not there.
+// Creates the folder if it does not exist.
 Status write_results(const std::string& folder, const Scenario& scenario, const RunInfo& info,
                      const Measurements& of);
 
-// As far as reports need it.
+// Results, as far as reports require them.
 struct StoredRun {
   nlohmann::ordered_json summary, run;
   Nanos bin{0};
   Series queue_most, queue_mean, goodput;
 };
-// The files of such a folder as values of JSON, by name, to be written elsewhere.
+// Files of a results folder as JSON binary values by name, for transfer to another process.
 Result<nlohmann::ordered_json> read_files(const std::string& folder);
 Status write_files(const std::string& folder, const nlohmann::ordered_json& files);
 

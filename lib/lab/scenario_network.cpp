@@ -1,4 +1,4 @@
-// What a scenario says of its network: topology, hosts, switches.
+// Network of a scenario file: topology, hosts, switches.
 #include <algorithm>
 #include <map>
 
@@ -9,7 +9,7 @@
 namespace roci::lab {
 namespace {
 
-// Beside the path MTU in an IP packet: headers, extensions, and the telemetry of as many hops as there may be.
+// Bytes of an IP packet in addition to the path MTU: headers, extensions, and telemetry of the maximum number of hops.
 constexpr uint16_t kHeaderRoom = 304;
 
 Status read_cable(ConfigNode& node, std::string_view key, Need need, CableSpec& spec) {
@@ -51,10 +51,10 @@ Status read_graph(ConfigNode& node, Topology& topology, const CableSpec& usual) 
   return {};
 }
 
-// Of any two hosts, the longest.
+// Longest base RTT of any two hosts.
 Nanos longest_rtt(const Scenario& scenario) {
   const Topology& topology = scenario.topology;
-  // The host with the longest cable at each switch.
+  // Host with the longest cable, at each switch.
   std::vector<std::optional<uint32_t>> farthest(topology.switches.size());
   for (uint32_t host = 0; host < topology.hosts.size(); ++host) {
     std::optional<uint32_t>& at = farthest[topology.hosts[host].at];
@@ -125,8 +125,8 @@ Status read_topology(ConfigNode& root, Topology& topology) {
 Status read_hosts(ConfigNode& root, Scenario& scenario) {
   DeviceConfig& host = scenario.host;
   host.progress = Progress::kExternal;
-  host.window_bytes = 64U << 20;  // congestion control is what holds back
-  host.packets_per_turn = 1;      // as NICs share their line
+  host.window_bytes = 64U << 20;  // congestion control must be the limit
+  host.packets_per_turn = 1;      // as in NICs, which share their line per packet
   host.congestion_control.base_rtt = longest_rtt(scenario);
   Status read = root.section("hosts", Need::kOptional, [&](ConfigNode& node) -> Status {
     ROCI_TRY(node.optional(
@@ -165,7 +165,7 @@ Status read_switches(ConfigNode& root, Scenario& scenario) {
     SwitchConfig config = usual;
     config.name = of.name;
     config.seed = scenario.seed * 4096 + s;
-    config.telemetry.switch_id += s;  // the file says the first one's
+    config.telemetry.switch_id += s;  // the file specifies that of the first switch
     if (topology.switches.size() > 1 && of.hosts > 0)
       config.interfaces.push_back({.name = "edge", .vlan = kDefaultVlan, .addresses = {topology.gateway(s)}});
     for (uint32_t p = 0; p < of.cables.size(); ++p) {

@@ -1,4 +1,4 @@
-// Which cables of a scenario are really there when it runs in real time.
+// Real cables of a scenario file, used in real time.
 #include <algorithm>
 
 #include "lab/scenario_sections.hpp"

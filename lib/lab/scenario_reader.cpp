@@ -1,4 +1,4 @@
-// Scenario files; docs/lab.md has all keys.
+// Reader of scenario files; docs/lab.md describes all keys.
 #include <algorithm>
 
 #include "lab/scenario_sections.hpp"
@@ -50,12 +50,12 @@ Status read_all(ConfigNode& root, Scenario& scenario) {
   ROCI_TRY(read_faults(root, scenario));
   ROCI_TRY(read_ports(root, scenario));
   ROCI_TRY(read_windows(root, scenario));
-  // For read_runs() and read_expectations().
+  // These keys are read by read_runs() and read_expectations().
   for (const char* key : {"variants", "sweep", "expect"}) (void)root.piece(key);
   return {};
 }
 
-// Every list of the map, in every combination.
+// Reads `sweep`: every combination of the values of its lists.
 Status read_sweep(ConfigNode& root, std::vector<RunSpec>& runs) {
   return root.section("sweep", Need::kOptional, [&](ConfigNode& node) -> Status {
     for (const std::string& path : node.keys()) {
@@ -115,7 +115,7 @@ Result<std::vector<RunSpec>> read_runs(const std::string& file, const std::vecto
       file,
       [&](ConfigNode& root) -> Status {
         for (const std::string& key : root.keys())
-          (void)root.piece(key);  // the others are read with each run
+          (void)root.piece(key);  // other keys are read with each run
         ROCI_TRY(read_variants(root, runs));
         return read_sweep(root, runs);
       },

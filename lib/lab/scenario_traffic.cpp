@@ -1,4 +1,4 @@
-// What a scenario says of its traffic, and of what goes wrong meanwhile.
+// Traffic and faults of a scenario file.
 #include <algorithm>
 #include <filesystem>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t kMostMessage = 1ULL << 30;
 
-// "h3", "h0-h15", "all".
+// Adds the hosts named by "h3", "h0-h15" or "all".
 Status add_hosts(const Topology& topology, const std::string& text, std::vector<uint32_t>& out) {
   if (text == "all") {
     for (uint32_t i = 0; i < topology.hosts.size(); ++i) out.push_back(i);
@@ -107,7 +107,7 @@ Status read_arrivals(ConfigNode& node, TrafficSpec& spec) {
   return node.optional("degree", spec.degree, integer_in<uint32_t>(0, kMostHosts));
 }
 
-// With both names of an algorithm or of a profile.
+// `name`: an algorithm or a profile; empty: the default of the hosts. Checks that INT is configured if it is required.
 Status check_control(const ConfigNode& node, const Scenario& scenario, const std::string& name) {
   auto profiles = Profiles::create(scenario.host.congestion_control);
   if (!profiles) return node.error("congestion_control", profiles.error().message);
@@ -192,7 +192,7 @@ Status read_faults(ConfigNode& root, Scenario& scenario) {
     ROCI_TRY(read_between(node, scenario.topology, ends));
     fault.cable = ends.cable;
     bool one_way = false;
-    ROCI_TRY(node.optional("one_way", one_way));  // from the first to the second
+    ROCI_TRY(node.optional("one_way", one_way));  // from the first to the second end
     if (one_way) fault.direction = ends.first_is_a ? SimLink::kAToB : SimLink::kBToA;
     ROCI_TRY(node.optional("from", fault.from));
     ROCI_TRY(node.optional("until", fault.until));

@@ -1,5 +1,5 @@
-// How large messages are: a cumulative distribution as the field's traffic generators have them, lines of "bytes percent" with
-// straight lines between them.
+// Distribution of message sizes: a cumulative distribution in the format of common traffic generators, with lines of
+// "bytes percent" and linear interpolation between them.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace roci::lab {
 
 class SizeDistribution {
  public:
-  // Sizes and percentages rise, from 0 % or more at the first line to 100 at the last; '#' begins a comment. `name` is for
-  // errors.
+  // Sizes and percentages must not decrease. The first percentage may be above 0, the last one must be 100. '#' starts
+  // a comment. `name` is used in errors.
   static Result<SizeDistribution> parse(const std::string& text, const std::string& name);
   static Result<SizeDistribution> read(const std::string& file);
-  // All alike.
+  // Distribution with a single size.
   static SizeDistribution constant(uint64_t bytes);
 
-  // At least 1.
+  // Draws a size, at least 1.
   [[nodiscard]] uint64_t draw(Rng& rng) const;
-  // At this part of all messages, 0 to 1.
+  // Size at this part of all messages, 0 to 1.
   [[nodiscard]] double at(double part) const;
   [[nodiscard]] double mean() const;
   [[nodiscard]] uint64_t largest() const;
@@ -32,7 +32,7 @@ class SizeDistribution {
  private:
   struct Point {
     double bytes = 0;
-    double part = 0;  // of the messages are not larger
+    double part = 0;  // fraction of the messages that are not larger
     friend bool operator==(const Point&, const Point&) = default;
   };
   std::vector<Point> points_;

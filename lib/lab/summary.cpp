@@ -13,11 +13,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kPortsNamed = 32;
 
-// Flows by size, as the field's figures have them.
+// Upper ends of the size classes of flows, as in published figures.
 constexpr std::array<uint64_t, 9> kSizeEnds = {3'000,     10'000,     30'000,
                                                100'000,   300'000,    1'000'000,
                                                3'000'000, 10'000'000, std::numeric_limits<uint64_t>::max()};
-// What is written down is the same on every machine, and readable.
+// Rounded values are identical on all machines, and readable.
 double rounded(double value) { return to_digits(value, 6); }
 
 double percentile(const std::vector<double>& sorted, double part) {
@@ -72,7 +72,7 @@ double seconds_of(const TimeWindow& window) {
   return static_cast<double>((window.until - window.from).count()) / 1e9;
 }
 
-// What arrived of a traffic's flows, and how long their packets took there and back.
+// Goodput of the flows of a traffic, and round-trip times of their packets.
 Json rates_summary(const Measurements& of, const Meter& meter, uint32_t number, bool unlimited) {
   const double seconds = seconds_of(meter.window);
   uint64_t bytes = 0;
@@ -82,7 +82,7 @@ Json rates_summary(const Measurements& of, const Meter& meter, uint32_t number, 
     bytes += meter.bytes[i];
     rates.push_back(static_cast<double>(meter.bytes[i]) * 8 / seconds);
   }
-  // Messages of closed loops count where they end.
+  // Messages of closed loops count in the window in which they end.
   for (const LoopResult& one : of.loops) {
     if (of.plan.loops[one.loop].traffic == number && one.end >= meter.window.from &&
         one.end < meter.window.until)
@@ -153,7 +153,7 @@ Json traffic_summary(const Scenario& scenario, const Measurements& of, const Met
   return out;
 }
 
-// The busiest first.
+// Ports with the longest queues first.
 Json queue_summary(const Measurements& of, const std::vector<Histogram>& queues) {
   Histogram all;
   std::vector<size_t> order;

@@ -1,4 +1,4 @@
-// What a run comes down to, in numbers.
+// Summary of a run: its results in numbers.
 #pragma once
 
 #include <array>
@@ -11,15 +11,15 @@
 
 namespace roci::lab {
 
-// Flows by size, as the field's figures have them.
+// Size classes of flows, as in published figures.
 inline constexpr std::array<const char*, 9> kSizeNames = {"< 3 KB",       "3 to 10 KB",    "10 to 30 KB",
                                                           "30 to 100 KB", "100 to 300 KB", "0.3 to 1 MB",
                                                           "1 to 3 MB",    "3 to 10 MB",    ">= 10 MB"};
 
-// Rounded to so many decimal digits; 0 for what is no number.
+// Rounds to this number of significant decimal digits; 0 for values that are not finite.
 double to_digits(double value, int digits);
 
-// `whole` is from settle to the end, `windows` are the scenario's.
+// `whole` is from settle to the end; `windows` are those of the scenario.
 nlohmann::ordered_json summarise(const Scenario& scenario, const Measurements& of, const Meter& whole,
                                  const std::vector<Meter>& windows);
 

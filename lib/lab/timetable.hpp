@@ -1,4 +1,4 @@
-// What is to happen at certain times, while all nodes stand still.
+// Timetable of actions, which run at their times while no node runs.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace roci::lab {
 
 class Timetable final : public Interlude {
  public:
-  // At one time in the order in which they were put here.
+  // Actions of the same time run in the order in which they were added.
   void at(Nanos time, std::function<void()> what) { entries_.emplace(time, std::move(what)); }
 
   [[nodiscard]] Nanos next() const override { return entries_.empty() ? kNever : entries_.begin()->first; }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint8_t kNoWay = 255;
 constexpr uint32_t kNotConnected = std::numeric_limits<uint32_t>::max();
-constexpr uint32_t kEdgeBits = 12;                           // of a host's number in the network of its edge
+constexpr uint32_t kEdgeBits = 12;                           // of a host's address in its edge network
 constexpr uint32_t kEdgeNetworks = 10U << 24;                // 10.0.0.0/8
 constexpr uint32_t kCableNetworks = 172U << 24 | 16U << 16;  // 172.16.0.0/12
 constexpr uint32_t kCablePrefix = 30;
@@ -78,7 +78,7 @@ IpNetwork Topology::gateway(uint32_t switch_number) const {
 
 IpNetwork Topology::host_address(uint32_t host) const {
   const TopologyHost& of = hosts[host];
-  // 1 is the switch.
+  // Address 1 is the switch.
   const Cable& cable = cables[of.cable];
   const uint32_t port = cable.a.is_switch ? cable.a.port : cable.b.port;
   return network_v4((kEdgeNetworks | of.at << kEdgeBits) + 2 + port, 32 - kEdgeBits);

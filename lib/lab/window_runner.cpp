@@ -23,7 +23,7 @@ class WindowRunner::Threads {
   }
 
  private:
-  tbb::global_control limit_;  // as many as were asked for, also on a machine with fewer CPUs
+  tbb::global_control limit_;  // requested number, also on a machine with fewer CPUs
   tbb::task_arena arena_;
 };
 
@@ -39,7 +39,8 @@ WindowRunner::Due WindowRunner::due() const {
   return due;
 }
 
-// The same with live nodes, which are due when the clock says, and within what has to be caught up now and then.
+// Like due(), with live nodes: these are due by the clock, and at the latest kLiveWindow after their last run while
+// virtual time catches up.
 WindowRunner::Due WindowRunner::due_by(Nanos clock, Nanos until) {
   Due due = this->due();
   if (live_.empty()) return due;

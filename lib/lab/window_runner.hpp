@@ -1,7 +1,7 @@
-// Virtual time for a network of many nodes, on as many threads as there are. What a node sends arrives a cable's delay later,
-// so all nodes can do what is due within the least of these delays, a window, without looking at each other: a conservative
-// parallel simulation of discrete events (Chandy and Misra 1979) whose look-ahead is the cables'. Its results do not depend on
-// the number of threads.
+// Runner of the nodes of a network in virtual time, on any number of threads. A frame reaches another node at least one
+// cable delay after it was sent. All nodes can therefore run in parallel for the minimum of these delays, a window.
+// This is a conservative parallel simulation of discrete events (Chandy and Misra 1979), with the cable delay as
+// look-ahead. Results do not depend on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 
 namespace roci::lab {
 
-// What happens while all nodes stand still, at the times that it asks for: everything before has happened, nothing at that
-// time or after it. It may do with the nodes what it likes, and touches those that have something new to do.
+// Action while no node runs, at the time next(): all events before this time have been processed, and none at or after
+// it. It may access all nodes, and must touch() those that have new work.
 class Interlude {
  public:
   Interlude() = default;
@@ -30,33 +30,33 @@ class Interlude {
 
 class WindowRunner {
  public:
-  // No frame takes less than `window` from node to node.
+  // `window`: minimum time of a frame from node to node.
   WindowRunner(Nanos window, unsigned threads);
   ~WindowRunner();
 
-  // All outlive the runner.
+  // All must outlive the runner.
   void add(Node& node) {
     nodes_.push_back(&node);
     if (node.is_live()) live_.push_back(&node);
   }
   void add(Interlude& interlude) { interludes_.push_back(&interlude); }
 
-  // From now on no window begins sooner than the clock says, and live nodes run whenever there is time. When windows are late
-  // the next follow at once.
+  // Ties virtual time to the clock: from now on no window starts before its time, and live nodes run whenever the
+  // runner is idle. Late windows follow each other at once.
   void keep(Pace& pace) { pace_ = &pace; }
-  // Asked before each window; a run that is to stop fails with ECANCELED.
+  // `stops` is called before each window. If it returns true, the run fails with ECANCELED.
   void ask(std::function<bool()> stops) { stops_ = std::move(stops); }
 
   [[nodiscard]] Nanos now() const { return now_; }
-  // Does all that is due before `until`. Fails when an interlude does, or when time stands still in a node.
+  // Does all work that is due before `until`. Fails if an interlude fails, or if a node does not advance in time.
   Status run_until(Nanos until);
 
  private:
-  // As late as virtual time may be, live nodes run so often in it; and so far at most do they run ahead of the clock.
+  // Maximum time between runs of live nodes while virtual time is late, and by which they run ahead of the clock.
   static constexpr Nanos kLiveWindow = 10us;
 
   class Threads;
-  // What is due first, of nodes and of interludes.
+  // Times of the first work of nodes and of interludes.
   struct Due {
     Nanos node = kNever, interlude = kNever;
     [[nodiscard]] Nanos first() const { return std::min(node, interlude); }
@@ -68,15 +68,15 @@ class WindowRunner {
   [[nodiscard]] Nanos window() const { return live_.empty() ? window_ : std::min(window_, kLiveWindow); }
 
   Nanos window_;
-  std::unique_ptr<Threads> threads_;  // null: the caller's alone
+  std::unique_ptr<Threads> threads_;  // null: only the calling thread
   std::vector<Node*> nodes_;
   std::vector<Node*> live_;
   std::vector<Interlude*> interludes_;
-  Pace* pace_ = nullptr;  // null: as fast as it goes
+  Pace* pace_ = nullptr;  // null: as fast as possible
   std::function<bool()> stops_;
   std::vector<Node*> due_;
   Nanos now_{0};
-  Nanos live_at_{0};  // live nodes ran
+  Nanos live_at_{0};  // last run of live nodes
 };
 
 }  // namespace roci::lab

@@ -1,7 +1,7 @@
-// The charts, each made anew when what it shows is chosen.
+// Charts of the report. A chart is created anew when its selection changes.
 "use strict";
 
-// Of each line the point that is nearest along an axis: lines need not have their points at the same places.
+// Interaction mode: selects the nearest point of each line along an axis. Lines may have points at different positions.
 Chart.Interaction.modes.nearestOfEach = function (chart, event, options) {
   const axis = options.axis || "x";
   const found = [];
@@ -40,7 +40,7 @@ const crosshair = {
   },
 };
 
-// What happens before the network has settled does not count in the table.
+// Shades the settling time, which the table excludes.
 const settling = {
   id: "settling",
   beforeDatasetsDraw(chart) {
@@ -138,7 +138,7 @@ function options(x, y, tooltip, more) {
     },
   }, more);
 }
-// Of what is pointed at the first lines stay, as many as the chart has room for, and the footer counts the others.
+// A tooltip shows as many lines as fit into the chart; its footer counts the others.
 const roomFor = (chart) => Math.max(3, Math.min(TOOLTIP_LINES, Math.floor((chart.height - 100) / 16)));
 function shortened(shown) {
   return function (item) {
@@ -161,10 +161,10 @@ function timeAxis(longest) {
 const lengthOf = (run) =>
   Math.max(run.duration_ns,
     run.bin_ns * Math.max(0, ...run.queues.map((one) => one.most.length), ...run.goodput.values.map((one) => one.length)));
-// A point stands in the middle of its interval.
+// A point is in the middle of its interval.
 const points = (values, run, unit, low) =>
   values.map((v, i) => ({ x: ((i + 0.5) * run.bin_ns) / unit.nanos, y: low ? Math.max(v, low) : v, v }));
-// Rates of short intervals are a comb of single packets.
+// In short intervals, single packets make rates jump; long intervals are averages.
 const LONG_INTERVALS = 100;
 function rates(values, run, unit) {
   const step = state.grain === "long" ? Math.ceil(values.length / LONG_INTERVALS) : 1;
@@ -188,7 +188,7 @@ const timeTitle = (unit) => (items) => (items.length ? `at ${items[0].raw.x.toPr
 
 const shownRuns = () => runs.map((run, number) => ({ run, number })).filter(({ number }) => chosen.has(number));
 
-// Lines of queues by what is chosen: of each run its longest or the one of a name; of a single run also all.
+// Queues for the selection: of each run the longest, or the one with the selected name; of a single run also all.
 function shownQueues() {
   if (state.port === "*") return runs[0].queues.map((queue, number) => ({ run: runs[0], number, queue, name: queue.port }));
   return shownRuns().map(({ run, number }) => {
@@ -196,7 +196,7 @@ function shownQueues() {
     return { run, number, queue, name: runs.length === 1 ? queue && queue.port : run.name };
   }).filter(({ queue }) => queue);
 }
-// Below that a logarithmic scale has nothing to show: the size of a small packet.
+// Minimum of the logarithmic scale, in bytes: the size of a small packet.
 const LEAST_QUEUE = 64;
 
 const charts = {
@@ -291,7 +291,7 @@ const charts = {
     const labels = data.sizes.filter((size) => names.has(size));
     const datasets = lines.flatMap(({ run, number, bins }) => parts.map((part, i) => {
       const values = labels.map((label) => (bins[label] ? bins[label][part] : null));
-      // Of several percentiles of one run each has a colour; of several runs each run has.
+      // One run: a color per percentile. Several runs: a color per run.
       const style = runs.length === 1 ? i : number;
       const name = parts.length === 1 ? run.name : runs.length === 1 ? part : `${run.name} ${part}`;
       const more = { pointRadius: 3, spanGaps: true, flows: labels.map((label) => bins[label] && bins[label].count) };

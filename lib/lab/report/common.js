@@ -1,5 +1,5 @@
-// What all scripts of the report know: the runs, which report.cpp wrote, what is chosen, colours, and numbers as people read
-// them. The scripts are one after the other in the page and share their names.
+// State and functions that all scripts of the report share: runs (written by report.cpp), selection, colors, and number
+// formats. The page contains the scripts one after another, in one scope.
 "use strict";
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -8,7 +8,7 @@ const claims = data.claims;
 const $ = (id) => document.getElementById(id);
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
-// Colours that stay apart for colour-blind people; when they are used up, lines get dashes.
+// Colors that are distinguishable with color blindness. When all are in use, lines are dashed.
 const COLOURS = {
   light: ["#5d23e7", "#0a5c43", "#ea3e83", "#5a86ed", "#5c4b0a", "#943894", "#729c11"],
   dark: ["#6ca3da", "#e9cea5", "#b6ea3e", "#cd7a93", "#75f0f0", "#a35aed", "#768b23"],
@@ -57,7 +57,7 @@ function element(name, properties, ...children) {
 }
 
 const chosen = new Set(runs.map((run, i) => i).slice(0, SHOWN_AT_FIRST));
-const hiddenFlows = new Set();  // by number, of the run whose goodput is shown
+const hiddenFlows = new Set();  // numbers of flows of the run whose goodput is shown
 const busiest = (run) => run.queues[0];
 const state = {
   port: "",
@@ -70,7 +70,7 @@ const state = {
   part: runs.length === 1 ? "all" : "p99",
 };
 
-// Where one queue is a hundred times another one, a linear scale would show one of them.
+// If one queue is more than 50 times as long as another, a linear scale would show only one of them.
 (function () {
   const longest = runs.map((run) => (busiest(run) ? Math.max(...busiest(run).most) : 0)).filter((most) => most > 0);
   if (longest.length > 1 && Math.max(...longest) > 50 * Math.min(...longest)) state.scale = "logarithmic";

@@ -1,7 +1,7 @@
-// The tables, and what can be chosen on the page.
+// Tables and controls of the report.
 "use strict";
 
-// A few exclusive choices, as buttons beside each other.
+// Fills a fieldset with radio buttons.
 function fillFieldset(id, key, options, redrawn) {
   const set = $(id);
   for (const [value, text] of options) {
@@ -24,7 +24,7 @@ function fillSelect(id, key, options, redrawn) {
   return select;
 }
 
-// A piece of line as it is in the charts.
+// Sample of a line as in the charts.
 function lineSample(number) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   svg.setAttribute("class", "line");
@@ -91,7 +91,7 @@ const COLUMNS = [
   ["Pauses", "pauses", count, "pause frames (PFC) that switches and hosts sent"],
   ["Sent again", "retransmissions", count, "packets that hosts sent once more"],
 ];
-// What no run has is left out where it belongs to some experiments only.
+// Slowdown columns are omitted if no run has slowdowns.
 const columns = COLUMNS.filter(([, key]) =>
   !key.startsWith("slowdown") || runs.some((run) => run.figures[key] !== null || run.traffic.some((one) => one[key] !== null)));
 
@@ -194,13 +194,13 @@ function fillControls() {
   $("throughput-section").hidden = withGoodput.length === 0;
   $("goodput-section").hidden = withGoodput.length === 0;
   $("queue-section").hidden = $("spread-section").hidden = runs.every((run) => run.queues.length === 0);
-  // The last of an odd number beside each other has the whole row.
+  // Of an odd number of half-width sections, the last one occupies the whole row.
   const halves = [...document.querySelectorAll(".charts > section:not(.wide)")].filter((section) => !section.hidden);
   if (halves.length % 2 === 1) halves[halves.length - 1].classList.add("wide");
   $("choose-all").addEventListener("click", () => chooseRuns(true));
   $("choose-none").addEventListener("click", () => chooseRuns(false));
 }
-// What has colours of the theme in it.
+// Draws all parts that have colors of the theme.
 function paint() {
   fillRuns();
   fillRunChips();
