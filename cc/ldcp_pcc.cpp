@@ -266,8 +266,7 @@ extern "C" const roci_cc_plugin roci_cc_ldcp_pcc = {
     .abi = ROCI_CC_ABI,
     .size = sizeof(roci_cc_plugin),
     .name = "ldcp_pcc",
-    .summary =
-        "LDCP from CNPs and round-trip probes: a window paced over the round trip; requires extensions",
+    .summary = "LDCP from CNPs and round-trip probes: a paced window; requires extensions",
     .source = "draft-dai-tsvwg-pfc-free-congestion-control-01 section 3.2",
     .capabilities =
         ROCI_CC_NEEDS_CNP | ROCI_CC_NEEDS_PROBE | ROCI_CC_USES_RATE | ROCI_CC_USES_WINDOW | ROCI_CC_USES_ECN,

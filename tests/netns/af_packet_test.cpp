@@ -77,7 +77,8 @@ TEST(AfPacketErrors, mtu_above_the_interface_s_says_what_is_possible) {
   auto pool = make_pool(600);
   auto port = open_on("veth0", 0, pool, 9000);
   ASSERT_FALSE(port);
-  EXPECT_NE(port.error().message.find("\"veth0\" has MTU " + std::to_string(kInterfaceMtu)), std::string::npos)
+  EXPECT_NE(port.error().message.find("\"veth0\" has MTU " + std::to_string(kInterfaceMtu)),
+            std::string::npos)
       << port.error().message;
 }
 
