@@ -10,7 +10,7 @@
 //     vlan: 0                                      # 1 to 4094; 0: untagged
 //     priority: 0                                  # of the VLAN tag
 //     progress: application                        # application | dedicated (one thread of the device per worker)
-//     workers: 1                                   # poll loops, each with its queue pairs; the port gets as many queues
+//     workers: 1                                   # poll loops, each with its queue pairs and port queue
 //     cpu: 1                                       # dedicated: core of the first worker; worker n gets core cpu + n
 //     cpus: [1, 3]                                 # dedicated, instead of cpu: one core for each worker
 //     idle: yield                                  # of the device's threads: spin | yield | sleep

@@ -20,7 +20,7 @@ class SendGate {
 
   // Decisions, except the pace.
   uint64_t window = kNoLimit;   // bytes in flight; a packet may always be sent when none are
-  Lsn not_ect_below{};          // LSN below which new packets are Not-ECT, except the last before a pause
+  Lsn not_ect_below{};          // new packets below this LSN are Not-ECT (exception: leaves_as_not_ect())
   bool telemetry_next = false;  // the next packet starts telemetry; reset by its sender
   bool telemetry_only_asked = false;  // no other packet does; false: as the host is configured
   Nanos longest_wait = kNever;        // maximum time between two departures, regardless of the pace
