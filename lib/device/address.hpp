@@ -1,4 +1,4 @@
-// Addresses as verbs have them into ours.
+// Conversion of verbs addresses to internal types.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -13,10 +13,10 @@ class Host;
 Gid from_ibv(const ibv_gid& gid);
 ibv_gid to_ibv(const Gid& gid);
 
-// Where the address may lead: a queue pair has one host as its peer.
+// Permitted destinations: the peer of a queue pair is one host.
 enum class Destinations : uint8_t { kHosts, kHostsAndGroups };
 
-// The path to an address, without the next hop's MAC. `what` begins the error's sentence.
+// Returns the path to an address, without the next hop's MAC address. `what` is the prefix of error messages.
 Result<RocePath> read_path(const Host& host, const ibv_ah_attr& ah, const char* what, Destinations allowed);
 
 }  // namespace roci

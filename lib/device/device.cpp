@@ -12,14 +12,14 @@
 namespace roci {
 namespace {
 
-ibv_mtu mtu_code(uint32_t bytes) { return static_cast<ibv_mtu>(std::bit_width(bytes) - 8); }  // 256 is 1
+ibv_mtu mtu_code(uint32_t bytes) { return static_cast<ibv_mtu>(std::bit_width(bytes) - 8); }  // 256 bytes: 1
 
-// How InfiniBand would name the rate of an Ethernet port: lanes, as IBTA 14.2.5.6 codes their number, and the rate of
-// each. The fastest that the link reaches, as the Linux kernel has it; an unknown rate is the slowest.
+// InfiniBand representation of an Ethernet rate: number of lanes and rate per lane, both as codes of IBTA 14.2.5.6. As
+// in the Linux kernel, the fastest one that the link reaches; for an unknown rate the slowest.
 struct LinkSpeed {
   uint64_t gbps;
   uint8_t width;  // 1: one lane, 2: four
-  uint8_t speed;  // 1: 2.5, 2: 5, 8: 10, 32: 25, 64: 50, 128: 100 Gb/s a lane
+  uint8_t speed;  // 1: 2.5, 2: 5, 8: 10, 32: 25, 64: 50, 128: 100 Gb/s per lane
 };
 constexpr LinkSpeed kLinkSpeeds[] = {{400, 2, 128}, {200, 2, 64}, {100, 2, 32}, {40, 2, 8},
                                      {25, 1, 32},   {20, 2, 2},   {10, 1, 8},   {0, 1, 1}};
@@ -85,7 +85,7 @@ ibv_device_attr Device::query_device() const {
   attr.max_qp_rd_atom = kMaxReads;
   attr.max_qp_init_rd_atom = kMaxReads;
   attr.max_res_rd_atom = kMaxReads * 1024;
-  attr.atomic_cap = IBV_ATOMIC_GLOB;  // done with the CPU's own atomic instructions
+  attr.atomic_cap = IBV_ATOMIC_GLOB;  // uses the CPU's atomic instructions
   attr.max_pkeys = 1;
   attr.max_ah = 1 << 23;
   attr.max_srq = 1 << 23;

@@ -16,7 +16,7 @@
 namespace roci {
 namespace {
 
-// Text that must be readable as a T; the device reads it again.
+// Returns the text if it can be parsed as a T. The device parses it again.
 template <class T>
 Result<std::string> text_of(std::string_view text) {
   return T::parse(text).map([&](const T&) { return std::string{text}; });
@@ -166,7 +166,7 @@ Status read_profile(ConfigNode& item, std::map<std::string, CongestionProfile>& 
   return {};
 }
 
-// What it says is checked here, so that the error names the file; the device checks it again.
+// Values are validated here, so that errors contain the file. The device validates them again.
 Status read_congestion_control(ConfigNode& node, CongestionControlConfig& control) {
   return node.section("congestion_control", Need::kOptional, [&](ConfigNode& section) -> Status {
     ROCI_TRY(section.optional("profile", control.profile));

@@ -12,10 +12,10 @@
 namespace roci {
 namespace {
 
-constexpr uint32_t kNoQpn = 0x1000000;  // beyond all
-// More than fit into one answer.
+constexpr uint32_t kNoQpn = 0x1000000;  // above all QPNs
+// More rows than fit into one answer.
 constexpr size_t kActivitiesAPage = 512, kQueuePairsAPage = 128;
-constexpr size_t kReportsAhead = 32;  // made before it is known whether they fit
+constexpr size_t kReportsAhead = 32;  // created before it is known whether they fit
 constexpr size_t kMostGids = 64;
 
 // "QPN" or "QPN/responses".
@@ -32,13 +32,13 @@ Result<uint32_t> number_of(std::string_view text) {
   return number;
 }
 
-// Where to begin; without one at the beginning.
+// Index or number of the first row; 0 if omitted.
 Result<uint32_t> first_of(std::string_view parameters) {
   if (parameters.empty()) return 0U;
   return number_of(parameters);
 }
 
-// Takes the text up to the next comma, and the comma, off the parameters.
+// Removes the text up to the next comma, and the comma, from the parameters.
 std::string_view take_word(std::string_view& parameters) {
   const std::string_view word = parameters.substr(0, parameters.find(','));
   parameters.remove_prefix(std::min(word.size() + 1, parameters.size()));
@@ -82,14 +82,14 @@ TelemetryMap row_of(const QueuePairReport& report) {
           {"timeouts", flow.timeouts}};
 }
 
-// The place in `numbers` of the first one that the table has no room for.
+// Adds rows for queue pairs. Returns the index in `numbers` of the first one that did not fit.
 size_t add_queue_pairs(Host& host, std::span<const uint32_t> numbers, TelemetryTable& table) {
   for (size_t done = 0; done < numbers.size(); done += kReportsAhead) {
     const auto piece = numbers.subspan(done, std::min(kReportsAhead, numbers.size() - done));
     const std::vector<QueuePairReport> reports = report_queue_pairs(host, piece);
     for (auto from = reports.begin(); from != reports.end();) {
       const uint32_t number = from->flow.qp_num;
-      std::vector<TelemetryMap> rows;  // of one queue pair, which stay together
+      std::vector<TelemetryMap> rows;  // of one queue pair; added together
       for (; from != reports.end() && from->flow.qp_num == number; ++from) rows.push_back(row_of(*from));
       if (!table.add(rows))
         return done + static_cast<size_t>(std::ranges::find(piece, number) - piece.begin());
@@ -98,7 +98,8 @@ size_t add_queue_pairs(Host& host, std::span<const uint32_t> numbers, TelemetryT
   return numbers.size();
 }
 
-// Where a page ends that had room for so many of `numbers`, of which at most `most` were asked for.
+// Start of the page after the one that contains the first `fitted` of `numbers`; at most `most` numbers had been
+// requested.
 uint64_t next_of(std::span<const uint32_t> numbers, size_t fitted, size_t most) {
   if (fitted < numbers.size()) return numbers[fitted];
   return numbers.size() < most ? 0 : numbers.back() + 1;
@@ -210,7 +211,7 @@ Result<TelemetryAnswer> DeviceEndpoints::list() const {
 }
 
 Result<TelemetryAnswer> DeviceEndpoints::counters(std::string_view parameters) const {
-  constexpr size_t kMost = 200;  // of a map that DPDK takes
+  constexpr size_t kMost = 200;  // below DPDK's limit of 256 entries per map
   auto device = take_device(parameters);
   if (!device) return fail(device.error());
   auto first = first_of(parameters);

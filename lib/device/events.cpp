@@ -9,7 +9,7 @@
 namespace roci {
 
 Result<std::shared_ptr<EventQueue>> EventQueue::create() {
-  // Programs say with O_NONBLOCK whether they want to wait for events, so it is theirs to set.
+  // Blocking by default: an application that does not wait for events sets O_NONBLOCK itself.
   const int fd = eventfd(0, EFD_CLOEXEC);
   if (fd < 0) return fail(std::string("no eventfd for asynchronous events: ") + std::strerror(errno), errno);
   return std::shared_ptr<EventQueue>(new EventQueue(fd));
@@ -18,7 +18,7 @@ Result<std::shared_ptr<EventQueue>> EventQueue::create() {
 EventQueue::~EventQueue() { close(fd_); }
 
 void EventQueue::set_readable(bool readable) const {
-  // Neither can block or fail: the counter is 0 before the write and 1 before the read.
+  // Neither call blocks or fails: the counter is 0 before the write and 1 before the read.
   uint64_t value = 1;
   const auto done = readable ? write(fd_, &value, sizeof value) : read(fd_, &value, sizeof value);
   static_cast<void>(done);

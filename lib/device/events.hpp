@@ -1,4 +1,4 @@
-// The asynchronous events of a device that nobody has fetched yet, behind a file descriptor to wait for them.
+// Queues of asynchronous events that the application has not fetched, with a file descriptor to wait on.
 #pragma once
 
 #include <array>
@@ -15,22 +15,22 @@
 
 namespace roci {
 
-// Any thread. An event that waits already is not queued again: it would tell nothing new. A full queue loses the new
-// event, since the older ones are what led to it.
+// Queue of one user's events. Any thread. An event that is queued already is not queued again. When the queue is full,
+// the new event is lost, since the older ones are closer to the cause.
 class EventQueue final : public EventSink {
  public:
   static constexpr uint32_t kCapacity = 1024;
 
-  // Fails when the system has no eventfd to give.
+  // Fails when eventfd(2) fails.
   static Result<std::shared_ptr<EventQueue>> create();
   ~EventQueue() override;
 
   bool raise(const AsyncEvent& event) override;
-  // The oldest event; none when none waits.
+  // Returns the oldest event; nullopt when the queue is empty.
   std::optional<AsyncEvent> take();
-  // The object is going away, and what waits about it with it.
+  // Called when the object is destroyed. Removes its events.
   void forget(EventSource source, uint32_t number);
-  // Readable while events wait, not to be read.
+  // For poll(2): readable while events are queued. Callers must not read it.
   [[nodiscard]] int fd() const { return fd_; }
 
  private:
@@ -45,18 +45,19 @@ class EventQueue final : public EventSink {
   uint32_t count_ = 0;
 };
 
-// Brings each event of a host to who made the object that it is about. Those of the port are for all. Any thread.
+// Routes each event of a host to the queue of the user that created the object. Events of the port go to all users. Any
+// thread.
 class EventRouter final : public EventSink {
  public:
-  // The queue of the first user, which gets what has not been assigned to another.
+  // `first`: queue of the first user. It gets all events without an assignment.
   explicit EventRouter(std::shared_ptr<EventQueue> first) : first_(std::move(first)) {}
 
   bool raise(const AsyncEvent& event) override;
   [[nodiscard]] const std::shared_ptr<EventQueue>& first() const { return first_; }
-  // Another user, for as long as the queue lives.
+  // Adds a user. Events are routed to it as long as its queue exists.
   Result<std::shared_ptr<EventQueue>> add_user();
   void assign(EventSource source, uint32_t number, const std::shared_ptr<EventQueue>& queue);
-  // The object is going away, and what waits about it with it.
+  // Called when the object is destroyed. Removes its events and its assignment.
   void forget(EventSource source, uint32_t number);
 
  private:

@@ -16,8 +16,8 @@
 namespace roci {
 namespace {
 
-// DPDK gives buffer caches only to threads it knows. A thread that drives a device becomes known at its first round;
-// when DPDK has no number left for it, it works without a cache.
+// Registers the calling thread with DPDK, which provides mempool caches to registered threads only. Without a free
+// lcore id, the thread works without a cache.
 void introduce_thread() {
   struct Introduction {
     Introduction() : mine(rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0) {}
@@ -27,7 +27,7 @@ void introduce_thread() {
     bool mine;
   };
   static const thread_local Introduction introduction;
-  // The thread has its memory from here on: a handler of faults must not be the first to ask for it.
+  // Allocates the thread-local variable now: the fault handler must not be the first to access it.
   asm volatile("" : : "r"(&memory_faults) : "memory");
 }
 
@@ -140,8 +140,8 @@ Status check_congestion(const DeviceConfig& config) {
   return {};
 }
 
-// What was left to the device, as it is: its clock is the system's monotonic one, and a turn of a worker takes its time,
-// unless somebody else tells it the time.
+// Sets omitted options. The device's clock is the system's monotonic one, and a round of a worker takes time, except
+// under Progress::kExternal, where the caller provides the time.
 DeviceConfig completed(DeviceConfig config) {
   constexpr Nanos kTurn{1'000};
   const bool real_time = config.progress != Progress::kExternal;
@@ -206,7 +206,7 @@ Result<std::shared_ptr<Host>> Host::create(std::unique_ptr<Port> port, const Dev
   for (const IpNetwork& network : neighbours->addresses) gids.push_back(network.address);
   const uint16_t mtu = port->capabilities().mtu;
   if (buffers == nullptr) {
-    // DPDK keeps up to 384 buffers back for each thread; those of one must not leave the others without.
+    // DPDK caches up to 384 free buffers per thread. One thread's cache must not leave the others without buffers.
     const uint32_t count =
         config.workers == 1 ? config.tx_buffers : std::max(config.tx_buffers, config.workers * 1024);
     auto pool = MbufPool::create(config.name + "_tx", count, frame_bytes_of(mtu));
@@ -242,7 +242,7 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
         config_.name, port_->name());
   }
   NeighbourConfig each = neighbours;
-  // Each has a table of its own and asks for itself; together they ask no more often than one would.
+  // Each worker has its own table and sends its own requests. Together they send at most as many as a single worker.
   each.solicitations_per_second = std::max(1U, neighbours.solicitations_per_second / config_.workers);
   const WorkerSurroundings surroundings{*port_,
                                         memory_,
@@ -267,8 +267,8 @@ Status Host::make_workers(const NeighbourConfig& neighbours) {
     const std::string name = config_.workers == 1 ? config_.name : config_.name + "." + std::to_string(i);
     auto worker = Worker::create(name, i, surroundings, each);
     if (!worker) return fail(worker.error());
-    // Queue pairs may be connected before the first round: their flows would begin at time 0 otherwise, and whoever waits
-    // for a peer has done so since then.
+    // Queue pairs may be connected before the first round. Without begin(), their flows and their waits for a peer
+    // would start at time 0.
     if (config_.progress != Progress::kExternal) (*worker)->begin(monotonic_now());
     workers_.push_back(std::move(*worker));
     pollers_.push_back(std::make_unique<WorkerPoller>(*this, *workers_.back()));
@@ -426,7 +426,7 @@ uint32_t Host::largest_path_mtu(bool ipv6, ibv_qp_type type) const {
   return roci::largest_path_mtu(port_mtu(), overhead + (is_xrc(type) ? uint32_t{sizeof(XrcEth)} : 0));
 }
 
-// Whether all workers know the peer's MAC; an error when it does not answer.
+// Whether all workers have resolved the peer's MAC address; an error when resolution has failed.
 Result<bool> Host::resolve_once(const Gid& peer) {
   bool all = true;
   for (const auto& worker : workers_) {

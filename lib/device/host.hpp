@@ -1,5 +1,5 @@
-// A host: a port with its addresses, memory table and workers, and whoever drives the workers. The insides of
-// roci::Device; the lab and the tests make hosts on simulated ports.
+// Host: a port with its addresses, memory table and workers, and the threads that drive the workers. Implements
+// roci::Device. The lab and the tests create hosts on simulated ports.
 #pragma once
 
 #include <array>
@@ -32,62 +32,62 @@
 
 namespace roci {
 
+// Internal object of a device. Functions may be called by any thread, unless a token is required.
 class alignas(64) Host final : public Poller {
  public:
-  // With buffers of its own when none are given.
+  // `buffers`: transmit buffer pool; null: the host creates one.
   static Result<std::shared_ptr<Host>> create(std::unique_ptr<Port> port, const DeviceConfig& config,
                                               std::shared_ptr<MbufPool> buffers = nullptr);
   ~Host() override;
 
-  // One round of every worker, except of those that somebody else polls or the control path waits for. Safe from any
-  // thread.
+  // Runs one round of each worker, except those that another thread polls or the control path waits for.
   bool poll(Nanos now) override;
-  // Safe from any thread: says "now" while somebody else holds a worker.
+  // 0 (due now) while another thread holds a worker.
   [[nodiscard]] Nanos next_deadline() const override;
   [[nodiscard]] std::string_view name() const override { return config_.name; }
-  // The same of one worker alone.
+  // Poller of a single worker.
   [[nodiscard]] Poller& poller(uint32_t worker) { return *pollers_[worker]; }
-  // One round with the clock read here; for applications that make their own progress.
+  // Runs one round with the current time, for applications that poll.
   bool drive();
-  // The same for a thread of the device's own, which is not the application.
+  // The same for a helper thread of the device.
   bool drive_as_helper();
-  // The application has found completions without driving the device. Any thread.
+  // The application has found completions without driving the device.
   void note_completions_found() {
     if (waiting_helper_ != nullptr) waiting_helper_->after_find();
   }
-  // The application is about to block until an event comes. Any thread.
+  // The application is about to block until an event arrives.
   void expect_block();
-  // As next_deadline(); kNever while another thread holds a worker.
+  // As next_deadline(), but kNever while another thread holds a worker.
   [[nodiscard]] Nanos deadline_if_known() const;
-  // When the application last drove the device itself.
+  // Time of the application's last round.
   [[nodiscard]] Nanos last_application_poll() const {
     return Nanos{application_poll_.load(std::memory_order_relaxed)};
   }
-  // Queue pairs that send on when their peers acknowledge.
+  // Whether queue pairs can send more requests when their peers acknowledge.
   [[nodiscard]] bool waits_to_send() const;
-  // Whether a round could bring anything to the port at once.
+  // Whether a round can send a packet at once.
   [[nodiscard]] bool has_something_to_send();
 
   [[nodiscard]] const DeviceConfig& config() const { return config_; }
   [[nodiscard]] Port& port() { return *port_; }
-  // Peers place no WRITEs in regions any more until they are granted anew (port/placement.hpp). All tokens in hand.
+  // Ends the placement of WRITEs by peers until it is granted again (port/placement.hpp). The caller holds all tokens.
   void withdraw_grants() {
     if (placement_ != nullptr) placement_->revoke();
   }
   [[nodiscard]] MacAddress mac() const { return port_->mac(); }
   [[nodiscard]] uint16_t port_mtu() const { return port_->capabilities().mtu; }
   [[nodiscard]] uint32_t workers() const { return static_cast<uint32_t>(workers_.size()); }
-  // Each is owned by the holder of its token.
+  // A worker is owned by the holder of its token.
   [[nodiscard]] Worker& worker(uint32_t index) const { return *workers_[index]; }
   [[nodiscard]] Worker& worker_of(Qpn number) const { return worker(roci::worker_of(number, workers())); }
-  // Gives the new queue pair a worker and a number that is free there, and attaches it. make(Qpn) makes it, with the
-  // worker's token in hand. ENOMEM when there are as many as may be.
+  // Selects a worker and an unused number for a new queue pair, and attaches it. make(Qpn) creates the queue pair and
+  // is called with the worker's token held. ENOMEM when max_qp queue pairs exist, or without memory.
   template <class Make>
   Result<std::unique_ptr<AttachedQueuePair>> attach(Make&& make);
-  void detach(AttachedQueuePair& qp);  // with its worker's token in hand
+  void detach(AttachedQueuePair& qp);  // the caller holds the worker's token
   [[nodiscard]] uint32_t queue_pairs() const { return queue_pairs_.load(std::memory_order_relaxed); }
 
-  // A lock over all workers' tokens, for what they share: the memory table.
+  // Lock of all workers' tokens, for state shared by the workers, such as the memory table.
   class AllWorkers {
    public:
     explicit AllWorkers(Host& host) : host_(host) {}
@@ -98,40 +98,40 @@ class alignas(64) Host final : public Poller {
     Host& host_;
   };
   [[nodiscard]] AllWorkers& all_workers() { return all_workers_; }
-  // Changed by the holder of all tokens, read by every worker.
+  // Modified by the holder of all tokens, read by all workers.
   [[nodiscard]] MemoryTable& memory() { return memory_; }
   [[nodiscard]] IdSource& ids() { return ids_; }
   [[nodiscard]] CongestionFlows& congestion_flows() { return congestion_flows_; }
   [[nodiscard]] const Profiles& profiles() const { return *profiles_; }  // of congestion control
-  // What algorithms were told and decided, as far as config().congestion_control.trace reaches; in the order of time.
+  // Events and decisions of algorithms in order of time, as many as config().congestion_control.trace specifies.
   [[nodiscard]] std::vector<TraceRecord> congestion_trace();
-  // That algorithms have to themselves; under Progress::kExternal the caller polls them like workers.
+  // Dedicated cores of algorithms. Under Progress::kExternal the caller polls them like workers.
   [[nodiscard]] const std::vector<std::unique_ptr<ControlCore>>& control_cores() const {
     return control_cores_;
   }
   [[nodiscard]] MulticastTable& groups() { return groups_; }
-  // Changed by the holder of all tokens.
+  // Modified by the holder of all tokens.
   [[nodiscard]] XrcReceiveQueues& xrc_queues() { return xrc_queues_; }
-  [[nodiscard]] SparseArena& arena() { return arena_; }  // of the queue pairs; any thread
+  [[nodiscard]] SparseArena& arena() { return arena_; }  // memory of queue pairs; any thread
   [[nodiscard]] RetiredAddresses& retired_addresses() { return retired_addresses_; }
   [[nodiscard]] EventRouter& events() { return *events_; }  // any thread
-  // Of all workers.
+  // Sum over all workers.
   [[nodiscard]] uint64_t counter(Counter counter) const;
-  // Buffers with frames that are on their way, or with whoever received them; not those that the workers hold ready.
-  // Needs all tokens.
+  // Transmit buffers with frames in flight or held by a receiver, without those that workers hold ready. Requires all
+  // tokens.
   [[nodiscard]] uint32_t tx_buffers_in_use() const;
 
   [[nodiscard]] const std::vector<Gid>& gids() const { return gids_; }
-  // The largest path MTU, in bytes, whose packets fit the port's MTU over this IP version, by the headers of that service.
+  // The largest path MTU, in bytes, whose packets fit the port's MTU with the headers of this IP version and service.
   [[nodiscard]] uint32_t largest_path_mtu(bool ipv6, ibv_qp_type type = IBV_QPT_RC) const;
   [[nodiscard]] bool application_drives() const { return config_.progress == Progress::kApplication; }
-  // The time of the last round.
+  // Time of the last round.
   [[nodiscard]] Nanos last_poll() const { return Nanos{last_poll_.load(std::memory_order_relaxed)}; }
-  // The time that a call of the control path goes by: the clock's, or the last round's where somebody else keeps it.
+  // Current time for calls of the control path: the clock's, under Progress::kExternal that of the last round.
   [[nodiscard]] Nanos time_of_call() const;
 
   Status resolve(const Gid& peer, Nanos timeout);
-  // Asks the peer what it understands beyond the standard, unless that is known. Takes the first worker's token.
+  // Starts the capability exchange with the peer, unless its result is known. Acquires the first worker's token.
   std::shared_ptr<const PeerRecord> want_peer(const RocePath& path);
 
   std::atomic<uint32_t> next_pd{1};
@@ -139,7 +139,7 @@ class alignas(64) Host final : public Poller {
   std::atomic<uint32_t> next_srq{1};
 
  private:
-  // Polls one worker, with its token.
+  // Polls one worker while holding its token.
   class WorkerPoller final : public Poller {
    public:
     WorkerPoller(Host& host, Worker& worker) : host_(host), worker_(worker) {}
@@ -147,14 +147,14 @@ class alignas(64) Host final : public Poller {
     [[nodiscard]] Nanos next_deadline() const override { return deadline_or(Nanos{0}); }
     [[nodiscard]] Nanos deadline_or(Nanos while_taken) const;
     [[nodiscard]] std::string_view name() const override { return worker_.name(); }
-    // With the clock read once the token is in hand, so that time never goes backwards for the worker.
+    // Reads the clock after the token was acquired, so that time is monotonic for the worker.
     bool drive();
 
    private:
     bool poll_with_token(Nanos now);
     Host& host_;
     Worker& worker_;
-    TickClock clock_;  // of whoever holds the token
+    TickClock clock_;  // used by the token's holder
   };
 
   Host(std::unique_ptr<Port> port, DeviceConfig config, std::vector<Gid> gids,
@@ -169,7 +169,7 @@ class alignas(64) Host final : public Poller {
   DeviceConfig config_;
   SparseArena arena_;
   std::unique_ptr<Port> port_;
-  Placement* const placement_;  // of the port; null: none
+  Placement* const placement_;  // of the port; null: not supported
   std::vector<Gid> gids_;
   IdSource ids_;
   MemoryTable memory_;
@@ -184,20 +184,21 @@ class alignas(64) Host final : public Poller {
   MulticastTable groups_;
   XrcReceiveQueues xrc_queues_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  RetiredAddresses retired_addresses_;  // they hold neighbours of the workers
+  RetiredAddresses retired_addresses_;  // refer to neighbours of the workers
   std::vector<std::unique_ptr<WorkerPoller>> pollers_;
   AllWorkers all_workers_{*this};
   std::atomic<uint32_t> queue_pairs_{0};
-  // Queue pairs of each worker, to choose the next one's by.
+  // Queue pairs of each worker, to select the worker of the next one.
   std::array<std::atomic<uint32_t>, kMaxWorkers> loads_{};
   std::atomic<int64_t> last_poll_{0};
   std::atomic<int64_t> application_poll_{0};
 
-  // Drive the workers when the application has not for a while; the second one where the port can be waited for.
+  // Drive the workers while the application does not poll. waiting_helper_ is used with one worker on a port with a
+  // wakeup.
   std::unique_ptr<PollingHelper> polling_helper_;
   std::unique_ptr<WaitingHelper> waiting_helper_;
   std::unique_ptr<RealtimeRunner> runner_;          // kDedicated
-  std::unique_ptr<RealtimeRunner> control_runner_;  // of the control cores, unless the caller polls them
+  std::unique_ptr<RealtimeRunner> control_runner_;  // for the control cores, unless the caller polls them
 };
 
 template <class Make>
@@ -215,7 +216,7 @@ Result<std::unique_ptr<AttachedQueuePair>> Host::attach(Make&& make) {
   do {
     const uint32_t random = ids_.next24();
     number = Qpn{random - random % workers() + index};
-    // 0, 1 and 0xffffff and beyond have a meaning of their own (IBTA 3.2.1, 10.5.2).
+    // 0, 1, and numbers from 0xffffff on are reserved (IBTA 3.2.1, 10.5.2).
   } while (number.value() <= 1 || number.value() >= 0xffffff || worker(index).find(number) != nullptr);
   std::unique_ptr<AttachedQueuePair> qp = make(number);
   if (qp == nullptr) {

@@ -1,4 +1,4 @@
-// The part of the host that sets up congestion control: its profiles, and cores for it alone.
+// Congestion control of the host: profiles and dedicated cores.
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
@@ -47,7 +47,7 @@ std::vector<TraceRecord> Host::congestion_trace() {
   return all;
 }
 
-// Cores of their own are threads of their own, however the workers are driven.
+// Control cores have their own threads, except under Progress::kExternal.
 Status Host::start_control_cores() {
   if (control_cores_.empty() || config_.progress == Progress::kExternal) return {};
   std::vector<RunnerThreadConfig> threads(control_cores_.size());

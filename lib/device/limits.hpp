@@ -1,4 +1,4 @@
-// What a device promises in query_device() and holds its callers to.
+// Limits of a device, as query_device() reports and the API enforces them.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ inline constexpr uint32_t kMaxWorkRequests = 32768;  // per queue
 inline constexpr uint32_t kMaxSge = 32;
 inline constexpr uint32_t kMaxInline = 1024;  // bytes
 inline constexpr uint32_t kMaxCqEntries = 1U << 22;
-// Half of all numbers: a random one is free at the second attempt on average.
+// Half of the number space, so that a random number is free at the second attempt on average.
 inline constexpr uint32_t kMaxQueuePairs = 1U << 23;
 inline constexpr uint32_t kMaxWorkers = 16;
 inline constexpr uint32_t kMaxControlCores = 16;
-inline constexpr Nanos kMostBurst{100'000};  // of congestion control: how early packets may leave
-inline constexpr uint32_t kMostReceiveFrames = 1U << 20;  // that may wait before senders are told
+inline constexpr Nanos kMostBurst{100'000};  // of congestion control: how early packets may be sent
+inline constexpr uint32_t kMostReceiveFrames = 1U << 20;  // that may wait before CNMs are sent
 inline constexpr uint32_t kMostPacketsPerTurn = 64;
-inline constexpr uint32_t kMaxReads = 128;  // READs under way per queue pair and direction
+inline constexpr uint32_t kMaxReads = 128;  // outstanding READs and atomics per queue pair and direction
 
 }  // namespace roci

@@ -9,8 +9,9 @@
 namespace roci {
 namespace {
 
-// Whether the memory is there and may be used so, as the Linux kernel asks before it pins: what may change it needs it to be
-// writable. Memory on demand may come and go; and where nothing has payload nobody looks at any.
+// Checks that memory is mapped with the required access, as the Linux kernel does when it pins memory: access that can
+// modify it requires it to be writable. Not checked for on-demand regions, which may be mapped later, and on devices
+// without payload, which do not access memory.
 Status check_memory(const Host& host, const void* address, size_t length, int access) {
   constexpr int kChanges =
       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
@@ -32,7 +33,7 @@ Result<std::unique_ptr<MemoryRegion>> ProtectionDomain::register_memory(void* ad
 Result<std::unique_ptr<MemoryRegion>> ProtectionDomain::register_memory(void* address, size_t length,
                                                                         uint64_t iova, int access) {
   ROCI_TRY(MemoryTable::check_region(address, iova, length, access));
-  ROCI_TRY(check_memory(*host_, address, length, access));  // while the workers go on
+  ROCI_TRY(check_memory(*host_, address, length, access));  // before the tokens: the workers continue
   const std::scoped_lock guard(host_->all_workers());
   auto key = host_->memory().add(PdNumber{number_}, address, length, iova, access);
   if (!key) return fail(key.error());

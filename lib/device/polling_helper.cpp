@@ -17,15 +17,15 @@
 namespace roci {
 namespace {
 
-constexpr Nanos kLongestWait{1'000'000};  // between two looks at a host with nothing to do
-constexpr unsigned kLooks = 16;           // that find nothing before the next one may come later
+constexpr Nanos kLongestWait{1'000'000};  // between two polls of a host without work
+constexpr unsigned kLooks = 16;           // polls without work after which the interval grows
 constexpr Nanos kShortestLinger{2'000};
 constexpr Nanos kLongestLinger{50'000};
 constexpr int kHighestPriority = -20;
-constexpr Nanos kFirstOfAll{50'000};      // of a busy period
-constexpr Nanos kLongestPeriod{500'000};  // then the application has its turn
+constexpr Nanos kFirstOfAll{50'000};      // start of a busy period, with raised priority
+constexpr Nanos kLongestPeriod{500'000};  // afterwards the application may run
 
-// Of this thread alone.
+// Applies to the calling thread only.
 bool set_priority(int nice) { return setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nice) == 0; }
 
 }  // namespace
@@ -57,14 +57,14 @@ bool PollingHelper::is_silent() const {
   return monotonic_now() - host_.last_application_poll() > host_.config().takeover;
 }
 
-// Drives the host from the moment on at which the application has been silent for a while until it polls again.
+// Drives the host when the application has been silent for `takeover`, until it polls again.
 void PollingHelper::stand_in() {
   const Nanos takeover = host_.config().takeover;
   Nanos wait = takeover;
   EmptyPolls empty_polls;
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, wait, [this] { return stop_; })) {
-    // A host that has nothing to do gets a look now and then.
+    // A host without work is polled at growing intervals.
     if (is_silent()) {
       lock.unlock();
       const bool worked = host_.drive_as_helper();
@@ -72,7 +72,7 @@ void PollingHelper::stand_in() {
       wait = worked ? takeover : std::max(takeover, std::min(2 * wait, kLongestWait));
       if (!worked) continue;
     }
-    // One busy period: as long as rounds find work, and a little longer, since answers bring the next request.
+    // A busy period lasts while rounds find work, and `takeover` longer, since responses cause further requests.
     Nanos last_work = monotonic_now();
     while (!stop_ && is_silent()) {
       lock.unlock();
@@ -86,9 +86,10 @@ void PollingHelper::stand_in() {
   }
 }
 
-// The same for few cores, where an application may spin on memory that we are to write: a thread that yields would wait for
-// its slice to end, or take its core away. So short busy periods, `takeover` apart, with sleep in between; the longer
-// apart the longer there was nothing to do, or the application polled by itself.
+// The same for few cores, where the application may spin on memory that the helper has to write. Yielding would make
+// the helper wait for the end of the application's time slice, or keep the application off its core. Therefore the
+// helper polls in short busy periods and sleeps for `takeover` in between. The sleep gets longer while there is no work
+// or the application polls itself.
 void PollingHelper::nap() {
   const Nanos takeover = host_.config().takeover;
   Nanos wait = takeover;
@@ -110,11 +111,11 @@ void PollingHelper::nap() {
   }
 }
 
-// Rounds for as long as they find work, and for `linger_` behind the last that did: a sleep costs more than some rounds in
-// vain, but whoever is to bring the next work may need this core. How long pays is learned, as KVM learns how long to poll
-// before it halts a processor. False when the first round found nothing.
-// It begins before all others, and goes on as one of them: where there is always work, others must have processors too, the
-// switch between the processes of a machine among them.
+// Polls while rounds find work, and for `linger_` after the last one that did: a sleep costs more than some rounds
+// without work, but the thread that causes the next work may need this core. `linger_` is adapted as in KVM's halt
+// polling. False when the first round found no work. The period starts with the highest priority and continues with the
+// usual one, so that under permanent load other processes (such as the switch of the machine's network) get processor
+// time.
 bool PollingHelper::busy_period() {
   if (!host_.drive_as_helper()) return false;
   linger_ = std::clamp(2 * linger_, kShortestLinger, kLongestLinger);
@@ -140,7 +141,8 @@ bool PollingHelper::busy_period() {
   return true;
 }
 
-// Wakes up when it is time, also beside threads that never sleep, as far as the system lets us.
+// Requests exact timer wake-ups and the highest priority that the system permits, to run next to threads that never
+// sleep.
 void PollingHelper::be_prompt() {
   prctl(PR_SET_TIMERSLACK, 1UL);
   usual_ = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));

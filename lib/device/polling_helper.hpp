@@ -1,5 +1,5 @@
-// The thread that drives a host for an application that does not poll it, on a port that cannot be waited for. It polls in busy
-// periods while the application is silent, and sleeps in between. Ports with a wakeup have WaitingHelper instead.
+// Helper thread that drives a host while the application does not poll it, on a port without PortWakeup. It polls in
+// busy periods while the application is silent, and sleeps in between. Ports with a wakeup have WaitingHelper instead.
 #pragma once
 
 #include <condition_variable>
@@ -12,6 +12,7 @@ namespace roci {
 
 class Host;
 
+// Owned by the host. Its thread runs from construction to destruction.
 class PollingHelper {
  public:
   explicit PollingHelper(Host& host);
@@ -31,9 +32,9 @@ class PollingHelper {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stop_ = false;
-  Nanos linger_{0};      // of busy_period()
-  bool prompt_ = false;  // it may have the highest priority
-  int usual_ = 0;        // the priority of the program
+  Nanos linger_{0};      // how long busy_period() polls without work
+  bool prompt_ = false;  // the raised priority is permitted
+  int usual_ = 0;        // nice value of the application
   std::thread thread_;
 };
 

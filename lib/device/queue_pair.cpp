@@ -1,4 +1,4 @@
-// roci::QueuePair and its making: verbs' attributes into the transport's.
+// Queue pairs of the C++ API: creation, and conversion of verbs attributes to the transport's.
 #include <bit>
 #include <cstring>
 #include <mutex>
@@ -47,7 +47,7 @@ Status check_capabilities(const ibv_qp_init_attr& init) {
   return check_range("max_inline_data", init.cap.max_inline_data, kMaxInline);
 }
 
-// What it has of its device.
+// Copies the settings of the device.
 void take_settings(QueuePairConfig& config, Host& host) {
   const DeviceConfig& of = host.config();
   if (of.without_payload && is_reliable(config.type)) {
@@ -89,7 +89,7 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
         "queue pair: its shared receive queue and its protection domain must belong to the same device");
   if (srq != nullptr && srq->xrc_ != nullptr)
     return fail("queue pair: an XRC shared receive queue is for the targets of its domain");
-  const bool receives = srq == nullptr && init->qp_type != IBV_QPT_XRC_SEND;  // into a queue of its own
+  const bool receives = srq == nullptr && init->qp_type != IBV_QPT_XRC_SEND;  // with its own receive queue
   QueuePairConfig config;
   config.type = init->qp_type;
   config.pd = PdNumber{number_};
@@ -99,7 +99,7 @@ Result<std::unique_ptr<QueuePair>> ProtectionDomain::create_qp(ibv_qp_init_attr*
   config.max_send_sge = static_cast<uint8_t>(std::max(1U, init->cap.max_send_sge));
   config.max_recv_sge = receives ? static_cast<uint8_t>(std::max(1U, init->cap.max_recv_sge)) : uint8_t{0};
   config.srq = srq != nullptr ? srq->ring_.get() : nullptr;
-  // At least what the room for the scatter list holds, as with the Linux kernel: programs count on it.
+  // At least the room of the scatter list, as in the Linux kernel: applications rely on it.
   config.max_inline = static_cast<uint16_t>(std::max<size_t>(
       init->cap.max_inline_data, std::min<size_t>(config.max_send_sge * sizeof(ibv_sge), kMaxInline)));
   config.signal_all = init->sq_sig_all != 0;
@@ -135,7 +135,7 @@ Result<std::unique_ptr<QueuePair>> XrcDomain::create_target(ibv_qp_init_attr* in
   config.context = init->qp_context;
   config.max_send_wr = config.max_recv_wr = 0;
   config.max_send_sge = 0;
-  config.max_recv_sge = kMaxSge;  // room for a request of any shared receive queue
+  config.max_recv_sge = kMaxSge;  // a slot for a request of any shared receive queue
   take_settings(config, *host_);
   auto attached = host_->attach([&](Qpn number) {
     config.number = number;
@@ -180,7 +180,7 @@ uint32_t QueuePair::qp_num() const { return attached_->core.number().value(); }
 ibv_qp_state QueuePair::state() const { return attached_->core.state(); }
 
 int QueuePair::post_send(ibv_send_wr* list, ibv_send_wr** bad) {
-  attached_->prefetch();  // of many queue pairs this one is cold, and its worker needs it next
+  attached_->prefetch();  // with many queue pairs, its cache lines are cold, and its worker needs them next
   const int code = attached_->core.post_send(list, bad);
   attached_->worker->ring(*attached_);
   return code;
@@ -200,7 +200,8 @@ bool QueuePair::settled() const {
 
 int QueuePair::post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) {
   const int code = attached_->core.post_recv(list, bad);
-  // A receive queue is looked at when a message comes; only in the error state must somebody flush it.
+  // The worker reads the receive queue when a message arrives. Only in the error state must it be notified, to flush
+  // the request.
   if (attached_->core.state() == IBV_QPS_ERR) attached_->worker->ring(*attached_);
   return code;
 }
@@ -267,8 +268,8 @@ Status QueuePair::modify(const ibv_qp_attr& attr, int mask) {
   return {};
 }
 
-// Until then a packet with an extension block is refused. The first worker is asked without our own one's token: tokens
-// are taken in the order of the workers.
+// Until set_peer(), packets with an extension block are refused. The first worker's token is acquired without the own
+// worker's token, since tokens must be acquired in the order of the workers.
 void QueuePair::meet_peer() {
   if (host_->config().extensions.mode == ExtensionMode::kOff) return;
   Worker& worker = *attached_->worker;
@@ -300,7 +301,7 @@ Status QueuePair::modify_with_token(const ibv_qp_attr& attr, int mask) {
 Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mask) {
   QueuePairCore& core = attached_->core;
   const ibv_qp_state from = core.state();
-  QueuePairAttributes next = core.attributes;  // nothing is changed on error
+  QueuePairAttributes next = core.attributes;  // committed only if all checks pass
   if ((mask & IBV_QP_PKEY_INDEX) != 0) ROCI_TRY(check_range("pkey_index", attr.pkey_index, 0));
   if ((mask & IBV_QP_PORT) != 0 && attr.port_num != 1)
     return fail("queue pair: port " + std::to_string(attr.port_num) + " does not exist; the only port is 1");
@@ -376,7 +377,7 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
   if (to == from) {
     if (from == IBV_QPS_SQD && (mask & IBV_QP_AV) != 0) {
       core.change_path();
-      attached_->neighbour = NeighbourRef();  // of the peer it had before
+      attached_->neighbour = NeighbourRef();  // of the previous peer
       attached_->worker->enter_congestion(*attached_);
       attached_->worker->make_ready(*attached_);
     }
@@ -395,7 +396,7 @@ Status QueuePair::change_state(ibv_qp_state to, const ibv_qp_attr& attr, int mas
       core.to_ready_to_receive((mask & IBV_QP_RQ_PSN) != 0 ? Psn{attr.rq_psn} : Psn{});
       core.extensions_undecided =
           attached_->core.config.type == IBV_QPT_RC && host_->config().extensions.mode != ExtensionMode::kOff;
-      attached_->neighbour = NeighbourRef();  // of the peer it had before
+      attached_->neighbour = NeighbourRef();  // of the previous peer
       attached_->worker->enter_congestion(*attached_);
       if (!attached_->worker->control_congestion(*attached_, profile_)) {
         core.to_error();

@@ -8,15 +8,15 @@
 namespace roci {
 namespace {
 
-// For which a worker waits: some ten microseconds each.
-constexpr size_t kSlotsAtOnce = 16384;  // of the table, 16 bytes each, one behind the other
-constexpr size_t kGlancesAtOnce = 128;  // a cache miss or two each
-constexpr size_t kReportsAtOnce = 16;   // they allocate
+// Work per acquisition of a worker's token: some ten microseconds each.
+constexpr size_t kSlotsAtOnce = 16384;  // table slots of 16 bytes, contiguous
+constexpr size_t kGlancesAtOnce = 128;  // one or two cache misses each
+constexpr size_t kReportsAtOnce = 16;   // with allocations
 
-// Who takes a token again at once leaves nobody a chance to take it in between.
+// Sleeps between two acquisitions of a token, so that other threads can acquire it.
 void give_way() { std::this_thread::sleep_for(std::chrono::microseconds{10}); }
 
-// visit(AttachedQueuePair&) with the token of its worker in hand, for those that are there, so many at once.
+// Calls visit(AttachedQueuePair&) with the worker's token held, for each existing number, `at_once` per acquisition.
 template <class Visit>
 void visit_each(Host& host, std::span<const uint32_t> numbers, size_t at_once, Visit&& visit) {
   std::unique_lock<WorkerToken> guard;
@@ -37,7 +37,7 @@ void visit_each(Host& host, std::span<const uint32_t> numbers, size_t at_once, V
 
 uint64_t nanos_or_nothing(Nanos span) { return span == kNever ? 0 : static_cast<uint64_t>(span.count()); }
 
-// What the transport knows without congestion control.
+// Adds a report of the transport's counts, for a direction without congestion control.
 void add_uncontrolled(const QueuePairCore& core, Direction direction,
                       std::vector<CongestionFlowReport>& flows) {
   const SendFlow* sent = core.flow(direction);
@@ -79,7 +79,8 @@ void add_reports(AttachedQueuePair& qp, std::vector<QueuePairReport>& out) {
     report.send_psn = core.send_psn().value();
     if (const SendFlow* sent = core.flow(flow.responses ? Direction::kResponses : Direction::kRequests))
       report.acked_bytes = sent->acknowledged.value();
-    // What comes towards a queue pair is its peer's requests and what it has asked for; both are told of with its requests.
+    // Reception comprises the peer's requests and the READ responses to this queue pair. Both are part of the row of
+    // its requests.
     if (!flow.responses) {
       for (const ReceiveFlow* received : {core.received_requests(), core.received_responses()}) {
         if (received == nullptr) continue;
@@ -99,7 +100,7 @@ std::vector<uint32_t> queue_pair_numbers(Host& host, uint32_t from, size_t most)
     Worker& worker = host.worker(i);
     Worker::QueuePairWalk walk;
     for (bool more = true; more;) {
-      numbers.reserve(numbers.size() + kSlotsAtOnce);  // not while the worker waits
+      numbers.reserve(numbers.size() + kSlotsAtOnce);  // before the token is acquired
       if (walk.begun()) give_way();
       const std::scoped_lock guard(worker.token());
       more = worker.walk_queue_pairs(walk, kSlotsAtOnce, [&](uint32_t number) {
@@ -108,7 +109,7 @@ std::vector<uint32_t> queue_pair_numbers(Host& host, uint32_t from, size_t most)
     }
   }
   std::ranges::sort(numbers);
-  // A walk that had to begin again has seen some twice.
+  // A walk that was restarted may have visited numbers twice.
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   if (numbers.size() > most) numbers.resize(most);
   return numbers;

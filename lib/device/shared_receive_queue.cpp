@@ -36,7 +36,7 @@ SharedReceiveQueue::SharedReceiveQueue(std::shared_ptr<Host> host, std::shared_p
 
 SharedReceiveQueue::~SharedReceiveQueue() {
   const std::scoped_lock guard(host_->all_workers());
-  static_cast<void>(ring_->arm(0));  // nobody is left to be told
+  static_cast<void>(ring_->arm(0));  // no user is left for the event
   if (xrc_ != nullptr) leave_domain();
   host_->events().forget(EventSource::kSharedReceiveQueue, number());
 }
@@ -52,7 +52,7 @@ Status SharedReceiveQueue::modify(const ibv_srq_attr& attr, int mask) {
   }
   const bool resize = (mask & IBV_SRQ_MAX_WR) != 0;
   const bool arm = (mask & IBV_SRQ_LIMIT) != 0;
-  // With the tokens in hand nobody takes a request, so the event is raised for the limit that was set.
+  // While all tokens are held no worker takes a request, so the event corresponds to the limit that was set.
   const std::scoped_lock guard(host_->all_workers());
   const SharedReceiveRing::Attributes before = ring_->query();
   if (resize) ROCI_TRY(check_max_wr(attr.max_wr));
@@ -60,7 +60,7 @@ Status SharedReceiveQueue::modify(const ibv_srq_attr& attr, int mask) {
     return fail("shared receive queue: srq_limit " + std::to_string(attr.srq_limit) +
                 " is above its max_wr " + std::to_string(resize ? attr.max_wr : before.max_wr));
   }
-  if (resize && arm) static_cast<void>(ring_->arm(0));  // the new limit counts, not the old one
+  if (resize && arm) static_cast<void>(ring_->arm(0));  // only the new limit applies
   if (resize) {
     if (Status resized = ring_->resize(attr.max_wr); !resized) {
       if (arm) static_cast<void>(ring_->arm(before.limit));

@@ -5,8 +5,8 @@
 namespace roci {
 namespace {
 
-constexpr uint32_t kSpareFrames = 1024;  // received frames that the device above holds, and threads' caches
-// An XDP socket has so many of its own: 2048 to be filled, and copies of as many to be sent.
+constexpr uint32_t kSpareFrames = 1024;  // received frames held by the device, and per-thread caches
+// Further frames of an XDP socket: 2048 in its fill ring, and copies of as many frames to be sent.
 constexpr uint32_t kXdpFrames = 4096;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// From a device in a configuration file to the device itself: what every program that is a host does in the same order.
+// Start of a device from its configuration: EAL, port and device. Used by all programs that are a host.
 #pragma once
 
 #include <memory>
@@ -8,12 +8,11 @@
 
 namespace roci {
 
-// Starts DPDK, and opens the port with a pool for the frames that it receives, called `name`. Waits up to `link_timeout` for
-// its link.
+// Starts DPDK and opens the port, with a receive buffer pool `name`. Waits up to `link_timeout` for the link.
 Result<std::unique_ptr<EthdevPort>> start_port(const EalConfig& eal, const EthdevConfig& port,
                                                const std::string& name, Nanos link_timeout);
 
-// The same, and makes a device of the port. It waits for the link as long as for a memif server.
+// The same, and creates a device on the port. The link time-out is the port's connect_timeout.
 Result<std::unique_ptr<Device>> start_device(const EalConfig& eal, const DeviceFile& file);
 
 }  // namespace roci

@@ -18,17 +18,18 @@ namespace roci {
 namespace {
 
 constexpr Nanos kSlice = 100us;
-constexpr Nanos kElsewhere =
-    100us;  // an application that has run for so long without polling does something else
-constexpr Nanos kFirstLook{500'000}, kLastLook{2'000'000};  // between two looks at an application that polls
-constexpr Nanos kTrusted{20'000'000};  // one that has polled for so long is trusted again
+// Processor time without a poll after which the application is considered to do other work.
+constexpr Nanos kElsewhere = 100us;
+// First and longest interval of the checks whether the application polls.
+constexpr Nanos kFirstLook{500'000}, kLastLook{2'000'000};
+constexpr Nanos kTrusted{20'000'000};  // time of polling after which patience is reset
 constexpr uint32_t kRoundsWithoutWakes = 4;
-constexpr Nanos kNoRoom{50'000};  // until what could not be sent is tried again
+constexpr Nanos kNoRoom{50'000};  // retry interval for frames that could not be sent
 constexpr Nanos kLongestSleep = 1s;
-constexpr uint32_t kCrowdCheck = 64;  // rounds in vain between two looks whether others want the processor
+constexpr uint32_t kCrowdCheck = 64;  // rounds without work between two checks for contention
 constexpr Nanos kCrowdRest = 1ms;
 
-thread_local Crowd crowd;  // of an application's thread that polls
+thread_local Crowd crowd;  // per polling thread of the application
 
 }  // namespace
 
@@ -57,7 +58,7 @@ void WaitingHelper::run() {
   }
 }
 
-// A thread that has been preempted polls on when it has a processor again: it keeps the device.
+// A preempted application thread continues to poll when it gets a processor again, so it keeps the device.
 void WaitingHelper::watch_application() {
   watching_.store(true);
   const Nanos since = monotonic_now();
@@ -105,8 +106,8 @@ WakeFor WaitingHelper::wanted() const {
 void WaitingHelper::sleep() {
   const WakeFor what = wanted();
   const uint32_t seen = wakeup_.arm(Waiter::kHelper, what);
-  wakes_at_.store(
-      std::numeric_limits<int64_t>::max());  // any deadline that the application sets from here on wakes
+  // From here on, any deadline that the application sets wakes the helper.
+  wakes_at_.store(std::numeric_limits<int64_t>::max());
   if (stop_.load() || application_has_it_.load() || wakeup_.has_frames()) {
     wakeup_.disarm(Waiter::kHelper);
   } else {
@@ -131,7 +132,7 @@ void WaitingHelper::take_over() {
   wakeup_.disarm(Waiter::kHelper);
   application_blocks_.store(false, std::memory_order_relaxed);
   proven_.store(proven_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  if (!watching_.load()) wakeup_.wake(Waiter::kHelper);  // so that it does
+  if (!watching_.load()) wakeup_.wake(Waiter::kHelper);  // to start watch_application()
 }
 
 void WaitingHelper::give_back() {
@@ -163,7 +164,8 @@ void WaitingHelper::after_round(bool worked) {
   if (wants_more || host_.deadline_if_known().count() < wakes_at) wakeup_.wake(Waiter::kHelper);
 }
 
-// With more runnable threads than processors, a thread that polls keeps its peer from running: it waits for the frame instead.
+// With more runnable threads than processors, a polling thread may keep its peer from running, so it waits for the
+// frame instead.
 void WaitingHelper::rest_if_crowded() {
   const Nanos now = host_.last_application_poll();
   if (!crowd.is_crowded(now) || !application_has_it_.load(std::memory_order_relaxed)) return;

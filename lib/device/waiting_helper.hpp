@@ -1,14 +1,14 @@
-// The thread that drives a host for an application that does not poll it, on a port that can be waited for (port/wakeup.hpp). It
-// sleeps until a frame arrives or a timer is due.
+// Helper thread that drives a host while the application does not poll it, on a port with PortWakeup (port/wakeup.hpp).
+// It sleeps until a frame arrives or a timer is due.
 //
 //   helper drives --- `patience` empty polls of the application in a row -------------> application drives
 //        ^                                                                                   |
 //        '--- a poll finds work; the application blocks, requests an event, or stops polling ------'
 //
-// While the application drives, senders make no system calls, and the helper checks periodically whether the application still
-// polls. After a poll that finds work the application may stop polling without a call, to spin on memory or to compute. An
-// application that has resumed polling kProven times in a row keeps the device after such a poll, until a check finds that it has
-// stopped.
+// While the application drives, senders make no system calls, and the helper checks periodically whether the
+// application still polls. After a poll that finds work, the application may stop polling without a call, to spin on
+// memory or to compute. An application that has resumed polling kProven times in a row keeps the device after such a
+// poll, until a check finds that it has stopped.
 #pragma once
 
 #include <atomic>
@@ -22,6 +22,7 @@ namespace roci {
 
 class Host;
 
+// Owned by the host. Its thread runs from construction to destruction.
 class WaitingHelper {
  public:
   WaitingHelper(Host& host, PortWakeup& wakeup);
@@ -29,10 +30,11 @@ class WaitingHelper {
   WaitingHelper(const WaitingHelper&) = delete;
   WaitingHelper& operator=(const WaitingHelper&) = delete;
 
-  // Any thread of the application.
-  // A round of the application's is over. `worked`: it did something.
+  // The public functions may be called by any thread of the application.
+  //
+  // Called after a round of the application. `worked`: the round found work.
   void after_round(bool worked);
-  // The application has found what it waits for without a round.
+  // The application has found completions without a round.
   void after_find() {
     if (application_has_it_.load(std::memory_order_relaxed) &&
         proven_.load(std::memory_order_relaxed) < kProven)
@@ -60,13 +62,14 @@ class WaitingHelper {
   std::atomic<bool> stop_{false};
   std::atomic<bool> application_has_it_{false};  // the application drives
   std::atomic<pid_t> application_{0};            // the thread that polls
-  std::atomic<bool> watching_{false};  // the helper looks now and then whether the application polls
-  std::atomic<bool> application_blocks_{false};  // until a request completes, for example
+  // The helper checks periodically whether the application polls.
+  std::atomic<bool> watching_{false};
+  std::atomic<bool> application_blocks_{false};  // for example until a request completes
   std::atomic<uint32_t> idle_rounds_{0};
   std::atomic<uint32_t> patience_{kLeastPatience};
-  std::atomic<uint32_t> proven_{0};  // times in a row that the application came back to polling
+  std::atomic<uint32_t> proven_{0};  // number of times in a row that the application resumed polling
   std::atomic<WakeFor> armed_for_{WakeFor::kAnything};
-  std::atomic<int64_t> wakes_at_{0};  // when the helper's sleep ends by itself; 0: it does not sleep
+  std::atomic<int64_t> wakes_at_{0};  // end of the helper's sleep; 0: it does not sleep
   std::thread thread_;
 };
 

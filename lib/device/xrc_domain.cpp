@@ -52,7 +52,7 @@ Result<std::unique_ptr<SharedReceiveQueue>> ProtectionDomain::create_srq(ibv_srq
 
 uint32_t SharedReceiveQueue::xrc_number() const { return xrc_ == nullptr ? 0 : xrc_->number.value(); }
 
-// With all tokens in hand.
+// The caller holds all tokens.
 void SharedReceiveQueue::leave_domain() {
   host_->xrc_queues().by_number.erase(xrc_->number.value());
   for (uint32_t i = 0; i < host_->workers(); ++i) {

@@ -1,4 +1,5 @@
-// Where datagrams go (IBTA 11.2.2, address handles), and what the engine makes of it: headers with the next hop's MAC.
+// Address handles of datagrams (IBTA 11.2.2), and the interface to their resolution: packet headers with the next hop's
+// MAC.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -13,7 +14,7 @@
 
 namespace roci {
 
-// Behind the ibv_ah that work requests name. Does not change after it was made, but for the count of its users.
+// The object behind the ibv_ah that work requests name. Immutable once the handle is created, except for `uses`.
 struct AddressPath : ibv_ah {
   AddressPath(const RocePath& to, PdNumber domain, uint32_t most)
       : ibv_ah{}, path(to), pd(domain), max_payload(most) {}
@@ -21,17 +22,17 @@ struct AddressPath : ibv_ah {
   const RocePath path;  // without the destination MAC
   const PdNumber pd;
   const uint32_t max_payload;     // bytes of a datagram: the port's MTU as a path MTU
-  bool may_tag = true;            // datagrams there carry the CN-TAG of their queue pair, if it has one
-  std::atomic<uint32_t> uses{0};  // posted requests that name it; it outlives them
+  bool may_tag = true;            // datagrams to it carry their queue pair's CN-TAG, if any
+  std::atomic<uint32_t> uses{0};  // posted requests that name it; the handle outlives them
 };
 
 enum class PathState : uint8_t {
   kReady,
-  kPending,      // nobody has said yet who has the next hop's address; the engine wakes the queue pair then
-  kUnreachable,  // nobody answered for it, or no network leads there
+  kPending,      // address resolution in progress; the engine wakes the queue pair when it ends
+  kUnreachable,  // address resolution failed, or no route
 };
 
-// Lent by the engine. Owned by the worker that asks.
+// Resolves address handles. Implemented by the engine, owned by the worker that calls it.
 class PathSource {
  public:
   PathSource() = default;
@@ -41,10 +42,10 @@ class PathSource {
 
   struct Answer {
     PathState state = PathState::kUnreachable;
-    RoceWriter* writer = nullptr;  // with kReady, until the next call
+    RoceWriter* writer = nullptr;  // with kReady: valid until the next call
   };
   virtual Answer find(AddressPath& to, Nanos now) = 0;
-  // A frame to a group is about to be sent: this host's own members get a copy (IBTA 10.5.2.1).
+  // Passes a copy of a frame, which is sent next, to this host's own members of the multicast group (IBTA 10.5.2.1).
   virtual void loop_back(const rte_mbuf& frame, const IpAddress& group) = 0;
 };
 

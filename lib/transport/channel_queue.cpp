@@ -11,7 +11,7 @@
 namespace roci {
 
 Result<std::shared_ptr<ChannelQueue>> ChannelQueue::create() {
-  // Programs say with O_NONBLOCK whether they want to wait for events, so it is theirs to set.
+  // Blocking by default: an application that does not wait for events sets O_NONBLOCK itself.
   const int fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
   if (fd < 0) return fail(std::string("completion channel: no eventfd: ") + std::strerror(errno), errno);
   return std::shared_ptr<ChannelQueue>(new ChannelQueue(fd));
@@ -27,7 +27,7 @@ void ChannelQueue::append(ChannelMember& member) {
 
 void ChannelQueue::count_down() const {
   uint64_t value = 0;
-  // Cannot block: the counter is the number of events that wait.
+  // Does not block: the counter equals the number of pending events, and the caller has one.
   const auto done = read(fd_, &value, sizeof value);
   static_cast<void>(done);
 }

@@ -1,4 +1,4 @@
-// The events of a completion channel: which completion queues have something, behind a file descriptor.
+// Event queue of a completion channel: the completion queues with pending events, and a file descriptor to wait on.
 #pragma once
 
 #include <atomic>
@@ -12,18 +12,19 @@
 
 namespace roci {
 
-// The place of one completion queue in its channel. Everything is the channel's, under its lock.
+// State of one completion queue in its channel. All members are protected by the channel's lock.
 struct ChannelMember {
   EventObject object;
   ChannelMember* next = nullptr;
-  uint32_t waiting = 0;    // events not given out
-  uint32_t given_out = 0;  // and not acknowledged
+  uint32_t waiting = 0;    // events that take() has not returned
+  uint32_t given_out = 0;  // events that take() has returned and that are not acknowledged
 };
 
-// Any thread. Raised at most once for each time that a completion queue is armed, so it may lock and call the system.
+// Queue of completion queues with pending events. Any thread may call it. An armed completion queue raises one event,
+// so the lock and the system call of raise() are not per completion.
 class ChannelQueue {
  public:
-  // Fails when the system has no eventfd to give.
+  // Fails when eventfd(2) fails.
   static Result<std::shared_ptr<ChannelQueue>> create();
   ~ChannelQueue();
   ChannelQueue(const ChannelQueue&) = delete;
@@ -31,7 +32,7 @@ class ChannelQueue {
 
   [[nodiscard]] int fd() const { return fd_; }
   void join() { users_.fetch_add(1, std::memory_order_relaxed); }
-  // Takes what waits of it along.
+  // Discards the pending events of `member`.
   void leave(ChannelMember& member);
   [[nodiscard]] uint32_t users() const { return users_.load(std::memory_order_relaxed); }
 
@@ -45,10 +46,10 @@ class ChannelQueue {
   void append(ChannelMember& member);
   void count_down() const;
 
-  const int fd_;  // an eventfd that counts the events that wait
+  const int fd_;  // an eventfd that counts the pending events
   std::atomic<uint32_t> users_{0};
   Spinlock lock_;
-  ChannelMember* first_ = nullptr;  // members with events, the one whose turn it is first
+  ChannelMember* first_ = nullptr;  // members with pending events, in the order in which take() serves them
   ChannelMember* last_ = nullptr;
 };
 

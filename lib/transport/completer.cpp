@@ -1,4 +1,5 @@
-// The half of the requester that takes responses (IBTA 9.7.5, 9.7.7): acknowledgements, NAKs, READ data.
+// Receive half of the requester (IBTA 9.7.5, 9.7.7): processes acknowledgments, NAKs, READ responses and atomic
+// results.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -16,7 +17,7 @@ void Requester::on_response(TransportContext& context, const FrameView& view, co
     context.counters.add(Counter::kRxBadState);
     return;
   }
-  // The response must be to something that was sent: una <= PSN < sent_end.
+  // A response must be to a packet that was sent: una <= PSN < sent_end.
   const Psn psn = view.psn();
   if (is_before(psn, una_)) {
     context.counters.add(Counter::kResponsesDuplicate);
@@ -46,7 +47,7 @@ void Requester::on_response(TransportContext& context, const FrameView& view, co
     case Operation::kAtomicAcknowledge:
       on_atomic_response(context, view);
       break;
-    default:  // an answer to an operation this requester never asks for
+    default:  // a response to an operation that this requester does not use
       context.counters.add(Counter::kResponsesGhost);
   }
   note_marks(view, block);
@@ -65,12 +66,12 @@ void Requester::on_acknowledge(TransportContext& context, const FrameView& view,
     case AethKind::kRnrNak:
       context.counters.add(Counter::kRnrNaksReceived);
       acknowledge_before(context, psn);
-      if (waits_for_rnr_) return;  // it said so before
+      if (waits_for_rnr_) return;  // a repeated RNR NAK
       if (rnr_retries_left_ == 0) {
         fail_oldest(context, IBV_WC_RNR_RETRY_EXC_ERR);
         return;
       }
-      if (rnr_retries_left_ != 7) --rnr_retries_left_;  // 7: without limit
+      if (rnr_retries_left_ != 7) --rnr_retries_left_;  // 7: unlimited
       timing_ = false;
       rewind();
       recovery_.set_probing(LossRecovery::Probing::kNone);
@@ -107,8 +108,8 @@ void Requester::on_acknowledge(TransportContext& context, const FrameView& view,
   context.counters.add(Counter::kResponsesGhost);  // reserved codes are ignored
 }
 
-// A standard acknowledgement says with BECN that all packets which it is the first to acknowledge were marked: the
-// receiver cuts acknowledgements where marks begin and end.
+// BECN in a standard acknowledgment: all packets that it is the first to acknowledge were marked. The receiver sends a
+// separate acknowledgment wherever marking starts or ends.
 void Requester::note_marks(const FrameView& view, const ExtensionView& block) {
   if (SendGate* const here = gate(); here != nullptr) [[unlikely]]
     here->acked_packets += newly_acknowledged_;
@@ -116,18 +117,18 @@ void Requester::note_marks(const FrameView& view, const ExtensionView& block) {
   if (block.has(ExtensionType::kCeEcho)) return;
   flow_.packets_acked += newly_acknowledged_;
   if (!view.bth().becn()) return;
-  // A mark may come with nothing that is newly acknowledged; no more of them count than packets have arrived.
+  // A mark may arrive without newly acknowledged packets. The marked packets never exceed the acknowledged packets.
   flow_.packets_marked =
       std::min(flow_.packets_marked + std::max(newly_acknowledged_, 1U), flow_.packets_acked);
 }
 
-// The receiver has everything before `expected`, and something behind it.
+// The receiver holds everything before `expected`, and at least one packet after it.
 void Requester::on_sequence_nak(TransportContext& context, Psn expected, const ExtensionView& block) {
   if (waits_for_rnr_) return;
   SackBoard* board = sack_board();
   if (board == nullptr || !block.has(ExtensionType::kSack)) {
-    // One of the two ends may not know yet that the other repeats selectively. A receiver that does names the gap
-    // again for each batch behind it.
+    // While the negotiation is in progress, only one of the two ends may use selective repeat. A receiver that uses it
+    // repeats the NAK of the gap with each batch after the gap.
     if (session() != nullptr && gap_retried_ && gap_psn_ == una_) return;
     if (board == nullptr && went_back_lately(context.now, expected)) {
       context.counters.add(Counter::kNaksEarly);
@@ -135,14 +136,14 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
     }
     gap_retried_ = true;
     gap_psn_ = una_;
-    // Nothing was sent since the last retry: the same NAK again tells nothing new.
+    // Without a packet sent since the last retry, the same NAK has no new information.
     if (!(psn_at(cursor_) == una_)) {
       note_loss();
       retry(context, expected, sent_end_);
     }
     return;
   }
-  Psn end = expected + 1;  // of what may be missing: before the last packet that arrived
+  Psn end = expected + 1;  // of the packets that may be missing: before the last packet that arrived
   bool learned = false;
   const Psn from{block.sack().psn.get()};
   for (uint64_t left = block.sack().kept.get(); left != 0; left &= left - 1) {
@@ -151,7 +152,7 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
     learned |= board->set(kept);
     if (is_before(end, kept)) end = kept;
   }
-  // That more has arrived is progress, though the oldest packet has not: only silence uses retries up.
+  // Newly arrived packets are progress, although the oldest packet is missing: only silence uses up retries.
   if (learned) note_progress(context);
   if (!session()->repair.begun || !is_before(expected, session()->repair.covered)) {
     session()->repair.covered = sent_end_;
@@ -159,7 +160,8 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
     start_repair(expected, end);
     return;
   }
-  // Of the repair under way. What was sent again may have been lost again: then it is still missing a round trip later.
+  // The NAK belongs to the current repair. A packet is retransmitted again when it is still missing two round trips
+  // later.
   const Nanos patience = flow_.rtt == kNever ? timeout() / 4 : 2 * flow_.rtt;
   ExtensionSession::Repair& repair = session()->repair;
   if (!repair_left_ && is_before(expected, repair.end) && context.now - repair.sent_at > patience) {
@@ -177,7 +179,7 @@ void Requester::on_sequence_nak(TransportContext& context, Psn expected, const E
 void Requester::on_negative(TransportContext& context, Psn psn, ibv_wc_status status) {
   context.counters.add(Counter::kNaksFatalReceived);
   acknowledge_before(context, psn);
-  // READs before it whose data never came will not get it any more: the peer is in error.
+  // READs before `psn` whose data is missing will not complete: the peer is in the error state.
   while (!qp_.send_queue.empty()) {
     const SendWqe& wqe = qp_.send_queue.at(qp_.send_queue.head());
     if (!wqe.started || !is_before(wqe.last_psn(), psn)) break;
@@ -188,19 +190,19 @@ void Requester::on_negative(TransportContext& context, Psn psn, ibv_wc_status st
 }
 
 bool Requester::acknowledge_before(TransportContext& context, Psn end) {
-  if (psns_between(una_, end) > kMaxOpenPsns) return true;  // it lies behind una_
+  if (psns_between(una_, end) > kMaxOpenPsns) return true;  // `end` is before una_
   bool whole = true;
   Psn una = una_;
   Lsn lsn = flow_.acknowledged;
   while (!(una == end)) {
     const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
-    if (oldest.needs_response()) {  // nothing else acknowledges a READ or an atomic
+    if (oldest.needs_response()) {  // a READ or an atomic is acknowledged by its response only
       whole = false;
-      // What is behind it has been executed, and is complete as soon as the response has come.
+      // The requests after it have been executed. They complete when the response has arrived.
       if (is_before(acknowledged_end_, end)) {
         acknowledged_end_ = end;
-        retries_left_ =
-            qp_.attributes.retry_count;  // the peer progresses, although the response has not come
+        // The peer makes progress, although the response has not arrived.
+        retries_left_ = qp_.attributes.retry_count;
       }
       break;
     }
@@ -230,7 +232,7 @@ void Requester::advance_una(Psn to, Lsn lsn) {
   if (SackBoard* board = sack_board(); board != nullptr) board->forget(una_, to);
   una_ = to;
   flow_.acknowledged = lsn;
-  // Old marks must not come round with the PSNs.
+  // Keeps `covered` from falling so far below una_ that PSN wrap-around would make it appear later than una_.
   if (session() != nullptr && is_before(session()->repair.covered, una_)) session()->repair.covered = una_;
   if (is_before(acknowledged_end_, una_)) acknowledged_end_ = una_;
 }
@@ -253,7 +255,7 @@ SendWqe* Requester::due_request(TransportContext& context, const FrameView& view
     repeat_read_acknowledgement();
     return nullptr;
   }
-  acknowledge_before(context, wqe.first_psn);  // everything in front of it has been executed
+  acknowledge_before(context, wqe.first_psn);  // the responder has executed everything before it
   if (view.psn() == expected) return &wqe;
   context.counters.add(Counter::kResponsesOutOfOrder);
   note_busy_peer(context.now);
@@ -261,7 +263,7 @@ SendWqe* Requester::due_request(TransportContext& context, const FrameView& view
   return nullptr;
 }
 
-// Data in response to a SEND or WRITE (IBTA 11.6.2, Bad Response Error).
+// A response with data to a SEND or WRITE (IBTA 11.6.2, Bad Response Error).
 void Requester::on_wrong_opcode(TransportContext& context, Psn psn) {
   uint32_t index = qp_.send_queue.head();
   const auto lies_before = [&](const SendWqe& wqe) {
@@ -297,7 +299,7 @@ void Requester::on_atomic_response(TransportContext& context, const FrameView& v
 uint8_t* Requester::place_of(const MemoryTable& memory, const FrameView& view) {
   if (view.opcode->position != Position::kMiddle) return nullptr;
   if (qp_.state() != IBV_QPS_RTS && qp_.state() != IBV_QPS_SQD) return nullptr;
-  // Only when its READ is the oldest request: what else is due is for on_response() to see.
+  // Only if its READ is the oldest request; on_response() processes all other cases.
   const uint32_t index = qp_.send_queue.head();
   if (index == qp_.send_queue.posted()) return nullptr;
   const SendWqe& read = qp_.send_queue.at(index);
@@ -322,7 +324,8 @@ void Requester::on_read_response(TransportContext& context, const FrameView& vie
   const uint64_t offset = static_cast<uint64_t>(read.responses) * mtu;
   const auto due = static_cast<uint32_t>(std::min<uint64_t>(mtu, read.length - offset));
   const bool last = read.responses + 1 == read.packets;
-  // The first one begins the data. One in the middle may be FIRST or ONLY, of the response to a repeated request.
+  // The first packet of the data has a FIRST or ONLY opcode. A later one may have it too: in the response to a repeated
+  // request.
   const bool right_kind =
       view.opcode->ends_message() == last && (read.responses > 0 || view.opcode->starts_message()) &&
       (!view.opcode->has(Header::kAeth) || aeth_kind(view.aeth().syndrome) == AethKind::kAck);
@@ -345,7 +348,7 @@ void Requester::on_read_response(TransportContext& context, const FrameView& vie
   if (last) acknowledge_before(context, acknowledged_end_);
 }
 
-// Tells the responder, with the next turn to send, that everything up to this response has come.
+// Schedules an acknowledgment of all responses up to this one for the next transmit().
 void Requester::acknowledge_response(Psn psn) {
   if (session() == nullptr) return;
   session()->read_acks.last = psn;
@@ -378,7 +381,7 @@ void Requester::note_progress(TransportContext& context) {
   gap_retried_ = false;
   if (recovery_.probing() != LossRecovery::Probing::kNone) [[unlikely]]
     judge_answer(now);
-  // What the cursor had gone back for may have been acknowledged meanwhile.
+  // The packets that the cursor was moved back for may have been acknowledged since.
   if (static_cast<int32_t>(cursor_.index - qp_.send_queue.head()) < 0 || is_before(psn_at(cursor_), una_))
     cursor_ = oldest();
   if (std::exchange(sampled_, false) && !rtt_is_echoed()) note_rtt(now - timed_at_);
@@ -390,7 +393,8 @@ void Requester::note_progress(TransportContext& context) {
   schedule_tail_probe(now);
 }
 
-// Data of READs that were requested before comes first: what has been requested again is not late yet.
+// Restarts the time-out. The responder sends the data of earlier requests first, so the response to a repeated request
+// is not late yet.
 void Requester::note_busy_peer(Nanos now) {
   if (sack_board() != nullptr || waits_for_rnr_ || deadline_ == kNever || !outstanding()) return;
   deadline_ = now + timeout();
@@ -402,14 +406,16 @@ void Requester::note_rtt(Nanos sample) {
   recovery_.note_rtt(sample, flow_.least_rtt, ack_timeout(qp_.attributes.timeout));
 }
 
-// Everything up to una_ is acknowledged, and cursor_ is behind what was sent again.
+// All packets before una_ are acknowledged. cursor_ is after the retransmitted packets.
 void Requester::judge_answer(Nanos now) {
   using enum LossRecovery::Probing;
   if (!outstanding()) return recovery_.set_probing(kNone);
   const bool beyond =
       static_cast<int32_t>(cursor_.index - qp_.send_queue.head()) < 0 || is_before(psn_at(cursor_), una_);
-  if (!beyond && is_before(una_, psn_at(cursor_))) return;  // responses of a READ
-  // The peer has what was not sent again, or answers sooner than round trips of late: the first copies are arriving.
+  // una_ is within a READ whose responses are arriving.
+  if (!beyond && is_before(una_, psn_at(cursor_))) return;
+  // If una_ is beyond the retransmitted packets, or was acknowledged in less than a round trip, the acknowledgment is
+  // for the first copies.
   const bool early = now - went_back_at_ < recovery_.earliest_answer();
   if (beyond || early) {
     recovery_.note_late_answers(beyond);
@@ -468,7 +474,7 @@ void Requester::retry_gap(TransportContext& context) {
   const SendWqe& oldest = qp_.send_queue.at(qp_.send_queue.head());
   note_loss();
   retry(context, una_, oldest.last_psn() + 1);
-  // The data of the READs behind it is on its way.
+  // The data of the following READs is in flight, so only the oldest one is requested again.
   if (sack_board() == nullptr && qp_.state() != IBV_QPS_ERR && oldest.is_read()) probe_oldest(context.now);
 }
 

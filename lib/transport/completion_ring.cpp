@@ -47,8 +47,8 @@ bool CompletionRing::push(const ibv_wc& completion, bool solicited, CompletionBa
   return true;
 }
 
-// Without a channel nobody waits for more than to see it when it polls. With one it is ordered before the look at armed_:
-// either we see the request, or its maker sees these completions.
+// With a channel, the store is ordered before the load of armed_ (seq_cst): either this producer reads the request, or
+// the requesting thread reads these completions. Without a channel, release is enough, since applications only poll.
 void CompletionRing::show(uint32_t tail) {
   tail_.store(tail, channel_ == nullptr ? std::memory_order_release : std::memory_order_seq_cst);
 }
@@ -119,7 +119,8 @@ void CompletionRing::request_notify(bool solicited_only) {
 bool CompletionRing::take_back_event() {
   if (!empty() || overflowed()) return false;
   request_notify(asked_for_solicited_.load(std::memory_order_relaxed));
-  if (!empty()) return false;  // a completion came before the request, so nobody tells of it
+  // A completion preceded the request, so no event follows for it.
+  if (!empty()) return false;
   ack_events(1);
   return true;
 }

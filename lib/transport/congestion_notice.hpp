@@ -1,5 +1,5 @@
-// What a congested queue has said about a flow, as a congestion control wants it, whichever way it came (CNM in layer 2 or
-// through routers).
+// Congestion notification from a switch queue about a flow, in the form that congestion control reads. The source is a
+// CNM in layer 2 (QCN) or a routed one (L3QCN).
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,21 @@
 
 namespace roci {
 
+// Content of one notification.
 struct CongestionNotice {
-  Nanos at{0};           // when it came
-  uint8_t feedback = 0;  // quantised, 0 to 63: how much too fast; 0 when something else is to be said
-  uint8_t priority = 0;  // of the packet that was sampled
+  Nanos at{0};           // time of reception
+  uint8_t feedback = 0;  // quantized, 0 to 63: excess of the rate; 0 in a notification without feedback
+  uint8_t priority = 0;  // of the sampled packet
   CongestionPointId point;
-  int64_t queue_offset = 0;  // bytes: the queue beyond where it should be
-  int64_t queue_delta = 0;   // bytes: how it grew since the sample before
-  L3CnmTlvs more;            // what the switch said beside (L3QCN 6); layer 2 has no room for that
+  int64_t queue_offset = 0;  // bytes: queue length minus its set point
+  int64_t queue_delta = 0;   // bytes: growth since the previous sample
+  L3CnmTlvs more;            // further values of the switch (L3QCN 6); absent in layer 2
 };
 
-// The notices about one direction of a queue pair since it was connected.
+// Notifications about one direction of a queue pair since it was connected.
 struct CongestionRecord {
   uint64_t notices = 0;
-  std::optional<CongestionNotice> latest;  // that nobody has taken
+  std::optional<CongestionNotice> latest;  // not yet passed to congestion control
 };
 
 }  // namespace roci

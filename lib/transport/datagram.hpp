@@ -1,5 +1,5 @@
-// UD packets without a queue pair: building and reading them, for the datagram queue pair and for the management queue
-// pair inside a host.
+// UD packets: writing and parsing without a queue pair. Used by the datagram queue pair and by the host's management
+// queue pair (queue pair 1).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace roci {
 inline constexpr Qpn kMulticastQp{0xffffff};  // IBTA 3.5.3
 inline constexpr uint32_t kGrhBytes = 40;  // in front of each datagram in its receive buffer (IBTA 11.4.1.2)
 
-// What a datagram says besides its payload.
+// Header fields of a datagram.
 struct DatagramFields {
   Qpn destination_qp;
   Qpn source_qp;
@@ -23,20 +23,20 @@ struct DatagramFields {
   Psn psn;
   PKey pkey = kDefaultPKey;
   bool solicited = false;
-  bool ack_request = false;  // as the Linux kernel's management datagrams have it; it means nothing
+  bool ack_request = false;             // set in the Linux kernel's management datagrams; without effect
   std::optional<uint32_t> immediate{};  // in host order
-  uint16_t udp_source_port = 0;         // 0: the one of the writer's path
+  uint16_t udp_source_port = 0;         // 0: that of the writer's path
 
   [[nodiscard]] Opcode opcode() const { return immediate ? Opcode::kUdSendOnlyImm : Opcode::kUdSendOnly; }
 };
 
-// The UDP source port of datagrams from a queue pair, as the Linux kernel computes it: a multiplicative hash.
+// UDP source port of a queue pair's datagrams: a multiplicative hash, the same as the Linux kernel's.
 constexpr uint16_t datagram_udp_source_port(Qpn source) {
   return static_cast<uint16_t>(0xc000 | (source.value() * 0x61c88647U) >> 18);
 }
 
-// Writes a datagram of `length` bytes into the whole frame at `start`, of writer.frame_bytes(). fill(open) writes the payload and
-// returns false to give the packet up.
+// Writes a datagram with `length` bytes of payload at `start`, a buffer of writer.frame_bytes(). fill(open) writes the
+// payload, or returns false to discard the packet.
 template <class Fill>
 bool write_datagram(uint8_t* start, RoceWriter& writer, const DatagramFields& fields, uint32_t length,
                     Fill&& fill) {
@@ -57,7 +57,7 @@ bool write_datagram(uint8_t* start, RoceWriter& writer, const DatagramFields& fi
   return true;
 }
 
-// Fills in a payload that lies in one piece.
+// Returns a fill function for a contiguous payload.
 inline auto fill_with(std::span<const uint8_t> payload) {
   return [payload](RoceWriter::Open& open) {
     if (!payload.empty())
@@ -66,7 +66,8 @@ inline auto fill_with(std::span<const uint8_t> payload) {
   };
 }
 
-// Writes one datagram of `length` bytes and gives it to the sink. before(frame) sees the finished frame first.
+// Writes one datagram with `length` bytes of payload and passes it to the sink. before(frame) is called on the finished
+// frame.
 template <class Fill, class Before>
 SendOutcome send_datagram(PacketSink& sink, RoceWriter& writer, const DatagramFields& fields, uint32_t length,
                           Fill&& fill, Before&& before) {
@@ -74,7 +75,7 @@ SendOutcome send_datagram(PacketSink& sink, RoceWriter& writer, const DatagramFi
   if (frame == nullptr) return SendOutcome::kNoRoom;
   const uint32_t bytes = writer.frame_bytes(opcode_info(fields.opcode()), length);
   auto* start = reinterpret_cast<uint8_t*>(rte_pktmbuf_append(frame, static_cast<uint16_t>(bytes)));
-  // Null: longer than the port's MTU.
+  // Null: the frame is longer than the port's MTU.
   if (start == nullptr || !write_datagram(start, writer, fields, length, fill)) {
     rte_pktmbuf_free(frame);
     return SendOutcome::kGivenUp;
@@ -90,7 +91,7 @@ inline SendOutcome send_datagram(PacketSink& sink, RoceWriter& writer, const Dat
                        [](const rte_mbuf&) {});
 }
 
-// Whether a packet is a datagram for whoever has this partition key and this Q_Key; counted when not.
+// Validates transport class, partition key and Q_Key of a packet. A mismatch is counted.
 inline bool accept_datagram(Counters& counters, const FrameView& view, PKey pkey, QKey qkey) {
   if (view.opcode->transport != TransportClass::kUd) {
     counters.add(Counter::kRxWrongTransport);
@@ -107,7 +108,7 @@ inline bool accept_datagram(Counters& counters, const FrameView& view, PKey pkey
   return true;
 }
 
-// The payload of a datagram of at most out.size() bytes; how many there are.
+// Copies the payload of a datagram, of at most out.size() bytes. Returns its length; 0 when it does not fit.
 inline uint32_t copy_datagram(const FrameView& view, const rte_mbuf* frame, std::span<uint8_t> out) {
   uint32_t done = 0;
   if (view.payload_length > out.size()) return 0;
@@ -118,8 +119,8 @@ inline uint32_t copy_datagram(const FrameView& view, const rte_mbuf* frame, std:
   return done;
 }
 
-// What stands in the 40 bytes in front of the payload: the IPv6 header, or 20 zero bytes and the IPv4 header without
-// options (RoCEv2 annex A17.4.5.2; the Linux kernel and ConnectX do the same).
+// Content of the 40 bytes in front of the payload: the IPv6 header, or 20 zero bytes and the IPv4 header without
+// options (RoCEv2 annex A17.4.5.2). The Linux kernel and ConnectX use the same layout.
 inline std::array<uint8_t, kGrhBytes> network_header(const FrameView& view) {
   std::array<uint8_t, kGrhBytes> bytes{};
   const uint8_t* from = view.frame + view.l3_offset;

@@ -11,10 +11,10 @@ constexpr uint32_t kQkeyOfQueuePair =
     0x8000'0000;  // IBTA 10.2.5: a request with this bit asks for the queue pair's own
 constexpr uint32_t kLargestMtu = 4096;
 
-// What mlx5 puts into `sl` of a RoCE datagram's completion, and UCX 1.13 looks for: UDP, and the IP version.
+// `sl` of a RoCE datagram's completion, as mlx5 sets it and UCX 1.13 reads it: UDP, and the IP version.
 constexpr uint8_t packet_type(const FrameView& view) { return view.ipv6 ? 0x9 : 0xa; }
 
-// The 40 bytes of the network header into the front of a receive request's memory.
+// Writes the 40 bytes of the network header to the start of a receive request's memory.
 bool scatter_network_header(const TransportContext& context, PdNumber pd, const RecvWqe& wqe,
                             const FrameView& view) {
   return scatter_bytes(context.memory, pd, wqe.pieces(), network_header(view));
@@ -30,7 +30,8 @@ bool DatagramQueuePair::transmit(TransportContext& context, uint32_t budget) {
     return false;
   }
   if (state() == IBV_QPS_SQE) flush_sends(context);
-  note_drained(context);  // a datagram is under way for no longer than this call
+  // Between calls no datagram is in flight.
+  note_drained(context);
   for (; budget > 0 && state() == IBV_QPS_RTS && !send_queue.empty(); --budget) {
     const SendWqe& wqe = send_queue.at(send_queue.head());
     const PathSource::Answer path = context.paths.find(*wqe.address, context.now);
@@ -101,8 +102,9 @@ void DatagramQueuePair::on_packet(TransportContext& context, const FrameView& vi
   ibv_wc wc{};
   if (wqe.capacity < length) {
     context.counters.add(Counter::kRxTooLong);
-    if (config.srq == nullptr) return;  // the request serves the next datagram (IBTA 9.9.3, class D)
-    wc.status = IBV_WC_LOC_LEN_ERR;     // it cannot go back, and the next one may never come (class E)
+    if (config.srq == nullptr) return;  // the request is used for the next datagram (IBTA 9.9.3, class D)
+    // The request cannot return to the shared queue, and the next datagram may never arrive (class E).
+    wc.status = IBV_WC_LOC_LEN_ERR;
     complete_recv(context, wc, true);
     return;
   }

@@ -1,9 +1,9 @@
-// A datagram queue pair (UD, IBTA 9.8.3): single packets to and from anybody who has the Q_Key, and to and from
-// multicast groups. A request is complete when its packet has been handed to the port.
+// Datagram queue pair (UD, IBTA 9.8.3): single packets to and from any queue pair with the Q_Key, and to and from
+// multicast groups. A request completes when its packet has been passed to the port.
 //
-// Requests leave in the order in which they were posted: one whose next hop is still being looked for holds up those
-// behind it, until somebody answers for it or nobody has (Neighbours, about three seconds). Then it is as lost as if a
-// switch on the way had dropped it and completes like any other: an error would stop all other destinations too.
+// Requests are sent in the order in which they were posted. A request whose next hop is being resolved (Neighbours,
+// about three seconds) delays the requests after it. When resolution fails, the datagram counts as lost in the network
+// and the request completes with success: an error would stop the sends to all other destinations too.
 #pragma once
 
 #include "transport/queue_pair_core.hpp"
@@ -20,7 +20,7 @@ class DatagramQueuePair final : public QueuePairCore {
   bool transmit(TransportContext& context, uint32_t budget) override;
   [[nodiscard]] Nanos deadline() const override { return kNever; }
   void on_deadline(TransportContext& /*context*/) override {}
-  void on_unreachable(TransportContext& /*context*/) override {}  // it has no peer
+  void on_unreachable(TransportContext& /*context*/) override {}  // no connected peer
   [[nodiscard]] Psn send_psn() const override { return next_psn_; }
   [[nodiscard]] Psn receive_psn() const override { return {}; }
 

@@ -1,4 +1,4 @@
-// Where the data path says that something happened which no completion tells (IBTA 11.6.3).
+// Interface for asynchronous events: conditions that the data path reports and no completion does (IBTA 11.6.3).
 #pragma once
 
 #include "roci/events.hpp"
@@ -12,7 +12,7 @@ class EventSink {
   EventSink& operator=(const EventSink&) = delete;
   virtual ~EventSink() = default;
 
-  // Any thread; rare, so it may lock. False when the event was lost, for the caller to count.
+  // Any thread. Events are rare, so the implementation may lock. False when the event was lost; the caller counts it.
   virtual bool raise(const AsyncEvent& event) = 0;
 };
 

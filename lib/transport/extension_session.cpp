@@ -11,7 +11,8 @@ RefusedFeedback take_feedback(const ExtensionView& block, Nanos now, uint32_t ti
   using enum ExtensionType;
   RefusedFeedback refused;
   if (block.has(kCeEcho)) {
-    // Counts since the queue pair was connected, modulo 2^32; those of an overtaken packet are behind.
+    // Counts since the queue pair was connected, modulo 2^32. Counts of a reordered packet are lower than the known
+    // ones.
     const uint32_t packets = block.ce_echo().packets.get() - static_cast<uint32_t>(echoed.packets);
     const uint32_t marked = block.ce_echo().marked.get() - static_cast<uint32_t>(echoed.marked);
     const bool newer = packets >> 31 == 0;
@@ -90,7 +91,7 @@ void ExtensionSession::write_feedback(const TransportContext& context, const Ext
         static_cast<uint32_t>(std::clamp<int64_t>((context.now - caused->arrived).count(), 0, UINT32_MAX));
     echo.time.set(caused->time);
     echo.hold.set(hold);
-    echo.host_delay.set(hold);  // what arrives waits for the queue pair's turn and for nothing else
+    echo.host_delay.set(hold);  // the only delay in this host is the wait until the queue pair is served
     caused.reset();
   }
   if (block.has(kRxWindow)) {

@@ -1,5 +1,5 @@
-// What a queue pair says and understands beyond the standard after its host and the peer's have agreed
-// (docs/wire-extensions.md). One that has no session speaks the standard.
+// Extension session of a queue pair: the wire extensions that its host and the peer's have negotiated
+// (docs/wire-extensions.md). A queue pair without a session sends and accepts standard packets only.
 #pragma once
 
 #include <algorithm>
@@ -22,18 +22,19 @@
 
 namespace roci {
 
-// The agreement of two hosts, as it applies to one queue pair. The engine makes it.
+// Negotiated extensions of two hosts, as they apply to one queue pair. Created by the engine.
 struct ExtensionTerms {
-  uint32_t capabilities = 0;  // of both hosts; the low 16 bits are the types that may be in a received block
-  bool may_send = false;      // the peer has confirmed that it takes blocks and private opcodes
-  uint16_t on_data = 0;  // types in requests and READ responses; there is room for them behind a full payload
-  uint16_t on_feedback = 0;  // types in acknowledgements, where there is something to say
-  uint32_t keeps = 0;  // packets from the expected one on that this end keeps; a power of two, 0 for none
-  uint32_t peer_keeps = 0;         // the same of the peer
-  uint32_t peer_time_unit = 1000;  // of the times that the peer puts into packets, ps
+  uint32_t capabilities = 0;  // common to both; the low 16 bits are the types permitted in a received block
+  bool may_send = false;      // the peer has confirmed that it accepts blocks and private opcodes
+  // Types in requests and READ responses. The MTU has room for them in addition to a full payload.
+  uint16_t on_data = 0;
+  uint16_t on_feedback = 0;  // types in acknowledgments, if they have a value to report
+  uint32_t keeps = 0;        // window of this responder's reorder buffer, packets; a power of two, 0: none
+  uint32_t peer_keeps = 0;   // the same of the peer
+  uint32_t peer_time_unit = 1000;  // unit of the times in packets of the peer, ps
   bool authenticate = false;       // feedback carries a MAC in both directions
-  uint8_t int_hops = 0;            // of the longest INT-ECHO; 0 without telemetry
-  uint32_t longest_int = 0;        // IP packet in which telemetry may begin, bytes
+  uint8_t int_hops = 0;            // maximum in an INT-ECHO; 0 without telemetry
+  uint32_t longest_int = 0;        // maximum IP packet in which telemetry starts, bytes
   SipKey send_key{};
   SipKey receive_key{};
 
@@ -42,44 +43,45 @@ struct ExtensionTerms {
   [[nodiscard]] uint16_t types() const { return static_cast<uint16_t>(capabilities); }
 };
 
-// Of a queue pair, seen from its requester.
+// Direction of a queue pair, from the viewpoint of its requester.
 enum class Direction : uint8_t { kRequests, kResponses };
 constexpr HopsOf hops_of(Direction direction) { return static_cast<HopsOf>(direction); }
 static_assert(hops_of(Direction::kResponses) == HopsOf::kResponses);
 
-// What a packet gets beyond what the standard knows.
+// Additions of the wire extensions and of congestion control to a packet.
 struct PacketExtras {
-  uint16_t types = 0;      // of its extension block, 0 for none
-  uint8_t hops = 0;        // in the block's INT-ECHO
-  bool begin_int = false;  // in-band telemetry begins in it
-  bool not_ect = false;    // where congestion control decides on ECN: switches drop rather than mark it
+  uint16_t types = 0;      // of its extension block; 0: no block
+  uint8_t hops = 0;        // number of hops in the block's INT-ECHO
+  bool begin_int = false;  // the packet starts in-band telemetry
+  bool not_ect = false;    // Not-ECT, where congestion control decides on ECN: switches drop it, not mark it
 };
 
-// Bytes that a receiver may allow (RXWIN). None at all would stop a sender for good, and as many as the field holds are no
-// limit: who has none does not say so.
+// Limits of a receiver window (RXWIN), bytes. 0 would stop the sender permanently. The field's maximum would be no
+// limit; a receiver without a limit omits RXWIN.
 inline constexpr uint32_t kLeastReceiverWindow = 1;
 inline constexpr uint32_t kLargestReceiverWindow = UINT32_MAX - 1;
 constexpr bool is_receiver_window(uint32_t bytes) {
   return bytes >= kLeastReceiverWindow && bytes <= kLargestReceiverWindow;
 }
 
-// What was passed over of a block of feedback, because it cannot be.
+// Number of values of a feedback block that were ignored because they are impossible.
 struct RefusedFeedback {
-  uint32_t values = 0;   // but for windows
-  uint32_t windows = 0;  // of the receiver
+  uint32_t values = 0;   // other than receiver windows
+  uint32_t windows = 0;  // receiver windows
 };
 
-// The receiver's own counts of a direction (CE-ECHO), without their wrap.
+// The receiver's own counts of a direction (CE-ECHO), extended to 64 bits.
 struct EchoedCounts {
   uint64_t packets = 0;
   uint64_t marked = 0;
 };
 
-// Puts what a block of feedback says about a flow into it. Nothing of that is needed: what cannot be is passed over.
-// `time_unit`: of the peer's times, ps.
+// Copies the values of a feedback block into the state of the flow. All of them are optional, and impossible ones are
+// ignored. `time_unit`: unit of the peer's times, ps.
 RefusedFeedback take_feedback(const ExtensionView& block, Nanos now, uint32_t time_unit, SendFlow& flow,
                               EchoedCounts& echoed);
 
+// Extension state of one queue pair. Owned by the queue pair, with the same thread rules.
 class ExtensionSession {
  public:
   ExtensionSession(const ExtensionTerms& agreed, KeepBudget& budget)
@@ -87,7 +89,7 @@ class ExtensionSession {
     if (agreed.keeps > 0) kept.emplace(agreed.keeps, budget);
     if (agreed.peer_keeps > 0) sacked.emplace(agreed.peer_keeps);
   }
-  // One of a queue pair lies where the queue pair lies; null when there is no memory.
+  // A session is allocated in the arena of its queue pair; null when there is no memory.
   static void* operator new(size_t bytes, SparseArena& arena) noexcept { return arena.take(bytes); }
   static void operator delete(void* session, SparseArena&) noexcept {
     SparseArena::give_back(session, sizeof(ExtensionSession));
@@ -96,8 +98,8 @@ class ExtensionSession {
     SparseArena::give_back(session, bytes);
   }
 
-  // Reads the block of a packet that says it has one, and takes it off the payload of the view. False when it must be
-  // dropped: the block is malformed, or has what was not agreed on.
+  // Parses the extension block, if the packet has one, and removes it from the payload of the view. False when the
+  // packet must be dropped: the block is malformed, or has a type that was not negotiated.
   bool open_block(FrameView& view, const rte_mbuf* frame, ExtensionView& block) const {
     if (!view.bth().has_extensions()) return true;
     const ExtendedPayload split = split_payload(view, rte_pktmbuf_data_len(frame), terms.types());
@@ -107,8 +109,8 @@ class ExtensionSession {
     view.payload_length = split.payload_length;
     return true;
   }
-  // Whether feedback may be believed. Before the peer has signed its first packet it may not know yet that it is to;
-  // afterwards nothing unsigned is taken.
+  // Whether feedback is accepted. Until the first signed packet of the peer, unsigned feedback is accepted, since the
+  // peer may not have finished the negotiation. Afterwards unsigned feedback is rejected.
   bool believe(const FrameView& view, const ExtensionView& block) {
     if (!terms.authenticate) return true;
     const AuthOutcome outcome = receiver_.check(view, block);
@@ -119,7 +121,8 @@ class ExtensionSession {
     if (block.has(ExtensionType::kAuth)) sign(terms.send_key, view, block, send_sequence_++);
   }
 
-  // Types of the next feedback packet about this direction; `kept_some`: there are packets behind a gap to tell of.
+  // Types of the next feedback packet about this direction. `kept_some`: the responder buffers packets after a gap
+  // (SACK).
   [[nodiscard]] uint16_t feedback_types(Direction about, bool kept_some) const {
     uint16_t types = terms.may_send ? terms.on_feedback : uint16_t{0};
     if (!echo_[index(about)]) types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kTimestampEcho));
@@ -131,7 +134,7 @@ class ExtensionSession {
       types = static_cast<uint16_t>(types & ~bit_of(ExtensionType::kIntEcho));
     return types;
   }
-  // The same with the hops that go with them.
+  // The same, with the number of hops.
   [[nodiscard]] PacketExtras feedback(Direction about, bool kept_some) const {
     const uint16_t types = feedback_types(about, kept_some);
     return {types, (types & bit_of(ExtensionType::kIntEcho)) != 0 ? telemetry->due_hops(hops_of(about))
@@ -139,7 +142,7 @@ class ExtensionSession {
   }
   // Whether packets of this private opcode may be sent to the peer.
   [[nodiscard]] bool takes(Capability what) const { return terms.may_send && terms.has(what); }
-  // A request or READ response with this block has arrived.
+  // Records the arrival of a request or READ response with this block.
   void note_data(const TransportContext& context, const FrameView& view, const ExtensionView& block,
                  Direction of) {
     if (block.has(ExtensionType::kTimestamp))
@@ -147,12 +150,12 @@ class ExtensionSession {
     if (view.telemetry != 0 && telemetry != nullptr)
       telemetry->note(hops_of(of), context.telemetry[view.telemetry - 1], context.now);
   }
-  // What a request or a READ response gets: types in its block, and whether telemetry begins in it.
+  // Block types of requests and READ responses, and whether they start telemetry.
   [[nodiscard]] uint16_t data_types() const { return terms.may_send ? terms.on_data : uint16_t{0}; }
   [[nodiscard]] PacketExtras data_extras() const {
     return {data_types(), 0, telemetry != nullptr && terms.may_send && telemetry->begins(HopsOf::kRequests)};
   }
-  // Where congestion control asks for telemetry packet by packet.
+  // Applies congestion control's requests for telemetry in single packets.
   void begin_as_asked(SendGate& gate, PacketExtras& extras) const {
     if (!gate.telemetry_next && !gate.telemetry_only_asked) return;
     extras.begin_int = telemetry != nullptr && terms.may_send && gate.telemetry_next;
@@ -160,43 +163,44 @@ class ExtensionSession {
   }
   static void write_data_block(const ExtensionView& block, Qpn from, Lsn lsn, Nanos now);
   [[nodiscard]] const EchoedCounts& echoed(Direction about) const { return echoed_[index(about)]; }
-  // What a peer's feedback says about one of our directions, which is `flow`; counted.
+  // Applies the peer's feedback about a direction that this host sends, whose state is `flow`. Impossible values are
+  // counted.
   void take_feedback(TransportContext& context, const ExtensionView& block, Direction about, SendFlow& flow);
   void take_hops(TransportContext& context, const ExtensionView& block, HopsOf of);
-  // Writes what the receiving end of a direction says about it. The time is echoed once.
-  // `flows` share this host's link.
+  // Writes the feedback of this host, as the receiver of a direction. Each time stamp is echoed once.
   void write_feedback(const TransportContext& context, const ExtensionView& block, Direction about,
                       const ReceiveFlow& flow);
   void write_hops(const TransportContext& context, const ExtensionView& block, HopsOf of);
 
   ExtensionTerms terms;
-  std::unique_ptr<TelemetrySession> telemetry;  // null without an agreement on it, or without memory
-  std::optional<ReorderBuffer> kept;            // responder, with selective repeat
+  std::unique_ptr<TelemetrySession> telemetry;  // null if not negotiated, or without memory
+  std::optional<ReorderBuffer> kept;            // responder, with selective repeat: buffered packets
   Psn newest_kept;
-  std::optional<SackBoard> sacked;  // requester, likewise
-  // Requester, with selective repeat: packets from `next` on may be missing, of those from `from` up to `end`.
+  std::optional<SackBoard> sacked;  // requester, with selective repeat: packets that have arrived
+  // Requester, with selective repeat: retransmission of the missing packets from `from` up to `end`. `next` is its
+  // cursor.
   struct Repair {
     bool begun = false;
     SendCursor next;
     Psn from, end;
-    Nanos sent_at{0};  // when its last packet was sent again
-    Psn covered;       // a NAK below it belongs to this repair
+    Nanos sent_at{0};  // time of its last retransmission
+    Psn covered;       // a NAK for a PSN below it belongs to this repair
   } repair;
-  PeerSilence silence;  // requester, where the port knows peers' processes
-  // Requester: acknowledgements of READ responses (CC_RRACK).
+  PeerSilence silence;  // requester, on a port that reports the state of peer processes
+  // Requester: acknowledgments of READ responses (CC_RRACK).
   struct ReadAcknowledgements {
-    Psn last{};              // response, in order
+    Psn last{};              // response received in order
     uint32_t completed = 0;  // READs and atomics
     bool any = false;        // `last` is valid
     bool due = false;
   } read_acks;
-  // Requester: round trips that are asked for beside the data (CC_PROBE).
+  // Requester: round trip measurements without data (CC_PROBE).
   struct Probes {
-    uint32_t id = 0;  // of the last one
+    uint32_t id = 0;  // of the last probe
     bool due = false;
-    Nanos sent = kNever;  // the one that is not answered yet; kNever without one
+    Nanos sent = kNever;  // the outstanding probe; kNever: none
   } probes;
-  // Responder: the probe that is to be answered.
+  // Responder: the probe to be answered.
   struct ProbeToAnswer {
     uint32_t id;
     uint16_t flags;
@@ -205,11 +209,11 @@ class ExtensionSession {
     Nanos arrived;
   };
   std::optional<ProbeToAnswer> probe_to_answer;
-  // Responder: the peer acknowledges READ responses, so they may be held back by a window.
+  // Responder: the peer acknowledges READ responses, so a window limits them.
   bool peer_acknowledges_reads = false;
 
-  // Responder: what it allows the peer to have in flight, bytes, from now on. Goes out with the next acknowledgement, or
-  // by itself when none is due.
+  // Responder: sets the bytes that the peer may have in flight. The window is sent with the next acknowledgment. With
+  // window messages negotiated, it is sent separately when no acknowledgment is due.
   void set_receiver_window(uint32_t bytes) {
     receiver_window_ = std::clamp(bytes, kLeastReceiverWindow, kLargestReceiverWindow);
     window_message_due_ = takes(Capability::kWindowMessages);

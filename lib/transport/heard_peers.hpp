@@ -1,5 +1,5 @@
-// When each peer has last acknowledged a request, of any queue pair of a worker. A queue pair whose peer answers others waits in a
-// queue of the peer.
+// Table of the time at which each peer last acknowledged a request of any queue pair of a worker. A time-out of a queue
+// pair whose peer acknowledges others means that its requests are queued at the peer.
 #pragma once
 
 #include <array>
@@ -12,10 +12,11 @@
 
 namespace roci {
 
+// Owned by one worker. Peers share entries by a hash of the address.
 class HeardPeers {
  public:
   void note(const IpAddress& peer, Nanos now) { last_[index(peer)] = now; }
-  // Whether the peer, or another one with the same entry, has been heard since then.
+  // Whether the peer, or another peer with the same entry, has sent an acknowledgment after `then`.
   [[nodiscard]] bool since(const IpAddress& peer, Nanos then) const { return last_[index(peer)] > then; }
 
  private:

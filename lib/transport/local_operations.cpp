@@ -3,8 +3,8 @@
 namespace roci {
 namespace {
 
-// A bind keeps in the fields of other requests what it has more: in compare_add the length, in swap the region's key
-// and the access flags, in immediate the window.
+// Additional parameters of a bind are stored in fields of other requests: the length in compare_add, the region's key
+// and the access flags in swap, the window in immediate.
 uint64_t pack(uint32_t region, unsigned access) { return uint64_t{region} << 32 | access; }
 
 WindowBind bind_of(const SendWqe& wqe) {

@@ -1,5 +1,6 @@
-// Work requests of the send queue that send nothing: binding and invalidating memory windows (IBTA 10.6.7, 10.8.2). The
-// requester executes one when its turn comes, once, and completes it after everything posted before it.
+// Local operations: work requests that send no packet, namely binding and invalidating memory windows (IBTA 10.6.7,
+// 10.8.2). A local operation is executed once, in the order of the send queue, and completes after all requests before
+// it.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -9,10 +10,10 @@
 
 namespace roci {
 
-// Copies what the request says about the window. False when it names none.
+// Copies the window parameters of the request. False when a bind has no window.
 [[nodiscard]] bool take_local_operation(SendWqe& wqe, const ibv_send_wr& wr);
 
-// The status that it completes with.
+// Executes the operation and returns its completion status.
 [[nodiscard]] ibv_wc_status execute_local_operation(const TransportContext& context, const Accessor& who,
                                                     const SendWqe& wqe);
 

@@ -1,5 +1,6 @@
-// The window and the retransmission timer of a requester whose peer does not repeat selectively: Linux, a NIC, any standard
-// responder. It drops everything behind a lost packet, so each loss costs what is in flight; a time-out without a loss costs as much.
+// Window and retransmission timer of a requester whose peer has no selective repeat: Linux, a NIC, any standard
+// responder. Such a peer drops all packets after a lost one, so each loss costs the packets in flight. A time-out
+// without a loss costs the same.
 #pragma once
 
 #include <algorithm>
@@ -9,32 +10,34 @@
 
 namespace roci {
 
+// Loss recovery state of one requester.
 class LossRecovery {
  public:
-  // A requester of Linux has as many packets in flight (RXE_MAX_UNACKED_PSNS).
+  // The same limit as that of the Linux requester (RXE_MAX_UNACKED_PSNS).
   static constexpr uint16_t kFirstWindow = 128;
 
-  // State after a silence or a time-out. One packet is sent again, and the rest only when the answer shows that it is missing:
-  // packets that are only late would be sent again into the queue that delays them.
+  // State after a silence or a time-out. One packet is retransmitted, and the rest only when the acknowledgment shows
+  // that it is missing. Packets that are only late would otherwise be sent again into the queue that delays them.
   enum class Probing : uint8_t {
     kNone,
-    kFirst,   // the oldest packet has been sent again
-    kSecond,  // it has been acknowledged, perhaps the first copy of it: the next packet has been sent again
+    kFirst,   // the oldest packet was retransmitted
+    kSecond,  // it was acknowledged, possibly its first copy; the next packet was retransmitted
   };
   [[nodiscard]] Probing probing() const { return static_cast<Probing>(probing_); }
   void set_probing(Probing state) { probing_ = static_cast<uint8_t>(state) & 3; }
 
-  // Packets that may be in flight.
+  // Limit of packets in flight.
   [[nodiscard]] uint32_t window() const { return probing_ == 0 ? window_ : 1; }
-  // Bytes that READs may request at a time.
+  // Limit of the bytes that outstanding READs request.
   [[nodiscard]] uint64_t read_window(uint32_t mtu) const { return uint64_t{window_} * mtu; }
 
-  // Ends a time-out. The attribute of the queue pair is the minimum: the round trip of a slow peer can be longer.
+  // Duration of the time-out. The attribute of the queue pair is the minimum, since round trips of a slow peer can be
+  // longer.
   [[nodiscard]] Nanos timeout(Nanos attribute) const {
     return attribute == kNever ? kNever : std::max(attribute * (1 << doublings_), 2 * smoothed_rtt());
   }
   [[nodiscard]] Nanos smoothed_rtt() const { return Nanos{smoothed_rtt_}; }
-  // The longest silence of a peer that has lost nothing, of nearly all that it makes.
+  // Silence that a peer without losses hardly ever exceeds.
   [[nodiscard]] Nanos longest_silence() const {
     return std::max(
         kRoundTripsOfSilence * smoothed_rtt(),
@@ -73,7 +76,8 @@ class LossRecovery {
     threshold_ = window_;
     acknowledged_ = frequent & kMostAcknowledged;
   }
-  // A packet is missing. Single losses while nothing queues are the wire's, and a smaller window would not prevent them.
+  // A packet is missing. Single losses without queueing are due to the link, and a smaller window would not prevent
+  // them.
   void note_loss() {
     if (window_ >= threshold_) {
       const bool frequent = acknowledged_ < window_ / kFrequentPart;
@@ -82,21 +86,21 @@ class LossRecovery {
     acknowledged_ = 0;
     set_probing(Probing::kNone);
   }
-  // Answers to what has been sent again show that the rest is missing too.
+  // Acknowledgments of retransmitted packets show that the following packets are missing too.
   void note_missing() {
     set_probing(Probing::kNone);
     if (window_ >= threshold_) threshold_ = window_;
     window_ = kLeastWindow;
     acknowledged_ = 0;
   }
-  // Nothing was heard for a whole time-out.
+  // A time-out has expired without an acknowledgment.
   void note_timeout() {
     threshold_ = std::max(std::max<uint32_t>(window_, threshold_) / 2, kLeastWindow) & kLargestWindow;
     window_ = kLeastWindow;
     acknowledged_ = 0;
   }
-  // After a time-out of a queue pair whose peer answers others: whether it may pass without the cost of a retry. IBTA 9.7.6.1.3 allows
-  // four times the attribute's time.
+  // After a time-out while the peer acknowledges other queue pairs: whether it costs no retry, up to kMostWaits times
+  // in a row. IBTA 9.7.6.1.3 permits four times the attribute's time.
   [[nodiscard]] bool may_wait() {
     if (waits_ == kMostWaits) {
       waits_ = 0;
@@ -109,20 +113,21 @@ class LossRecovery {
     tail_probes = 0;
     waits_ = 0;
   }
-  // Sooner than this after a packet has been sent again, its acknowledgment is that of the first copy. A round trip can be much shorter
-  // than those before, where a queue has become empty: no answer follows the misjudged one, and the next time the answer counts.
+  // An acknowledgment that follows a retransmission sooner than this is for the first copy. The round trip can be much
+  // shorter than before, if a queue has drained. After such a misjudgment no further acknowledgment arrives, and the
+  // limit is 0 the next time.
   [[nodiscard]] Nanos earliest_answer() const { return judged_early_ != 0 ? Nanos{0} : smoothed_rtt() / 2; }
-  // The oldest packet is sent again. `no_progress`: since note_late_answers().
+  // The oldest packet is retransmitted. `no_progress`: since note_late_answers().
   void begin_probing(bool no_progress) {
     set_probing(Probing::kFirst);
     judged_early_ = judged_early_ != 0 && no_progress ? 1 : 0;
   }
-  // Answers to first copies have come. Not `certain`: as the time shows.
+  // Acknowledgments of first copies have arrived. Not `certain`: concluded from the time only.
   void note_late_answers(bool certain) {
     set_probing(Probing::kNone);
     judged_early_ = certain ? 0 : 1;
-    smoothed_rtt_ = std::min<uint32_t>(smoothed_rtt_, kLongestRtt / 2) *
-                    2;  // no sample shows it, as a packet has been sent twice
+    // A packet that was sent twice yields no sample.
+    smoothed_rtt_ = std::min<uint32_t>(smoothed_rtt_, kLongestRtt / 2) * 2;
     set_window(std::max<uint32_t>(window_, threshold_));
     if (doublings_ < kMostDoublings) ++doublings_;
   }
@@ -130,22 +135,22 @@ class LossRecovery {
  private:
   static constexpr uint32_t kLeastWindow = 2;
   static constexpr uint32_t kLargestWindow = (1 << 10) - 1;
-  static constexpr uint32_t kMostAcknowledged =
-      (1 << 12) - 1;                                      // above kLargestWindow * (1 + 1 / kFrequentPart)
+  // At least kLargestWindow * (1 + 1 / kFrequentPart).
+  static constexpr uint32_t kMostAcknowledged = (1 << 12) - 1;
   static constexpr uint32_t kLongestRtt = 1'000'000'000;  // ns
-  static constexpr uint32_t kGrowth = 4;                  // packets, for each window that is acknowledged
-  static constexpr uint32_t kFrequentPart =
-      8;  // of a window: losses with fewer packets in between are congestion
-  static constexpr int kPartOfTimeout =
-      4;  // a queue that delays by more of the time-out needs a smaller window
-  static constexpr Nanos kQueueSlack{100'000};    // of round trips on idle machines
-  static constexpr Nanos kLeastDelay{1'000'000};  // that reduces a window
+  static constexpr uint32_t kGrowth = 4;                  // packets, for each acknowledged window
+  // Losses with fewer than window / kFrequentPart packets between them are congestion.
+  static constexpr uint32_t kFrequentPart = 8;
+  // A round trip of more than this fraction of the time-out reduces the window.
+  static constexpr int kPartOfTimeout = 4;
+  static constexpr Nanos kQueueSlack{100'000};    // variation of round trips on idle machines
+  static constexpr Nanos kLeastDelay{1'000'000};  // a shorter round trip does not reduce the window
   static constexpr int kRoundTripsOfSilence = 4;
   static constexpr int kDeviationsOfSilence = 8;
   static constexpr int kDeviationShift = 10;
   static constexpr uint8_t kMostWaits = 3;
-  static constexpr uint8_t kMostDoublings =
-      2;  // a time-out is at most four times the attribute's (IBTA 9.7.6.1.3)
+  // A time-out is at most four times the attribute (IBTA 9.7.6.1.3).
+  static constexpr uint8_t kMostDoublings = 2;
 
   void set_window(uint32_t packets) { window_ = packets & kLargestWindow; }
   void shrink(uint32_t by) {
@@ -154,20 +159,20 @@ class LossRecovery {
   }
 
   uint8_t probing_ : 2 = 0;
-  uint8_t doublings_ : 2 = 0;  // of the time-out
-  uint8_t waits_ : 2 = 0;      // time-outs that have cost no retry
+  uint8_t doublings_ : 2 = 0;  // of the time-out's duration
+  uint8_t waits_ : 2 = 0;      // time-outs in a row that cost no retry
   uint8_t judged_early_ : 1 = 0;
-  uint8_t queued_ : 1 = 0;  // the latest round trip was longer than those of an idle path
+  uint8_t queued_ : 1 = 0;  // the latest round trip was longer than on an idle path
 
  public:
-  uint8_t tail_probes = 0;  // in this silence
+  uint8_t tail_probes = 0;  // in the current silence
 
  private:
   uint16_t rtt_deviation_ = 0;  // mean, in 1,024 ns
   uint32_t window_ : 10 = kFirstWindow;
-  uint32_t threshold_ : 10 = kFirstWindow;  // at which slow start ends
-  uint32_t acknowledged_ : 12 = 0;          // packets, since the last loss or growth
-  uint32_t smoothed_rtt_ = 0;               // ns; 0: none known
+  uint32_t threshold_ : 10 = kFirstWindow;  // end of slow start
+  uint32_t acknowledged_ : 12 = 0;          // packets since the last loss or growth
+  uint32_t smoothed_rtt_ = 0;               // ns; 0: no sample
 };
 
 }  // namespace roci

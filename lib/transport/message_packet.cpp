@@ -8,7 +8,7 @@
 namespace roci {
 namespace {
 
-// By position in the message: only, first, middle, last.
+// Indexed by the position in the message: only, first, middle, last.
 using OpcodesOfMessage = std::array<Opcode, 4>;
 constexpr OpcodesOfMessage kSend = {Opcode::kRcSendOnly, Opcode::kRcSendFirst, Opcode::kRcSendMiddle,
                                     Opcode::kRcSendLast};
@@ -36,7 +36,7 @@ const OpcodesOfMessage& reliable_opcodes(ibv_wr_opcode request) {
   }
 }
 
-// What most packets of messages do not have.
+// Extended headers that most packets of messages lack.
 constexpr HeaderSet kSeldom{Header::kXrcEth, Header::kImmDt, Header::kIeth};
 
 }  // namespace

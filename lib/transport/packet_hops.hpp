@@ -1,4 +1,5 @@
-// What switches have written into a packet on its way, as the engine took it out of it (wire/telemetry_header.hpp).
+// In-band telemetry of a received packet: the hops that switches have written, as extracted by the engine
+// (wire/telemetry_header.hpp).
 #pragma once
 
 #include <array>
@@ -10,10 +11,11 @@
 
 namespace roci {
 
+// List of hops.
 struct PacketHops {
   uint8_t count = 0;
-  bool incomplete = false;               // there were more, or switches that could not or did not say
-  std::array<IntHop, kMaxIntHops> hops;  // newest first; only `count` of them are written
+  bool incomplete = false;               // hops are missing: too many, or switches without support
+  std::array<IntHop, kMaxIntHops> hops;  // newest first; only the first `count` are valid
 
   [[nodiscard]] std::span<const IntHop> all() const { return {hops.data(), count}; }
 };

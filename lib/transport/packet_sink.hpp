@@ -1,4 +1,5 @@
-// What a queue pair sees of the outside while it works: where packets go, what time it is, whose memory it may touch.
+// Environment of a queue pair during a call: packet output, time, memory table, counters, events and address
+// resolution.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -15,7 +16,7 @@
 
 namespace roci {
 
-// Takes finished frames towards the port.
+// Accepts finished frames for transmission.
 class PacketSink {
  public:
   PacketSink() = default;
@@ -23,27 +24,27 @@ class PacketSink {
   PacketSink& operator=(const PacketSink&) = delete;
   virtual ~PacketSink() = default;
 
-  // An empty frame buffer that holds a whole frame in one segment, or null when there is no room or no buffer; then
-  // the caller stops and is asked again later.
+  // Returns an empty buffer for a whole frame in one segment. Null when the port is full or the pool is empty: the
+  // caller stops and is served again later.
   virtual rte_mbuf* allocate() = 0;
-  // The same for a frame of exactly `bytes` to `to` to which nothing is added: the buffer may lie where the receiver reads it. The
-  // caller sends or frees it before it allocates the next one, and does not read from it what it depends on: the receiver may
-  // change it.
+  // The same for a frame of exactly `bytes` to `to` that is not extended later. The buffer may be in memory that the
+  // receiver reads and can change. The caller sends or frees it before it allocates the next one, and must not rely on
+  // data read back from it.
   virtual rte_mbuf* allocate_direct(const MacAddress& /*to*/, uint32_t /*bytes*/) { return allocate(); }
-  // Takes over a frame that one of these gave. Always succeeds.
+  // Takes ownership of a frame from allocate() or allocate_direct(). Always succeeds.
   virtual void send(rte_mbuf* frame) = 0;
 };
 
 class CompletionBatch;
 
-// What became of a packet that was to be sent.
+// Result of an attempt to send a packet.
 enum class SendOutcome : uint8_t {
   kSent,
-  kNoRoom,   // the sink had no buffer; later
-  kGivenUp,  // its contents could not be had
+  kNoRoom,   // the sink had no buffer; retry later
+  kGivenUp,  // the payload was not accessible; the buffer was freed
 };
 
-// Lent by the engine for one call into a queue pair.
+// Environment of one call into a queue pair. Created by the engine.
 struct TransportContext {
   Nanos now;
   PacketSink& sink;
@@ -51,15 +52,15 @@ struct TransportContext {
   Counters& counters;
   EventSink& events;
   PathSource& paths;
-  CompletionBatch* completions = nullptr;  // shown by the engine; null: each at once
-  uint32_t flows = 0;                      // queue pairs of the host that have received of late
-  const PacketHops* telemetry = nullptr;   // of the packets of this burst (FrameView::telemetry)
-  bool frames_wait = false;                // the port has more of what has arrived by `now`
-  bool frames_unsent = false;              // frames wait for the port, which has taken others lately
-  bool direct = false;                     // sink.allocate_direct() may differ from allocate()
-  HeardPeers* heard = nullptr;             // null: not known
-  PeerPresence* peers = nullptr;           // what the port knows of peers' processes; null: nothing
-  Placement* placement = nullptr;          // of WRITEs, by the port; null: none
+  CompletionBatch* completions = nullptr;  // published by the engine; null: each at once
+  uint32_t flows = 0;                     // queue pairs of the host that received requests lately (FlowCount)
+  const PacketHops* telemetry = nullptr;  // of the packets of this burst (FrameView::telemetry)
+  bool frames_wait = false;               // the port has more frames that arrived before `now`
+  bool frames_unsent = false;             // staged frames wait for the port, which accepted others lately
+  bool direct = false;                    // sink.allocate_direct() may differ from allocate()
+  HeardPeers* heard = nullptr;            // null: not known
+  PeerPresence* peers = nullptr;          // state of peer processes, from the port; null: not known
+  Placement* placement = nullptr;         // of WRITEs, by the port; null: not supported
 
   void raise(ibv_event_type type, const EventObject& object) const {
     if (!events.raise({type, object})) counters.add(Counter::kEventsLost);

@@ -1,5 +1,6 @@
-// How much of the time without an acknowledgment counts towards the time-out of a requester whose port knows the peer's process
-// (port/peer_presence.hpp): time in which the peer could not answer does not.
+// Part of the time without an acknowledgment that counts towards the time-out of a requester. Time in which the peer's
+// process could not answer does not count. Requires a port that reports the state of peer processes
+// (port/peer_presence.hpp).
 #pragma once
 
 #include <algorithm>
@@ -10,10 +11,12 @@
 
 namespace roci {
 
+// Accounting of one requester's time-out.
 class PeerSilence {
  public:
-  // At an expired time-out of length `whole` for the packet `una`. Returns what is left of the time-out; 0: it has expired. Of the
-  // time before the first call for a packet only the last loss is known, so the time-out may then take up to twice as long.
+  // Called when a time-out of length `whole` for the packet `una` expires. Returns the rest of the time-out; 0: it has
+  // expired. Before the first call for a packet only the time of the last loss is known, so the time-out may then take
+  // up to twice as long.
   Nanos rest(Psn una, const PeerTime& peer, Nanos whole, Nanos now) {
     if (at_ == kNever || !(una_ == una)) {
       una_ = una;
@@ -27,7 +30,7 @@ class PeerSilence {
     counted_ = Nanos{0};
     return Nanos{0};
   }
-  // Whether the peer could answer in all of the time-out.
+  // Whether the peer could answer during all of the time-out.
   static bool lost_none(const PeerTime& peer, Nanos whole, Nanos now) { return peer.lost_at < now - whole; }
 
  private:

@@ -8,7 +8,7 @@ namespace {
 
 using Masks = std::optional<AttributeMasks>;
 
-// The attributes of one transition for each service; none for the services that do not have it.
+// Attributes of one transition for each service; nullopt where the service does not support the transition.
 struct Transition {
   ibv_qp_state from, to;
   Masks rc, uc, ud, xrc_send, xrc_recv;
@@ -18,8 +18,8 @@ constexpr AttributeMasks kNothing{};
 constexpr int kPlace = IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 constexpr int kPeer = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 constexpr int kRetries = IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
-constexpr int kAnswers =
-    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;  // of a responder that acknowledges
+// Attributes of a responder that sends acknowledgments.
+constexpr int kAnswers = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 constexpr int kRunning = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS;
 constexpr int kRunningUd = IBV_QP_CUR_STATE | IBV_QP_QKEY;
 
@@ -31,8 +31,9 @@ constexpr AttributeMasks kRunningAnswers{0, kRunning | IBV_QP_MIN_RNR_TIMER};
 constexpr AttributeMasks kRunningDatagrams{0, kRunningUd};
 constexpr AttributeMasks kDrains{0, IBV_QP_EN_SQD_ASYNC_NOTIFY};
 
-// IBTA table 96 and, for XRC, annex A14, without what only path migration has. The two ends of XRC have the attributes of
-// RC's requester and of its responder. To RESET and ERR leads every state, with nothing.
+// IBTA table 96 and, for XRC, annex A14, without the attributes of path migration. An XRC initiator has the attributes
+// of RC's requester, an XRC target those of RC's responder. Every state has transitions to RESET and ERR, without
+// attributes.
 constexpr Transition kTransitions[] = {
     {IBV_QPS_RESET, IBV_QPS_INIT, kOpened, kOpened, AttributeMasks{kPlace | IBV_QP_QKEY, 0}, kOpened,
      kOpened},
@@ -56,7 +57,7 @@ constexpr Transition kTransitions[] = {
      AttributeMasks{0, kPlace | IBV_QP_AV | IBV_QP_TIMEOUT | kAnswers | IBV_QP_ACCESS_FLAGS}},
     {IBV_QPS_SQD, IBV_QPS_RTS, kRunningAnswers, kRunningPlain, kRunningDatagrams, kRunningPlain,
      kRunningAnswers},
-    // Reliable services have no SQE: their local errors end in ERR (IBTA 10.3.1.6).
+    // Reliable services have no SQE state: local errors lead to ERR (IBTA 10.3.1.6).
     {IBV_QPS_SQE, IBV_QPS_RTS, std::nullopt, kRunningPlain, kRunningDatagrams, std::nullopt, std::nullopt},
 };
 

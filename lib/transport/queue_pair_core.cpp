@@ -31,16 +31,16 @@ ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
   }
 }
 
-// Without IBV_SEND_IP_CSUM, which is for devices that say so in their capabilities.
+// Excludes IBV_SEND_IP_CSUM, which only devices with that capability accept.
 constexpr unsigned kSendFlags = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE;
 
 bool is_atomic(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-// Which work requests a service can carry (IBTA 9.1, table 36). Those of other services are invalid ones.
+// Whether a service supports a work request (IBTA 9.1, table 36). Others are rejected as invalid.
 bool service_has(ibv_qp_type service, ibv_wr_opcode opcode) {
-  if (service == IBV_QPT_XRC_RECV) return false;  // it sends nothing
+  if (service == IBV_QPT_XRC_RECV) return false;  // it sends no requests
   switch (opcode) {
     case IBV_WR_SEND:
     case IBV_WR_SEND_WITH_IMM:
@@ -108,7 +108,7 @@ QueuePairCore::~QueuePairCore() {
   if (recv_queue.storage() != nullptr) SparseArena::give_back(recv_queue.storage(), recv_bytes(config));
 }
 
-// 0 when the request can be taken.
+// 0, or the errno with which the request is rejected.
 int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
   switch (wr.opcode) {
     case IBV_WR_SEND:
@@ -142,11 +142,11 @@ int QueuePairCore::check_send(const ibv_send_wr& wr, uint64_t* length) const {
   return config.type == IBV_QPT_UD ? check_datagram(wr, *length) : 0;
 }
 
-// A datagram is one packet, and its address belongs to the queue pair's protection domain (IBTA 10.2.3).
+// A datagram is one packet, and its address handle belongs to the queue pair's protection domain (IBTA 10.2.3).
 int QueuePairCore::check_datagram(const ibv_send_wr& wr, uint64_t length) const {
   if (wr.wr.ud.ah == nullptr || wr.wr.ud.remote_qpn > kMulticastQp.value()) return EINVAL;
   const auto& address = *static_cast<const AddressPath*>(wr.wr.ud.ah);
-  // Nobody would take it otherwise (IBTA 9.6.1.1.3).
+  // Receivers drop a multicast packet with another queue pair number, and the reverse (IBTA 9.6.1.1.3).
   if (address.path.destination_ip.is_multicast() != (Qpn{wr.wr.ud.remote_qpn} == kMulticastQp)) return EINVAL;
   return address.pd == config.pd && length <= address.max_payload ? 0 : EINVAL;
 }
@@ -232,7 +232,8 @@ int QueuePairCore::post_recv(ibv_recv_wr* list, ibv_recv_wr** bad) {
   for (ibv_recv_wr* wr = list; wr != nullptr; wr = wr->next) {
     if (recv_queue.full()) return refuse(wr, ENOMEM);
     if (!recv_queue.next_free().fill(*wr, config.max_recv_sge)) return refuse(wr, EINVAL);
-    recv_queue.publish(std::memory_order_seq_cst);  // before the caller's look at the state; see flush()
+    // Sequentially consistent: ordered before the caller's load of the state. See set_state().
+    recv_queue.publish(std::memory_order_seq_cst);
   }
   return 0;
 }
@@ -374,7 +375,7 @@ void QueuePairCore::flush_receives(TransportContext& context) {
   raise(context, IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
-// A completion is lost: neither queue can go on (IBTA 11.6.3.1, 11.6.3.2).
+// A completion was lost: neither the completion queue nor the queue pair can continue (IBTA 11.6.3.1, 11.6.3.2).
 void QueuePairCore::on_overflow(TransportContext& context, CompletionRing& ring) {
   context.counters.add(Counter::kCqOverflows);
   if (ring.claim_overflow()) context.raise(IBV_EVENT_CQ_ERR, ring.object());

@@ -1,4 +1,4 @@
-// The completion of a message that has arrived.
+// Receive completion of a message.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -7,7 +7,7 @@
 
 namespace roci {
 
-// `last` is the message's last packet, `length` its bytes.
+// `last` is the last packet of the message, `length` the message's length in bytes.
 inline ibv_wc receive_completion(const FrameView& last, uint32_t length) {
   ibv_wc wc{};
   wc.status = IBV_WC_SUCCESS;

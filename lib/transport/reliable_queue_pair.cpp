@@ -12,7 +12,7 @@ void ReliableQueuePair::on_packet(TransportContext& context, const FrameView& vi
     return;
   }
   const bool is_private = view.opcode->is_private();
-  if (is_private && session == nullptr) {  // to everybody else it is an unknown opcode
+  if (is_private && session == nullptr) {  // unknown without negotiated extensions
     context.counters.add(Counter::kRxUnknownOpcode);
     return;
   }
@@ -24,7 +24,8 @@ void ReliableQueuePair::on_packet(TransportContext& context, const FrameView& vi
     if (open_extensions(context, plain, frame, block)) dispatch(context, plain, frame, block);
   } else if (extensions_undecided && view.bth().has_extensions()) {
     context.counters.add(Counter::kExtensionsRefused);
-  } else {  // the bit that says there is a block is a reserved one, which a receiver ignores (IBTA 9.2)
+  } else {
+    // Without extensions, the bit that marks a block is a reserved bit, which receivers ignore (IBTA 9.2).
     dispatch(context, view, frame, kNoExtensions);
   }
 }
@@ -49,7 +50,7 @@ void ReliableQueuePair::dispatch(TransportContext& context, const FrameView& vie
   }
 }
 
-// False when the packet is not to be looked at any further.
+// False when the packet must be dropped.
 bool ReliableQueuePair::open_extensions(TransportContext& context, FrameView& view, const rte_mbuf* frame,
                                         ExtensionView& block) {
   if (!session->open_block(view, frame, block)) {
@@ -73,7 +74,8 @@ void ReliableQueuePair::on_private(TransportContext& context, const FrameView& v
     case Operation::kReadAcknowledge:
       if (agreed(Capability::kReadAcks)) return responder.on_read_acknowledge(context, view, block);
       break;
-    case Operation::kProbeRequest:  // the answer is one that a peer without extensions does not know
+    // The response has an opcode that a peer without extensions does not support.
+    case Operation::kProbeRequest:
       if (session->takes(Capability::kProbes)) return responder.on_probe(context, view);
       break;
     case Operation::kProbeResponse:
@@ -92,7 +94,8 @@ void ReliableQueuePair::on_private(TransportContext& context, const FrameView& v
   context.counters.add(Counter::kRxUnknownOpcode);
 }
 
-// Nobody signs what switches say, and they send it in the receiver's name: it must be about a packet that is under way.
+// Reports of switches are not authenticated, and their source address is that of the receiver. A report is accepted
+// only if it is about a packet in flight.
 void ReliableQueuePair::on_switch_report(TransportContext& context, const FrameView& view) {
   const IntReport& report = view.int_report();
   const OpcodeInfo* sampled = find_opcode(report.sampled.opcode);
@@ -112,12 +115,12 @@ bool ReliableQueuePair::transmit(TransportContext& context, uint32_t budget) {
   const ibv_qp_state now = state();
   if (now == IBV_QPS_ERR) {
     flush(context);
-    // What was executed before the error is still answered, and the NAK that names it.
+    // Responses to requests executed before the error are still sent, and so is the NAK of the error.
     return path_ready() && responder.has_answers() && responder.transmit(context, budget);
   }
   if (requester.idle()) note_drained(context);
   if (!path_ready() || !receives(now)) return false;
-  // Half of the turn is kept for requests, so that a peer that READs all the time cannot starve them.
+  // Half of the budget is reserved for requests, so that a peer with continuous READs does not starve them.
   const uint32_t for_requests = budget / 2;
   uint32_t for_answers = budget - for_requests;
   bool answers_left = responder.transmit(context, for_answers);

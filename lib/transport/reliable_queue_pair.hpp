@@ -1,4 +1,4 @@
-// A reliable-connected queue pair (RC).
+// Reliable-connected queue pair (RC): dispatches packets to a requester and a responder.
 //
 //              post_send             packets of the peer
 //                  |                        |

@@ -1,6 +1,6 @@
-// What selective repeat remembers on both sides of a direction: the receiver keeps request packets that arrived behind
-// a gap, and the sender which of its packets the receiver says it keeps (IRN, SIGCOMM 2018, §3.1). Both are indexed by
-// PSN within a window that was agreed on; it is a power of two.
+// Selective repeat state of one direction: request packets that the receiver buffers after a gap, and the sender's
+// record of packets that the receiver reports as buffered (IRN, SIGCOMM 2018, §3.1). Both are indexed by PSN within a
+// negotiated window, a power of two.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -17,17 +17,18 @@
 
 namespace roci {
 
-// Frames that all queue pairs of a worker may keep at a time: they are buffers that the port does without.
+// Limit of the frames that all queue pairs of a worker buffer together. Such frames are buffers that the port cannot
+// use.
 struct KeepBudget {
   uint32_t kept = 0;
   uint32_t most = 1024;
 };
 
-// Whole frames, each held by a reference (port/port.hpp). Not thread-safe. The slots are made when the first gap comes, once in
-// its life: most queue pairs never see one.
+// Buffers whole frames, each held by a reference (port/port.hpp). Not thread-safe. The slots are allocated once, at the
+// first gap: most queue pairs never have one.
 class ReorderBuffer {
  public:
-  // `window` packets from the expected one on; a power of two.
+  // `window`: packets from the expected PSN on; a power of two.
   ReorderBuffer(uint32_t window, KeepBudget& budget) : window_(window), budget_(budget) {}
   ~ReorderBuffer() { clear(); }
   ReorderBuffer(const ReorderBuffer&) = delete;
@@ -38,7 +39,7 @@ class ReorderBuffer {
   [[nodiscard]] bool has(Psn psn) const {
     return count_ > 0 && at(psn).frame != nullptr && at(psn).psn == psn;
   }
-  // False when the budget is used up, there is no memory, or the place is taken by another packet.
+  // False when the budget is used up, there is no memory, or the slot is occupied.
   bool keep(Psn psn, rte_mbuf* frame) {
     if (budget_.kept >= budget_.most) return false;
     if (slots_ == nullptr) slots_.reset(new (std::nothrow) Slot[window_]);
@@ -52,8 +53,8 @@ class ReorderBuffer {
     ++budget_.kept;
     return true;
   }
-  // The frame of this PSN, which is the caller's from now on; null when there is none. What a jump of the expected PSN
-  // has left behind in its place is freed.
+  // Returns the frame of this PSN and its ownership; null when there is none. A frame in the slot from before a jump of
+  // the expected PSN is freed.
   rte_mbuf* take(Psn psn) {
     if (count_ == 0) return nullptr;
     Slot& slot = at(psn);
@@ -93,15 +94,15 @@ class ReorderBuffer {
   KeepBudget& budget_;
 };
 
-// Which packets from the oldest unacknowledged one on have arrived at the receiver. The bits are made when the first one is
-// set, once in its life.
+// Tracks which packets from the oldest unacknowledged one on have arrived at the receiver. The bits are allocated once,
+// when the first one is set.
 class SackBoard {
  public:
   explicit SackBoard(uint32_t window) : window_(window) {}
 
   [[nodiscard]] uint32_t window() const { return window_; }
   [[nodiscard]] bool has(Psn psn) const { return count_ > 0 && bits_[index(psn)]; }
-  // False when it is known already.
+  // False when the bit is set already.
   bool set(Psn psn) {
     if (has(psn)) return false;
     if (bits_.empty()) bits_.resize(window_);
@@ -109,7 +110,7 @@ class SackBoard {
     ++count_;
     return true;
   }
-  // The packets from `from` up to `to` are acknowledged: their places are for later ones now.
+  // Clears the bits of acknowledged packets, from `from` up to `to`, for later packets.
   void forget(Psn from, Psn to) {
     const uint32_t distance = psns_between(from, to);
     for (uint32_t i = 0; count_ > 0 && i < distance && i < window(); ++i) {

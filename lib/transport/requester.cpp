@@ -13,17 +13,16 @@
 namespace roci {
 namespace {
 
-constexpr size_t kMostPieces = 32;  // of a request
+constexpr size_t kMostPieces = 32;  // elements of a request's scatter list
 
-// LSN that a request without payload counts for: its extended header (draft-dai… §3.1 lets READ requests share the
-// space of SENDs and WRITEs and leaves their size open). The data comes in the other direction.
+// LSNs of a request. A request without payload counts with its extended header: draft-dai… §3.1 lets READ requests
+// share the LSN space of SENDs and WRITEs and does not specify their size. The data has LSNs in the other direction.
 uint64_t lsn_bytes(const SendWqe& wqe) {
   return wqe.is_read() ? sizeof(Reth) : wqe.is_atomic() ? sizeof(AtomicEth) : wqe.length;
 }
 
 }  // namespace
 
-// Of congestion control; null without.
 SendGate* Requester::gate() const { return qp_.gates == nullptr ? nullptr : &qp_.gates->requests; }
 
 bool Requester::waits_to_send() const { return repair_left_ || cursor_.index != qp_.send_queue.posted(); }
@@ -72,11 +71,11 @@ bool Requester::transmit(TransportContext& context, uint32_t& budget) {
       case Step::kNoRoom:
         return true;
       case Step::kFailed:
-        // Requests before it end first, in order; then its own error does.
+        // Requests before it complete first, in order. Then it fails.
         if (const SendWqe& wqe = qp_.send_queue.at(qp_.send_queue.head());
             wqe.local_error != IBV_WC_SUCCESS) {
           fail_oldest(context, wqe.local_error);
-          return true;  // to flush the rest
+          return true;  // the next call flushes the queue
         }
         return false;
     }
@@ -98,10 +97,10 @@ Requester::Step Requester::send_next(TransportContext& context) {
   return send_at(context, cursor_);
 }
 
-// The next packet that may be missing in front of the cursor; what follows the last one is new.
+// Sends the next packet that may be missing before the cursor; after the last one, a new packet.
 Requester::Step Requester::send_repair(TransportContext& context) {
   const SackBoard* board = sack_board();
-  if (session() == nullptr || !session()->repair.begun) {  // another session than the one it was begun in
+  if (session() == nullptr || !session()->repair.begun) {  // the repair was started in an earlier session
     rewind();
     return send_next(context);
   }
@@ -120,7 +119,7 @@ Requester::Step Requester::send_repair(TransportContext& context) {
       repair.next = {repair.next.index + 1, 0};
       continue;
     }
-    // The oldest may have been executed, and its answer lost.
+    // The oldest packet may have been executed, and its response lost.
     const bool arrived =
         is_before(psn, una_) || is_before(psn, repair.from) ||
         (!(psn == una_) && board != nullptr && psns_between(una_, psn) < board->window() && board->has(psn));
@@ -169,8 +168,8 @@ Requester::Step Requester::send_at(TransportContext& context, Cursor& cursor) {
   return Step::kSent;
 }
 
-// A request that sends nothing is done when it comes under the cursor the first time; after a loss the cursor only goes
-// over it again. Its turn costs as much as a packet's.
+// A local operation is executed when the cursor reaches it for the first time. After a rewind, the cursor only passes
+// over it. It uses as much of the budget as a packet.
 Requester::Step Requester::do_locally(TransportContext& context, SendWqe& wqe) {
   if (!wqe.started) {
     if ((wqe.send_flags & IBV_SEND_FENCE) != 0 && reads_outstanding_ > 0) return Step::kWait;
@@ -186,8 +185,8 @@ Requester::Step Requester::do_locally(TransportContext& context, SendWqe& wqe) {
   return Step::kSent;
 }
 
-// A WRITE that the peer has granted, with nothing in front of it, is copied into the peer's memory, and complete then: it has no
-// PSN. Whatever stands against it is found on the usual way.
+// Copies a WRITE with a grant of the peer, and no outstanding request before it, into the peer's memory and completes
+// it. The WRITE has no PSN. If it is not permitted or fails, the WRITE is sent in packets, which detects the cause.
 bool Requester::place(TransportContext& context, SendWqe& wqe) {
   if (wqe.opcode != IBV_WR_RDMA_WRITE || qp_.service != TransportClass::kRc || !idle() || locals_done_ > 0 ||
       wqe.length == 0 || qp_.gates != nullptr)
@@ -223,7 +222,7 @@ void Requester::retire_local(TransportContext& context) {
   }
 }
 
-// Gives a request its PSNs, or says what it waits for.
+// Assigns the PSNs of a request, or returns why it must wait.
 Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
   if ((wqe.send_flags & IBV_SEND_FENCE) != 0 && reads_outstanding_ > 0) return Step::kWait;
   const uint32_t mtu = qp_.attributes.path_mtu;
@@ -234,19 +233,19 @@ Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
       return Step::kFailed;
     }
     if (reads_outstanding_ >= qp_.attributes.max_rd_atomic) return Step::kWait;
-    // Nothing else holds back the responder of a standard READ: what is asked for at a time is the window.
+    // Nothing else limits a standard responder to READs: the outstanding READ bytes are the window.
     const uint64_t window = is_reactive() && sack_board() == nullptr
                                 ? std::min<uint64_t>(qp_.config.window_bytes, recovery_.read_window(mtu))
                                 : qp_.config.window_bytes;
     if (reads_outstanding_ > 0 && read_bytes_outstanding_ + wqe.length > window) return Step::kWait;
   }
   if (psns_between(una_, next_psn_) + packets > kMaxOpenPsns) return Step::kWait;
-  // A single packet is not sent when its memory is not there, so that need not be known before.
+  // The memory of a single packet is checked when the packet is sent, so no check is needed before.
   if ((packets > 1 || wqe.needs_response()) && !has_memory(context.memory, qp_.config.pd, wqe)) {
     wqe.local_error = IBV_WC_LOC_PROT_ERR;
     return Step::kFailed;
   }
-  if (idle()) {  // they may have changed in SQD
+  if (idle()) {  // the attributes may have changed in SQD
     retries_left_ = qp_.attributes.retry_count;
     rnr_retries_left_ = qp_.attributes.rnr_retry;
   }
@@ -264,12 +263,13 @@ Requester::Step Requester::start(TransportContext& context, SendWqe& wqe) {
   return Step::kSent;
 }
 
-// Whether a packet that was never sent may go out now. When nothing is in flight one always may.
+// Whether a new packet may be sent now. With nothing in flight, it always may.
 bool Requester::fits_window(const SendWqe& wqe, const MessagePacket& packet, Psn psn) {
   const uint64_t in_flight = wqe.first_lsn + packet.offset - flow_.acknowledged;
   if (in_flight == 0) return true;
   if (in_flight + packet.length > std::min(qp_.config.window_bytes, flow_.receiver_window)) return false;
-  // What the receiver cannot keep behind a gap would be sent in vain. A READ's responses take PSNs too, but no place.
+  // Packets that the receiver cannot buffer after a gap would be dropped. Responses to a READ have PSNs, but need no
+  // buffer.
   const SackBoard* board = sack_board();
   return board == nullptr || qp_.send_queue.at(qp_.send_queue.head()).needs_response() ||
          psns_between(una_, psn) < board->window();
@@ -283,8 +283,8 @@ Requester::Step Requester::send_message_packet(TransportContext& context, SendWq
       .psn = psn,
       .pkey = qp_.attributes.pkey,
       .solicited = packet.solicited,
-      // Every packet asks, so that the peer's acknowledgements clock this sender; ours answers once
-      // per batch.
+      // Every packet requests an acknowledgment, and the acknowledgments clock this sender. Rocinante's responder sends
+      // one per batch.
       .ack_request = true,
       .ect = again};
   PacketExtras extras = data_extras();
@@ -295,7 +295,7 @@ Requester::Step Requester::send_message_packet(TransportContext& context, SendWq
         return fill_message_packet(context.memory, qp_.config.pd, wqe, packet, open);
       });
   if (outcome == SendOutcome::kNoRoom) return Step::kNoRoom;
-  if (outcome == SendOutcome::kGivenUp) {  // the region went away under the request
+  if (outcome == SendOutcome::kGivenUp) {  // the memory was deregistered or unmapped after the post
     wqe.local_error = IBV_WC_LOC_PROT_ERR;
     return Step::kFailed;
   }
@@ -303,7 +303,7 @@ Requester::Step Requester::send_message_packet(TransportContext& context, SendWq
   return Step::kSent;
 }
 
-// Asks for the whole message, or after a loss for what has not arrived of it.
+// Requests the whole message, or after a loss the part of it that has not arrived.
 Requester::Step Requester::send_read_request(TransportContext& context, SendWqe& wqe, uint32_t packet) {
   const uint64_t offset = static_cast<uint64_t>(packet) * qp_.attributes.path_mtu;
   const Psn psn = wqe.first_psn + packet;
@@ -368,7 +368,7 @@ void Requester::session_block(const ExtensionView& block, Lsn lsn, Nanos now) co
   if (block.types != 0) ExtensionSession::write_data_block(block, qp_.number(), lsn, now);
 }
 
-// What is due beside the requests. False when there was no room.
+// Sends packets of the wire extensions that are due. False when the port is full.
 bool Requester::send_extras(TransportContext& context) {
   ExtensionSession& extras = *session();
   if (extras.read_acks.due && !send_read_acknowledge(context)) return false;
@@ -432,15 +432,15 @@ bool Requester::send_probe(TransportContext& context) {
 
 bool Requester::sent_before(Psn psn) const { return psns_between(una_, psn) < psns_between(una_, sent_end_); }
 
-// Bytes on the line that are not acknowledged, of the packets in front of this one. The responses to READs have PSNs and are
-// no packets of ours.
+// Unacknowledged bytes on the line of the packets before this one. Responses to READs have PSNs, but are not sent by
+// this host.
 uint64_t Requester::in_flight_before(const SendGate& gate, Lsn lsn, Psn psn) const {
   const uint64_t packets = std::min<uint64_t>(psns_between(una_, psn), gate.new_packets - gate.acked_packets);
   const uint64_t bytes = lsn > flow_.acknowledged ? lsn - flow_.acknowledged : 0;
   return bytes + packets * gate.overhead;
 }
 
-// Out of the way of queue pairs that nothing controls.
+// Not inlined, so that queue pairs without congestion control have a short path.
 [[gnu::noinline, gnu::cold]] bool Requester::held_back(Nanos now, Span span, Psn psn) const {
   SendGate& here = qp_.gates->requests;
   return !here.admits(now, in_flight_before(here, span.at, psn), span.bytes);
@@ -450,8 +450,8 @@ bool Requester::held(Nanos now, Span span, Psn psn) const {
   return qp_.gates != nullptr && held_back(now, span, psn);
 }
 
-// The last packet before the window or the work runs out tells the receiver of the others' loss, so it must arrive
-// (draft-dai-tsvwg-pfc-free-congestion-control 3.1).
+// The receiver detects the loss of Not-ECT packets by the packet that is last before the window or the queue is
+// exhausted, so that packet is ECN-capable (draft-dai-tsvwg-pfc-free-congestion-control 3.1).
 [[gnu::noinline, gnu::cold]] bool Requester::leaves_as_not_ect(const SendWqe& wqe,
                                                                const MessagePacket& packet, Psn psn) const {
   const SendGate& here = *gate();
@@ -468,12 +468,13 @@ void Requester::note_loss() {
     ++here->losses;
 }
 
-// Whether no algorithm limits this queue pair.
+// Whether no congestion control algorithm limits this queue pair.
 bool Requester::is_reactive() const {
   return qp_.config.reactive_window && (qp_.gates == nullptr || qp_.gates->requests.is_unlimited());
 }
 
-// READs count with the packets of their responses, which are not ours to limit here. With congestion control its window is used.
+// READs have PSNs for their responses, which this window does not limit. With congestion control, its window applies
+// instead.
 [[gnu::noinline, gnu::cold]] bool Requester::is_limited() const {
   if (sack_board() != nullptr) return false;
   if (recovery_.probing() != LossRecovery::Probing::kNone) return true;
@@ -493,7 +494,7 @@ void Requester::note_sent(TransportContext& context, Psn psn, uint32_t count, Sp
     note_departure(context.now, span, again);
   if (again) {
     context.counters.add(Counter::kPacketsRetransmitted);
-    timing_ = false;  // an answer may be to the first copy or to this one (Karn)
+    timing_ = false;  // ambiguous: its acknowledgment may be for either copy (Karn)
   } else if (!timing_) {
     timing_ = true;
     timed_psn_ = psn;
@@ -508,7 +509,7 @@ void Requester::note_sent(TransportContext& context, Psn psn, uint32_t count, Sp
   }
 }
 
-// The oldest packet that is not acknowledged, or the place of the next request when all are.
+// Position of the oldest unacknowledged packet; when all are acknowledged, of the next request.
 Requester::Cursor Requester::oldest() {
   const uint32_t index = qp_.send_queue.head();
   const SendWqe& wqe = qp_.send_queue.at(index);

@@ -1,4 +1,4 @@
-// The timers of the requester: the retransmission time-out (IBTA 9.7.6.1.3), the wait after an RNR NAK, and tail probes.
+// Timers of the requester: retransmission time-out (IBTA 9.7.6.1.3), wait after an RNR NAK, and tail probes.
 #include <algorithm>
 
 #include "transport/queue_pair_core.hpp"
@@ -7,7 +7,7 @@
 namespace roci {
 namespace {
 
-// Until the frames that wait are received, or sent.
+// Delay of a time-out until waiting frames have been received or sent.
 constexpr Nanos kLookAgain{10'000};
 
 }  // namespace
@@ -22,7 +22,7 @@ void Requester::on_deadline(TransportContext& context) {
   if (qp_.state() != IBV_QPS_RTS && qp_.state() != IBV_QPS_SQD) return;
   if (context.now < deadline_) {
     if (context.now < tail_probe_at_) return;
-    // Another copy would wait behind the first one.
+    // A second copy would wait in the same queue as the first one.
     if (context.frames_unsent || (context.peers != nullptr &&
                                   context.peers->is_busy(qp_.attributes.path.destination_mac, context.now)))
       return schedule_tail_probe(context.now);
@@ -30,15 +30,15 @@ void Requester::on_deadline(TransportContext& context) {
   }
   if (waits_for_rnr_) {
     waits_for_rnr_ = false;
-    deadline_ = kNever;  // armed again when the packet goes out
+    deadline_ = kNever;  // set again when the packet is sent
     return;
   }
-  // The answer may have arrived, or the packet not have left.
+  // The acknowledgment may have arrived, or the packet may not have been sent.
   if (context.frames_wait || context.frames_unsent) {
     deadline_ = context.now + kLookAgain;
     return;
   }
-  // Who was not allowed to speak cannot have been answered.
+  // The gate has not permitted the retransmission yet, so it cannot have been acknowledged.
   if (const SendGate* const here = gate();
       here != nullptr && here->owes_repair && here->opens_at() != kNever) {
     deadline_ = here->opens_at() + timeout();
@@ -53,7 +53,7 @@ void Requester::on_deadline(TransportContext& context) {
     ++here->timeouts;
   recovery_.note_timeout();
   repeat_read_acknowledgement();
-  // The peer answers other queue pairs, so it is slow.
+  // The peer acknowledges other queue pairs, so it is slow.
   const bool waits = context.heard != nullptr &&
                      context.heard->since(qp_.attributes.path.destination_ip, context.now - timeout()) &&
                      recovery_.may_wait();
@@ -67,19 +67,18 @@ void Requester::on_deadline(TransportContext& context) {
   if (sack_board() != nullptr) {
     session()->repair.covered = sent_end_;
     start_repair(una_, sent_end_);
-  } else if (!waits || !is_long_read()) {  // else all of its data would come twice
+  } else if (!waits || !is_long_read()) {  // otherwise all of its data would be sent twice
     probe_oldest(context.now);
   }
 }
 
-// The peer's process has exited, so nothing will be answered.
 void Requester::on_peer_exit(TransportContext& context) {
   if (outstanding() && (qp_.state() == IBV_QPS_RTS || qp_.state() == IBV_QPS_SQD))
     fail_oldest(context, IBV_WC_RETRY_EXC_ERR);
 }
 
-// Whether the time-out continues because the peer's process could not answer for a part of it. Without extensions there is no room
-// to count that part, and the time-out starts again.
+// Whether the time-out continues because the peer's process could not answer for a part of it. Without an extension
+// session there is no memory to account for that part, and the time-out starts again.
 bool Requester::peer_had_no_time(TransportContext& context) {
   const PeerTime peer = context.peers->time_of(qp_.attributes.path.destination_mac, context.now);
   const Nanos whole = timeout();
@@ -108,7 +107,7 @@ Nanos Requester::deadline() const {
   return next;
 }
 
-// The peer may be slow: each probe of a silence waits twice as long as the one before.
+// The peer may be slow: the silence before each probe is twice as long as that before the previous one.
 void Requester::schedule_tail_probe(Nanos now) {
   tail_probe_at_ = kNever;
   if (flow_.rtt == kNever || waits_for_rnr_ || deadline_ == kNever) return;

@@ -1,4 +1,4 @@
-// The half of the responder that takes requests: their order, the checks, the execution (IBTA 9.7.4).
+// Receive half of the responder: checks the sequence of requests, validates and executes them (IBTA 9.7.4).
 #include "transport/responder.hpp"
 
 #include "transport/queue_pair_core.hpp"
@@ -17,7 +17,7 @@ void Responder::reset(Psn expected, uint32_t reads) {
   received_ = announced_ = 0;
   answers_made_ = false;
   next_resource_ = front_resource_ = active_answers_ = 0;
-  remember(reads);  // who has changed their number has seen to it before
+  remember(reads);  // without effect: modify() has called remember_reads() before
 }
 
 ExtensionSession* Responder::session() const { return qp_.session.get(); }
@@ -44,7 +44,7 @@ void Responder::on_request(TransportContext& context, const FrameView& view, con
   } else if (session() == nullptr || !session()->kept) {
     take(context, view, frame);
   } else {
-    // It may have been kept when there was no receive request for it; then it comes a second time.
+    // The packet may have been buffered while no receive request was available. Then it arrives a second time.
     if (rte_mbuf* const kept = session()->kept->take(expected_); kept != nullptr) rte_pktmbuf_free(kept);
     if (take(context, view, frame) == Verdict::kExecuted) take_kept(context);
   }
@@ -82,8 +82,8 @@ Responder::Verdict Responder::take(TransportContext& context, const FrameView& v
   return verdict;
 }
 
-// Whether the acknowledgement that is owed must go out before this packet is executed. Without counts, an
-// acknowledgement says for all its packets alike whether they were marked (DCTCP, RFC 8257 §3.2).
+// Whether the pending acknowledgment must be sent before this packet is executed. Without a CE-ECHO, an acknowledgment
+// reports all its packets as marked or all as unmarked (DCTCP, RFC 8257 §3.2).
 bool Responder::must_cut(const FrameView& view) const {
   if (pending_packets_ >= qp_.config.packets_per_ack) return true;
   if (session() != nullptr &&
@@ -94,14 +94,14 @@ bool Responder::must_cut(const FrameView& view) const {
   return pending_ce_ != (view.ecn() == Ecn::kCe) || (pending_ce_ && answered_otherwise);
 }
 
-// When there is no room, or READ data goes before it, it waits, and stands for more packets then: a mark among them
-// stays with it.
+// When the port is full, or READ responses precede it, the acknowledgment remains pending and covers more packets. If
+// one of them was marked, it reports all as marked.
 void Responder::send_acknowledgement_now(TransportContext& context) {
   if (qp_.path_ready() && active_answers_ == 0) send_pending(context);
 }
 
-// Packets are missing. One NAK for the gap, or with selective repeat one for each batch that arrives behind it: they
-// tell the sender what it need not send again.
+// Packets are missing. Sends one NAK for the gap; with selective repeat, one for each batch that arrives after the gap,
+// since it reports the packets that need no retransmission.
 void Responder::on_gap(TransportContext& context, const FrameView& view, const rte_mbuf* frame,
                        int32_t ahead) {
   ExtensionSession* extras = session();
@@ -119,7 +119,7 @@ void Responder::on_gap(TransportContext& context, const FrameView& view, const r
   owe_retry(nak_syndrome(NakCode::kPsnSequenceError));
 }
 
-// The gap is closed: what was kept behind it comes next, in order, as if it arrived now.
+// The gap is closed: the packets buffered after it are executed in order, as if they arrived now.
 void Responder::take_kept(TransportContext& context) {
   ReorderBuffer& kept = *session()->kept;
   Verdict verdict = Verdict::kExecuted;
@@ -141,14 +141,14 @@ void Responder::take_kept(TransportContext& context) {
   if (qp_.state() == IBV_QPS_ERR) kept.clear();
 }
 
-// IBTA 9.7.4.1.1, 9.7.4.1.2: the opcode must go on with the message under way, or start one when there is none.
+// IBTA 9.7.4.1.1, 9.7.4.1.2: the opcode must continue the current message, or start one if there is none.
 Responder::Verdict Responder::check_sequence(const FrameView& view) const {
   if (!in_message_) return view.opcode->starts_message() ? Verdict::kExecuted : Verdict::kInvalidRequest;
   const bool goes_on = !view.opcode->starts_message() && view.opcode->operation == operation_;
   return goes_on ? Verdict::kExecuted : Verdict::kInvalidRequest;
 }
 
-// IBTA 9.7.4.1.6: payload and pad count against the opcode and the path MTU.
+// IBTA 9.7.4.1.6: checks payload and pad count against the opcode and the path MTU.
 Responder::Verdict Responder::check_length(const FrameView& view) const {
   const PayloadCheck check =
       check_payload(*view.opcode, view.payload_length, view.pad, qp_.attributes.path_mtu);
@@ -186,8 +186,8 @@ Responder::Verdict Responder::execute_send(TransportContext& context, const Fram
     qp_.complete_recv(context, wc, true);
     return Verdict::kTooLong;  // IBTA 9.9.3: length error
   }
-  // The key must be of a window that is bound to this queue pair (IBTA 9.4.1.1.3, 10.6.7.2.6). The completion says
-  // what the Linux stack says.
+  // The key must be that of a window bound to this queue pair (IBTA 9.4.1.1.3, 10.6.7.2.6). The completion status is
+  // that of Linux soft-RoCE.
   if (info.has(Header::kIeth) &&
       !context.memory.invalidate(qp_.accessor(), MemoryKey{view.ieth().rkey.get()})) {
     wc.status = IBV_WC_REM_INV_REQ_ERR;
@@ -219,7 +219,8 @@ Responder::Verdict Responder::execute_write(TransportContext& context, const Fra
   const uint32_t left = announced_ - received_;
   if (info.ends_message() ? view.payload_length != left : view.payload_length >= left)
     return Verdict::kInvalidRequest;
-  // The whole range is checked before its first byte is written, then each packet again: the region may go away.
+  // The whole range is checked before its first byte is written. Each packet is checked again, since the region may be
+  // deregistered in between.
   uint8_t* where = nullptr;
   const uint32_t range = info.starts_message() ? announced_ : view.payload_length;
   if (context.memory.check_remote(rkey_, qp_.accessor(), va_, range, Access::kRemoteWrite, &where) !=
@@ -238,11 +239,11 @@ Responder::Verdict Responder::execute_write(TransportContext& context, const Fra
   return Verdict::kExecuted;
 }
 
-// The peer may place further WRITEs with this key by itself.
+// Permits the peer to place further WRITEs with this key itself.
 void Responder::grant(Placement& placement, const MemoryTable& memory) {
   if (qp_.service != TransportClass::kRc || announced_ == 0) return;
   const MemoryArea* const region = memory.find_region(rkey_);
-  if (region == nullptr) return;  // a window
+  if (region == nullptr) return;  // a memory window
   placement.grant(qp_.attributes.path.destination_mac, {qp_.number(), rkey_},
                   {region->start, region->length, region->host});
   qp_.granted = true;
@@ -271,7 +272,7 @@ Responder::Verdict Responder::execute_read(TransportContext& context, const Fram
   return Verdict::kExecuted;
 }
 
-// The operation is atomic to every other access to the 8 bytes that is atomic too, the local CPU's included.
+// The operation is atomic with respect to all other atomic accesses to the 8 bytes, including those of the local CPU.
 Responder::Verdict Responder::execute_atomic(TransportContext& context, const FrameView& view) {
   if ((qp_.attributes.access & IBV_ACCESS_REMOTE_ATOMIC) == 0) return Verdict::kInvalidRequest;
   if (!resource_free()) return Verdict::kInvalidRequest;
@@ -283,7 +284,7 @@ Responder::Verdict Responder::execute_atomic(TransportContext& context, const Fr
                                   Access::kRemoteAtomic, &where) != AccessOutcome::kAllowed) {
     return Verdict::kAccessError;
   }
-  // A region may map an aligned address to a place that is not.
+  // A region may map an aligned address to an unaligned one.
   if (reinterpret_cast<uintptr_t>(where) % sizeof(uint64_t) != 0) return Verdict::kOperationError;
   auto* const word = reinterpret_cast<uint64_t*>(where);
   const uint64_t original =
@@ -313,7 +314,7 @@ void Responder::answer(TransportContext& context, const FrameView& view, Verdict
       context.counters.add(Counter::kRequestsReceived);
       executed_any_ = true;
       if (info.operation != Operation::kSend && info.operation != Operation::kWrite) {
-        pending_ = Pending::kNone;  // its own answer acknowledges everything before it
+        pending_ = Pending::kNone;  // its response acknowledges everything before it
         flow_.received += info.operation == Operation::kReadRequest ? sizeof(Reth) : sizeof(AtomicEth);
         return;
       }
@@ -333,7 +334,7 @@ void Responder::answer(TransportContext& context, const FrameView& view, Verdict
     case Verdict::kNotReady:
       owe_retry(rnr_syndrome(qp_.attributes.min_rnr_timer));
       return;
-    // What no receive completion tells is an event (IBTA 9.9.3.1, 11.6.3.2).
+    // Errors that no receive completion reports raise an event (IBTA 9.9.3.1, 11.6.3.2).
     case Verdict::kInvalidRequest:
       qp_.raise(context, IBV_EVENT_QP_REQ_ERR);
       code = NakCode::kInvalidRequest;
@@ -356,7 +357,7 @@ void Responder::answer(TransportContext& context, const FrameView& view, Verdict
   end_with(code, expected_);
 }
 
-// Asks the requester to send again what is expected, once, and now or later as the syndrome says.
+// Schedules one request for retransmission from the expected PSN on: a NAK, or an RNR NAK with a delay.
 void Responder::owe_retry(uint8_t syndrome) {
   nak_sent_ = true;
   pending_ = Pending::kRetry;

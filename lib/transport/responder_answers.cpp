@@ -1,5 +1,5 @@
-// The half of the responder that answers: READ data and atomic results, first and again, acknowledgements and NAKs, and
-// what extensions say beside them (IBTA 9.7.5).
+// Transmit half of the responder (IBTA 9.7.5): READ responses and atomic results, first and repeated; acknowledgments,
+// NAKs, and the packets of the wire extensions.
 #include <algorithm>
 #include <cerrno>
 #include <memory>
@@ -35,7 +35,7 @@ int Responder::remember(uint32_t reads) {
   if (std::exchange(answers_made_, false) && reads > 0) {
     make_answers();
     answers_->flow = old->flow;
-    // The oldest first; in front of them what was never used, which is older still.
+    // Oldest first, after the entries that were never used.
     const auto kept = static_cast<uint32_t>(std::min<size_t>(had.size(), reads));
     for (uint32_t i = 0; i < kept; ++i)
       answers_->resources()[reads - kept + i] = had[(next_resource_ + had.size() - kept + i) % had.size()];
@@ -51,8 +51,8 @@ void Responder::make_answers() {
   answers_made_ = true;
 }
 
-// Whether another READ or atomic may be under way (IBTA 9.7.4.1.4). A replay in the way is none of them: the requester
-// asked for it before a late response made it unnecessary, else it could not send a new request.
+// Whether another READ or atomic may be accepted (IBTA 9.7.4.1.4). A repeated response does not occupy its entry. The
+// requester requested it before a late response made it unnecessary; otherwise it could not have sent a new request.
 bool Responder::resource_free() const {
   if (!answers_made_) return resource_count_ > 0;
   const Resource& next = answers_->resources()[next_resource_];
@@ -63,7 +63,7 @@ Responder::Resource& Responder::take_resource() {
   if (!answers_made_) make_answers();
   Resource& resource = answers_->resources()[next_resource_];
   if (resource.active()) --active_answers_;
-  // No requester has more requests open than are remembered: it has this one's answer.
+  // No requester has more outstanding requests than there are entries, so it has received this entry's response.
   note_acknowledged(resource, resource.packets);
   const uint8_t behind = next_resource(next_resource_);
   if (front_resource_ == next_resource_) front_resource_ = behind;
@@ -72,7 +72,8 @@ Responder::Resource& Responder::take_resource() {
   return resource;
 }
 
-// The answer takes the PSNs from the request's on. The message counts at once: its first response carries the new MSN.
+// The response has the PSNs from the request's PSN on. The MSN counts the message at once, since its first response
+// contains it.
 void Responder::start_answer(Resource& resource) {
   ++msn_;
   resource.first = expected_;
@@ -83,9 +84,9 @@ void Responder::start_answer(Resource& resource) {
   expected_ += resource.packets;
 }
 
-// IBTA 9.7.5.1.2, 9.7.5.1.3: a SEND or WRITE seen before is acknowledged again, a READ is executed again.
+// IBTA 9.7.5.1.2, 9.7.5.1.3: a duplicate SEND or WRITE is acknowledged again, a duplicate READ is executed again.
 void Responder::on_duplicate(TransportContext& context, const FrameView& view) {
-  if (!executed_any_) {  // a packet of an earlier life of this number: there is nothing to acknowledge
+  if (!executed_any_) {  // a packet for an earlier connection with this number: nothing to acknowledge
     context.counters.add(Counter::kRxBadState);
     return;
   }
@@ -109,8 +110,8 @@ void Responder::on_duplicate(TransportContext& context, const FrameView& view) {
   }
 }
 
-// The request may be for a part of the original one, as long as every response packet has the bytes and the PSN it had
-// the first time (IBTA 9.7.5.1.3): it begins where a packet began and ends where one ended.
+// The request may be for a part of the original one, if each response packet has the same bytes and PSN as before (IBTA
+// 9.7.5.1.3): it starts at the start of a packet and ends at the end of one.
 void Responder::replay_read(TransportContext& context, const FrameView& view) {
   const Reth& reth = view.reth();
   const uint32_t mtu = qp_.attributes.path_mtu;
@@ -119,7 +120,7 @@ void Responder::replay_read(TransportContext& context, const FrameView& view) {
         !is_within(view.psn(), read.first, read.first + (read.packets - 1)))
       continue;
     const uint32_t skip = psns_between(read.first, view.psn());
-    if (skip > read.sent) break;  // nobody has what is in front of it, so nobody asks for this again
+    if (skip > read.sent) break;  // responses before it were never sent, so it is no repeated request
     const uint64_t offset = static_cast<uint64_t>(skip) * mtu;
     const uint64_t length = reth.length.get();
     const uint64_t left = read.length - offset;
@@ -133,7 +134,7 @@ void Responder::replay_read(TransportContext& context, const FrameView& view) {
   context.counters.add(Counter::kReplaysRefused);
 }
 
-// The stored result is sent again; the operation is not executed again (IBTA 9.7.5.1.3).
+// Sends the stored result again. The operation is not executed again (IBTA 9.7.5.1.3).
 void Responder::replay_atomic(TransportContext& context, const FrameView& view) {
   for (Resource& atomic : resources()) {
     if (atomic.operation != view.opcode->operation || atomic.packets == 0 || !(atomic.first == view.psn()))
@@ -145,9 +146,9 @@ void Responder::replay_atomic(TransportContext& context, const FrameView& view) 
   context.counters.add(Counter::kReplaysRefused);
 }
 
-// Makes an answer, from packet `from` up to `end`, due. Those to earlier requests go before it, in PSN order, even when
-// they are asked for again later: the requester takes them in no other. One under way does not end earlier than it was
-// going to.
+// Schedules the response packets from `from` up to `end`. Responses to earlier requests are sent before it in PSN
+// order, even if they are requested again later, since the requester accepts no other order. A response in progress
+// does not end earlier than before.
 void Responder::activate(Resource& resource, uint32_t from, uint32_t end) {
   const uint32_t count = resource_count_;
   const auto slot = static_cast<uint8_t>(&resource - answers_->resources());
@@ -162,14 +163,14 @@ void Responder::activate(Resource& resource, uint32_t from, uint32_t end) {
   resource.begin = resource.next = from;
 }
 
-// Makes an answer due a second time. Who asks for one from a packet on has everything before it, unless that was asked for
-// again too.
+// Schedules a repeated response. A requester that requests packets from `from` on has everything before, unless an
+// earlier response is being repeated too.
 void Responder::replay(Resource& resource, uint32_t from, uint32_t end) {
   activate(resource, from, end);
   if (&front_resource() == &resource) note_acknowledged(resource, from);
 }
 
-// The requester has the first `packets` of an answer, and all answers before it.
+// The requester has received the first `packets` of a response, and all responses before it.
 void Responder::note_acknowledged(const Resource& resource, uint32_t packets) {
   const uint64_t bytes = packets == resource.packets ? resource.bytes() : offset_of(packets);
   Lsn& acknowledged = answers_->flow.acknowledged;
@@ -180,13 +181,13 @@ uint64_t Responder::offset_of(uint32_t packet) const {
   return static_cast<uint64_t>(packet) * qp_.attributes.path_mtu;
 }
 
-// Bytes that a packet of the answer carries.
+// Payload bytes of a packet of the response.
 uint32_t Responder::packet_bytes(const Resource& resource, uint32_t packet) const {
   return static_cast<uint32_t>(
       std::min<uint64_t>(qp_.attributes.path_mtu, resource.bytes() - offset_of(packet)));
 }
 
-// A requester that acknowledges READ responses gets no more than a window of them at a time.
+// A requester that acknowledges READ responses gets at most a window of them at a time.
 bool Responder::has_window_for(const Resource& resource) const {
   if (session() == nullptr || !session()->peer_acknowledges_reads) return true;
   const Lsn at = resource.lsn + offset_of(resource.next);
@@ -196,8 +197,9 @@ bool Responder::has_window_for(const Resource& resource) const {
          std::min(qp_.config.window_bytes, flow.receiver_window);
 }
 
-// Bytes on the line that are not acknowledged, of the responses in front of this one. Who does not acknowledge them leaves
-// their sender without an idea of it; who has said that he will does so from the first one on.
+// Unacknowledged bytes on the line of the responses before this one. Without acknowledgments of READ responses the
+// number is not known, and 0 is returned. With that capability negotiated, the requester acknowledges from the first
+// response on.
 uint64_t Responder::in_flight_before(const SendGate& gate, Lsn at) const {
   const bool known =
       session() != nullptr && (session()->peer_acknowledges_reads || session()->takes(Capability::kReadAcks));
@@ -212,7 +214,8 @@ bool Responder::held(Nanos now, const Resource& resource) const {
   return !gate.admits(now, in_flight_before(gate, at), packet_bytes(resource, resource.next));
 }
 
-// As of requests: the last one before the window or the work runs out tells the reader of the others' loss.
+// As for requests: the last packet before the window or the work is exhausted stays ECN-capable, so that it reveals
+// losses.
 bool Responder::leaves_as_not_ect(const Resource& read, Lsn at, uint32_t length) const {
   const SendGate& gate = qp_.gates->responses;
   if (read.replay || at < gate.sent_end || at >= gate.not_ect_below) return false;
@@ -238,14 +241,14 @@ void Responder::on_read_acknowledge(TransportContext& context, const FrameView& 
   context.counters.add(Counter::kResponsesGhost);
 }
 
-// One at a time: a new probe takes the place of one that is not answered yet.
+// Only one probe is stored: a new one replaces an unanswered one.
 void Responder::on_probe(TransportContext& context, const FrameView& view) {
   const Probe& probe = view.probe();
   session()->probe_to_answer = ExtensionSession::ProbeToAnswer{probe.id.get(), probe.flags.get(),
                                                                probe.sent.get(), view.psn(), context.now};
   TelemetrySession* telemetry = session()->telemetry.get();
   if (telemetry == nullptr) return;
-  telemetry->forget(HopsOf::kProbe);  // what came with an earlier one
+  telemetry->forget(HopsOf::kProbe);  // hops of an earlier probe
   if (view.telemetry != 0 && (probe.flags.get() & Probe::kInt) != 0)
     telemetry->note(HopsOf::kProbe, context.telemetry[view.telemetry - 1], context.now);
 }
@@ -258,7 +261,7 @@ bool Responder::has_under_way(const OpcodeInfo& sampled, Psn psn) const {
   });
 }
 
-// When nothing is acknowledged at the moment.
+// Sends the receiver window when no acknowledgment is due.
 bool Responder::send_window_message(TransportContext& context) {
   constexpr uint16_t kTypes = bit_of(ExtensionType::kRxWindow) | bit_of(ExtensionType::kAuth);
   const auto types = static_cast<uint16_t>(session()->feedback_types(Direction::kRequests, false) & kTypes);
@@ -326,7 +329,7 @@ bool Responder::transmit(TransportContext& context, uint32_t& budget) {
     const bool has_window = has_window_for(resource);
     if (!has_window && qp_.gates != nullptr) qp_.gates->responses.pause();
     if (!has_window || (qp_.gates != nullptr && held(context.now, resource))) {
-      // The answer may wait for the requester, and the requester for the acknowledgment of an earlier packet.
+      // The response may wait for the requester, and the requester for the acknowledgment of an earlier packet.
       return duplicate_before_answers_ && !acknowledge_before(context, resource);
     }
     if (!send_answer(context, resource)) return true;
@@ -344,7 +347,7 @@ bool Responder::transmit(TransportContext& context, uint32_t& budget) {
   return session() != nullptr && session()->window_message_due() && !send_window_message(context);
 }
 
-// The next packet of an answer. False when there was no buffer.
+// Sends the next packet of a response. False when there was no buffer.
 bool Responder::send_answer(TransportContext& context, Resource& resource) {
   const SendOutcome outcome = resource.operation == Operation::kReadRequest
                                   ? send_read_response(context, resource)
@@ -362,17 +365,17 @@ bool Responder::send_answer(TransportContext& context, Resource& resource) {
       }
       resource.sent = std::max(resource.sent, ++resource.next);
       return true;
-    case SendOutcome::kGivenUp:  // the memory went away
+    case SendOutcome::kGivenUp:  // the memory is not accessible any more
       if (resource.replay) {
-        // Who has the answer already may have invalidated its key or asked its owner to, and the network may deliver a
-        // request again at any time after that.
+        // A requester that has the response may have invalidated the key or requested its deregistration, and the
+        // network may deliver a duplicate request at any time after that.
         context.counters.add(Counter::kReplaysRefused);
         resource.next = resource.end;
         return true;
       }
       qp_.raise(context, IBV_EVENT_QP_ACCESS_ERR);
       end_with(NakCode::kRemoteAccessError, resource.first + resource.next);
-      drop_answers();  // nothing behind it is answered
+      drop_answers();  // later requests get no response
       return true;
   }
   return true;
@@ -462,7 +465,7 @@ bool Responder::send_pending(TransportContext& context) {
         flow_.next_psn = expected_;
         extras->write_feedback(context, block, Direction::kRequests, flow_);
         if (block.has(ExtensionType::kSack)) {
-          // The newest packet is among the 64 that fit.
+          // The newest packet is one of the 64 in the bitmap.
           const int32_t reach = extras->newest_kept - expected_;
           const Psn from =
               reach < static_cast<int32_t>(Sack::kBits) ? expected_ : extras->newest_kept - (Sack::kBits - 1);

@@ -1,4 +1,4 @@
-// Moving bytes between packets and the memory that scatter lists name, with every access checked against its region.
+// Copying between packets and the memory of scatter/gather lists. Every access is checked against its memory region.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -15,7 +15,7 @@
 
 namespace roci {
 
-// Calls visit(pointer, length) for each contiguous piece of `length` bytes of a frame from `offset` on.
+// Calls visit(pointer, length) for each contiguous piece of a frame, `length` bytes in total from `offset` on.
 template <class F>
 void for_each_piece(const rte_mbuf* frame, uint32_t offset, uint32_t length, F&& visit) {
   for (; frame != nullptr && length > 0; frame = frame->next) {
@@ -31,8 +31,8 @@ void for_each_piece(const rte_mbuf* frame, uint32_t offset, uint32_t length, F&&
   }
 }
 
-// Copies the last piece of a message so that its final byte (its final 8, when they are aligned) becomes visible
-// after all the others: programs wait for a WRITE by looking at its end.
+// Copies the last piece of a message such that its final byte (the final 8, when they are aligned) becomes visible
+// after all others: applications poll the end of a WRITE.
 inline void copy_ending(uint8_t* to, const uint8_t* from, uint32_t length) {
   if (length == 0) return;
   if (length >= 8 && (reinterpret_cast<uintptr_t>(to) + length) % 8 == 0) {
@@ -46,9 +46,9 @@ inline void copy_ending(uint8_t* to, const uint8_t* from, uint32_t length) {
   guarded_store_release(to + length - 1, from[length - 1]);
 }
 
-// Walks `length` bytes of a scatter list from `offset` on and calls move(host_pointer, list_offset, length) for each
-// piece, after its region allowed it. Returns false at the first refusal (pieces before it are done), or when the
-// list is too short.
+// Iterates over `length` bytes of a scatter list from `offset` on. Calls move(host_pointer, list_offset, length) for
+// each piece that its region permits. Returns false at the first piece that is not permitted (earlier ones have been
+// moved), or when the list is too short.
 template <class F>
 bool for_each_sge(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list, uint64_t offset,
                   uint32_t length, Access access, F&& move) {
@@ -73,7 +73,7 @@ bool for_each_sge(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sg
   return moved == length;
 }
 
-// Where `length` bytes of a scatter list from `offset` on lie; null when not in one piece, or when that may not be written.
+// Address of `length` bytes of a scatter list from `offset` on; null when they are not contiguous or not writable.
 inline uint8_t* one_piece(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list,
                           uint64_t offset, uint32_t length) {
   uint8_t* place = nullptr;
@@ -86,8 +86,9 @@ inline uint8_t* one_piece(const MemoryTable& memory, PdNumber pd, std::span<cons
   return whole ? place : nullptr;
 }
 
-// From memory into the payload of a frame that is being written, from its start on. False also when the memory is not there
-// (base/guarded_access.hpp); so with scatter() and write_payload(), which may then have written a part.
+// Copies from memory into the payload of a frame that is being written, from the payload's start on. False also after a
+// memory fault (base/guarded_access.hpp). The same applies to scatter() and write_payload(), which may then have
+// written a part.
 inline bool gather(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list, uint64_t offset,
                    uint32_t length, RoceWriter::Open& frame) {
   const bool allowed = for_each_sge(memory, pd, list, offset, length, Access::kLocalRead,
@@ -97,7 +98,7 @@ inline bool gather(const MemoryTable& memory, PdNumber pd, std::span<const ibv_s
   return !take_memory_fault() && allowed;
 }
 
-// From a packet into memory.
+// Copies from a packet into memory.
 inline bool scatter(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list, uint64_t offset,
                     const rte_mbuf* frame, uint32_t frame_offset, uint32_t length) {
   const bool allowed = for_each_sge(
@@ -111,11 +112,11 @@ inline bool scatter(const MemoryTable& memory, PdNumber pd, std::span<const ibv_
   return !take_memory_fault() && allowed;
 }
 
-// From bytes of ours, as many as there are, into memory from the list's start on.
+// Copies all of `bytes` into memory, from the start of the list on.
 [[gnu::noinline]] bool scatter_bytes(const MemoryTable& memory, PdNumber pd, std::span<const ibv_sge> list,
                                      std::span<const uint8_t> bytes);
 
-// The payload of a WRITE into memory that has been checked. `ending`: it is the end of the message.
+// Copies the payload of a WRITE into memory that has been checked. `ending`: it contains the end of the message.
 inline bool write_payload(uint8_t* where, const rte_mbuf* frame, uint32_t frame_offset, uint32_t length,
                           bool ending) {
   uint32_t done = 0;

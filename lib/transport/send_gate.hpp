@@ -1,6 +1,7 @@
-// What holds back one direction of a queue pair beside its peer's own window: what a congestion control has decided about it.
-// The engine puts decisions in and reads what has been sent; whoever sends asks for each packet and knows nothing else of
-// congestion control. Without one a queue pair sends as the standard lets it.
+// Gate of congestion control for one direction of a queue pair. It limits transmission by a window and a pace, in
+// addition to the peer's window. The engine writes decisions and reads counts of sent packets. Requester and responder
+// query the gate for each packet and do not depend on congestion control otherwise. Without congestion control a queue
+// pair has no gate.
 #pragma once
 
 #include <algorithm>
@@ -11,37 +12,38 @@
 
 namespace roci {
 
-// Bytes are bytes on the line, with headers, preamble and gap.
+// Delays packets by window and pace. Bytes are bytes on the line, with headers, preamble and inter-frame gap.
 class SendGate {
  public:
   static constexpr uint64_t kNoLimit = UINT64_MAX;
   static constexpr uint64_t kLeastRate = 100'000;  // bit/s
 
-  // What has been decided, beside the pace.
-  uint64_t window = kNoLimit;   // bytes in flight; a packet may always leave when none are
-  Lsn not_ect_below{};          // packets of new bytes below leave as Not-ECT, but for the last of a row
-  bool telemetry_next = false;  // the next packet begins telemetry; taken by whoever sends it
-  bool telemetry_only_asked = false;  // no other one does; else the host's configuration says
-  Nanos longest_wait = kNever;        // between two departures, whatever the pace
-  uint32_t overhead = 0;              // of a packet on the line beside its payload
-  Nanos early{0};  // that a packet may leave before its time, behind another; not where there is a gap
+  // Decisions, except the pace.
+  uint64_t window = kNoLimit;   // bytes in flight; a packet may always be sent when none are
+  Lsn not_ect_below{};          // new packets below this LSN are Not-ECT (exception: leaves_as_not_ect())
+  bool telemetry_next = false;  // the next packet starts telemetry; reset by its sender
+  bool telemetry_only_asked = false;  // no other packet does; false: as the host is configured
+  Nanos longest_wait = kNever;        // maximum time between two departures, regardless of the pace
+  uint32_t overhead = 0;              // bytes of a packet on the line in addition to its payload
+  // How long before its due time a packet may be sent after another one. Unused with a minimum gap.
+  Nanos early{0};
 
-  // What has happened, since the queue pair was connected.
-  uint64_t sent_bytes = 0;    // with those sent again
-  uint64_t sent_packets = 0;  // likewise
-  uint64_t new_packets = 0;   // sent for the first time
+  // Counts and state since the queue pair was connected.
+  uint64_t sent_bytes = 0;    // including retransmissions
+  uint64_t sent_packets = 0;  // including retransmissions
+  uint64_t new_packets = 0;   // first transmissions
   uint64_t acked_packets = 0;
-  Lsn sent_end{};  // of the next byte never sent
+  Lsn sent_end{};  // LSN of the next byte that was never sent
   Nanos last_sent{0};
-  bool owes_repair = false;  // something is to be sent again, and nothing has left since
-  uint32_t losses = 0;       // the peer said that packets are missing
-  uint32_t timeouts = 0;     // nothing was heard
+  bool owes_repair = false;  // a retransmission is due, and no packet has been sent since
+  uint32_t losses = 0;       // the peer reported missing packets
+  uint32_t timeouts = 0;     // time-outs without an acknowledgment
 
-  // The pace from now on: bits a second, kNoLimit for none, and the least time between two departures.
+  // Sets the pace: a rate in bit/s, kNoLimit for none, and the minimum time between two departures.
   void set_pace(uint64_t rate, Nanos gap) {
     per_byte_ = rate == kNoLimit ? 0 : (uint64_t{8'000'000'000} << kPlaces) / std::max(rate, kLeastRate);
     gap_ = gap;
-    // What has left at a slow pace must not hold up a faster one.
+    // A packet that was sent at a slow pace must not delay a faster one.
     const Nanos due =
         last_sent + std::max(gap_, Nanos{static_cast<int64_t>(last_bytes_ * per_byte_ >> kPlaces)});
     if (due < next_) {
@@ -51,21 +53,21 @@ class SendGate {
     if (opens_at_ != kNever) opens_at_ = next_;
   }
 
-  // Nothing leaves before that; until set_pace().
+  // Holds all packets until `then`, or until set_pace().
   void hold_until(Nanos then) {
     next_ = std::max(next_, then);
     running_ = false;
   }
 
-  // Neither a window nor a pace: no algorithm runs.
+  // Neither window nor pace: no algorithm runs.
   [[nodiscard]] bool is_unlimited() const { return window == kNoLimit && per_byte_ == 0 && gap_ == Nanos{0}; }
 
-  // When the packet that was held back for the pace may leave; kNever when none was.
+  // When the packet that the pace holds back may be sent; kNever: none is held back.
   [[nodiscard]] Nanos opens_at() const { return opens_at_; }
-  // A turn begins, in which whoever is held back asks again. Who does not, because the queue pair has failed, has lost its
-  // path or has nothing left, waits for no time.
+  // Starts a turn of the queue pair, in which held-back packets query the gate again. If none does (failed queue pair,
+  // lost path, nothing to send), no timer remains set.
   void begin_turn() { opens_at_ = kNever; }
-  // Whether a packet may leave now, with so much sent and not acknowledged in front of it.
+  // Whether a packet may be sent now. `in_flight`: unacknowledged bytes before it.
   [[nodiscard]] bool admits(Nanos now, uint64_t in_flight, uint32_t payload) {
     if (in_flight != 0 && in_flight + payload + overhead > window) {
       pause();
@@ -75,7 +77,7 @@ class SendGate {
     opens_at_ = due ? kNever : next_;
     return due;
   }
-  // A packet has left.
+  // Records the transmission of a packet.
   void departed(Nanos now, uint32_t payload, bool is_new) {
     last_bytes_ = uint64_t{payload} + overhead;
     sent_bytes += last_bytes_;
@@ -83,7 +85,8 @@ class SendGate {
     if (is_new) ++new_packets;
     last_sent = now;
     owes_repair = false;
-    // Who comes late because others had their turn has not lost what was due; who had nothing to send has.
+    // A sender that is late because other queue pairs were served keeps its due time. A sender that had nothing to send
+    // does not.
     if (!running_ || next_ < now - kMostLate) {
       next_ = now;
       fraction_ = 0;
@@ -95,28 +98,28 @@ class SendGate {
     if (gap_ > Nanos{0}) next_ = std::max(next_, now + gap_);
     if (longest_wait != kNever) next_ = std::min(next_, now + longest_wait);
   }
-  // Nothing may be sent, or there is nothing: the pace begins anew afterwards.
+  // Nothing to send, or not permitted to: the pace starts anew afterwards.
   void pause() {
     opens_at_ = kNever;
     running_ = false;
   }
 
  private:
-  static constexpr unsigned kPlaces = 24;    // of the binary fraction of a nanosecond
-  static constexpr Nanos kMostLate{20'000};  // that is made up for
+  static constexpr unsigned kPlaces = 24;    // binary digits of a fraction of a nanosecond
+  static constexpr Nanos kMostLate{20'000};  // delay that is compensated
 
-  uint64_t per_byte_ = 0;  // ns a byte, in units of 2^-kPlaces; 0 without a rate
+  uint64_t per_byte_ = 0;  // ns per byte, in units of 2^-kPlaces; 0: no rate
   Nanos gap_{0};
-  Nanos next_{0};  // before which nothing leaves
+  Nanos next_{0};  // due time of the next packet
   uint64_t fraction_ = 0;
   uint64_t last_bytes_ = 0;
   Nanos opens_at_ = kNever;
   bool running_ = false;  // departures follow each other at the pace
 };
 
-// Of a queue pair; the engine's own things lie behind them.
+// Gates of both directions of a queue pair. Base of the engine's ControlledQueuePair.
 struct SendGates {
-  // Who waits for the data of a READ gives up some time, and nobody knows when.
+  // Bounds the delay of READ responses: the requester's time-out is not known to the responder.
   static constexpr Nanos kResponsesWait{1'000'000};
 
   SendGates() { responses.longest_wait = kResponsesWait; }
@@ -125,13 +128,13 @@ struct SendGates {
     responses.begin_turn();
   }
   SendGate requests;
-  SendGate responses;        // to READs
-  bool decides_ecn = false;  // packets are ECN-capable but for those that a gate excepts; else the path says
-  uint32_t cnps = 0;         // that have come: nothing in them says which direction they are about
-  // Answers to probes: how many, and the latest.
+  SendGate responses;        // READ responses
+  bool decides_ecn = false;  // packets are ECN-capable unless a gate excludes them; false: see the path
+  uint32_t cnps = 0;         // received; a CNP does not identify the direction
+  // Responses to probes: their number, and the latest.
   uint32_t probes = 0;
   Nanos probe_rtt{0};
-  Nanos probe_hold{0};  // within the peer's host, which is not in it
+  Nanos probe_hold{0};  // time in the peer's host, not included in probe_rtt
 };
 
 }  // namespace roci

@@ -12,7 +12,7 @@ constexpr std::align_val_t kAlignment{64};
 
 }  // namespace
 
-// With its memory, none of which is touched before it is used.
+// Ring with its memory, which is not touched before it is used.
 class SharedReceiveRing::Ring {
   struct Free {
     void operator()(void* p) const { ::operator delete(p, kAlignment); }
@@ -73,7 +73,7 @@ SharedReceiveRing::Attributes SharedReceiveRing::query() {
 }
 
 Status SharedReceiveRing::resize(uint32_t max_wr) {
-  auto bigger = make_ring(max_wr);  // outside the lock: workers may be waiting for it
+  auto bigger = make_ring(max_wr);  // outside the lock, which workers may spin on
   {
     const std::scoped_lock guard(lock_);
     if (max_wr < waiting()) {

@@ -26,7 +26,7 @@ void TelemetrySession::note(HopsOf of, const PacketHops& hops, Nanos now) {
 
 uint8_t TelemetrySession::due_hops(HopsOf of) const { return std::min(due(of).path.count, echo_hops_); }
 
-// Of more hops than the peer takes it gets the newest, those nearest to us.
+// If there are more hops than the peer accepts, it gets the newest ones, nearest to this host.
 void TelemetrySession::write_echo(const ExtensionView& block, HopsOf of, Nanos now) {
   Due& noted = due(of);
   auto& echo = value_to_write<IntEchoHeader>(block, ExtensionType::kIntEcho);
@@ -45,7 +45,7 @@ bool TelemetrySession::take_echo(const ExtensionView& block, HopsOf of, Nanos no
   EchoedHops& known = heard_[of == HopsOf::kResponses ? 1 : 0];
   const IntEchoHeader& header = block.int_echo();
   const std::span<const IntHop> hops = block.hops();
-  // Acknowledgements may overtake each other; the clock of the last switch tells.
+  // Acknowledgments may be reordered: compares the time stamps of the last switch.
   if (!hops.empty() && known.path.count > 0 && now - known.heard < kComparable) {
     const IntHop& before = known.path.hops[0];
     if (before.switch_port.get() == hops[0].switch_port.get() &&
@@ -56,7 +56,7 @@ bool TelemetrySession::take_echo(const ExtensionView& block, HopsOf of, Nanos no
   known.heard = now;
   known.age = Nanos{header.age.get() * int64_t{1000}};
   known.flags = header.flags;
-  known.path.count = header.hops;  // at most kMaxIntHops, else the block is not accepted
+  known.path.count = header.hops;  // at most kMaxIntHops, otherwise the block is rejected
   known.path.incomplete = (header.flags & IntEchoHeader::kIncomplete) != 0;
   std::copy(hops.begin(), hops.end(), known.path.hops.begin());
   return true;

@@ -1,6 +1,6 @@
-// What a queue pair has to do with in-band telemetry: as a receiver it returns what switches wrote into the peer's packets,
-// as a sender it keeps the last that the peer returned, where congestion control finds it, and begins telemetry in its own
-// packets. One whose host or peer knows nothing of telemetry has none.
+// In-band telemetry of a queue pair. As a receiver it returns the hops that switches wrote into the peer's packets. As
+// a sender it stores the latest hops that the peer returned, for congestion control, and starts telemetry in its own
+// packets. A queue pair has no telemetry session if its host or its peer does not support telemetry.
 #pragma once
 
 #include <array>
@@ -21,25 +21,25 @@ namespace roci {
 
 struct TransportContext;
 
-// What hops are about. Requests are a direction of a queue pair, READ responses another (transport/flow.hpp).
+// Subject of a list of hops. Requests are one direction of a queue pair, READ responses the other (transport/flow.hpp).
 enum class HopsOf : uint8_t { kRequests, kResponses, kProbe };
 
-// The last that the receiver of one of our directions has returned.
+// The latest hops that the receiver of a direction of this host has returned.
 struct EchoedHops {
-  uint64_t echoes = 0;  // that were taken so far
-  Nanos heard{0};       // when the last of them came
-  Nanos age{0};         // between its packet's arrival at the peer and the echo; kLongestAge for longer
-  uint8_t flags = 0;    // IntEchoHeader's
+  uint64_t echoes = 0;  // accepted so far
+  Nanos heard{0};       // time of reception of the last one
+  Nanos age{0};         // time between the packet's arrival at the peer and the echo; kLongestAge: longer
+  uint8_t flags = 0;    // of IntEchoHeader
   PacketHops path;
 
   static constexpr Nanos kLongestAge{65'535'000};
 };
 
-// The last that a switch has told us itself.
+// The latest report that a switch has sent itself.
 struct SwitchReport {
   uint64_t reports = 0;
   Nanos heard{0};
-  Psn psn;  // of our packet that met the congestion
+  Psn psn;  // of the packet of this host that met congestion
   HopsOf of = HopsOf::kRequests;
   IntHopValues hop;
 };
@@ -47,10 +47,10 @@ struct SwitchReport {
 // Owned by the worker of its queue pair.
 class TelemetrySession {
  public:
-  // `echo_hops`: of the longest INT-ECHO that both hosts take. `longest`: bytes of an IP packet that our port and the peer
-  // take, with the room of the hops to come taken off.
+  // `echo_hops`: maximum in an INT-ECHO, as negotiated. `longest`: maximum IP packet of the port and the peer, bytes,
+  // minus the room for further hops.
   TelemetrySession(const HostTelemetryConfig& config, uint8_t echo_hops, uint32_t longest);
-  // It lies where its queue pair lies; null when there is no memory.
+  // Allocated in the arena of its queue pair; null when there is no memory.
   static void* operator new(size_t bytes, SparseArena& arena) noexcept { return arena.take(bytes); }
   static void operator delete(void* session, SparseArena&) noexcept {
     SparseArena::give_back(session, sizeof(TelemetrySession));
@@ -59,29 +59,29 @@ class TelemetrySession {
     SparseArena::give_back(session, bytes);
   }
 
-  // Receiver: a packet with these hops has come. The newest one's are returned, once.
+  // Receiver: records the hops of a packet. Those of the newest packet are returned once.
   void note(HopsOf of, const PacketHops& hops, Nanos now);
   void forget(HopsOf of) { due(of).packets = 0; }
-  // How many packets of requests have come with telemetry, and what the newest one's was.
+  // Number of requests that arrived with telemetry, and the hops of the newest one.
   [[nodiscard]] uint64_t noted_requests() const { return noted_requests_; }
   [[nodiscard]] const PacketHops& newest_of_requests() const { return due(HopsOf::kRequests).path; }
   [[nodiscard]] bool is_due(HopsOf of) const { return due(of).packets > 0; }
-  // In the INT-ECHO that is due.
+  // Number of hops in the INT-ECHO that is due.
   [[nodiscard]] uint8_t due_hops(HopsOf of) const;
   void write_echo(const ExtensionView& block, HopsOf of, Nanos now);
 
-  // Sender: a block with an INT-ECHO has come. False when it is older than what is known.
+  // Sender: processes a block with an INT-ECHO. False when it is older than the stored one.
   bool take_echo(const ExtensionView& block, HopsOf of, Nanos now);
-  // A switch tells of a packet of ours that is under way. False when there are too many of these.
+  // Sender: processes a switch's report about a packet in flight. False when the rate limit of reports is exceeded.
   bool take_report(const IntReport& report, Psn psn, HopsOf of, Nanos now);
-  // `of`: a direction; what came back with a probe is about requests.
+  // `of`: a direction. Hops returned for a probe are those of requests.
   [[nodiscard]] const EchoedHops& heard(HopsOf of) const { return heard_[static_cast<size_t>(of)]; }
   [[nodiscard]] const SwitchReport& report() const { return report_; }
 
   [[nodiscard]] bool begins(HopsOf of) const {
     return begin_ == TelemetryBegin::kAll || (of == HopsOf::kProbe && begin_ != TelemetryBegin::kNone);
   }
-  // Puts the header into a packet that is whole.
+  // Inserts the telemetry header into a complete packet.
   void begin(TransportContext& context, rte_mbuf& frame) const;
 
  private:
@@ -90,9 +90,9 @@ class TelemetrySession {
     Nanos arrived{0};
     PacketHops path;
   };
-  // Switches are not authenticated: a flood of their reports must cost little.
+  // Limits the cost of a flood of reports, since switches are not authenticated.
   static constexpr uint32_t kReportsPerSecond = 100'000;
-  static constexpr Nanos kComparable{1'000'000'000};  // hop times wrap after 4.3 s
+  static constexpr Nanos kComparable{1'000'000'000};  // hop time stamps wrap after 4.3 s
 
   [[nodiscard]] Due& due(HopsOf of) { return due_[static_cast<size_t>(of)]; }
   [[nodiscard]] const Due& due(HopsOf of) const { return due_[static_cast<size_t>(of)]; }

@@ -49,15 +49,15 @@ bool UnreliableQueuePair::transmit(TransportContext& context, uint32_t budget) {
   }
   if (packet_ == 0) note_drained(context);
   if (gates != nullptr && !may_send()) gates->requests.pause();
-  return may_send() || state() == IBV_QPS_ERR;  // a completion queue overflowed
+  return may_send() || state() == IBV_QPS_ERR;  // error: a completion queue overflowed
 }
 
-// In SQD a message under way is sent to its end, and none is begun.
+// In SQD the current message is sent to its end, and no further one is started.
 bool UnreliableQueuePair::may_send() const {
   return !send_queue.empty() && (state() == IBV_QPS_RTS || (state() == IBV_QPS_SQD && packet_ != 0));
 }
 
-// Binds or invalidates a window. Everything posted before has completed.
+// Binds or invalidates a memory window. All requests before it have completed.
 bool UnreliableQueuePair::do_locally(TransportContext& context) {
   const SendWqe& wqe = send_queue.at(send_queue.head());
   const ibv_wc_status status = execute_local_operation(context, accessor(), wqe);
@@ -70,7 +70,8 @@ bool UnreliableQueuePair::do_locally(TransportContext& context) {
   return true;
 }
 
-// By congestion control. Nothing is acknowledged, so there is a pace and no window.
+// Whether congestion control holds back the next packet. Without acknowledgments, only the pace applies, not the
+// window.
 bool UnreliableQueuePair::held(Nanos now) {
   const SendWqe& wqe = send_queue.at(send_queue.head());
   return !gates->requests.admits(now, 0,
@@ -105,7 +106,7 @@ SendOutcome UnreliableQueuePair::send_one(TransportContext& context) {
   return SendOutcome::kSent;
 }
 
-// As lost as if a switch on the way had dropped it, which is all that this service promises.
+// The requests count as lost in the network, which UC does not report.
 void UnreliableQueuePair::on_unreachable(TransportContext& context) {
   while (may_send()) {
     if (send_queue.at(send_queue.head()).is_local()) {
@@ -133,7 +134,7 @@ void UnreliableQueuePair::on_packet(TransportContext& context, const FrameView& 
   }
 }
 
-// IBTA 9.8.2.2 and 9.9.3, whose class D drops in silence whatever is wrong with a packet of this service.
+// IBTA 9.8.2.2 and 9.9.3. Class D: an invalid packet of this service is dropped without notification.
 void UnreliableQueuePair::on_request(TransportContext& context, const FrameView& view,
                                      const rte_mbuf* frame) {
   if (view.ecn() == Ecn::kCe) context.counters.add(Counter::kRxCeMarked);
@@ -184,7 +185,7 @@ bool UnreliableQueuePair::execute_send(TransportContext& context, const FrameVie
     abandon(context, IBV_WC_LOC_LEN_ERR);
     return false;
   }
-  // The application's own fault is told to it, on every service (IBTA 9.9.3, class A).
+  // An error of the application's own memory is reported in a completion, on every service (IBTA 9.9.3, class A).
   if (!scatter(context.memory, config.recv_pd(), wqe.pieces(), received_, frame, view.payload_offset,
                view.payload_length)) {
     ibv_wc wc{};
@@ -218,7 +219,8 @@ bool UnreliableQueuePair::execute_write(TransportContext& context, const FrameVi
   if ((attributes.access & IBV_ACCESS_REMOTE_WRITE) == 0 || announced_ > kLongestMessage) return refuse();
   const uint32_t left = announced_ - received_;
   if (info.ends_message() ? view.payload_length != left : view.payload_length >= left) return refuse();
-  // The whole range is checked before its first byte is written, then each packet again: the region may go away.
+  // The whole range is checked before its first byte is written. Each packet is checked again, since the region may be
+  // deregistered in between.
   uint8_t* where = nullptr;
   const uint32_t range = info.starts_message() ? announced_ : view.payload_length;
   if (context.memory.check_remote(rkey_, accessor(), va_, range, Access::kRemoteWrite, &where) !=

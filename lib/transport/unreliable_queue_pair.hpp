@@ -1,11 +1,11 @@
-// An unreliable-connected queue pair (UC, IBTA 9.8): SEND and WRITE to one peer, without acknowledgements. A request is
-// complete when its last packet has been handed to the port. What holds the sender back is the port: when that takes no
-// more, the queue pair waits, and beyond that there is no window.
+// Unreliable-connected queue pair (UC, IBTA 9.8): SEND and WRITE to one peer, without acknowledgments. A request
+// completes when its last packet has been passed to the port. The sender waits when the port is full; there is no
+// window.
 //
-// The responder repairs nothing. A packet that does not go on with the message under way ends it, and the next first or
-// only packet starts anew with whatever PSN it has.
+// The responder repairs no loss. A packet that does not continue the current message ends it, and the next first or
+// only packet starts a new one with any PSN.
 //
-// A local error of a request stops the send queue (SQE, IBTA 10.3.1.6) and leaves the receive queue at work.
+// A local error of a request stops the send queue (SQE, IBTA 10.3.1.6). The receive queue continues.
 #pragma once
 
 #include "transport/queue_pair_core.hpp"
@@ -42,19 +42,19 @@ class UnreliableQueuePair final : public QueuePairCore {
   void on_request(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   bool execute_send(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
   bool execute_write(TransportContext& context, const FrameView& view, const rte_mbuf* frame);
-  // Forgets the message under way. Its receive request serves the next one; one from a shared receive queue cannot
-  // wait for that, perhaps for ever, and completes with this status (IBTA 9.9.3, class E).
+  // Drops the current message. Its receive request is used for the next one. A request of a shared receive queue
+  // completes with `status` instead, since a next message may never arrive (IBTA 9.9.3, class E).
   void abandon(TransportContext& context, ibv_wc_status status);
 
   Psn next_psn_;
-  uint32_t packet_ = 0;  // of the oldest request, to be sent next
+  uint32_t packet_ = 0;  // index of the next packet of the oldest request
 
   Psn expected_;
   bool in_message_ = false;
   Operation operation_ = Operation::kSend;
-  uint32_t received_ = 0;   // bytes of the message under way
+  uint32_t received_ = 0;   // bytes of the current message
   uint32_t announced_ = 0;  // WRITE: DMA length of its RETH
-  uint64_t va_ = 0;         // WRITE: where its next byte goes
+  uint64_t va_ = 0;         // WRITE: address of its next byte
   MemoryKey rkey_{0};
 };
 

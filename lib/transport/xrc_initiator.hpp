@@ -1,5 +1,5 @@
-// The sending end of an eXtended Reliable Connection (XRC, IBTA annex A14): an RC requester whose requests each name the
-// shared receive queue that they are for, at the peer. It answers nothing and has no receive queue.
+// Initiator of an eXtended Reliable Connection (XRC, IBTA annex A14): an RC requester whose requests each contain the
+// number of a shared receive queue of the peer. It has no responder and no receive queue.
 #pragma once
 
 #include "transport/queue_pair_core.hpp"
@@ -32,7 +32,7 @@ class XrcInitiator final : public QueuePairCore {
   void reset_requester(Psn first) override { requester.reset(first); }
   void reset_responder(Psn expected) override { expected_ = expected; }
 
-  Psn expected_;  // as it was set; nothing comes that would move it
+  Psn expected_;  // as set by modify(); never advanced
 };
 
 }  // namespace roci

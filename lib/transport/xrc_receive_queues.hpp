@@ -1,5 +1,5 @@
-// The XRC shared receive queues of a host by their number on the wire, and the domains they belong to (IBTA annex A14).
-// Each message to an XRC target names one of its domain.
+// Table of a host's XRC shared receive queues by SRQ number, with their XRC domains (IBTA annex A14). Each message to
+// an XRC target contains the number of a queue in its domain.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,13 @@
 
 namespace roci {
 
-// An XRC domain. It is whom it is by its address: shared by the domain's maker and by everything in it.
+// XRC domain. Identified by its address, and shared by its creator and all objects in it.
 struct XrcDomainCore {
-  std::atomic<uint32_t> users{
-      0};  // shared receive queues and targets, kept by those that make and destroy them
+  // Number of shared receive queues and targets, counted by the code that creates and destroys them.
+  std::atomic<uint32_t> users{0};
 };
 
-// What a target needs of a shared receive queue: its requests, and where they complete.
+// The parts of a shared receive queue that a target uses: requests and completion queue.
 struct XrcReceiveQueue {
   Srqn number;
   std::shared_ptr<XrcDomainCore> domain;
@@ -26,10 +26,10 @@ struct XrcReceiveQueue {
   std::shared_ptr<CompletionRing> completions;
 };
 
-// Changed by the holder of all tokens, read by every worker.
+// Modified by the holder of all worker tokens, read by all workers.
 struct XrcReceiveQueues {
   IdTable<const XrcReceiveQueue> by_number;
-  // Of targets that no message has named a queue to yet, and of what only sends: nothing is completed here.
+  // Unused completion queue of initiators, and of targets without a selected queue.
   CompletionRing nobodys{1};
 };
 

@@ -25,8 +25,8 @@ void XrcTarget::on_packet(TransportContext& context, const FrameView& view, cons
   }
 }
 
-// What is not executed now, since it comes again or too early, may name what it likes. False when the packet was refused:
-// whatever else may be wrong with it, an invalid request is what it is answered with.
+// Selects the queue that the packet contains. Only the expected packet is checked: other packets are not executed now.
+// False when the packet was rejected, as an invalid request, regardless of other errors.
 bool XrcTarget::take_named_queue(TransportContext& context, const FrameView& view) {
   if (!(view.psn() == responder.expected())) return true;
   const Srqn number = view.xrc_srq();
@@ -54,7 +54,7 @@ void XrcTarget::forget(const XrcReceiveQueue& queue) {
   name(nullptr);
 }
 
-// Completions that wait stay: they are the application's that has the queue, and not the target's maker's.
+// Pending completions remain: they belong to the application that owns the queue, not to the creator of the target.
 void XrcTarget::reset_responder(Psn expected) {
   name(nullptr);
   responder.reset(expected, attributes.max_dest_rd_atomic);
@@ -72,7 +72,7 @@ bool XrcTarget::transmit(TransportContext& context, uint32_t budget) {
   if (state() == IBV_QPS_ERR) {
     set_state(IBV_QPS_ERR, std::memory_order_seq_cst);
     responder.flush(context);
-    // What was executed before the error is still answered, and the NAK that names it.
+    // Responses to requests executed before the error are still sent, and so is the NAK of the error.
     return path_ready() && responder.has_answers() && responder.transmit(context, budget);
   }
   note_drained(context);

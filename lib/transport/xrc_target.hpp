@@ -1,6 +1,7 @@
-// The receiving end of an eXtended Reliable Connection (XRC, IBTA annex A14): an RC responder without a queue, a completion
-// queue or a protection domain of its own. Every request names a shared receive queue of the target's domain, whose
-// protection domain says what memory may be touched, and which serves and completes what needs a receive request.
+// Target of an eXtended Reliable Connection (XRC, IBTA annex A14): an RC responder without its own receive queue,
+// completion queue and protection domain. Each request contains the number of a shared receive queue in the target's
+// XRC domain. The protection domain of that queue determines the accessible memory, and the queue provides and
+// completes receive requests.
 #pragma once
 
 #include "transport/queue_pair_core.hpp"
@@ -9,10 +10,10 @@
 
 namespace roci {
 
-// `config.srq`, `config.pd` and `recv_cq` are those of the queue that the last message named.
+// `config.srq`, `config.pd` and `recv_cq` are those of the queue in the last message.
 class XrcTarget final : public QueuePairCore {
  public:
-  // `queues` and `domain` outlive it.
+  // `queues` and `domain` outlive the target.
   XrcTarget(SparseArena& arena, const QueuePairConfig& config, XrcReceiveQueues& queues,
             const XrcDomainCore& domain);
 
@@ -24,7 +25,7 @@ class XrcTarget final : public QueuePairCore {
   }
   void on_deadline(TransportContext& /*context*/) override {}
   [[nodiscard]] bool owes_answers() const override { return responder.has_answers(); }
-  void on_unreachable(TransportContext& /*context*/) override {}  // it only answers
+  void on_unreachable(TransportContext& /*context*/) override {}  // it sends responses only
   [[nodiscard]] const SendFlow* flow(Direction of) const override {
     return of == Direction::kResponses ? &responder.response_flow() : nullptr;
   }
@@ -33,7 +34,7 @@ class XrcTarget final : public QueuePairCore {
   [[nodiscard]] Psn send_psn() const override { return first_; }
   [[nodiscard]] Psn receive_psn() const override { return responder.expected(); }
 
-  // The queue goes away, and with it the request that a message under way holds.
+  // Called before `queue` is destroyed. Discards the receive request of the current message.
   void forget(const XrcReceiveQueue& queue);
 
   Responder responder;
@@ -47,7 +48,7 @@ class XrcTarget final : public QueuePairCore {
   XrcReceiveQueues& queues_;
   const XrcDomainCore& domain_;
   const XrcReceiveQueue* named_ = nullptr;
-  Psn first_;  // as it was set; it sends no requests
+  Psn first_;  // as set by modify(); it sends no requests
 };
 
 }  // namespace roci
