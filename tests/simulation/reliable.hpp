@@ -121,9 +121,8 @@ class ReliableConnection final : public Actor {
     enum class Drain : uint8_t { kNo, kDraining, kDrained } drain = Drain::kNo;
     bool drain_notifies = false;
     bool forbade = false;  // sent a request that the peer must reject
-    bool abandoned_window =
-        // A request through a window of the peer ended without success; its packets may still arrive.
-        false;
+    // A request through a window of the peer ended without success; its packets may still arrive.
+    bool abandoned_window = false;
     bool last_receive_seen = false;  // QP_LAST_WQE_REACHED was received
     [[nodiscard]] bool shares() const { return receives != &own; }
   };

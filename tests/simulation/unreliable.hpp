@@ -27,9 +27,8 @@ class UnreliableConnection final : public Actor {
 
  private:
   static constexpr size_t kSlotBytes = 16 * 1024;  // the largest message
-  static constexpr size_t kWriteSlots =
-      // Each slot is written once, because the sender cannot know when a WRITE has ended.
-      32;
+  // Each slot is written once, because the sender cannot know when a WRITE has ended.
+  static constexpr size_t kWriteSlots = 32;
 
   struct Message {
     uint64_t wr_id = 0;

@@ -73,9 +73,8 @@ class LoneHost {
 
  public:
   static constexpr Qpn kPeerQp{0x222222};
-  static constexpr size_t kGuard =
-      // Bytes before and after the region, which must not change.
-      4096;
+  // Bytes before and after the region, which must not change.
+  static constexpr size_t kGuard = 4096;
 
   explicit LoneHost(const LoneHostOptions& options = {});
   ~LoneHost();

@@ -147,9 +147,8 @@ class L3QcnTest : public SwitchTest {
   static std::vector<uint8_t> ecn_capable(std::vector<uint8_t> bytes) {
     constexpr size_t kIp = 14 + 4 + 4;
     bytes[kIp + 1] |= 2;
-    bytes[kIp + 11] =
-        // Adjusts the IP checksum, which is larger than 2.
-        static_cast<uint8_t>(bytes[kIp + 11] - 2);
+    // Adjusts the IP checksum, which is larger than 2.
+    bytes[kIp + 11] = static_cast<uint8_t>(bytes[kIp + 11] - 2);
     return bytes;
   }
   // Expected CNM of the congestion point for the n-th queued frame (from 0).

@@ -160,9 +160,8 @@ TEST(Lifecycle, list_stops_at_the_first_bad_send_and_names_it) {
     ibv_send_wr* bad = nullptr;
     EXPECT_EQ(host.side.qp->post_send(wrs, &bad), code);
     EXPECT_EQ(bad, &wrs[1]);
-    EXPECT_EQ(host.core().send_queue.posted(),
-              // The request before it is accepted, the request after it is not.
-              posted + 1);
+    // The request before it is accepted, the request after it is not.
+    EXPECT_EQ(host.core().send_queue.posted(), posted + 1);
   }
 }
 

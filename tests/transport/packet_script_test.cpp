@@ -288,9 +288,8 @@ TEST(PacketScript, retries_run_out_when_the_peer_is_gone) {
   ASSERT_EQ(net.write(1, 0, 100), 0);
   ASSERT_EQ(net.write(2, 0, 100), 0);
   net.run();
-  EXPECT_EQ(std::count(net.wire.begin(), net.wire.end(), "> RC_WRITE_ONLY 0 lost"),
-            // The first transmission and three retries.
-            4);
+  // The first transmission and three retries.
+  EXPECT_EQ(std::count(net.wire.begin(), net.wire.end(), "> RC_WRITE_ONLY 0 lost"), 4);
   const auto done = net.a.completions();
   ASSERT_EQ(done.size(), 2U);
   EXPECT_EQ(done[0].status, IBV_WC_RETRY_EXC_ERR);

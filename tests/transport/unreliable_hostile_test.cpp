@@ -288,9 +288,8 @@ TEST_F(HostileUd, only_datagrams_to_an_address_of_this_host_are_taken) {
   to(MacAddress::local(1), 0x0a000003);                           // address of another host
   to(MacAddress::local(1), 0xef010203);                           // group address, unicast MAC
   to(multicast_mac(IpAddress::from_v4(0xef010203)), 0x0a000001);  // this host's address, multicast MAC
-  to(multicast_mac(IpAddress::from_v4(0xef010203)),
-     // Group address, QPN of one queue pair.
-     0xef010203);
+  // Group address, QPN of one queue pair.
+  to(multicast_mac(IpAddress::from_v4(0xef010203)), 0xef010203);
   EXPECT_EQ(counter("rx_not_for_us"), 4U);
   EXPECT_EQ(completion_lines(host_.side), Lines{});
 }
