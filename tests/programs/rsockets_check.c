@@ -1,5 +1,5 @@
-/* Checks of the rsockets API in one process that is connected to itself. A failed check exits with status 1. The argument is an
-   address of the process's device. */
+/* Checks of the rsockets API in one process that is connected to itself. A failed check exits with status 1. The
+   argument is an address of the process's device. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

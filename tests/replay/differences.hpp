@@ -1,5 +1,6 @@
-// Where our answers may differ from the recorded ones, one by one and with the reason. A difference that is not here
-// fails the replay, and so does an entry that nothing in its capture needs. docs/interop.md says who is right.
+// Known differences between Rocinante's responses and the recorded ones, with reasons. An unlisted difference fails
+// the replay, and so does an entry that its capture does not need. docs/interop.md states which stack conforms to the
+// specification.
 #pragma once
 
 #include <span>
@@ -10,16 +11,16 @@ namespace roci::test {
 
 struct Difference {
   enum class Kind {
-    kNotDelivered,  // request `frame` was recorded, then lost: it is not fed
-    kAnswerLost,    // the answer `what` to request `frame` was sent, then lost before it could be recorded
-    kTheirsOnly,    // the other stack sent `frame` and we send nothing
-    kFields,        // our answer differs from the recorded `frame` exactly in the fields of `fields`
+    kNotDelivered,  // request `frame` was recorded, then lost: the replay does not send it
+    kAnswerLost,    // response `what` to request `frame` was sent, then lost before it could be recorded
+    kTheirsOnly,    // the other stack sent `frame`, Rocinante sends nothing
+    kFields,        // the response differs from the recorded `frame` exactly in `fields`
   };
   std::string_view capture;
   Kind kind;
   int frame;
-  std::string_view what;                 // as answer_line() says it
-  std::vector<std::string_view> fields;  // as packet_differences() says it: recorded value first
+  std::string_view what;                 // format of answer_line()
+  std::vector<std::string_view> fields;  // format of packet_differences(): recorded value first
   std::string_view why;
 };
 
