@@ -49,7 +49,7 @@ TEST(TickClock, is_right_after_a_long_silence) {
 TEST(TickClock, of_two_threads_tell_the_same_time) {
   constexpr uint32_t kReadings = 400;
   std::atomic<uint32_t> done{0};
-  Nanos last{0};  // written by the thread whose turn it is
+  Nanos last{0};  // The threads write it in turn.
   const auto take_turns = [&](uint32_t first) {
     TickClock clock;
     for (uint32_t mine = first; mine < kReadings; mine += 2) {

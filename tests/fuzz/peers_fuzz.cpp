@@ -221,7 +221,7 @@ class Session final : public FrameSink, public PacketSink {
 
   void tell(const CapabilityMessage& message, uint32_t from) { deliver(build_capability_mad(message), from); }
 
-  // Changes some bytes if the input says so.
+  // Changes some bytes if the input requests it.
   void deliver(CapabilityMad mad, uint32_t from) {
     auto* bytes = reinterpret_cast<uint8_t*>(&mad);
     if (from < kNear) {
