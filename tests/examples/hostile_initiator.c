@@ -67,9 +67,9 @@ static int break_rule(struct initiator* i, const struct change* change) {
   return report(i, slot, status);
 }
 
-/* Sends `depth` writes at once, more than the target allows, until the target closes the connection. The target first reads
- * the data of a write, so it does not answer at once. Repeats, because a command that finds no receive is retransmitted
- * later, when the target may have answered others. */
+/* Sends `depth` writes at once, more than the target allows, until the target closes the connection. The target first
+ * reads the data of a write, so it does not answer at once. Repeats, because a command that finds no receive is
+ * retransmitted later, when the target may have answered others. */
 static int flood(struct initiator* i, uint32_t depth) {
   enum { ROUNDS = 1000 };
   i->depth = depth; /* instead of the depth that the target has granted */

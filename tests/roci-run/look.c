@@ -1,4 +1,4 @@
-/* Accesses the files of a device with every function that the path shim intercepts, and prints the functions that fail. */
+/* Accesses the files of a device with every function that the path shim intercepts; prints the functions that fail. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 #!/bin/sh
 # netns.sh [--mtu BYTES] PROGRAM [ARGUMENT…]
-# Runs PROGRAM in a new network namespace with loopback and a veth pair (veth0, veth1) without addresses. The namespace is
-# deleted when PROGRAM exits; nothing outside it changes.
-# Exit code: that of PROGRAM; 77 (skipped, for CTest) if the user may not create namespaces, but 1 if ROCI_REQUIRE_ALL is
-# set, as in CI; 1 if iproute2 is missing.
+# Runs PROGRAM in a new network namespace with loopback and a veth pair (veth0, veth1) without addresses. The namespace
+# is deleted when PROGRAM exits; nothing outside it changes.
+# Exit code: that of PROGRAM; 77 (skipped, for CTest) if the user may not create namespaces, but 1 if ROCI_REQUIRE_ALL
+# is set, as in CI; 1 if iproute2 is missing.
 set -u
 
 mtu=1500
